@@ -58,6 +58,19 @@ func Admit(
 	return append(warnings, remarks...), join(append(refused, circular...))
 }
 
+// Removed returns the dependencies of old, and the field or annotation that declares them, if new declares none; nil otherwise, also if the
+// declaration in new is malformed.
+func Removed(old, new *addonv1alpha1.ClusterManagementAddOn) (needs []addonv1alpha1.AddonDependency, where string) {
+	if old == nil {
+		return nil, ""
+	}
+	if left, _, problems := read(new); len(left) > 0 || len(problems) > 0 {
+		return nil, ""
+	}
+	needs, where, _ = read(old)
+	return needs, where
+}
+
 // connect returns an error for each dependency that creates a cycle, and warns about existing cycles and dependencies that do not exist
 // yet.
 func connect(

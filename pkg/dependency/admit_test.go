@@ -148,6 +148,59 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+func TestRemoved(t *testing.T) {
+	const inAnnotation = "annotation addon.open-cluster-management.io/dependencies"
+	annotated := func(text string, needs ...string) *addonv1alpha1.ClusterManagementAddOn {
+		return definition(&text, needing(needs...)...)
+	}
+	field := func(needs ...string) *addonv1alpha1.ClusterManagementAddOn {
+		return definition(nil, needing(needs...)...)
+	}
+	for name, tc := range map[string]struct {
+		old, new *addonv1alpha1.ClusterManagementAddOn
+		want     []string
+		where    string
+	}{
+		"a creation":                           {nil, field(), nil, ""},
+		"there were none":                      {field(), field(), nil, ""},
+		"the annotation is dropped":            {annotated(`[{"name":"a"},{"name":"b","type":"Optional"}]`), field(), []string{"a", "b"}, inAnnotation},
+		"the annotation becomes empty":         {annotated(`[{"name":"a"}]`), annotated(`[]`), []string{"a"}, inAnnotation},
+		"the field is dropped":                 {field("a", "b"), field(), []string{"a", "b"}, "spec.dependencies"},
+		"the field takes over":                 {annotated(`[{"name":"a"}]`), field("a"), nil, ""},
+		"the field takes over with other ones": {annotated(`[{"name":"a"}]`), field("b"), nil, ""},
+		"the annotation takes over":            {field("a"), annotated(`[{"name":"a"}]`), nil, ""},
+		"the annotation beside the field":      {annotated(`[{"name":"a"}]`, "b"), field("b"), nil, ""},
+		"the field over the annotation":        {annotated(`[{"name":"a"}]`, "b"), annotated(`[{"name":"a"}]`), nil, ""},
+		"both":                                 {annotated(`[{"name":"a"}]`, "b"), field(), []string{"b"}, "spec.dependencies"},
+		"one of two":                           {field("a", "b"), field("a"), nil, ""},
+		"a malformed annotation is dropped":    {annotated(`{`), field(), nil, ""},
+		"the annotation becomes malformed":     {annotated(`[{"name":"a"}]`), annotated(`{`), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			needs, where := Removed(tc.old, tc.new)
+			var got []string
+			for _, need := range needs {
+				got = append(got, need.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("removed (-want +got):\n%s", diff)
+			}
+			if len(got) > 0 && where != tc.where {
+				t.Errorf("got %q, want %q", where, tc.where)
+			}
+		})
+	}
+}
+
+// needing returns required dependencies.
+func needing(names ...string) []addonv1alpha1.AddonDependency {
+	var needs []addonv1alpha1.AddonDependency
+	for _, name := range names {
+		needs = append(needs, addonv1alpha1.AddonDependency{Name: name, Type: required})
+	}
+	return needs
+}
+
 func TestAdmitTellsFaultsByTheirTypes(t *testing.T) {
 	text := `[{"name":"kafka"},{"name":"a"},{"name":"a"}]`
 	_, err := Admit(nil, definition(&text), in(graph("a:")))

@@ -53,6 +53,11 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.Mapped(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.OnCluster), builder.WithPredicates(controller.DeletionBegun())).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.reader.Doubts.All), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(a.reader.Doubts.All),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(a.reader.Doubts.Sharing),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		Complete(a)
 }
 
@@ -88,7 +93,7 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	wrote, err := a.commit(ctx, state, decision)
 	if wrote {
-		a.tell(addOn, decision.Resolved)
+		a.tell(addOn, decision)
 	}
 	return controller.RetryConflict(errors.Join(refused, err))
 }
@@ -100,6 +105,7 @@ func (a *addOns) current(ctx context.Context, name types.NamespacedName) (*addon
 	if apierrors.IsNotFound(err) {
 		a.written.Forget(name)
 		a.applied.Forget(name)
+		a.reader.Doubts.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -196,9 +202,9 @@ func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return apply.PatchStatus(ctx, a.client, addOn, append(operations, apply.ReleaseHealthCheck(addOn)...))
 }
 
-// tell emits an event for a written condition Resolved that differs from the previous one.
-func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, now *metav1.Condition) {
-	before := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
+// tell emits an event for a written condition Resolved that differs from the previous one, and for each new remark in it.
+func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, decision install.Decision) {
+	before, now := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved), decision.Resolved
 	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
 		return
 	}
@@ -207,6 +213,11 @@ func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, now *metav1.Cond
 		eventType = corev1.EventTypeNormal
 	}
 	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
+	for _, remark := range decision.Remarks {
+		if before == nil || !strings.Contains(before.Message, remark) {
+			a.recorder.Eventf(addOn, nil, corev1.EventTypeWarning, eventConfigurationIgnored, actionResolve, "%s", controller.Note(remark))
+		}
+	}
 }
 
 // remove deletes the add-on's Instance, and releases the add-on once the Instance is removed. On a detached cluster, the Instance is

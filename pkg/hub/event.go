@@ -6,6 +6,8 @@ const (
 	eventDependenciesMalformed = "DependenciesMalformed"
 	// eventDependenciesSatisfied: all dependencies of an add-on are satisfied again.
 	eventDependenciesSatisfied = "DependenciesSatisfied"
+	// eventConfigurationIgnored: a part of an add-on's configuration has no effect.
+	eventConfigurationIgnored = "ConfigurationIgnored"
 	// eventForceReleased: an Instance was released before its agent had removed all applied objects.
 	eventForceReleased = "ForceReleased"
 	// eventChildCreated, eventChildChanged, eventChildDeleted: a child of an Instance was created, changed, deleted.

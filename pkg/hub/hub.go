@@ -72,7 +72,9 @@ type Options struct {
 func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
 	recorder := controller.NewRecorder("addon-manager", mgr.GetLogger().WithName("events"), metrics.eventsDropped)
-	planManaged := &read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
+	planManaged := read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
+	rolledOut := planManaged // follows the condition Resolved of add-ons with doubtful variables
+	planManaged.Doubts = read.NewDoubts()
 	return append([]controller.Runner{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&read.Indexes{},
@@ -81,7 +83,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&definitions{recorder: recorder, client: mgr.GetClient()},
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
-			reader: planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+			reader: &planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		&instances{
@@ -92,7 +94,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
-		&ocm.Controllers{DeliverAgents: options.DeliverAgents, AddOns: planManaged, Recorder: recorder, Metrics: metrics.ocm},
+		&ocm.Controllers{DeliverAgents: options.DeliverAgents, AddOns: &rolledOut, Recorder: recorder, Metrics: metrics.ocm},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
 

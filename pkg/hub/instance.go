@@ -29,7 +29,8 @@ import (
 )
 
 // instances resolves Instances in the namespaces of managed clusters, whether they belong to an add-on or a user: condition Resolved
-// reports whether the agent may run the generation. It ignores other Instances on the hub, and mirrors, which belong to an agent.
+// reports whether the agent may run the generation. Of other Instances on the hub it only reports that they cannot run, and it ignores
+// mirrors, which belong to an agent.
 type instances struct {
 	client            client.Client
 	live              client.Reader // bypasses the cache, which has no inventories
@@ -71,15 +72,15 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if detached || !instance.DeletionTimestamp.IsZero() {
+	if (detached && controllerutil.ContainsFinalizer(&instance, kudo.Finalizer)) || !instance.DeletionTimestamp.IsZero() {
 		return controller.RetryConflict(i.release(ctx, &instance, detached))
 	}
 	state, err := i.gather(ctx, &instance)
-	if err != nil {
+	if err != nil || detached && !state.Unmanaged { // the namespace is being deleted
 		return ctrl.Result{}, err
 	}
 	resolved := install.Judge(state)
-	if err := i.act(ctx, &instance, resolved); err != nil {
+	if err := i.act(ctx, state, resolved); err != nil {
 		return controller.RetryConflict(err)
 	}
 	// An Instance of the same name, which may be re-created at any time, must not inherit the condition: its first generation is 1, too.
@@ -92,6 +93,9 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 
 // gather reads everything that decides about the Instance.
 func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
+	if managed, err := read.IsManaged(ctx, i.client, instance.Namespace); err != nil || !managed {
+		return install.Instance{Instance: instance, Unmanaged: true}, err
+	}
 	state, err := read.Instance(ctx, i.client, instance, i.packagesNamespace)
 	if err != nil {
 		return state, err
@@ -101,8 +105,13 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 }
 
 // act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before
-// that, so an Instance without the finalizer has no objects on its cluster and may be deleted immediately.
-func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
+// that, so an Instance without the finalizer has no objects on its cluster and may be deleted immediately. It changes no Instance outside
+// of the namespaces of managed clusters: that may be one of KUDO's own.
+func (i *instances) act(ctx context.Context, state install.Instance, resolved metav1.Condition) error {
+	if state.Unmanaged {
+		return nil
+	}
+	instance := state.Instance
 	if resolved.Status == metav1.ConditionTrue {
 		if err := controller.Hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
 			return err

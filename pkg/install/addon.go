@@ -35,6 +35,8 @@ type AddOn struct {
 	Version *kudo.OperatorVersion
 	// DeploymentConfigs are the existing AddOnDeploymentConfigs that Configuration names.
 	DeploymentConfigs map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig
+	// DefinedElsewhere has the Doubts that serve another purpose, see Others.
+	DefinedElsewhere map[string]bool
 
 	// Instances are all Instances of the cluster, including the add-on's own if it exists.
 	Instances []kudo.Instance
@@ -52,12 +54,14 @@ type Decision struct {
 	Resolved *metav1.Condition
 	// Release is true if Tandem no longer manages the add-on: its condition Resolved and health check mode are released.
 	Release bool
+	// Remarks name the parts of the configuration that have no effect. They block nothing, and Resolved includes them.
+	Remarks []string
 }
 
 // Decide returns the desired Instance and condition Resolved of an add-on.
 //
-// An problem leaves a running Instance unchanged. A first installation waits until the Required dependencies are satisfied; later changes
-// do not wait. Variables that the OperatorVersion does not define block nothing: the Instance gets the others, and Resolved names them.
+// A problem leaves a running Instance unchanged. A first installation waits until the Required dependencies are satisfied; later changes
+// do not wait. A variable that the OperatorVersion does not define is a problem if it is a misspelt parameter; otherwise it is ignored.
 func Decide(a AddOn) Decision {
 	own := a.OwnInstance()
 	if own != nil && !own.DeletionTimestamp.IsZero() {
@@ -69,14 +73,20 @@ func Decide(a AddOn) Decision {
 	if problems := problemsOf(a, own); len(problems) > 0 {
 		return Decision{Resolved: resolved(problems, "", a.ManagedAddOn.Generation)}
 	}
-	parameters, undefined := collect(a)
-	want := desired(a, own, parameters)
+	given := a.variables()
+	want, misspelt := desired(a, own, given.parameters), given.misspelt(a.DefinedElsewhere)
+	decision := Decision{Remarks: remarksOn(a, own, given.ignored(misspelt))}
+	problems := given.problems(misspelt)
 	if own == nil {
-		if holds := holdsOf(a, want); len(holds) > 0 {
-			return Decision{Resolved: resolved(append(holds, undefined...), "", a.ManagedAddOn.Generation)}
-		}
+		problems = append(problems, holdsOf(a, want)...)
 	}
-	return Decision{Instance: want, Resolved: follow(a, own, want, undefined)}
+	if len(problems) > 0 {
+		decision.Resolved = resolved(problems, "", a.ManagedAddOn.Generation)
+	} else {
+		decision.Instance, decision.Resolved = want, follow(a, own, want)
+	}
+	decision.Resolved = remarked(decision.Resolved, decision.Remarks)
+	return decision
 }
 
 // forsaken decides about an add-on that is not plan-based. Usually it never was, and nothing changes. If it was, its Instance stays
@@ -101,9 +111,11 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
 	problems := []Problem{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server rejected the add-on's Instance: %v", why)}}
 	if d.Resolved != nil && d.Resolved.Status != metav1.ConditionTrue {
-		problems = append(problems, Problem{d.Resolved.Reason, d.Resolved.Message})
+		problems = append(problems, Problem{d.Resolved.Reason, d.Resolved.Message}) // with the remarks
+		d.Resolved = resolved(problems, "", addOn.Generation)
+		return d
 	}
-	d.Resolved = resolved(problems, "", addOn.Generation)
+	d.Resolved = remarked(resolved(problems, "", addOn.Generation), d.Remarks)
 	return d
 }
 
@@ -122,13 +134,23 @@ func (a AddOn) OwnInstance() *kudo.Instance {
 	return &a.Instances[at]
 }
 
+// Doubts returns the doubtful variables of the add-on, sorted; none while its OperatorVersion is missing.
+func (a AddOn) Doubts() []Doubt {
+	if a.Version == nil {
+		return nil
+	}
+	return a.variables().doubts()
+}
+
+func (a AddOn) variables() given {
+	return variablesOf(a.Version, a.Configuration.DeploymentConfigs, a.DeploymentConfigs)
+}
+
 // problemsOf lists the problems that keep the add-on's Instance from being created or updated.
 func problemsOf(a AddOn, own *kudo.Instance) []Problem {
 	var problems []Problem
 	if a.Unmanaged {
-		problems = append(problems, Problem{addonv1alpha1.ReasonManagedClusterNotFound, fmt.Sprintf(
-			"ManagedCluster %q does not exist or is being deleted: enable the add-on in the namespace of a managed cluster",
-			a.ManagedAddOn.Namespace)})
+		problems = append(problems, clusterNotFound(a.ManagedAddOn.Namespace, "enable the add-on"))
 	}
 	if problem := NameProblem(a.ManagedAddOn.Name); problem != "" {
 		problems = append(problems, Problem{kudo.ReasonNameInvalid, problem})
@@ -158,36 +180,19 @@ func problemsOf(a AddOn, own *kudo.Instance) []Problem {
 	return problems
 }
 
-// collect merges the variables of all AddOnDeploymentConfigs, later ones taking precedence. Variables that the OperatorVersion does not
-// define are named by an problem and not passed on.
-func collect(a AddOn) (parameters map[string]string, undefined []Problem) {
-	defined, names := make(map[string]bool, len(a.Version.Spec.Parameters)), make([]string, len(a.Version.Spec.Parameters))
-	for i, p := range a.Version.Spec.Parameters {
-		defined[p.Name], names[i] = true, p.Name
+// remarksOn lists the parts of the configuration that have no effect: variables that are not defined, and another install namespace than
+// that of the existing Instance, which never moves.
+func remarksOn(a AddOn, own *kudo.Instance, ignored []string) []string {
+	var remarks []string
+	if len(ignored) > 0 {
+		remarks = append(remarks, fmt.Sprintf("variables of AddOnDeploymentConfigs that OperatorVersion %q does not define are ignored: %s",
+			a.Version.Name, text.List(ignored, problemLimit)))
 	}
-	parameters = map[string]string{}
-	unknown := map[string]bool{}
-	for _, name := range a.Configuration.DeploymentConfigs {
-		for _, variable := range a.DeploymentConfigs[name].Spec.CustomizedVariables {
-			if defined[variable.Name] {
-				parameters[variable.Name] = variable.Value
-			} else {
-				unknown[variable.Name] = true
-			}
-		}
+	if requested := installNamespace(a); own != nil && isNamed(requested) && requested != own.TargetNamespace() {
+		remarks = append(remarks, fmt.Sprintf("the add-on stays in namespace %q of the managed cluster: to move it to %q, disable it, "+
+			"and enable it again after its removal", own.TargetNamespace(), requested))
 	}
-	if len(unknown) == 0 {
-		return parameters, nil
-	}
-	misspelt := slices.Sorted(maps.Keys(unknown))
-	for i, name := range misspelt[:min(len(misspelt), problemLimit)] {
-		if meant := text.ClosestMatch(name, names); meant != "" {
-			misspelt[i] = fmt.Sprintf("%s (did you mean %s?)", name, meant)
-		}
-	}
-	return parameters, []Problem{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
-		"OperatorVersion %q does not define these variables of the add-on's AddOnDeploymentConfigs: %s; "+
-			"correct or remove them; all other variables are applied", a.Version.Name, strings.Join(misspelt, ", "))}}
+	return remarks
 }
 
 // desired returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.
@@ -227,12 +232,14 @@ func installNamespace(a AddOn) string {
 		sources = append(sources, a.DeploymentConfigs[name].Spec.AgentInstallNamespace)
 	}
 	sources = append(sources, a.ManagedAddOn.Spec.InstallNamespace)
-	isNamed := func(namespace string) bool { return namespace != "" && namespace != defaultInstallNamespace }
 	if at := slices.IndexFunc(sources, isNamed); at >= 0 {
 		return sources[at]
 	}
 	return cmp.Or(sources...)
 }
+
+// isNamed reports whether a user has chosen the install namespace.
+func isNamed(namespace string) bool { return namespace != "" && namespace != defaultInstallNamespace }
 
 // holdsOf lists the problems of a first installation: a name that is already in use, and the install gate, which opens once the Required
 // dependencies are known to be satisfied.
@@ -255,7 +262,7 @@ func holdsOf(a AddOn, want *kudo.Instance) []Problem {
 
 // follow returns the condition Resolved of an add-on with an Instance: the Instance's own condition, once the Instance is as desired and
 // has been judged at that generation.
-func follow(a AddOn, own, want *kudo.Instance, undefined []Problem) *metav1.Condition {
+func follow(a AddOn, own, want *kudo.Instance) *metav1.Condition {
 	var judged *metav1.Condition
 	if own != nil && Matches(own, want) {
 		judged = meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionResolved)
@@ -263,14 +270,11 @@ func follow(a AddOn, own, want *kudo.Instance, undefined []Problem) *metav1.Cond
 	generation := a.ManagedAddOn.Generation
 	switch {
 	case judged == nil || judged.ObservedGeneration != own.Generation:
-		if len(undefined) == 0 {
-			return nil
-		}
-		return resolved(undefined, "", generation)
+		return nil
 	case judged.Status != metav1.ConditionTrue:
-		return resolved(append([]Problem{{judged.Reason, judged.Message}}, undefined...), "", generation)
+		return resolved([]Problem{{judged.Reason, judged.Message}}, "", generation)
 	default:
-		return resolved(undefined, judged.Message, generation)
+		return resolved(nil, judged.Message, generation)
 	}
 }
 

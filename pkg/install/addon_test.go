@@ -116,11 +116,49 @@ func TestDecide(t *testing.T) {
 				a.Instances = []kudo.Instance{own("Resolved", 7, installedIn("old"))}
 			}),
 			instance: &wanted{map[string]string{}, "old"}, reason: "Resolved",
+			mentions: []string{`stays in namespace "old"`, `to move it to "moved"`},
 		},
-		"an undefined variable is not passed on, and is named": {
-			addOn:    addOn(variables("a", "", "TYPO", "x", "TEXT", "one", "ALSO", "y", "COUNTS", "3")),
+		"undefined variables that are close to no parameter are ignored, and named once the Instance is judged": {
+			addOn: addOn(variables("a", "", "TYPO", "x", "TEXT", "one", "ALSO", "y")).with(func(a *AddOn) {
+				a.Instances = []kudo.Instance{own("Resolved", 7, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "one"} })}
+			}),
 			instance: &wanted{map[string]string{"TEXT": "one"}, "default-namespace"},
-			reason:   "ConfigurationInvalid", mentions: []string{`"kafka-1.0.0" does not define`, "ALSO, COUNTS (did you mean COUNT?), TYPO;"},
+			reason:   "Resolved", mentions: []string{"said of the Instance\nvariables of AddOnDeploymentConfigs that OperatorVersion " +
+				`"kafka-1.0.0" does not define are ignored: ALSO, TYPO`},
+		},
+		"a misspelt parameter starts nothing": {
+			addOn:  addOn(variables("a", "", "COUNTS", "3", "TEXT", "one")),
+			reason: "ConfigurationInvalid", mentions: []string{
+				`AddOnDeploymentConfig cluster1/a sets variable COUNTS, which OperatorVersion "kafka-1.0.0" does not define: did you mean COUNT? ` +
+					"Correct or remove the variable"},
+		},
+		"a misspelt parameter leaves the Instance unchanged, and what is ignored is named too": {
+			addOn: addOn(variables("a", "", "COUNTS", "3", "TYPO", "x")).with(func(a *AddOn) {
+				a.Instances = []kudo.Instance{own("Resolved", 7)}
+			}),
+			reason: "ConfigurationInvalid", mentions: []string{"did you mean COUNT?", "are ignored: TYPO"},
+		},
+		"a variable that is close to a parameter that is set is ignored": {
+			addOn:    addOn(variables("a", "", "COUNTS", "3"), variables("b", "", "COUNT", "4")),
+			instance: &wanted{map[string]string{"COUNT": "4"}, "default-namespace"},
+		},
+		"a variable that serves another purpose is ignored": {
+			addOn:    addOn(variables("a", "", "COUNTS", "3")).with(func(a *AddOn) { a.DefinedElsewhere = map[string]bool{"COUNTS": true} }),
+			instance: fresh,
+		},
+		"a misspelt parameter of a change that is not rolled out yet waits": {
+			addOn: addOn(variables("a", "", "COUNTS", "3")).with(func(a *AddOn) {
+				a.Configuration.Hashes = map[types.NamespacedName]string{{Namespace: "cluster1", Name: "a"}: "before"}
+			}),
+			reason: "WaitingForConfiguration",
+		},
+		"another install namespace than that of the Instance is named": {
+			addOn: addOn().with(func(a *AddOn) {
+				a.ManagedAddOn.Spec.InstallNamespace = "elsewhere"
+				a.Instances = []kudo.Instance{own("Resolved", 7)}
+			}),
+			instance: fresh, reason: "Resolved", mentions: []string{"\nthe add-on stays in namespace \"default-namespace\" of the managed cluster: " +
+				"to move it to \"elsewhere\", disable it, and enable it again after its removal"},
 		},
 		"a missing OperatorVersion and a missing AddOnDeploymentConfig are both named": {
 			addOn: addOn(variables("a", "")).with(func(a *AddOn) {
@@ -186,6 +224,10 @@ func TestDecide(t *testing.T) {
 		"gate: undefined variables are named beside it": {
 			addOn:  addOn(variables("a", "", "TYPO", "x")).with(func(a *AddOn) { a.Dependencies = unmet("Required") }),
 			reason: "WaitingForDependencies", mentions: []string{"zookeeper", "TYPO"},
+		},
+		"gate: a misspelt parameter comes first": {
+			addOn:  addOn(variables("a", "", "COUNTS", "x")).with(func(a *AddOn) { a.Dependencies = unmet("Required") }),
+			reason: "ConfigurationInvalid", mentions: []string{"COUNTS", "zookeeper"},
 		},
 		"gate: an update passes it": {
 			addOn: addOn(variables("a", "", "TEXT", "new")).with(func(a *AddOn) {

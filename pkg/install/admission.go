@@ -28,11 +28,17 @@ var refusals = []func(write) []string{parameterProblems, immutableProblems, trig
 var reservations = []func(Instance) []Problem{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
 
 // Admit validates a write of an Instance; before is nil on create. It rejects or warns about problems that the write itself adds: a write
-// that leaves the spec unchanged, or of an Instance that is being deleted, passes without warnings.
+// that leaves the spec unchanged, or of an Instance that is being deleted, passes without warnings. Outside of the namespaces of managed
+// clusters, it only warns about the creation.
 //
 // It applies the rules of Judge to the changes. In addition it rejects an edit that triggers two plans, which Judge cannot detect.
 func Admit(before *Instance, after Instance) (warnings []string, err error) {
-	if !after.Instance.DeletionTimestamp.IsZero() {
+	switch {
+	case !after.Instance.DeletionTimestamp.IsZero():
+		return nil, nil
+	case after.Unmanaged && before == nil:
+		return cannotRun(unmanagedRule(after)), nil
+	case after.Unmanaged:
 		return nil, nil
 	}
 	w := write{after: after.asChosen()}
@@ -52,11 +58,18 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 		return warnings, err
 	}
 	for _, rule := range reservations {
-		for _, problem := range rule(w.after) {
-			warnings = append(warnings, "the Instance cannot run yet: "+problem.Message)
-		}
+		warnings = append(warnings, cannotRun(rule(w.after))...)
 	}
 	return warnings, err
+}
+
+// cannotRun returns the warnings about problems that keep an Instance from running.
+func cannotRun(problems []Problem) []string {
+	warnings := make([]string, 0, len(problems))
+	for _, problem := range problems {
+		warnings = append(warnings, "the Instance cannot run yet: "+problem.Message)
+	}
+	return warnings
 }
 
 // choosesVersion reports whether the write changes the OperatorVersion. A child for which an earlier release chose it gets its uid.

@@ -499,3 +499,29 @@ func TestAdmitAgreesWithJudge(t *testing.T) {
 		})
 	}
 }
+
+func TestAdmitOutsideOfManagedClusters(t *testing.T) {
+	outside := Instance{Instance: running("kafka"), Unmanaged: true}
+	deleted := Instance{Instance: running("kafka", func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) }), Unmanaged: true}
+	warning := `the Instance cannot run yet: ManagedCluster "cluster1" does not exist or is being deleted: ` +
+		"create the Instance in the namespace of a managed cluster"
+	for name, tc := range map[string]struct {
+		before *Instance
+		after  Instance
+		want   []string
+	}{
+		"a creation":                            {nil, outside, []string{warning}},
+		"an edit":                               {&outside, outside, nil},
+		"the creation of one to delete already": {nil, deleted, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings, err := Admit(tc.before, tc.after)
+			if err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

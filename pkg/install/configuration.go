@@ -163,14 +163,21 @@ func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 		}
 	}
 	if addOn != nil {
-		for _, config := range addOn.Spec.Configs {
-			add(config.ConfigGroupResource, config.ConfigReferent)
-		}
+		named = append(named, NamedBySpec(addOn)...)
 		for _, reference := range addOn.Status.ConfigReferences {
 			if reference.DesiredConfig != nil {
 				add(reference.ConfigGroupResource, reference.DesiredConfig.ConfigReferent)
 			}
 		}
+	}
+	return named
+}
+
+// NamedBySpec lists the configuration objects that the spec of the add-on names.
+func NamedBySpec(addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
+	named := make([]Reference, 0, len(addOn.Spec.Configs))
+	for _, config := range addOn.Spec.Configs {
+		named = append(named, Reference{Resource: config.Resource, NamespacedName: types.NamespacedName(config.ConfigReferent)})
 	}
 	return named
 }

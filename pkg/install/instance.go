@@ -22,6 +22,9 @@ import (
 // Instance holds everything that decides about one Instance on the hub. It is read-only.
 type Instance struct {
 	Instance *kudo.Instance
+	// Unmanaged is true if the Instance's namespace does not belong to a managed cluster. Then nothing else is read or judged: its author
+	// may not be allowed to read OperatorVersions.
+	Unmanaged bool
 	// Version is the OperatorVersion at VersionOf; nil if it does not exist or must not be read.
 	Version *kudo.OperatorVersion
 	// VersionProblems are the problems that pack.Check finds in Version.
@@ -47,6 +50,9 @@ var rules = []func(Instance) []Problem{
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
 func Judge(i Instance) metav1.Condition {
+	if i.Unmanaged {
+		return *resolved(unmanagedRule(i), "", i.Instance.Generation)
+	}
 	i = i.asChosen()
 	var problems []Problem
 	for _, rule := range rules {
@@ -131,6 +137,10 @@ func olderThan(a, b *kudo.Instance) bool {
 	default:
 		return a.Name < b.Name
 	}
+}
+
+func unmanagedRule(i Instance) []Problem {
+	return []Problem{clusterNotFound(i.Instance.Namespace, "create the Instance")}
 }
 
 func nameRule(i Instance) []Problem {

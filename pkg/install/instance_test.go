@@ -77,6 +77,17 @@ func parentOf(operator string) *tree.Node {
 	return &tree.Node{Version: version(), Children: []tree.Child{{Task: task, Node: &tree.Node{Version: version()}}}}
 }
 
+func TestJudgeOutsideOfManagedClusters(t *testing.T) {
+	got := Judge(Instance{Instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "secret" }), Unmanaged: true})
+	want := metav1.Condition{
+		Type: "Resolved", Status: "False", Reason: "ManagedClusterNotFound", ObservedGeneration: 7,
+		Message: `ManagedCluster "cluster1" does not exist or is being deleted: create the Instance in the namespace of a managed cluster`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Resolved (-want +got):\n%s", diff)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	broken := version()
 	broken.Spec.Plans[kudo.DeployPlan].Phases[0].Steps[0].Tasks[0] = "missing"

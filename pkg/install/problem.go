@@ -1,10 +1,13 @@
 package install
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -37,4 +40,37 @@ func resolved(problems []Problem, message string, generation int64) *metav1.Cond
 	condition.Reason = problems[0].Reason
 	condition.Message = strings.Join(messages, "\n")
 	return condition
+}
+
+// remarked adds remarks to the message of a condition; nil stays nil.
+func remarked(condition *metav1.Condition, remarks []string) *metav1.Condition {
+	if condition != nil && len(remarks) > 0 {
+		condition.Message = strings.Join(append([]string{condition.Message}, remarks...), "\n")
+	}
+	return condition
+}
+
+// Remarks returns the remarks in the message of an add-on's condition Resolved; none unless it is True.
+func Remarks(resolved *metav1.Condition) []string {
+	if resolved == nil || resolved.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return strings.Split(resolved.Message, "\n")[1:]
+}
+
+// passing are the reasons of problems that may end without a change of the object: a missing object may be created.
+var passing = []string{
+	addonv1alpha1.ReasonWaitingForDependencies, addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonConfigurationNotFound,
+	addonv1alpha1.ReasonInstanceRefused, kudo.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonChildVersionNotFound,
+}
+
+// IsLasting reports whether condition Resolved, which may be nil, reports a problem that only a change of the object ends.
+func IsLasting(resolved *metav1.Condition) bool {
+	return resolved != nil && resolved.Status == metav1.ConditionFalse && !slices.Contains(passing, resolved.Reason)
+}
+
+// clusterNotFound returns the problem that a namespace does not belong to a managed cluster; way starts the way out.
+func clusterNotFound(namespace, way string) Problem {
+	return Problem{kudo.ReasonManagedClusterNotFound, fmt.Sprintf(
+		"ManagedCluster %q does not exist or is being deleted: %s in the namespace of a managed cluster", namespace, way)}
 }

@@ -39,7 +39,7 @@ const (
 	RolloutWaiting RolloutState = "Waiting"
 	// RolloutProgressing means that the configuration is being applied.
 	RolloutProgressing RolloutState = "Progressing"
-	// RolloutFailed means that the plan has failed, which blocks the clusters that wait.
+	// RolloutFailed means that the plan has failed, or that the configuration is invalid. This blocks the clusters that wait.
 	RolloutFailed RolloutState = "Failed"
 )
 
@@ -52,7 +52,7 @@ func SupportedConfigs() []upstream.ConfigGroupResource {
 //
 // A configuration has reached the cluster once the add-on's Instance has it and is Ready with it: a plan that fails sets no mark and so
 // blocks the rollout. Later changes of the add-on's health do not remove the mark. The next configuration removes it as soon as the
-// Instance gets it: a rollback has to complete again.
+// Instance gets it: a rollback has to complete again. An invalid configuration reaches no Instance, so it is never marked.
 func RolloutOf(a AddOn, marked string) *Rollout {
 	if !IsPlanManaged(a.Definition) || !managedByOCM(a.Definition, a.ManagedAddOn) {
 		return nil
@@ -61,29 +61,29 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 		Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonPlanNotComplete,
 		Message: "no plan has completed with the add-on's current configuration yet",
 	}}
-	wanted, instance := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a).Instance
+	wanted, decision := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a)
 	switch {
 	case wanted == "":
-	case wanted == marked || reached(a.OwnInstance(), instance, a.Version):
+	case wanted == marked || reached(a.OwnInstance(), decision.Instance, a.Version):
 		rollout.Mark = wanted
 		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
 		rollout.Applied.Message = "a plan has completed with the add-on's current configuration"
-	case instance != nil:
+	case decision.Instance != nil:
 		rollout.Mark = ""
 	}
-	rollout.State = rolloutState(a, rollout.Applied.Status == metav1.ConditionTrue)
+	rollout.State = rolloutState(a, decision, rollout.Applied.Status == metav1.ConditionTrue)
 	return rollout
 }
 
-// rolloutState returns the progress, given whether the configuration that OCM desires is applied.
-func rolloutState(a AddOn, applied bool) RolloutState {
+// rolloutState returns the progress, given the decision and whether the configuration that OCM desires is applied.
+func rolloutState(a AddOn, decision Decision, applied bool) RolloutState {
 	own := a.OwnInstance()
 	switch {
 	case !meta.IsStatusConditionTrue(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionConfigured):
 		return RolloutWaiting
 	case applied:
 		return RolloutDone
-	case own != nil && hasFailed(own):
+	case own != nil && hasFailed(own), IsLasting(decision.Resolved):
 		return RolloutFailed
 	default:
 		return RolloutProgressing

@@ -55,6 +55,8 @@ func TestRolloutOf(t *testing.T) {
 	hash := DeploymentConfigHash(config)
 	version := VersionHash(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{UID: "version"}})
 	resolved := rolledOut(config, version, hash)
+	wrong := variables("a", "", "TEXT", "one", "COUNTS", "3")
+	misspelt := rolledOut(wrong, version, DeploymentConfigHash(wrong))
 	before := `{"the":"mark before"}`
 	mark := `{"addondeploymentconfigs.addon.open-cluster-management.io/cluster1/a":"` + hash +
 		`","operatorversions.kudo.dev/addon-packages/kafka-1.0.0":"` + version + `"}`
@@ -79,6 +81,8 @@ func TestRolloutOf(t *testing.T) {
 		},
 		"it is that of the version that there is":        {ready(resolved, "one", "True", 7).with(runs("version")), before, mark, "True"},
 		"an add-on that fails afterwards keeps its mark": {ready(resolved, "one", "False", 7), mark, mark, "True"},
+		"a misspelt parameter is never marked":           {ready(misspelt, "one", "True", 7), before, before, "False"},
+		"nor in a first installation":                    {misspelt, "", "", "False"},
 		"a hash that OCM does not know yet is waited for": {
 			ready(rolledOut(config, version, ""), "one", "True", 7), before, before, "False",
 		},
@@ -115,10 +119,24 @@ func TestRolloutStateIsThatOfTheCluster(t *testing.T) {
 		conditions[len(conditions)-1].Reason = kudo.ReasonPlanFailed
 		return a
 	}
+	misspelt := variables("a", "", "TEXT", "one", "COUNTS", "3")
+	invalid := rolledOut(misspelt, version, DeploymentConfigHash(misspelt)).with(func(a *AddOn) {
+		a.ManagedAddOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: "True"}}
+	})
 	for name, tc := range map[string]struct {
 		addOn AddOn
 		want  RolloutState
 	}{
+		"a misspelt parameter stops it":                                     {invalid, "Failed"},
+		"a misspelt parameter stops it where the former configuration runs": {ready(invalid, "one", "True", 7), "Failed"},
+		"it waits for its dependencies": {
+			configured("True").with(func(a *AddOn) { a.Dependencies = unmet("Required") }), "Progressing",
+		},
+		"its OperatorVersion may be pushed yet": {configured("True").with(func(a *AddOn) { a.Version = nil }), "Progressing"},
+		"its name is in use":                    {configured("True").with(func(a *AddOn) { a.Instances = []kudo.Instance{*running("kafka")} }), "Failed"},
+		"its parameters are invalid": {configured("True").with(func(a *AddOn) {
+			a.Instances = []kudo.Instance{own("ParametersInvalid", 7, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "one"} })}
+		}), "Failed"},
 		"OCM has not reached the cluster yet":                  {ready(configured("False"), "one", "True", 7), "Waiting"},
 		"it has no Instance yet":                               {configured("True"), "Progressing"},
 		"its plan runs":                                        {ready(configured("True"), "one", "False", 7), "Progressing"},

@@ -163,6 +163,32 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).Should(BeEmpty())
 	})
 
+	It("stops at the first cluster for a misspelt parameter, and continues with the correct one", func(ctx SpecContext) {
+		set := func(parameter string) {
+			GinkgoHelper()
+			Expect(environment.Edit(ctx, f.hub, shopConfig(), func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: parameter, Value: "3"}}
+			})).To(Succeed())
+		}
+		set("REPLICS")
+		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationInvalid)
+		Expect(f.condition(ctx, "cluster1", shop, addonv1alpha1.ConditionResolved).Message).To(ContainSubstring("did you mean REPLICAS?"))
+		f.expectRollout(ctx, shop, metav1.ConditionTrue, "1/3 progressing..., 0 failed 0 timeout.")
+		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).
+			Should(ConsistOf(`{addon="shop",state="Failed"} 1`, `{addon="shop",state="Waiting"} 2`))
+		Consistently(func(g Gomega) {
+			for _, name := range f.names {
+				g.Expect(f.instance(ctx, name, shop).Spec.Parameters).To(BeEmpty(), name)
+			}
+		}).WithContext(ctx).WithTimeout(2 * time.Second).WithPolling(interval).Should(Succeed())
+
+		set("REPLICAS")
+		f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+		for _, name := range f.names {
+			Expect(f.instance(ctx, name, shop).Spec.Parameters).To(Equal(map[string]string{"REPLICAS": "3"}), name)
+		}
+	})
+
 	It("upgrades Tandem's agents cluster by cluster, as far as one that OCM cannot apply anything to", func(ctx SpecContext) {
 		agents := placement("agents", 3)
 		Expect(f.hub.Create(ctx, agents)).To(Succeed())
@@ -592,14 +618,15 @@ func shopPackage(version string, more ...string) *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop-" + version, Namespace: kudo.DefaultPackagesNamespace},
 		Spec: kudo.OperatorVersionSpec{
-			Operator: corev1.ObjectReference{Name: "shop"},
-			Version:  version,
+			Operator:   corev1.ObjectReference{Name: "shop"},
+			Version:    version,
+			Parameters: []kudo.Parameter{{Name: "REPLICAS", Type: kudo.IntegerType, Default: new("2")}},
 			Templates: map[string]string{
 				"web.yaml": `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: "{{ .Name }}"}
 spec:
-  replicas: 2
+  replicas: {{ .Params.REPLICAS }}
   selector: {matchLabels: {shop: "{{ .Name }}"}}
   template:
     metadata: {labels: {shop: "{{ .Name }}"}}

@@ -66,7 +66,7 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 // changing holds the state that is read before a change.
 type changing struct {
 	*changeOptions
-	reader client.Reader
+	reader hubReader
 	fleet  map[string]hubclient.Cluster
 	// instances lists the Instances by cluster.
 	instances map[string][]kudo.Instance
@@ -121,7 +121,7 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 func gatherChanging(ctx context.Context, c client.Client, clusters []string, options *changeOptions) (*changing, error) {
 	found := &changing{
 		changeOptions: options, instances: map[string][]kudo.Instance{},
-		reader: hubclient.Remembering(c, c),
+		reader: newReader(ctx, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
 			return hubclient.StoredVersions(ctx, c, namespace)
 		}),

@@ -211,7 +211,10 @@ func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) 
 		return found, err
 	}
 	found.step = &s
-	return c.followed(ctx, found, definition.Object)
+	if found, err = c.followed(ctx, found, definition.Object); err == nil {
+		err = e.undefined(found.Version)
+	}
+	return found, err
 }
 
 // upgrade sets the add-on's reference to the requested version. The reference is omitted if the version is the definition's default.
@@ -247,9 +250,11 @@ func (c *changing) followed(ctx context.Context, found change, definition *addon
 	if found.Started, err = c.startedVersion(ctx, found.Before); err != nil {
 		return found, err
 	}
-	if found.After, err = decide(a, found.Started); err != nil {
+	decision, err := decide(a, found.Started)
+	if err != nil {
 		return found, err
 	}
+	found.After, found.warnings = decision.Instance, decision.Remarks
 	if found.After == nil {
 		return found, fmt.Errorf("add-on %q on cluster %s is not ready to run; see 'kubectl addon why %s --cluster %s'",
 			c.name, found.cluster, c.name, found.cluster)

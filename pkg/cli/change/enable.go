@@ -112,7 +112,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 func (o *EnableOptions) enableOn(
 	ctx context.Context, h hubclient.Hub, fleet map[string]hubclient.Cluster, clusters []string, streams genericiooptions.IOStreams,
 ) (enabled, error) {
-	reader, hints := hubclient.Remembering(h, h), terminal.ClusterTexts{}
+	reader, hints := newReader(ctx, h), terminal.ClusterTexts{}
 	var steps []step
 	var result enabled
 	var problems []error

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 func TestEnableSteps(t *testing.T) {
@@ -199,7 +202,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		view    clitest.Cluster
 		change  func(*addonv1alpha1.ManagedClusterAddOn)
 		Find    *planstatus.View
-		config  *addonv1alpha1.AddOnDeploymentConfig
+		given   map[string]string
 		settled bool
 		err     string
 		tree    string
@@ -226,7 +229,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			err: `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
 				`fix the cause, and run the plan again: 'kubectl addon plan run kafka deploy --cluster cluster1'`},
 		"one whose Instance does not have its parameters yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
-			Find: new(ranOf("deploy", kudo.FatalError)), config: withVariables(nil, types.NamespacedName{}, map[string]string{"SIZE": "2"}, nil),
+			Find: new(ranOf("deploy", kudo.FatalError)), given: map[string]string{"SIZE": "2"},
 			tree: "kafka on cluster1: Plan deploy (serial strategy) [FATAL_ERROR]: no more disks"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +237,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			if test.change != nil {
 				test.change(addOn)
 			}
-			got := &target{step: step{wanted: addOn, config: test.config}}
+			got := &target{step: step{wanted: addOn, parameters: test.given}}
 			got.judge(addOn, test.Find)
 			if diff := cmp.Diff(test.err, clitest.ErrorText(got.problem)); diff != "" {
 				t.Error(diff)
@@ -344,5 +347,55 @@ func TestConfirmTakesAYes(t *testing.T) {
 		if shown := streams.ErrOut.(*bytes.Buffer).String(); shown != "Really? [y/N] " {
 			t.Errorf("got prompt %q", shown)
 		}
+	}
+}
+
+func TestUndefinedParametersAreRefused(t *testing.T) {
+	version := &kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{Parameters: []kudo.Parameter{
+		{Name: "SIZE", Type: kudo.IntegerType}, {Name: "NEEDED", Required: new(true)},
+	}}}
+	for name, test := range map[string]struct {
+		given   map[string]string
+		version *kudo.OperatorVersion
+		err     string
+	}{
+		"none":                                   {version: version},
+		"a defined one, whatever its value":      {map[string]string{"SIZE": "two"}, version, ""},
+		"an unknown version":                     {map[string]string{"SIZES": "2"}, nil, ""},
+		"a misspelt one":                         {map[string]string{"SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
+		"one that is close to none":              {map[string]string{"COLOUR": "red"}, version, `add-on "shop" on cluster cluster1: parameter "COLOUR": not defined: the operator has SIZE, NEEDED`},
+		"one beside a defined one of wrong type": {map[string]string{"SIZE": "two", "SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := enabling{view: clitest.Defined("shop:").Cluster, addOn: "shop", desired: desired{parameters: test.given}}
+			if diff := cmp.Diff(test.err, clitest.ErrorText(e.undefined(test.version))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatAUserMayNotReadIsJudgedByTheHub(t *testing.T) {
+	a := install.AddOn{
+		ManagedAddOn: &addonv1alpha1.ManagedClusterAddOn{},
+		Version:      &kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{Parameters: []kudo.Parameter{{Name: "SIZE"}}}},
+	}
+	own := types.NamespacedName{Namespace: "cluster1", Name: "shop-parameters"}
+	a.Configuration.DeploymentConfigs = []types.NamespacedName{own}
+	a.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{own: withVariables(nil, own, map[string]string{"SIZES": "2"}, nil)}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	for name, test := range map[string]struct {
+		err  error
+		want map[string]bool
+	}{
+		"it is read":         {nil, map[string]bool{"SIZES": false}},
+		"it may not be read": {fmt.Errorf("listing: %w", forbidden), map[string]bool{"SIZES": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := hubReader{others: func() (install.Others, error) { return install.Others{}, test.err }}.definedElsewhere(a)
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Error(err, diff)
+			}
+		})
 	}
 }

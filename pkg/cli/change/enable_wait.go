@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
-	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -230,12 +229,12 @@ func (t *target) settle(problem error) { t.settled, t.problem = true, problem }
 
 // applied reports whether the Instance has the given parameters.
 func (t *target) applied(instance *kudo.Instance) bool {
-	if t.config == nil {
-		return true
+	for name, value := range t.parameters {
+		if instance.Spec.Parameters[name] != value {
+			return false
+		}
 	}
-	return !slices.ContainsFunc(t.config.Spec.CustomizedVariables, func(v upstream.CustomizedVariable) bool {
-		return instance.Spec.Parameters[v.Name] != v.Value
-	})
+	return true
 }
 
 // followed reports whether the hub has processed the last change of an add-on. For a plan-based add-on it checks condition

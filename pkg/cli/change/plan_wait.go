@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -291,17 +292,10 @@ func planFailed(instance *kudo.Instance, plan string) error {
 		plan, instance.Name, instance.Namespace, terminal.OneLine(instance.Status.PlanStatus[plan].Message))
 }
 
-// passingReasons are the reasons of condition Resolved that may resolve themselves: a missing object may be created, and is checked again.
-var passingReasons = []string{
-	addonv1alpha1.ReasonWaitingForDependencies, addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonConfigurationNotFound, addonv1alpha1.ReasonInstanceRefused,
-	addonv1alpha1.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonChildVersionNotFound,
-}
-
 // hopeless returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.
 func hopeless(kind string, object client.Object, conditions []metav1.Condition) error {
 	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
-	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration < object.GetGeneration() ||
-		slices.Contains(passingReasons, resolved.Reason) {
+	if !install.IsLasting(resolved) || resolved.ObservedGeneration < object.GetGeneration() {
 		return nil
 	}
 	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, terminal.OneLine(resolved.Message))

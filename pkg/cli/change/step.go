@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
 // step is the write of one add-on on one cluster.
@@ -28,6 +30,8 @@ type step struct {
 	current, wanted *addonv1alpha1.ManagedClusterAddOn
 	// config is the AddOnDeploymentConfig with the given parameters, nil if there are none; currentConfig is its current state.
 	currentConfig, config *addonv1alpha1.AddOnDeploymentConfig
+	// parameters are the given parameters. The config may have further variables, which the hub may ignore.
+	parameters map[string]string
 }
 
 // desired is the requested state of an add-on on a cluster.
@@ -73,7 +77,7 @@ func (e enabling) after(removals []installed) enabling {
 
 // steps returns the add-ons to write, required add-ons first, and adds hints for the cluster. It returns an error if the add-on cannot be
 // enabled.
-func (e enabling) steps(ctx context.Context, reader client.Reader, hints terminal.ClusterTexts) ([]step, error) {
+func (e enabling) steps(ctx context.Context, reader hubReader, hints terminal.ClusterTexts) ([]step, error) {
 	names, err := e.names(hints)
 	if err != nil {
 		return nil, err
@@ -85,7 +89,7 @@ func (e enabling) steps(ctx context.Context, reader client.Reader, hints termina
 			s, err = e.configured(ctx, reader, s)
 		}
 		if err == nil {
-			err = e.judge(ctx, reader, s)
+			err = e.judge(ctx, reader, s, hints)
 		}
 		if err != nil {
 			return nil, err
@@ -217,7 +221,7 @@ func (e enabling) configured(ctx context.Context, reader client.Reader, s step) 
 	case !apierrors.IsNotFound(err):
 		return s, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", own, err)
 	}
-	s.config = withVariables(s.currentConfig, own, e.parameters, e.unset)
+	s.config, s.parameters = withVariables(s.currentConfig, own, e.parameters, e.unset), e.parameters
 	return s, nil
 }
 
@@ -301,14 +305,15 @@ func withVariables(
 	return config
 }
 
-// judge returns an error if the add-on is plan-based and the hub would not install it in this state.
-func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error {
+// judge returns an error if the add-on is plan-based and the hub would not install it in this state, or if a given parameter is not
+// defined. It adds hints about configuration without effect.
+func (e enabling) judge(ctx context.Context, reader hubReader, s step, hints terminal.ClusterTexts) error {
 	definition := e.view.Definitions[s.wanted.Name]
 	if !definition.PlanManaged {
 		return nil
 	}
 	a, err := gatherInstall(ctx, reader, definition.Object, s)
-	if err == nil && s.current == nil {
+	if err == nil {
 		err = taken(ctx, reader, &a)
 	}
 	if apierrors.IsForbidden(err) {
@@ -317,16 +322,26 @@ func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error
 	if err != nil {
 		return err
 	}
-	_, err = decide(a, nil)
-	return err
+	if s.current == nil { // the Instance of an earlier add-on of that name is deleted with it
+		a.Instances = slices.DeleteFunc(a.Instances, func(i kudo.Instance) bool { return ofAddOn(&i, s.wanted.Name) })
+	}
+	for _, remark := range install.Decide(a).Remarks {
+		hints.Add(e.view.Name, s.wanted.Name+": "+remark)
+	}
+	if s.current != nil {
+		a.Instances = nil
+	}
+	if _, err = decide(a, nil); err != nil || s.wanted.Name != e.addOn {
+		return err
+	}
+	return e.undefined(a.Version)
 }
 
-// taken reads an existing Instance that has the name of an add-on to enable. The Instance of an earlier add-on of the same name does not
-// count: it is deleted with that add-on.
+// taken reads the Instance that has the name of the add-on, its own or another one.
 func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
 	key, instance := client.ObjectKeyFromObject(a.ManagedAddOn), &kudo.Instance{}
 	switch err := reader.Get(ctx, key, instance); {
-	case err == nil && !ofAddOn(instance, key.Name):
+	case err == nil:
 		a.Instances = []kudo.Instance{*instance}
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading Instance %s: %w", key, err)
@@ -340,9 +355,25 @@ func ofAddOn(instance *kudo.Instance, name string) bool {
 	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == name
 }
 
-// decide returns the Instance that the hub derives from the add-on, or nil if the add-on waits for something. started is the
+// undefined returns an error that names the given parameters that the OperatorVersion, nil if unknown, does not define. The hub ignores a
+// variable that is not defined, but a user who gives it expects an effect.
+func (e enabling) undefined(version *kudo.OperatorVersion) error {
+	var invalid *parameter.InvalidError
+	if version == nil || !errors.As(parameter.Validate(&version.Spec, e.parameters), &invalid) {
+		return nil
+	}
+	invalid.Problems = slices.DeleteFunc(invalid.Problems, func(p parameter.Problem) bool {
+		return slices.ContainsFunc(version.Spec.Parameters, func(defined kudo.Parameter) bool { return defined.Name == p.Parameter })
+	})
+	if len(invalid.Problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("add-on %q on cluster %s: %w", e.addOn, e.view.Name, invalid)
+}
+
+// decide returns the decision of the hub about the add-on; its Instance is nil if the add-on waits for something. started is the
 // OperatorVersion last started for the existing Instance. It returns an error if the hub would refuse the Instance.
-func decide(a install.AddOn, started *kudo.OperatorVersion) (*kudo.Instance, error) {
+func decide(a install.AddOn, started *kudo.OperatorVersion) (install.Decision, error) {
 	decision, own := install.Decide(a), a.OwnInstance()
 	wanted, condition := decision.Instance, decision.Resolved
 	if wanted != nil && (condition == nil || condition.Status == metav1.ConditionTrue) {
@@ -356,9 +387,9 @@ func decide(a install.AddOn, started *kudo.OperatorVersion) (*kudo.Instance, err
 		}))
 	}
 	if condition == nil || condition.Status == metav1.ConditionTrue || slices.Contains(waitingReasons, condition.Reason) {
-		return wanted, nil
+		return decision, nil
 	}
-	return nil, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
+	return install.Decision{}, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
 		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, terminal.OneLine(condition.Message))
 }
 
@@ -388,7 +419,7 @@ func resolvable(
 }
 
 // gatherInstall reads the hub's input for the installation after the step is written. Dependencies are checked elsewhere.
-func gatherInstall(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, s step) (install.AddOn, error) {
+func gatherInstall(ctx context.Context, reader hubReader, definition *addonv1alpha1.ClusterManagementAddOn, s step) (install.AddOn, error) {
 	definition, wanted := resolvable(definition, s.wanted)
 	// The namespace of the packages that agents may read is a flag of addon-manager, so any named namespace is accepted here.
 	packages := install.Configure(definition, wanted, "").OperatorVersion.Namespace
@@ -415,7 +446,9 @@ func gatherInstall(ctx context.Context, reader client.Reader, definition *addonv
 			return a, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
 		}
 	}
-	return a, nil
+	var err error
+	a.DefinedElsewhere, err = reader.definedElsewhere(a)
+	return a, err
 }
 
 // write creates the object, or updates it if it has not changed since it was read. It returns the effect.

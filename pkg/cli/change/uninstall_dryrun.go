@@ -13,7 +13,7 @@ import (
 // uninstallChanges returns the changes made by uninstalling the found objects.
 func uninstallChanges(ctx context.Context, c client.Client, found []installed) ([]change, error) {
 	known := &changing{
-		reader: hubclient.Remembering(c, c),
+		reader: newReader(ctx, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
 			return hubclient.StoredVersions(ctx, c, namespace)
 		}),

@@ -6,14 +6,17 @@ import (
 )
 
 var (
-	Works         = Condition(addonv1alpha1.ConditionAvailable, "True", addonv1alpha1.ReasonPlanComplete, "")
-	Fails         = Condition(addonv1alpha1.ConditionAvailable, "False", "PlanFailed", "plan deploy: Deployment kafka/kafka: image not found.")
-	Missing       = Condition(addonv1alpha1.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: is missing")
-	Unhealthy     = Condition(addonv1alpha1.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: 0 of 3 pods ready")
-	OutOfTouch    = Condition(addonv1alpha1.ConditionAvailable, "Unknown", addonv1alpha1.ReasonClusterLeaseStopped, "Registration agent stopped updating its lease.")
-	NoProbe       = Condition(addonv1alpha1.ConditionAvailable, "Unknown", "ProbeUnavailable", "")
-	Held          = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")
-	Resolved      = Condition(addonv1alpha1.ConditionResolved, "True", "Resolved", "")
+	Works      = Condition(addonv1alpha1.ConditionAvailable, "True", addonv1alpha1.ReasonPlanComplete, "")
+	Fails      = Condition(addonv1alpha1.ConditionAvailable, "False", "PlanFailed", "plan deploy: Deployment kafka/kafka: image not found.")
+	Missing    = Condition(addonv1alpha1.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: is missing")
+	Unhealthy  = Condition(addonv1alpha1.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: 0 of 3 pods ready")
+	OutOfTouch = Condition(addonv1alpha1.ConditionAvailable, "Unknown", addonv1alpha1.ReasonClusterLeaseStopped, "Registration agent stopped updating its lease.")
+	NoProbe    = Condition(addonv1alpha1.ConditionAvailable, "Unknown", "ProbeUnavailable", "")
+	Held       = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")
+	Resolved   = Condition(addonv1alpha1.ConditionResolved, "True", "Resolved", "")
+	Remarked   = Condition(addonv1alpha1.ConditionResolved, "True", "Resolved", "OperatorVersion addon-packages/shop-1.0.0\n"+
+		`variables of AddOnDeploymentConfigs that OperatorVersion "shop-1.0.0" does not define are ignored: COLOUR`+"\n"+
+		`the add-on stays in namespace "market" of the managed cluster: to move it to "fair", disable it, and enable it again after its removal`)
 	BadParameters = Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": must be an integer, such as 3`)
 	BadConfig     = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonConfigurationInvalid, `variable "X" is not defined`)
 	NotThereYet   = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed")

@@ -121,6 +121,7 @@ func TestWhyText(t *testing.T) {
 		"why-change-held-up":   clitest.Defined("shop:").With("shop", clitest.Works, clitest.BadParameters),
 		"why-change-unseen":    clitest.Defined("shop:").With("shop", clitest.Works, clitest.Resolved).Edited("shop"),
 		"why-config-available": clitest.Defined("shop:").With("shop", clitest.Works, clitest.BadConfig),
+		"why-config-ignored":   clitest.Defined("shop:").With("shop", clitest.Works, clitest.Remarked),
 		"why-said-once":        clitest.Defined("shop:").With("shop", clitest.NotThereFor, clitest.BadConfig),
 		"why-fails":            clitest.Defined("shop:").With("shop", clitest.Fails, clitest.Resolved),
 		"why-fails-lease":      clitest.Defined("shop:").With("shop", clitest.Fails),

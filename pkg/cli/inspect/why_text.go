@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -282,6 +283,9 @@ func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
 		e.unseen(addOn)
+		if remarks := install.Remarks(resolved); len(remarks) > 0 {
+			e.say("A part of the configuration of %s has no effect: %s.", addOn.Name, strings.Join(remarks, "; "))
+		}
 	case availability.Includes(available, resolved): // already stated
 		e.look(addOn)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:

@@ -212,6 +212,7 @@ type rolloutView struct {
 	generation int64
 	deleting   bool
 	configured controller.ConditionView
+	resolved   controller.ConditionView
 	applied    controller.ConditionView
 	references string
 	supported  int
@@ -222,6 +223,7 @@ func viewRollout(a *addonv1alpha1.ManagedClusterAddOn) rolloutView {
 		generation: a.Generation,
 		deleting:   !a.DeletionTimestamp.IsZero(),
 		configured: controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
+		resolved:   controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved),
 		applied:    controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionManifestApplied),
 		references: install.Desired(a),
 		supported:  len(a.Status.SupportedConfigs),

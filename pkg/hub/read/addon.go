@@ -20,6 +20,8 @@ type AddOns struct {
 	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.
 	PackagesNamespace string
 	Cycles            *Cycles
+	// Doubts tracks the add-ons to judge again when another add-on or OperatorVersion changes; nil if that is not needed.
+	Doubts *Doubts
 }
 
 // Gather reads everything that decides about the add-on; definition is nil if it does not exist.
@@ -40,16 +42,8 @@ func (a *AddOns) Gather(
 	state.Configuration = install.Configure(definition, addOn, a.PackagesNamespace)
 	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
 	if len(state.Configuration.Problems) == 0 {
-		if state.Version, err = Version(ctx, a.Client, state.Configuration.OperatorVersion); err != nil {
+		if err := a.configuration(ctx, &state); err != nil {
 			return state, err
-		}
-		for _, name := range state.Configuration.DeploymentConfigs {
-			config := &addonv1alpha1.AddOnDeploymentConfig{}
-			if err := a.Client.Get(ctx, name, config); err == nil {
-				state.DeploymentConfigs[name] = config
-			} else if !apierrors.IsNotFound(err) {
-				return state, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
-			}
 		}
 	}
 	if state.Instances, err = InstancesOn(ctx, a.Client, addOn.Namespace); err != nil {
@@ -60,6 +54,27 @@ func (a *AddOns) Gather(
 	// The install gate uses the current state, not the add-on's own condition: no previous verdict is held.
 	state.Dependencies, state.DependencyProblem = dependency.Evaluate(needs, seen, nil), problem
 	return state, err
+}
+
+// configuration reads the objects of the add-on's configuration, and what explains doubtful variables if there are any.
+func (a *AddOns) configuration(ctx context.Context, state *install.AddOn) (err error) {
+	if state.Version, err = Version(ctx, a.Client, state.Configuration.OperatorVersion); err != nil {
+		return err
+	}
+	for _, name := range state.Configuration.DeploymentConfigs {
+		config := &addonv1alpha1.AddOnDeploymentConfig{}
+		if err := a.Client.Get(ctx, name, config); err == nil {
+			state.DeploymentConfigs[name] = config
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
+		}
+	}
+	doubts := state.Doubts()
+	a.Doubts.learn(client.ObjectKeyFromObject(state.ManagedAddOn), doubts)
+	if len(doubts) > 0 {
+		state.DefinedElsewhere, err = a.definedElsewhere(ctx, *state, doubts)
+	}
+	return err
 }
 
 // OnCluster returns the add-ons of a managed cluster.

@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -30,7 +32,36 @@ func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.Clus
 		needs[definitions.Items[i].Name] = dependency.Needs(&definitions.Items[i])
 	}
 	warnings, refused := dependency.Admit(w.before, w.after, func(name string) []addonv1alpha1.AddonDependency { return needs[name] })
-	return opinion{warnings: warnings, refused: refused}, nil
+	return opinion{warnings: append(warnings, removing(w.before, w.after)...), refused: refused}, nil
+}
+
+// removing warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so drops
+// the declaration. If they fit into a warning, the names and the command that restores the dependencies are included.
+func removing(before, after *addonv1alpha1.ClusterManagementAddOn) []string {
+	lost, where := dependency.Removed(before, after)
+	if len(lost) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(lost))
+	for _, need := range lost {
+		names = append(names, need.Name)
+	}
+	warnings := []string{listing(names, func(listed string) string {
+		return fmt.Sprintf("this write removes all dependencies of %q (%s): unless that is intended, restore %s", after.Name, listed, where)
+	})}
+	declared, err := json.Marshal(lost)
+	if err != nil {
+		return warnings
+	}
+	value := strings.ReplaceAll(string(declared), "'", `\u0027`) // quoted for a shell
+	command := fmt.Sprintf("kubectl annotate clustermanagementaddon %s '%s=%s'", after.Name, addonv1alpha1.AnnotationDependencies, value)
+	if len(before.Spec.Dependencies) > 0 {
+		command = fmt.Sprintf(`kubectl patch clustermanagementaddon %s --type=merge -p '{"spec":{"dependencies":%s}}'`, after.Name, value)
+	}
+	if restore := "to restore them: " + command; len(restore) <= warningLimit {
+		warnings = append(warnings, restore)
+	}
+	return warnings
 }
 
 // undefining warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM removes it

@@ -22,15 +22,19 @@ func losing(dependents []string, on, addOn, when string) opinion {
 	if len(dependents) == 1 {
 		verb = "requires"
 	}
-	var warning string
-	for shown := len(dependents); shown > 0; shown-- {
-		warning = fmt.Sprintf("%s%s %s %s and will become unavailable%s (kubectl addon dependents %s)",
-			text.List(dependents, shown), on, verb, addOn, when, addOn)
-		if len(warning) <= warningLimit {
+	return opinion{warnings: []string{listing(dependents, func(listed string) string {
+		return fmt.Sprintf("%s%s %s %s and will become unavailable%s (kubectl addon dependents %s)", listed, on, verb, addOn, when, addOn)
+	})}}
+}
+
+// listing returns the warning with as many of the names as fit into it, and the number of the others.
+func listing(names []string, warn func(listed string) string) (warning string) {
+	for shown := len(names); shown > 0; shown-- {
+		if warning = warn(text.List(names, shown)); len(warning) <= warningLimit {
 			break
 		}
 	}
-	return opinion{warnings: []string{warning}}
+	return warning
 }
 
 // declares reports whether the add-on of that name declares a required dependency on need.

@@ -9,7 +9,7 @@ import (
 )
 
 // instance judges a write of an Instance in the namespace of a managed cluster by its parameters, its plan request and the plans that it
-// triggers. Elsewhere, Instances do not belong to Tandem, or are the mirrors of a hub that is its own managed cluster.
+// triggers. Elsewhere, an Instance never runs, or is a mirror of a hub that is its own managed cluster.
 //
 // Writes of addon-manager itself are admitted, and condition Resolved reports their problems: such a write follows from an
 // AddOnDeploymentConfig or a parent that could not be rejected, and rejecting it would only cause retries. It is identified by the user,
@@ -19,8 +19,12 @@ func (a *admissions) instance(ctx context.Context, w write[*kudo.Instance]) (opi
 	if own, err := a.user.get(ctx, a.client); err != nil || w.user == own {
 		return opinion{}, err
 	}
-	if managed, err := read.IsManaged(ctx, a.live, w.after.Namespace); err != nil || !managed {
+	managed, err := read.IsManaged(ctx, a.live, w.after.Namespace)
+	switch {
+	case err != nil:
 		return opinion{}, err
+	case !managed:
+		return outside(w), nil
 	}
 	var before *install.Instance
 	if w.before != nil {
@@ -36,6 +40,16 @@ func (a *admissions) instance(ctx context.Context, w write[*kudo.Instance]) (opi
 	}
 	warnings, refused := install.Admit(before, after)
 	return opinion{warnings: warnings, refused: refused}, nil
+}
+
+// outside warns about the creation of an Instance in a namespace that does not belong to a managed cluster. Mirrors and existing Instances
+// are not Tandem's concern there.
+func outside(w write[*kudo.Instance]) opinion {
+	if w.before != nil || kudo.IsMirror(w.after) {
+		return opinion{}
+	}
+	warnings, refused := install.Admit(nil, install.Instance{Instance: w.after, Unmanaged: true})
+	return opinion{warnings: warnings, refused: refused}
 }
 
 // stateOf reads everything that decides about the Instance, as the controller does. If the cache lacks the OperatorVersion, it reads it

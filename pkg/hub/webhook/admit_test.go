@@ -239,3 +239,72 @@ func TestChangesOfAddOnsThatAreBeingDeleted(t *testing.T) {
 		})
 	}
 }
+
+func TestRemoving(t *testing.T) {
+	declaring := func(annotation string, field ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
+		d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}
+		d.Spec.Dependencies = field
+		if annotation != "" {
+			d.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: annotation}
+		}
+		return d
+	}
+	var many []addonv1alpha1.AddonDependency
+	for i := range 30 {
+		many = append(many, addonv1alpha1.AddonDependency{Name: fmt.Sprintf("addon-with-a-name-%02d", i)})
+	}
+	for name, test := range map[string]struct {
+		before, after *addonv1alpha1.ClusterManagementAddOn
+		want          []string
+	}{
+		"nothing is removed": {declaring(`[{"name":"a"}]`), declaring(`[{"name":"b"}]`), nil},
+		"the annotation, with the command that restores it": {declaring(`[{"name":"zookeeper"}, {"name":"it","message":"isn't"}]`), declaring(""), []string{
+			`this write removes all dependencies of "kafka" (zookeeper, it): unless that is intended, restore annotation ` +
+				"addon.open-cluster-management.io/dependencies",
+			"to restore them: kubectl annotate clustermanagementaddon kafka 'addon.open-cluster-management.io/dependencies=" +
+				`[{"name":"zookeeper","type":"Required"},{"name":"it","type":"Required","message":"isn\u0027t"}]'`,
+		}},
+		"the field": {declaring("", addonv1alpha1.AddonDependency{Name: "zookeeper", Type: "Optional"}), declaring(""), []string{
+			`this write removes all dependencies of "kafka" (zookeeper): unless that is intended, restore spec.dependencies`,
+			"to restore them: kubectl patch clustermanagementaddon kafka --type=merge -p " +
+				`'{"spec":{"dependencies":[{"name":"zookeeper","type":"Optional"}]}}'`,
+		}},
+		"more than fit": {declaring("", many...), declaring(""), []string{
+			`this write removes all dependencies of "kafka" (addon-with-a-name-00, addon-with-a-name-01, addon-with-a-name-02, addon-with-a-name-03, ` +
+				"addon-with-a-name-04, addon-with-a-name-05 and 24 more): unless that is intended, restore spec.dependencies",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := removing(test.before, test.after)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(got, bounded(got)); diff != "" {
+				t.Errorf("they do not fit:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOutside(t *testing.T) {
+	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kafka"}}
+	mirror := instance.DeepCopy()
+	mirror.Annotations = map[string]string{kudo.AnnotationHubUID: "x"}
+	for name, test := range map[string]struct {
+		write write[*kudo.Instance]
+		want  []string
+	}{
+		"an Instance is created": {write[*kudo.Instance]{after: instance}, []string{
+			`the Instance cannot run yet: ManagedCluster "default" does not exist or is being deleted: create the Instance in the namespace of a managed cluster`,
+		}},
+		"an Instance is edited": {write[*kudo.Instance]{before: instance, after: instance}, nil},
+		"a mirror is created":   {write[*kudo.Instance]{after: mirror}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := outside(test.write)
+			if diff := cmp.Diff(test.want, got.warnings); diff != "" || got.refused != nil {
+				t.Errorf("refused: %v; warnings (-want +got):\n%s", got.refused, diff)
+			}
+		})
+	}
+}

@@ -256,8 +256,11 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 			wrong := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZ=3")
-			Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: OperatorVersion ` +
-				`"shop-1.10-1.2.0" does not define these variables of the add-on's AddOnDeploymentConfigs: SIZ (did you mean SIZE?)`)))
+			Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: ` +
+				`AddOnDeploymentConfig ` + cluster + `/shop-parameters sets variable SIZ, which OperatorVersion "shop-1.10-1.2.0" does not define: ` +
+				`did you mean SIZE? Correct or remove the variable`)))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "COLOUR=red").err).To(MatchError(ContainSubstring(
+				`add-on "shop" on cluster ` + cluster + `: parameter "COLOUR": not defined: the operator has SIZE`)))
 			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3").err).NotTo(HaveOccurred())
@@ -271,6 +274,48 @@ var _ = Describe("add-ons", func() {
 			config := &addonv1alpha1.AddOnDeploymentConfig{}
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop-parameters"}, config)).To(Succeed())
 			Expect(config.Spec.CustomizedVariables).To(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
+		})
+
+		It("warns of variables that are ignored, and of a namespace that the add-on does not move to", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market", "-p", "SIZE=3").err).NotTo(HaveOccurred())
+			shop := enabled(ctx, cluster, "shop")
+			instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop", OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(shop, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn")),
+			}}}
+			instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: cluster, Name: "shop-1.10-1.2.0"}
+			instance.Spec.Parameters, instance.Spec.InstallNamespace = map[string]string{"SIZE": "3"}, "market"
+			Expect(hub.Create(ctx, instance)).To(Succeed())
+			config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop-parameters"}}
+			Expect(environment.Edit(ctx, hub, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Spec.CustomizedVariables = append(c.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: "COLOUR", Value: "red"})
+			})).To(Succeed())
+			Expect(environment.Edit(ctx, hub, shop, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "fair" })).To(Succeed())
+
+			const ignored = `variables of AddOnDeploymentConfigs that OperatorVersion "shop-1.10-1.2.0" does not define are ignored: COLOUR`
+			const stays = `the add-on stays in namespace "market" of the managed cluster: to move it to "fair", disable it, and enable it again after its removal`
+			again := run(ctx, "enable", "shop", "--cluster", cluster, "-n", "fair")
+			Expect(again.err).NotTo(HaveOccurred())
+			Expect(again.errOut).To(And(ContainSubstring("shop: "+ignored), ContainSubstring("shop: "+stays)))
+			preview := run(ctx, "update", "shop", "--cluster", cluster, "-p", "SIZE=4", "--dry-run")
+			Expect(preview.err).NotTo(HaveOccurred(), preview.out)
+			Expect(preview.out + preview.errOut).To(And(ContainSubstring(ignored), ContainSubstring(stays)))
+
+			By("a variable that is a misspelt parameter, unless another version defines it")
+			Expect(environment.Edit(ctx, hub, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "SIZES", Value: "3"}}
+			})).To(Succeed())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).To(MatchError(ContainSubstring("did you mean SIZE?")))
+			version := &kudo.OperatorVersion{}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop-1.10-1.2.0"}, version)).To(Succeed())
+			version.ObjectMeta, version.Spec.Version = metav1.ObjectMeta{Namespace: cluster, Name: "shop-1.10-1.3.0"}, "1.3.0"
+			version.Spec.Parameters = append(version.Spec.Parameters, kudo.Parameter{Name: "SIZES", Default: new("1")})
+			Expect(hub.Create(ctx, version)).To(Succeed())
+			explained := run(ctx, "enable", "shop", "--cluster", cluster)
+			Expect(explained.err).NotTo(HaveOccurred())
+			Expect(explained.errOut).To(ContainSubstring("are ignored: SIZES"))
 		})
 
 		It("refuses a name that an Instance has already", func(ctx SpecContext) {

@@ -244,9 +244,18 @@ var _ = Describe("clusteradm", func() {
 		Expect(after.Spec.InstallNamespace).To(Equal("elsewhere"))
 		Expect(after.Spec.Configs).To(Equal(before.Spec.Configs))
 		Expect(after.Finalizers).To(Equal(before.Finalizers))
-		Expect(withoutGeneration(after.Status.Conditions)).To(Equal(withoutGeneration(before.Status.Conditions)))
+		Expect(withoutResolved(after.Status.Conditions)).To(Equal(withoutResolved(before.Status.Conditions)))
+		Expect(meta.FindStatusCondition(after.Status.Conditions, "Resolved")).To(And(HaveField("Status", metav1.ConditionTrue),
+			HaveField("Message", HaveSuffix(`the add-on stays in namespace "open-cluster-management-agent-addon" of the managed cluster: `+
+				`to move it to "elsewhere", disable it, and enable it again after its removal`))))
 		Expect(get(ctx, instanceOf(asStored))).To(Equal(instance), "it stays where it was installed")
 		Expect(in(cluster, writes)()[written:]).To(ConsistOf(HaveSuffix("/managedclusteraddons/"+kafka.Name+"/status")), "Resolved, of this generation")
+
+		By("OCM's default namespace, which is no request")
+		Expect(user.enable(ctx, kafka)).To(Succeed())
+		settled(ctx, cluster)
+		Expect(meta.FindStatusCondition(get(ctx, asStored).Status.Conditions, "Resolved").Message).To(
+			Equal(meta.FindStatusCondition(before.Status.Conditions, "Resolved").Message))
 
 		By("disabling the required add-on: the dependency is still declared")
 		available(ctx, zookeeper.Name, metav1.ConditionFalse)
@@ -288,6 +297,28 @@ var _ = Describe("clusteradm", func() {
 		removed(ctx, instance)
 		Eventually(exists(asStored)).WithContext(ctx).Should(BeFalse())
 		Expect(apierrors.IsNotFound(user.disable(ctx, cluster, kafka.Name))).To(BeTrue(), "clusteradm says that there is none")
+	})
+
+	It("addon create --overwrite is told which dependencies it removes", func(ctx SpecContext) {
+		definition := define(ctx, "annotated", version)
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: `[{"name":"` + zookeeper.Name + `"}]`}
+		})
+		definitions := user.addOns.AddonV1alpha1().ClusterManagementAddOns()
+		current, err := definitions.Get(ctx, definition.Name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		current.Annotations = nil
+		Eventually(func(g Gomega) []string { // until the webhooks respond
+			user.warnings = nil
+			_, err := definitions.Update(ctx, current, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			g.Expect(err).NotTo(HaveOccurred())
+			return user.warnings
+		}).WithContext(ctx).Should(Equal([]string{
+			fmt.Sprintf(`this write removes all dependencies of %q (%s): unless that is intended, restore annotation %s`,
+				definition.Name, zookeeper.Name, addonv1alpha1.AnnotationDependencies),
+			fmt.Sprintf(`to restore them: kubectl annotate clustermanagementaddon %s '%s=[{"name":"%s","type":"Required"}]'`,
+				definition.Name, addonv1alpha1.AnnotationDependencies, zookeeper.Name),
+		}))
 	})
 
 	It("get addon shows plan-based add-ons like all others, and their marks as their works", func(ctx SpecContext) {
@@ -336,9 +367,10 @@ var _ = Describe("clusteradm", func() {
 	})
 })
 
-// withoutGeneration returns conditions without their observed generations.
-func withoutGeneration(conditions []metav1.Condition) []metav1.Condition {
+// withoutResolved returns conditions without Resolved, and without their observed generations.
+func withoutResolved(conditions []metav1.Condition) []metav1.Condition {
 	conditions = slices.Clone(conditions)
+	meta.RemoveStatusCondition(&conditions, "Resolved")
 	for i := range conditions {
 		conditions[i].ObservedGeneration = 0
 	}

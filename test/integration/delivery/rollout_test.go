@@ -12,14 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// push stores an OperatorVersion with one parameter, TEXT.
-func push(ctx context.Context, operator string) *kudo.OperatorVersion {
+// push stores an OperatorVersion with parameter TEXT, and others.
+func push(ctx context.Context, operator string, parameters ...string) *kudo.OperatorVersion {
 	GinkgoHelper()
 	operator += "-" + rand.String(6)
 	text := "zero"
@@ -33,6 +34,9 @@ func push(ctx context.Context, operator string) *kudo.OperatorVersion {
 				Name: "main", Steps: []kudo.Step{{Name: "main", Tasks: []string{"nothing"}}},
 			}}}},
 		},
+	}
+	for _, name := range parameters {
+		version.Spec.Parameters = append(version.Spec.Parameters, kudo.Parameter{Name: name, Default: &text})
 	}
 	Expect(server.Create(ctx, version)).To(Succeed())
 	return version
@@ -153,6 +157,58 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(first))
 	})
 
+	It("stops at a configuration with a misspelt parameter, and continues with the corrected one", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		rollOutAs := func(name, value string) {
+			GinkgoHelper()
+			before := placed(kafka.Name)(Default, ctx)
+			edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: name, Value: value}}
+			})
+			Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+			rollOut(ctx, kafka)
+		}
+		rollOutAs("TEXTS", "two")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationInvalid"}))
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
+		Eventually(unfinished(kafka)).WithContext(ctx).Should(Equal("Failed"))
+		Consistently(marked(kafka)).WithContext(ctx).ShouldNot(Equal(desired(ctx, kafka)), "OCM goes no further")
+		Expect(text(kafka)(Default, ctx)).To(Equal("one"))
+
+		rollOutAs("TEXT", "two")
+		Eventually(text(kafka)).WithContext(ctx).Should(Equal("two"))
+		Eventually(unfinished(kafka)).WithContext(ctx).Should(Equal("Progressing"))
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(unfinished(kafka)).WithContext(ctx).Should(BeEmpty())
+	})
+
+	It("continues once another version explains the variable, although the Instance does not change", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		wider := push(ctx, "wider", "AMOUNT")
+		place(ctx, kafka.Name, wider, config)
+		rollOut(ctx, kafka)
+		Eventually(runs(kafka)).WithContext(ctx).Should(Equal(wider.Name))
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+
+		before := placed(kafka.Name)(Default, ctx)
+		edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+			c.Spec.CustomizedVariables = append(c.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: "AMOUNTS", Value: "1"})
+		})
+		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+		rollOut(ctx, kafka)
+		Eventually(unfinished(kafka)).WithContext(ctx).Should(Equal("Failed"))
+		next := wider.DeepCopy()
+		next.ObjectMeta = metav1.ObjectMeta{Namespace: wider.Namespace, Name: wider.Spec.Operator.Name + "-2.0.0"}
+		next.Spec.Version, next.Spec.Parameters = "2.0.0", append(next.Spec.Parameters, kudo.Parameter{Name: "AMOUNTS"})
+		Expect(server.Create(ctx, next)).To(Succeed())
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(unfinished(kafka)).WithContext(ctx).Should(BeEmpty())
+	})
+
 	It("does not take what an add-on of the same name has reached for its own", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
@@ -191,11 +247,7 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		place(ctx, kafka.Name, next, config)
 		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(ContainElement(""))
 		rollOut(ctx, kafka)
-		Eventually(func(g Gomega, ctx context.Context) string {
-			current := instanceOf(kafka)
-			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
-			return current.Spec.OperatorVersion.Name
-		}).WithContext(ctx).Should(Equal(next.Name))
+		Eventually(runs(kafka)).WithContext(ctx).Should(Equal(next.Name))
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
 	})
@@ -244,6 +296,31 @@ func text(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context
 		current := instanceOf(addOn)
 		g.Expect(client.IgnoreNotFound(server.Get(ctx, client.ObjectKeyFromObject(current), current))).To(Succeed())
 		return current.Spec.Parameters["TEXT"]
+	}
+}
+
+// runs returns the OperatorVersion of an add-on's Instance, for Eventually.
+func runs(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) string {
+	return func(g Gomega, ctx context.Context) string {
+		current := instanceOf(addOn)
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
+		return current.Spec.OperatorVersion.Name
+	}
+}
+
+// unfinished returns the state of an add-on's rollout on its cluster according to the metric, for Eventually; empty if it is finished.
+func unfinished(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega) string {
+	return func(g Gomega) string {
+		families, err := metrics.Registry.Gather()
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, family := range families {
+			for _, metric := range family.Metric {
+				if family.GetName() == "addon_rollout_unfinished" && metric.Label[0].GetValue() == addOn.Name {
+					return metric.Label[1].GetValue()
+				}
+			}
+		}
+		return ""
 	}
 }
 

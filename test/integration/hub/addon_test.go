@@ -2,6 +2,7 @@ package hub
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -108,12 +109,13 @@ var _ = Describe("The add-on controller", func() {
 		first := f.variables(ctx, "first", cluster, "TEXT", "one", "COUNT", "2000000", "TYPO", "x")
 		second := f.variables(ctx, "second", cluster, "TEXT", "two")
 		kafka := f.enable(ctx, cluster, "kafka", configured(first, second))
-		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationInvalid",
-			`OperatorVersion "` + version.Name + `" does not define these variables of the add-on's AddOnDeploymentConfigs: TYPO; ` +
-				"correct or remove them; all other variables are applied"}))
+		ignored := `variables of AddOnDeploymentConfigs that OperatorVersion "` + version.Name + `" does not define are ignored: TYPO`
+		named := resolved(version)
+		named.Message += "\n" + ignored
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(named))
 		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(Equal(resolved(version)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "two", "COUNT": "2000000"}))
-		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(ContainSubstring("TYPO")))
+		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement("Warning ConfigurationIgnored: " + ignored))
 
 		By("correcting the variables")
 		edit(ctx, first, func(c *addonv1alpha1.AddOnDeploymentConfig) {
@@ -133,6 +135,116 @@ var _ = Describe("The add-on controller", func() {
 		edit(ctx, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.Configs = nil })
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(BeEmpty())
+	})
+
+	Describe("given a misspelt parameter", func() {
+		var (
+			shared       *addonv1alpha1.AddOnDeploymentConfig
+			kafka        *addonv1alpha1.ManagedClusterAddOn
+			wrong, typed seen
+		)
+		misspell := func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Name = "COUNTS" }
+		BeforeEach(func(ctx SpecContext) {
+			f.define(ctx, "kafka", runs(version))
+			shared = f.variables(ctx, "shared", packages, "COUNT", "3")
+			kafka = f.enable(ctx, cluster, "kafka", configured(shared))
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+			wrong = seen{"False", "ConfigurationInvalid", "AddOnDeploymentConfig " + packages + "/" + shared.Name + " sets variable COUNTS, " +
+				`which OperatorVersion "` + version.Name + `" does not define: did you mean COUNT? Correct or remove the variable`}
+			typed = resolved(version)
+			typed.Message += "\n" + `variables of AddOnDeploymentConfigs that OperatorVersion "` + version.Name + `" does not define are ignored: COUNTS`
+		})
+
+		It("leaves the Instance unchanged, installs none, and continues with the corrected one", func(ctx SpecContext) {
+			edit(ctx, shared, misspell)
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+			Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement("Warning ConfigurationInvalid: " + wrong.Message))
+			Consistently(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Parameters", map[string]string{"COUNT": "3"}))
+			another := f.enable(ctx, f.cluster(ctx, "another"), "kafka", configured(shared))
+			Eventually(conditionOf(another, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+			Consistently(exists(instanceOf(another))).WithContext(ctx).Should(BeFalse())
+
+			edit(ctx, shared, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Spec.CustomizedVariables[0] = upstream.CustomizedVariable{Name: "COUNT", Value: "4"}
+			})
+			for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{kafka, another} {
+				Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+				Expect(specOf(instanceOf(addOn))(Default, ctx).Parameters).To(Equal(map[string]string{"COUNT": "4"}))
+			}
+		})
+
+		It("ignores it while another version of the operator defines it", func(ctx SpecContext) {
+			edit(ctx, shared, misspell)
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+			next := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("kafka") + "-2.0.0"}, Spec: version.Spec}
+			next.Spec.Version, next.Spec.Parameters = "2.0.0", append(slices.Clone(version.Spec.Parameters), kudo.Parameter{Name: "COUNTS", Default: ptrTo("1")})
+			Expect(server.Create(ctx, next)).To(Succeed())
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
+			Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(BeEmpty())
+			Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(HavePrefix("Warning ConfigurationIgnored: ")))
+
+			Expect(server.Delete(ctx, next)).To(Succeed())
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+		})
+
+		It("ignores it while another add-on with the config defines it", func(ctx SpecContext) {
+			edit(ctx, shared, misspell)
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+			shop := f.push(ctx, "shop", packages).DeepCopy()
+			definition := f.define(ctx, "shop", both(runs(shop), defaulting(shared)))
+			other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("shop") + "-2.0.0"}, Spec: shop.Spec}
+			other.Spec.Version, other.Spec.Parameters = "2.0.0", append(other.Spec.Parameters, kudo.Parameter{Name: "COUNTS", Default: ptrTo("1")})
+			Consistently(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong), "it does not define it either")
+			Expect(server.Create(ctx, other)).To(Succeed())
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
+			Expect(server.Delete(ctx, definition)).To(Succeed())
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+		})
+
+		It("ignores it while another add-on with the config is not plan-based, on whatever cluster", func(ctx SpecContext) {
+			edit(ctx, shared, misspell)
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+			definition := f.define(ctx, "other", defaulting(shared))
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
+			edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs = nil })
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+
+			other := f.enable(ctx, f.cluster(ctx, "another"), "other", configured(shared))
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
+			edit(ctx, other, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.Configs = nil })
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+		})
+
+		It("writes nothing at rest, and judges it the same after a restart", func(ctx SpecContext) {
+			edit(ctx, shared, misspell)
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
+			stopHub()
+			writes, _ := runHub()
+			Consistently(on(cluster, writes)).Should(BeEmpty())
+			f.define(ctx, "other", defaulting(shared))
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
+		})
+	})
+
+	It("reports that an add-on does not move to another install namespace", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		in := func(namespace string) func(*addonv1alpha1.ManagedClusterAddOn) {
+			return func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = namespace }
+		}
+		kafka := f.enable(ctx, cluster, "kafka", in("kafka"))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		edit(ctx, kafka, in("elsewhere"))
+		stays := resolved(version)
+		const remark = `the add-on stays in namespace "kafka" of the managed cluster: to move it to "elsewhere", disable it, ` +
+			"and enable it again after its removal"
+		stays.Message += "\n" + remark
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(stays))
+		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement("Warning ConfigurationIgnored: " + remark))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).InstallNamespace).To(Equal("kafka"))
+
+		By("OCM's default, which is no request")
+		edit(ctx, kafka, in("open-cluster-management-agent-addon"))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 	})
 
 	It("takes the default install namespace of OCM's definitions for none", func(ctx SpecContext) {

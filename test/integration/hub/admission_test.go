@@ -188,6 +188,30 @@ var _ = Describe("Admission", func() {
 			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, d)).To(Succeed()) })
 		})
 
+		It("warns of a write that removes all dependencies, as clusteradm addon create --overwrite does", func(ctx SpecContext) {
+			f.define(ctx, "b", nil)
+			d := f.define(ctx, "a", annotates(`[{"name":"<b>","type":"Optional"}]`))
+			overwrite := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`))
+			command := `kubectl annotate clustermanagementaddon <a> 'addon.open-cluster-management.io/dependencies=[{"name":"<b>","type":"Optional"}]'`
+			want := []string{
+				named(`this write removes all dependencies of "<a>" (<b>): unless that is intended, restore annotation addon.open-cluster-management.io/dependencies`),
+				named("to restore them: " + command),
+			}
+			Expect(heard.of(func() { Expect(user.Patch(ctx, d.DeepCopy(), overwrite, client.DryRunAll)).To(Succeed()) })).To(Equal(want))
+
+			By("keeping them by the field")
+			takeOver := client.RawPatch(types.MergePatchType, []byte(named(
+				`{"metadata":{"annotations":null},"spec":{"dependencies":[{"name":"<b>","type":"Optional"}]}}`)))
+			Expect(heard.of(func() { Expect(user.Patch(ctx, d.DeepCopy(), takeOver, client.DryRunAll)).To(Succeed()) })).To(BeEmpty())
+
+			By("removing and restoring them")
+			Expect(heard.of(func() { Expect(user.Patch(ctx, d, overwrite)).To(Succeed()) })).To(Equal(want))
+			Expect(heard.of(func() { edit(ctx, d, needs("b")) })).To(BeEmpty())
+			Expect(heard.of(func() {
+				Expect(user.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":null}}`)))).To(Succeed())
+			})).To(ContainElement(HavePrefix(named(`this write removes all dependencies of "<a>" (<b>): unless that is intended, restore spec.dependencies`))))
+		})
+
 		It("judges what comes through v1beta1 as well", func(ctx SpecContext) {
 			f.define(ctx, "b", needs("a"))
 			beta := func(dependencies ...any) *unstructured.Unstructured {
@@ -470,11 +494,19 @@ var _ = Describe("Admission", func() {
 				HaveField("Reason", "NamespaceNotAllowed"), HaveField("Message", Not(ContainSubstring("TYPO")))))
 		})
 
-		It("does not check Instances outside of the namespaces of managed clusters", func(ctx SpecContext) {
+		It("only warns of the creation of an Instance outside of the namespaces of managed clusters", func(ctx SpecContext) {
 			makeNamespace(ctx, f.named("bare"))
 			bare := instance("TYPO", "x")
 			bare.Namespace = f.named("bare")
-			Expect(user.Create(ctx, bare)).To(Succeed())
+			want := []string{`the Instance cannot run yet: ManagedCluster "` + bare.Namespace +
+				`" does not exist or is being deleted: create the Instance in the namespace of a managed cluster`}
+			Expect(heard.of(func() { Expect(user.Create(ctx, bare.DeepCopy(), client.DryRunAll)).To(Succeed()) })).To(Equal(want))
+			Expect(heard.of(func() { Expect(user.Create(ctx, bare)).To(Succeed()) })).To(Equal(want))
+			change := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"TYPO":"y"}}}`))
+			Expect(heard.of(func() { Expect(user.Patch(ctx, bare, change)).To(Succeed()) })).To(BeEmpty())
+			mirror := instance()
+			mirror.Namespace, mirror.Name, mirror.Annotations = bare.Namespace, "mirror", map[string]string{kudo.AnnotationHubUID: "x"}
+			Expect(heard.of(func() { Expect(user.Create(ctx, mirror)).To(Succeed()) })).To(BeEmpty())
 		})
 
 		It("lets in what became invalid, but for its problem", func(ctx SpecContext) {

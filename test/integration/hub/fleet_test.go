@@ -229,6 +229,17 @@ func runs(version *kudo.OperatorVersion) func(*addonv1alpha1.ClusterManagementAd
 	}
 }
 
+// defaulting makes the AddOnDeploymentConfig the default of a definition.
+func defaulting(config *addonv1alpha1.AddOnDeploymentConfig) func(*addonv1alpha1.ClusterManagementAddOn) {
+	return func(d *addonv1alpha1.ClusterManagementAddOn) {
+		group := resource(addonv1alpha1.GroupVersion.Group, addonv1alpha1.ResourceAddOnDeploymentConfigs)
+		d.Spec.SupportedConfigs = slices.DeleteFunc(d.Spec.SupportedConfigs, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == group })
+		d.Spec.SupportedConfigs = append(d.Spec.SupportedConfigs, upstream.ConfigMeta{
+			ConfigGroupResource: group, DefaultConfig: &upstream.ConfigReferent{Namespace: config.Namespace, Name: config.Name},
+		})
+	}
+}
+
 func both(changes ...func(*addonv1alpha1.ClusterManagementAddOn)) func(*addonv1alpha1.ClusterManagementAddOn) {
 	return func(d *addonv1alpha1.ClusterManagementAddOn) {
 		for _, change := range changes {

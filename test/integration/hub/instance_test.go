@@ -231,16 +231,44 @@ var _ = Describe("The Instance controller", func() {
 		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
 	})
 
-	It("leaves Instances alone that are on no managed cluster, until there is one", func(ctx SpecContext) {
+	It("reports that an Instance is on no managed cluster, until there is one", func(ctx SpecContext) {
 		namespace := f.named("elsewhere")
 		makeNamespace(ctx, namespace)
-		outside := create(ctx, "a", func(i *kudo.Instance) { i.Namespace = namespace })
-		inside := create(ctx, "a", nil)
-		Eventually(resolvedOf(inside)).WithContext(ctx).Should(HaveField("Status", "True"))
-		Expect(get(ctx, outside).Status).To(Equal(kudo.InstanceStatus{}))
-		Expect(get(ctx, outside).Finalizers).To(BeEmpty())
+		stopHub()
+		writes, _ := runHub()
+		outside := create(ctx, "a", func(i *kudo.Instance) {
+			i.Namespace = namespace
+			i.Spec.Parameters = map[string]string{"TYPO": "1"}
+			i.Spec.PlanExecution.PlanName = kudo.DeployPlan
+		})
+		notFound := seen{"False", "ManagedClusterNotFound", `ManagedCluster "` + namespace +
+			`" does not exist or is being deleted: create the Instance in the namespace of a managed cluster`}
+		Eventually(resolvedOf(outside)).WithContext(ctx).Should(Equal(notFound))
+		Eventually(eventsOn(outside)).WithContext(ctx).Should(ContainElement(HavePrefix("Warning ManagedClusterNotFound: ")))
+		Consistently(on(namespace, writes)).Should(ConsistOf(HaveSuffix("/instances/a/status")))
+		current := get(ctx, outside)
+		Expect(current.Finalizers).To(BeEmpty())
+		Expect(current.Spec).To(Equal(outside.Spec), "it may be one of KUDO's own")
 
 		Expect(server.Create(ctx, managedCluster(namespace))).To(Succeed())
+		Eventually(resolvedOf(outside)).WithContext(ctx).Should(HaveField("Reason", "ParametersInvalid"))
+		edit(ctx, outside, func(i *kudo.Instance) { i.Spec.Parameters = nil })
 		Eventually(resolvedOf(outside)).WithContext(ctx).Should(HaveField("Status", "True"))
+
+		By("detaching the cluster again, which deletes nothing")
+		Expect(server.Delete(ctx, managedCluster(namespace))).To(Succeed())
+		Eventually(resolvedOf(outside)).WithContext(ctx).Should(Equal(notFound))
+		Expect(get(ctx, outside).Finalizers).To(BeEmpty())
+	})
+
+	It("ignores mirrors", func(ctx SpecContext) {
+		namespace := f.named("elsewhere")
+		makeNamespace(ctx, namespace)
+		mirror := create(ctx, "a", func(i *kudo.Instance) {
+			i.Namespace, i.Annotations = namespace, map[string]string{kudo.AnnotationHubUID: "x", kudo.AnnotationHubGeneration: "1"}
+		})
+		inside := create(ctx, "a", nil)
+		Eventually(resolvedOf(inside)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(get(ctx, mirror).Status).To(Equal(kudo.InstanceStatus{}))
 	})
 })

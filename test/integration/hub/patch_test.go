@@ -17,8 +17,9 @@ var _ = Describe("A patch of what was read", func() {
 		instance *kudo.Instance
 	)
 	BeforeEach(func(ctx SpecContext) {
+		stopHub() // which writes condition Resolved
 		f = newFleet()
-		namespace := f.named("elsewhere") // not a managed cluster's: the hub ignores it
+		namespace := f.named("elsewhere")
 		makeNamespace(ctx, namespace)
 		instance = &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
 		instance.Spec.Parameters = map[string]string{"TEXT": "one"}

@@ -26,7 +26,7 @@ func bindUser(ctx context.Context, user, role string) {
 	DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, binding)).To(Succeed()) })
 }
 
-// In a namespace that belongs to no cluster, so that addon-manager ignores it.
+// In a namespace that belongs to no cluster, so that addon-manager writes its condition only.
 var _ = Describe("The parameters of a child Instance", Ordered, func() {
 	child := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "parent.child", Labels: map[string]string{kudo.LabelRoot: "parent"},

@@ -105,13 +105,11 @@ const (
 	// ReasonWaitingForConfiguration means that OCM has not resolved the add-on's configuration yet.
 	ReasonWaitingForConfiguration = "WaitingForConfiguration"
 	// ReasonConfigurationInvalid means that the configuration names no OperatorVersion, an OperatorVersion in a namespace that agents
-	// may not read, or variables that the OperatorVersion does not define; or that the definition no longer names OperatorVersions.
+	// may not read, or misspelt parameters; or that the definition no longer names OperatorVersions.
 	ReasonConfigurationInvalid = "ConfigurationInvalid"
 	// ReasonInstanceRefused means that the hub's API server rejected the add-on's Instance, for example because of a policy or missing
 	// permissions. It is retried with increasing intervals.
 	ReasonInstanceRefused = "InstanceRefused"
-	// ReasonManagedClusterNotFound means that the add-on's namespace is not the namespace of a managed cluster.
-	ReasonManagedClusterNotFound = "ManagedClusterNotFound"
 	// ReasonConfigurationNotFound means that a configuration object does not exist.
 	ReasonConfigurationNotFound = "ConfigurationNotFound"
 )

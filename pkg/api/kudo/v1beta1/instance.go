@@ -112,6 +112,8 @@ const (
 const (
 	// ReasonResolved means that the OperatorVersion and the parameters are valid.
 	ReasonResolved = "Resolved"
+	// ReasonManagedClusterNotFound means that the namespace does not belong to a managed cluster.
+	ReasonManagedClusterNotFound = "ManagedClusterNotFound"
 	// ReasonOperatorVersionNotFound means that the OperatorVersion does not exist, or that it was replaced since the parent of a child
 	// Instance has chosen it.
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"

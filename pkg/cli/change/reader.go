@@ -1,0 +1,57 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// hubReader reads the hub's input for decisions about add-ons.
+type hubReader struct {
+	client.Reader
+	// others reads the packages and add-ons of the whole hub, once.
+	others func() (install.Others, error)
+}
+
+func newReader(ctx context.Context, c client.Reader) hubReader {
+	return hubReader{Reader: hubclient.Remembering(c, c), others: sync.OnceValues(func() (install.Others, error) {
+		var versions kudo.OperatorVersionList
+		var definitions addonv1alpha1.ClusterManagementAddOnList
+		var addOns addonv1alpha1.ManagedClusterAddOnList
+		for _, list := range []client.ObjectList{&versions, &definitions, &addOns} {
+			if err := c.List(ctx, list); err != nil {
+				return install.Others{}, fmt.Errorf("listing the packages and add-ons of the hub: %w", err)
+			}
+		}
+		return install.Others{Versions: versions.Items, Definitions: definitions.Items, AddOns: addOns.Items}, nil
+	})}
+}
+
+// definedElsewhere returns the doubtful variables of an add-on that serve another purpose; all of them if the user may not read that: the
+// hub judges them later.
+func (r hubReader) definedElsewhere(a install.AddOn) (map[string]bool, error) {
+	doubts := a.Doubts()
+	if len(doubts) == 0 {
+		return nil, nil
+	}
+	others, err := r.others()
+	if apierrors.IsForbidden(err) {
+		unknown := map[string]bool{}
+		for _, doubt := range doubts {
+			unknown[doubt.Variable] = true
+		}
+		return unknown, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return others.Define(a.ManagedAddOn.Name, a.Version.OperatorName(), doubts), nil
+}
