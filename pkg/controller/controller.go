@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -61,8 +62,13 @@ func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
 // ConflictPause is how long to wait for the cache after a conflict with another writer.
 const ConflictPause = 100 * time.Millisecond
 
-// RetryConflict turns a conflict with another writer into an early retry without an error. It also ignores an object that no longer exists.
-// Joined errors are ignored only if each of them is.
+// Postponed is the error of a write that is not sent yet.
+type Postponed struct{ For time.Duration }
+
+func (p *Postponed) Error() string { return fmt.Sprintf("postponed for %s", p.For) }
+
+// RetryConflict turns a conflict with another writer into an early retry without an error, and a Postponed write into a retry when it is
+// due. It also ignores an object that no longer exists. Joined errors are ignored only if each of them is.
 func RetryConflict(err error) (reconcile.Result, error) {
 	return RetryConflictAfter(ConflictPause, err)
 }
@@ -71,9 +77,12 @@ func RetryConflict(err error) (reconcile.Result, error) {
 func RetryConflictAfter(pause time.Duration, err error) (reconcile.Result, error) {
 	var result reconcile.Result
 	for _, e := range separate(err) {
+		var postponed *Postponed
 		switch {
 		case apierrors.IsConflict(e):
 			result.RequeueAfter = pause
+		case errors.As(e, &postponed):
+			result.RequeueAfter = cmp.Or(result.RequeueAfter, postponed.For)
 		case !apierrors.IsNotFound(e):
 			return reconcile.Result{}, err
 		}

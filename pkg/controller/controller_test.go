@@ -39,6 +39,7 @@ func TestRetryConflict(t *testing.T) {
 	conflict := fmt.Errorf("updating: %w", apierrors.NewConflict(resource, "a", nil))
 	gone := apierrors.NewNotFound(resource, "a")
 	forbidden := apierrors.NewForbidden(resource, "b", nil)
+	postponed := fmt.Errorf("writing: %w", &Postponed{For: time.Second})
 	again := reconcile.Result{RequeueAfter: ConflictPause}
 	for sentence, test := range map[string]struct {
 		err    error
@@ -53,6 +54,10 @@ func TestRetryConflict(t *testing.T) {
 		"an object that no longer exists does not hide another error": {err: errors.Join(gone, forbidden), failed: true},
 		"a wrapped join is separated as well":                         {err: fmt.Errorf("children: %w", errors.Join(gone, forbidden)), failed: true},
 		"an object that no longer exists does not hide a conflict":    {err: errors.Join(gone, conflict), want: again},
+		"a postponed write is retried when it is due":                 {err: postponed, want: reconcile.Result{RequeueAfter: time.Second}},
+		"a postponed write does not delay a retry":                    {err: errors.Join(postponed, conflict), want: again},
+		"in any order": {err: errors.Join(conflict, postponed), want: again},
+		"a postponed write does not hide another error": {err: errors.Join(postponed, forbidden), failed: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got, err := RetryConflict(test.err)

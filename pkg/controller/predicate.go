@@ -55,13 +55,18 @@ func Deletion() predicate.Predicate {
 
 // Mapped returns a handler for a function that may fail: its cache only fails during shutdown, when requests are irrelevant.
 func Mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+	return handler.EnqueueRequestsFromMapFunc(logged(to))
+}
+
+// logged returns the function without its error, which is logged.
+func logged(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		requests, err := to(ctx, o)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "failed to find the objects that a change affects", "object", client.ObjectKeyFromObject(o))
 		}
 		return requests
-	})
+	}
 }
 
 // ConditionView holds the fields of a condition that matter to its readers.

@@ -39,18 +39,20 @@ type addOns struct {
 	recorder events.EventRecorder
 	// written tracks the last writes of add-ons, applied those of their Instances.
 	written, applied *controller.Writes
+	quiet            *controller.QuietPeriods
 }
 
 func (a *addOns) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "addon", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewAddOn))).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.quiet.Respecified(), controller.Changed(viewAddOn))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(a.dependents),
 			builder.WithPredicates(controller.Changed(read.ViewDependedOn), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.reader.Cycles.Follow(a.client), builder.WithPredicates(controller.Changed(read.ViewDefinition))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.quiet.Before(a.reader.Cycles.Follow(a.client), a.defined),
+			builder.WithPredicates(controller.Changed(read.ViewDefinition))).
 		Watches(&kudo.Instance{}, controller.Mapped(a.reader.Namesakes), builder.WithPredicates(controller.Changed(read.ViewInstance))).
 		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.reader.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.Mapped(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.quiet.Mapped(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.OnCluster), builder.WithPredicates(controller.DeletionBegun())).
 		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.reader.Doubts.All), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
@@ -162,7 +164,8 @@ func (a *addOns) absent(ctx context.Context, want *kudo.Instance) error {
 }
 
 // commit updates the condition Resolved if it changed, and the health check mode that keeps OCM's klusterlet from writing Available; or it
-// releases both. It leaves add-ons that Tandem does not manage unchanged.
+// releases both. It leaves add-ons that Tandem does not manage unchanged. Right after a change of the add-on or its configuration, it
+// returns a Postponed error instead.
 func (a *addOns) commit(ctx context.Context, state install.AddOn, decision install.Decision) (bool, error) {
 	addOn, want := state.ManagedAddOn, decision.Resolved
 	current := addOn.Status.Conditions
@@ -190,12 +193,18 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 	if !dirty {
 		return false, nil
 	}
+	if err := a.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+		return false, err
+	}
 	err := apply.Status(ctx, a.client, addOn, ManagerResolved, fields)
 	return err == nil, err
 }
 
-// giveUp removes all fields of ManagerResolved.
+// giveUp removes all fields of ManagerResolved. Right after a change it returns a Postponed error instead.
 func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	if err := a.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+		return err
+	}
 	current := addOn.Status.Conditions
 	stored := meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved)
 	operations := apply.Release(current, addonv1alpha1.ConditionResolved, stored.Reason)
@@ -249,6 +258,10 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	}
 	preconditions := client.Preconditions{UID: &instance.UID, ResourceVersion: &instance.ResourceVersion}
 	return client.IgnoreNotFound(deleteInstance(ctx, a.client, &instance, ManagerAddOn, preconditions))
+}
+
+func (a *addOns) defined(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
+	return read.AddOnsNamed(ctx, a.client, definition.GetName())
 }
 
 func (a *addOns) dependents(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {

@@ -84,7 +84,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
 			reader: &planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			written: controller.NewWrites(), applied: controller.NewWrites(),
+			written: controller.NewWrites(), applied: controller.NewWrites(), quiet: controller.NewQuietPeriods(time.Now),
 		},
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),

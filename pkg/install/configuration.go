@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +20,8 @@ type Configuration struct {
 	OperatorVersion types.NamespacedName
 	// DeploymentConfigs hold the parameters, in the order in which they are applied.
 	DeploymentConfigs []types.NamespacedName
-	// Hashes are the spec hashes of the DeploymentConfigs that OCM currently requires on the cluster. Configs unknown to OCM are missing.
+	// Hashes are the spec hashes of the DeploymentConfigs that OCM currently requires on the cluster. Configs unknown to OCM are missing, and
+	// those that the add-on itself names: OCM does not roll them out, and takes their hashes from Tandem.
 	Hashes map[types.NamespacedName]string
 	// Problems are the reasons not to use this configuration.
 	Problems []Problem
@@ -69,7 +71,7 @@ func Configure(
 	for _, found := range find(deploymentConfigs) {
 		name := types.NamespacedName(found.ConfigReferent)
 		c.DeploymentConfigs = append(c.DeploymentConfigs, name)
-		if found.SpecHash != "" {
+		if found.SpecHash != "" && !namesItself(addOn, deploymentConfigs, found.ConfigReferent) {
 			c.Hashes[name] = found.SpecHash
 		}
 		if name.Namespace == "" {
@@ -120,6 +122,11 @@ func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.C
 		}
 	}
 	return found
+}
+
+// namesItself reports whether the add-on's own configs include the referenced object.
+func namesItself(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) bool {
+	return slices.Contains(addOn.Spec.Configs, upstream.AddOnConfig{ConfigGroupResource: resource, ConfigReferent: referent})
 }
 
 // resolvedHere returns the ManagedClusterAddOn's configs of that resource, else the definition's default.

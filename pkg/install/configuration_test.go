@@ -157,6 +157,19 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+func TestConfigureRequiresTheHashesThatOCMRollsOut(t *testing.T) {
+	own, rolledOut := desiredBy(deploymentConfigs, referent("cluster1", "own")), desiredBy(deploymentConfigs, referent("hub", "all"))
+	version := desiredBy(operatorVersions, referent(packages, "kafka-1.0.0"))
+	own.DesiredConfig.SpecHash, rolledOut.DesiredConfig.SpecHash = "1", "2"
+	addOn := enabled(config(deploymentConfigs, own.DesiredConfig.ConfigReferent))
+	addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue}}
+	addOn.Status.ConfigReferences = []upstream.ConfigReference{own, rolledOut, version}
+	want := map[types.NamespacedName]string{types.NamespacedName(rolledOut.DesiredConfig.ConfigReferent): "2"}
+	if diff := cmp.Diff(want, Configure(supporting(nil, nil), addOn, packages).Hashes); diff != "" {
+		t.Errorf("hashes, without that of a config that the add-on itself names (-want +got):\n%s", diff)
+	}
+}
+
 func reasonsOf(problems []Problem) []string {
 	var reasons []string
 	for _, o := range problems {

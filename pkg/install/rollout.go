@@ -3,7 +3,6 @@ package install
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -141,7 +140,7 @@ func Desired(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 func missingHashes(a AddOn) map[int]string {
 	missing := map[int]string{}
 	for i, r := range a.ManagedAddOn.Status.ConfigReferences {
-		if r.DesiredConfig == nil || !namesItself(a.ManagedAddOn, r) {
+		if r.DesiredConfig == nil || !namesItself(a.ManagedAddOn, r.ConfigGroupResource, r.DesiredConfig.ConfigReferent) {
 			continue
 		}
 		if hash := hashOf(a, r); hash != "" && hash != r.DesiredConfig.SpecHash {
@@ -149,12 +148,6 @@ func missingHashes(a AddOn) map[int]string {
 		}
 	}
 	return missing
-}
-
-func namesItself(addOn *addonv1alpha1.ManagedClusterAddOn, r upstream.ConfigReference) bool {
-	return slices.Contains(addOn.Spec.Configs, upstream.AddOnConfig{
-		ConfigGroupResource: r.ConfigGroupResource, ConfigReferent: r.DesiredConfig.ConfigReferent,
-	})
 }
 
 // hashOf returns the hash of the referenced object; empty if it does not exist.

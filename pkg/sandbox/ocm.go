@@ -1,10 +1,15 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -178,40 +183,63 @@ func (c clusterPlan) ocmWorkAgent() program {
 	)
 }
 
-// ocmParameters holds the parameters of OCM's manifest templates, with the names that its operators use. Fields that are not set belong to
-// features that are disabled by default.
-type ocmParameters struct {
-	Labels map[string]string
-
-	// For a hub.
-	ClusterManagerName, ClusterManagerNamespace                    string
-	AddonAPIServiceCABundle, RegistrationAPIServiceCABundle        string
-	RegistrationWebhook                                            struct{ Port int }
-	ClusterImporterEnabled, ClusterProfileEnabled, GRPCAuthEnabled bool
-
-	// For a managed cluster.
-	KlusterletName, KlusterletNamespace, AgentNamespace string
-	RegistrationServiceAccount, WorkServiceAccount      string
-	ManagedClusterRoleArn                               string
-	RegistrationDriver                                  struct{ AuthType string }
-}
-
-func newOCMParameters(managed bool, authority []byte) ocmParameters {
+// ocmParameters returns the parameters of OCM's manifest templates, with the names that its operators use. All others belong to features
+// that are disabled by default.
+func ocmParameters(managed bool, authority []byte) map[string]any {
 	if managed {
-		return ocmParameters{
-			Labels:         map[string]string{"open-cluster-management.io/created-by-klusterlet": "klusterlet"},
-			KlusterletName: "klusterlet", KlusterletNamespace: ocmAgentNamespace, AgentNamespace: ocmAgentNamespace,
-			RegistrationServiceAccount: "klusterlet-registration-sa", WorkServiceAccount: "klusterlet-work-sa",
+		return map[string]any{
+			"Labels":         map[string]string{"open-cluster-management.io/created-by-klusterlet": "klusterlet"},
+			"KlusterletName": "klusterlet", "KlusterletNamespace": ocmAgentNamespace, "AgentNamespace": ocmAgentNamespace,
+			"RegistrationServiceAccount": "klusterlet-registration-sa", "WorkServiceAccount": "klusterlet-work-sa",
 		}
 	}
-	bundle := base64.StdEncoding.EncodeToString(authority)
-	p := ocmParameters{
-		Labels:             map[string]string{"open-cluster-management.io/created-by-clustermanager": "cluster-manager"},
-		ClusterManagerName: "cluster-manager", ClusterManagerNamespace: ocmHubNamespace,
-		AddonAPIServiceCABundle: bundle, RegistrationAPIServiceCABundle: bundle,
+	bundle, webhook := base64.StdEncoding.EncodeToString(authority), map[string]any{"Port": 9443}
+	return map[string]any{
+		"Labels":             map[string]string{"open-cluster-management.io/created-by-clustermanager": "cluster-manager"},
+		"ClusterManagerName": "cluster-manager", "ClusterManagerNamespace": ocmHubNamespace,
+		"AddonAPIServiceCABundle": bundle, "RegistrationAPIServiceCABundle": bundle, "WorkAPIServiceCABundle": bundle,
+		"RegistrationWebhook": webhook, "WorkWebhook": webhook,
 	}
-	p.RegistrationWebhook.Port = 9443
-	return p
+}
+
+// ocmManifests is a file system with rendered templates. Unlike Tandem's own templates, they may have unknown parameters, which are empty:
+// every release of OCM adds some, for features that the sandbox does not use.
+type ocmManifests struct {
+	fs.FS
+	parameters map[string]any
+}
+
+// ReadFile implements fs.ReadFileFS.
+func (m ocmManifests) ReadFile(name string) ([]byte, error) {
+	source, err := fs.ReadFile(m.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := template.New(name).Parse(string(source))
+	if err != nil {
+		return nil, err
+	}
+	var rendered bytes.Buffer
+	if err := parsed.Execute(&rendered, withFields(m.parameters, source)); err != nil {
+		return nil, err
+	}
+	const unknown = "<no value>" // text/template's
+	return bytes.ReplaceAll(rendered.Bytes(), []byte(unknown), nil), nil
+}
+
+// nestedField matches a field of a parameter in a template, such as .WorkWebhook.Port.
+var nestedField = regexp.MustCompile(`\.(\w+)\.\w+`)
+
+// withFields returns the parameters together with an empty one for each unknown parameter of which the template reads a field, which
+// would otherwise be an error.
+func withFields(parameters map[string]any, source []byte) map[string]any {
+	all := maps.Clone(parameters)
+	for _, match := range nestedField.FindAllSubmatch(source, -1) {
+		if name := string(match[1]); all[name] == nil {
+			all[name] = map[string]any{}
+		}
+	}
+	return all
 }
 
 // ocmPatterns matches the manifests that OCM's operators apply with default features, below the folder of OCM's programs. Deployments are
@@ -246,8 +274,9 @@ func (c clusterPlan) ocmObjects(authority []byte) (definitions, others []*unstru
 	if err != nil {
 		return nil, nil, err
 	}
+	rendered := ocmManifests{os.DirFS(c.OCM), ocmParameters(c.managed(), authority)}
 	for _, pattern := range ocmPatterns(c.managed()) {
-		found, err := manifests.Objects(os.DirFS(c.OCM), pattern, newOCMParameters(c.managed(), authority))
+		found, err := manifests.Objects(rendered, pattern, nil)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading OCM's manifests: %w", err)
 		}

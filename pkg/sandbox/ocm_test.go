@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,12 +125,49 @@ spec: {conversion: {webhook: {clientConfig: {caBundle: {{ .AddonAPIServiceCABund
 	}
 }
 
-func TestAFieldThatOCMAddsToItsTemplatesIsAnError(t *testing.T) {
-	plan := ocmPlan("cluster1")
-	plan.OCM = t.TempDir()
-	writeManifest(t, filepath.Join(plan.OCM, "manifests/klusterlet/managed/klusterlet-new.yaml"), "kind: {{ .New }}\n")
-	if _, _, err := plan.ocmObjects(nil); err == nil || !strings.Contains(err.Error(), "klusterlet-new.yaml") {
-		t.Errorf("the error is %v, want one that names the file", err)
+func TestUnknownParametersOfOCMAreEmpty(t *testing.T) {
+	for sentence, test := range map[string]struct{ template, want string }{
+		"a value":                        {"kind: A\ndata: {value: {{ .New }}}", ""},
+		"a value in quotes":              {"kind: A\ndata: {value: '{{ .New }}'}", ""},
+		"a field":                        {"kind: A\ndata: {value: {{ .NewWebhook.Port }}}", ""},
+		"a field of the root":            {"kind: A\ndata: {value: {{ $.NewWebhook.Port }}}", ""},
+		"a condition":                    {"kind: A\ndata: {value: {{ if .New }}new{{ else }}old{{ end }}}", "old"},
+		"a condition on a field":         {"kind: A\ndata: {value: {{ if .NewWebhook.IsIPFormat }}new{{ else }}old{{ end }}}", "old"},
+		"a comparison":                   {`kind: A` + "\n" + `data: {value: {{ if eq .New "on" }}new{{ else }}old{{ end }}}`, "old"},
+		"a comparison of a field":        {`kind: A` + "\n" + `data: {value: {{ if eq .NewDriver.AuthType "grpc" }}new{{ else }}old{{ end }}}`, "old"},
+		"a negation":                     {"kind: A\ndata: {value: {{ if and (not .New) (not .NewDriver.On) }}old{{ end }}}", "old"},
+		"a list":                         {"kind: A\ndata: {value: old{{ range .New }}{{ . }}{{ end }}}", "old"},
+		"a known parameter has a value":  {"kind: A\ndata: {value: {{ .ClusterManagerName }}}", "cluster-manager"},
+		"as has a field of it":           {"kind: A\ndata: {value: {{ .WorkWebhook.Port }}}", "9443"},
+		"and the authority of a webhook": {"kind: A\ndata: {value: {{ .WorkAPIServiceCABundle }}}", "YXV0aG9yaXR5"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			plan := ocmPlan(hubName)
+			plan.OCM = t.TempDir()
+			writeManifest(t, filepath.Join(plan.OCM, "manifests/cluster-manager/hub/work/clusterrole.yaml"), test.template)
+			_, others, err := plan.ocmObjects([]byte("authority"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			value := others[len(others)-1].Object["data"].(map[string]any)["value"]
+			if value == nil {
+				value = ""
+			}
+			if got := fmt.Sprint(value); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestATemplateOfOCMThatCannotBeRenderedIsNamed(t *testing.T) {
+	for _, content := range []string{"kind: {{ .New | unknownFunction }}", "kind: {{ template \"missing\" }}", "kind: ["} {
+		plan := ocmPlan("cluster1")
+		plan.OCM = t.TempDir()
+		writeManifest(t, filepath.Join(plan.OCM, "manifests/klusterlet/managed/klusterlet-new.yaml"), content)
+		if _, _, err := plan.ocmObjects(nil); err == nil || !strings.Contains(err.Error(), "klusterlet-new.yaml") {
+			t.Errorf("%s: the error is %v, want one that names the file", content, err)
+		}
 	}
 }
 

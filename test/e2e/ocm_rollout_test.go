@@ -17,12 +17,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -225,10 +228,56 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.expectRemoved(ctx, "cluster3", shop)
 	})
 
-	It("cleans up after an add-on that is disabled by hand", func(ctx SpecContext) {
-		Expect(f.hub.Create(ctx, shopDefinition(kiosk, shopPackage("1.0.0")))).To(Succeed())
-		f.enable(ctx, "cluster3", kiosk)
+	It("does not conflict with clusteradm, which changes an add-on's configuration and then the add-on, thirty times in a row", func(ctx SpecContext) {
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster3", Name: kiosk}}
+		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "REPLICAS", Value: "1"}}
+		enabled := f.addOn("cluster3", kiosk)
+		enabled.Spec.InstallNamespace = kiosk
+		enabled.Spec.Configs = []upstream.AddOnConfig{{
+			ConfigGroupResource: resourceOf(config), ConfigReferent: upstream.ConfigReferent{Namespace: config.Namespace, Name: config.Name},
+		}}
+		for _, object := range []client.Object{shopDefinition(kiosk, shopPackage("1.0.0")), config, enabled} {
+			Expect(f.hub.Create(ctx, object)).To(Succeed())
+		}
 		f.expectCondition(ctx, "cluster3", kiosk, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
+		f.expectCondition(ctx, "cluster3", kiosk, upstream.ManagedClusterAddOnConditionProgressing, metav1.ConditionFalse, upstream.ProgressingReasonCompleted)
+
+		Eventually(f.counted).WithContext(ctx).WithArguments("cluster3", kiosk).WithTimeout(ocmPatience).WithPolling(interval).ShouldNot(BeEmpty())
+		first := f.counted(ctx, "cluster3", kiosk)
+
+		const rounds, quietTime = 30, 2 * time.Second
+		var conflicts int
+		var replicas string
+		for round := 0; round < rounds; {
+			start := time.Now()
+			replicas = fmt.Sprint(round%3 + 1)
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"customizedVariables":[{"name":"REPLICAS","value":%q}]}}`, replicas))
+			Expect(f.hub.Patch(ctx, config.DeepCopy(), patch)).To(Succeed())
+			read := f.addOn("cluster3", kiosk)
+			Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(read), read)).To(Succeed())
+			f.hasReplicas(ctx, "cluster3", kiosk, replicas)
+			read.Labels, read.Annotations, read.Spec = nil, nil, enabled.Spec
+			err := f.hub.Update(ctx, read)
+			if time.Since(start) >= quietTime { // on a machine that is too busy for a promise of two seconds
+				continue
+			}
+			round++
+			if apierrors.IsConflict(err) {
+				conflicts++
+			} else {
+				Expect(err).NotTo(HaveOccurred())
+			}
+		}
+		Expect(conflicts).To(BeZero(), "of %d", rounds)
+
+		By("OCM counting the last configuration after that")
+		f.expectCondition(ctx, "cluster3", kiosk, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
+		Eventually(f.counted).WithContext(ctx).WithArguments("cluster3", kiosk).WithTimeout(ocmPatience).WithPolling(interval).
+			Should(And(Not(BeEmpty()), Not(Equal(first))))
+		Expect(f.hub.Delete(ctx, config)).To(Succeed())
+	})
+
+	It("cleans up after an add-on that is disabled by hand", func(ctx SpecContext) {
 		Expect(f.hub.Delete(ctx, f.addOn("cluster3", kiosk))).To(Succeed())
 		f.expectRemoved(ctx, "cluster3", kiosk)
 	})
@@ -383,6 +432,31 @@ func (f *ocmFleet) edit(ctx context.Context, name string, change func(*addonv1al
 	edited := definition.DeepCopy()
 	change(edited)
 	Expect(f.hub.Patch(ctx, edited, client.MergeFrom(definition))).To(Succeed())
+}
+
+// counted returns the hash of an add-on's own config, once OCM counts it as applied.
+func (f *ocmFleet) counted(ctx context.Context, cluster, name string) string {
+	GinkgoHelper()
+	current := f.addOn(cluster, name)
+	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
+	for _, r := range current.Status.ConfigReferences {
+		if r.Resource == addonv1alpha1.ResourceAddOnDeploymentConfigs && r.LastAppliedConfig != nil && *r.LastAppliedConfig == *r.DesiredConfig {
+			return r.LastAppliedConfig.SpecHash
+		}
+	}
+	return ""
+}
+
+// hasReplicas waits until the plan of an add-on has applied that number of replicas, for half a second at most.
+func (f *ocmFleet) hasReplicas(ctx context.Context, cluster, name, replicas string) {
+	GinkgoHelper()
+	ctx, stop := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer stop()
+	on, deployment := f.at(cluster), &appsv1.Deployment{}
+	_ = wait.PollUntilContextCancel(ctx, interval/2, true, func(ctx context.Context) (bool, error) {
+		err := on.Get(ctx, client.ObjectKey{Namespace: name, Name: name}, deployment)
+		return err == nil && fmt.Sprint(*deployment.Spec.Replicas) == replicas, nil
+	})
 }
 
 func (f *ocmFleet) addOn(cluster, name string) *addonv1alpha1.ManagedClusterAddOn {

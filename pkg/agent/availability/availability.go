@@ -10,11 +10,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -37,6 +39,7 @@ type available struct {
 	local      client.Client
 	standalone bool
 	sightings  *controller.Sightings[string]
+	quiet      *controller.QuietPeriods
 	metrics    *Metrics
 	clock      func() time.Time
 }
@@ -57,10 +60,11 @@ type Options struct {
 func Add(o Options, hub, local ctrl.Manager) error {
 	a := &available{
 		hub: hub.GetClient(), local: local.GetClient(), standalone: o.Standalone,
-		sightings: controller.NewSightings[string](), metrics: o.Metrics, clock: time.Now,
+		sightings: controller.NewSightings[string](), quiet: controller.NewQuietPeriods(time.Now), metrics: o.Metrics, clock: time.Now,
 	}
 	b := controller.New(hub, "availability", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(noted[client.Object](a.sightings))).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.quiet.Respecified(), noted[client.Object](a.sightings))).
+		Watches(&kudo.Instance{}, a.quiet.Before(handler.Funcs{}, addOnOf)).
 		WatchesRawSource(mirror.Source(o.Cluster, local, noted[*kudo.Instance](a.sightings)))
 	if o.Standalone {
 		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), noted[*coordinationv1.Lease](a.sightings)))
@@ -69,6 +73,11 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		return fmt.Errorf("adding availability: %w", err)
 	}
 	return nil
+}
+
+// addOnOf returns the add-on of an Instance on the hub, if there is one. The Instance changes before its mirror does.
+func addOnOf(_ context.Context, instance client.Object) ([]reconcile.Request, error) {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(instance)}}, nil
 }
 
 // localLeases maps every lease to the add-on of its name on the hub, if there is one.
@@ -114,7 +123,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 	}
 	if err != nil {
 		a.sightings.Keep(request.Name, since)
-		return reconcile.Result{}, err
+		return controller.RetryConflict(err)
 	}
 	if judged.Until.IsZero() {
 		return reconcile.Result{}, nil
@@ -145,7 +154,8 @@ func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	return seen, nil
 }
 
-// commit writes the result unless the hub has it; since is when the change that led to it was observed.
+// commit writes the result unless the hub has it; since is when the change that led to it was observed. Right after a change of the add-on
+// or its Instance, it returns a Postponed error instead, unless the hub's verdict on the dependencies is the cause.
 func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
 	a.metrics.judge(subject.Name, judged.Condition)
 	switch {
@@ -162,11 +172,21 @@ func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	want := *judged.Condition
 	want.ObservedGeneration = subject.Generation
 	before := meta.FindStatusCondition(subject.Status.Conditions, want.Type)
+	if _, changed := apply.Settle(subject.Status.Conditions, want, a.clock()); changed && !isVerdict(before) && !isVerdict(&want) {
+		if err := a.quiet.Over(client.ObjectKeyFromObject(subject)); err != nil {
+			return err
+		}
+	}
 	wrote, err := apply.Condition(ctx, a.hub, subject, subject.Status.Conditions, conditionManager, want, a.clock())
 	if wrote {
 		a.metrics.wrote(subject.Name, before, want, a.clock().Sub(since))
 	}
 	return err
+}
+
+// isVerdict reports whether a condition Available, which may be nil, repeats the hub's verdict.
+func isVerdict(available *metav1.Condition) bool {
+	return available != nil && available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
 // noted admits everything, and records when it was observed.

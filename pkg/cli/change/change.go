@@ -285,10 +285,7 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 func (c *change) awaited() awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.cluster, Name: c.After.Name}, generation: c.After.Generation}
 	if c.step != nil {
-		a.wanted = c.After
-		if current := c.step.current; current != nil {
-			a.stood = hopeless("add-on", current, current.Status.Conditions)
-		}
+		a.wanted, a.stood = c.After, c.step.stood()
 	}
 	return a
 }

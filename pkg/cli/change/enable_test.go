@@ -201,6 +201,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 	for name, test := range map[string]struct {
 		view    clitest.Cluster
 		change  func(*addonv1alpha1.ManagedClusterAddOn)
+		current *addonv1alpha1.ManagedClusterAddOn
 		Find    *planstatus.View
 		given   map[string]string
 		settled bool
@@ -217,6 +218,12 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			tree: "kafka on cluster1: False (WaitingForDependencies): waits for zookeeper"},
 		"one whose configuration is wrong": {view: clitest.Defined("kafka:").With("kafka", clitest.BadConfig), settled: true,
 			err: `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
+		"one whose configuration was wrong, which the hub still reports": {view: clitest.Defined("kafka:").With("kafka", clitest.BadConfig),
+			current: clitest.Defined("kafka:").With("kafka", clitest.BadConfig).AddOns["kafka"],
+			tree:    `kafka on cluster1: False (ConfigurationInvalid): variable "X" is not defined`},
+		"one whose configuration is wrong in another way": {view: clitest.Defined("kafka:").With("kafka", clitest.BadConfig), settled: true,
+			current: clitest.Defined("kafka:").With("kafka", clitest.Condition("Resolved", "False", "ConfigurationInvalid", "")).AddOns["kafka"],
+			err:     `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
 		"one whose plans are complete": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
 			Find: new(ranOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available",
 			told: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
@@ -237,7 +244,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			if test.change != nil {
 				test.change(addOn)
 			}
-			got := &target{step: step{wanted: addOn, parameters: test.given}}
+			got := &target{step: step{current: test.current, wanted: addOn, parameters: test.given}}
 			got.judge(addOn, test.Find)
 			if diff := cmp.Diff(test.err, clitest.ErrorText(got.problem)); diff != "" {
 				t.Error(diff)

@@ -223,10 +223,16 @@ func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error 
 	tree := planstatus.AddOnProgress(addOn)
 	w.last, w.trees = tree.Message, []terminal.Node{tree}
 	problem := hopeless("add-on", addOn, addOn.Status.Conditions)
-	if problem != nil && w.stood != nil && problem.Error() == w.stood.Error() {
-		return nil // addon-manager has not reconciled it yet
+	if outdated(problem, w.stood) {
+		return nil
 	}
 	return problem
+}
+
+// outdated reports whether a problem of an add-on is the one that it had before a change: addon-manager reports the next one only after a
+// quiet period.
+func outdated(problem, stood error) bool {
+	return problem != nil && stood != nil && problem.Error() == stood.Error()
 }
 
 // planOf returns the awaited plan: the requested plan, or the last one.

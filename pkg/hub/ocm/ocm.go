@@ -4,6 +4,7 @@ package ocm
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,7 +49,10 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 	}
 	controllers := []controller.Runner{
 		&configurationHashes{client: mgr.GetClient()},
-		&rollouts{client: mgr.GetClient(), addOns: o.AddOns, marks: marks, unfinished: o.Metrics.unfinished, written: controller.NewWrites()},
+		&rollouts{
+			client: mgr.GetClient(), addOns: o.AddOns, marks: marks, unfinished: o.Metrics.unfinished,
+			written: controller.NewWrites(), quiet: controller.NewQuietPeriods(time.Now),
+		},
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.Recorder},
 	}
 	if o.DeliverAgents {

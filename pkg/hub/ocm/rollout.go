@@ -41,6 +41,7 @@ type rollouts struct {
 	// unfinished counts the clusters with an unfinished rollout.
 	unfinished *controller.Gauge[rolloutKey]
 	written    *controller.Writes
+	quiet      *controller.QuietPeriods
 }
 
 func (r *rollouts) SetUp(mgr manager.Manager) error {
@@ -52,12 +53,12 @@ func (r *rollouts) SetUp(mgr manager.Manager) error {
 		return []reconcile.Request{{NamespacedName: name}}
 	})
 	return controller.New(mgr, "rollout", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewRollout))).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(r.defined), builder.WithPredicates(controller.Changed(read.ViewDefinition), controller.AfterStart())).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(r.quiet.Respecified(), controller.Changed(viewRollout))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, r.quiet.Mapped(r.defined), builder.WithPredicates(controller.Changed(read.ViewDefinition), controller.AfterStart())).
 		Watches(&kudo.Instance{}, controller.Mapped(r.addOns.Namesakes), builder.WithPredicates(controller.Changed(viewReached), controller.AfterStart())).
 		Watches(&kudo.OperatorVersion{}, controller.Mapped(r.addOns.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.Mapped(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, r.quiet.Mapped(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		WatchesRawSource(source.Kind(r.marks, manifestWork(), marked)).
 		Complete(r)
@@ -134,15 +135,9 @@ func (r *rollouts) mark(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return mark, nil
 }
 
-// act writes the changes: hashes, the mark, and finally the status. It takes over a mark that another add-on has left, because OCM would
-// accept it.
+// act writes the changes: the mark, and then the status. It takes over a mark that another add-on has left, because OCM would accept it.
 func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *install.Rollout, mark *metav1.PartialObjectMetadata) error {
 	addOn := state.ManagedAddOn
-	if operations := hashOperations(addOn, rollout.SpecHashes); len(operations) > 0 {
-		if err := apply.PatchStatus(ctx, r.client, addOn, operations, client.FieldOwner(ManagerRollout)); err != nil {
-			return err
-		}
-	}
 	if rollout.Mark != marked(mark, addOn) || mark != nil && !metav1.IsControlledBy(mark, addOn) {
 		want, err := markOf(addOn, rollout.Mark)
 		if err != nil {
@@ -152,11 +147,11 @@ func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *instal
 			return fmt.Errorf("applying ManifestWork %s: %w", client.ObjectKeyFromObject(want), err)
 		}
 	}
-	return r.commit(ctx, addOn, rollout.Applied)
+	return r.commit(ctx, addOn, rollout)
 }
 
 // giveUp removes the reports about an add-on that is no longer plan-based: OCM counts every ManifestWork of an add-on, and would wait
-// forever for a mark that is no longer updated.
+// forever for a mark that is no longer updated. Right after a change it returns a Postponed error and leaves the status unchanged.
 func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, mark *metav1.PartialObjectMetadata) error {
 	if mark != nil && mark.DeletionTimestamp.IsZero() {
 		if err := r.client.Delete(ctx, mark, client.Preconditions{UID: &mark.UID}); client.IgnoreNotFound(err) != nil {
@@ -168,6 +163,9 @@ func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClust
 	if len(operations) == 0 {
 		return nil
 	}
+	if err := r.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+		return err
+	}
 	if supported := addOn.Status.SupportedConfigs; slices.Equal(supported, install.SupportedConfigs()) {
 		operations = append(operations,
 			apply.Operation{Op: "test", Path: "/status/supportedConfigs", Value: supported},
@@ -176,16 +174,29 @@ func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClust
 	return apply.PatchStatus(ctx, r.client, addOn, operations)
 }
 
-// commit sets condition ManifestApplied and the configs that the add-on supports, without which OCM ignores the add-on's own configs.
-func (r *rollouts) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, applied metav1.Condition) error {
-	settled, dirty := apply.Settle(addOn.Status.Conditions, applied, time.Now())
-	supported := install.SupportedConfigs()
-	if !dirty && slices.Equal(addOn.Status.SupportedConfigs, supported) {
+// commit sets missing hashes, condition ManifestApplied, and the configs that the add-on supports, without which OCM ignores the add-on's
+// own configs. Right after a change of the add-on or its configuration, it returns a Postponed error instead.
+func (r *rollouts) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, rollout *install.Rollout) error {
+	settled, dirty := apply.Settle(addOn.Status.Conditions, rollout.Applied, time.Now())
+	hashes, supported := hashOperations(addOn, rollout.SpecHashes), install.SupportedConfigs()
+	dirty = dirty || !slices.Equal(addOn.Status.SupportedConfigs, supported)
+	if !dirty && len(hashes) == 0 {
+		return nil
+	}
+	if err := r.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+		return err
+	}
+	if len(hashes) > 0 {
+		if err := apply.PatchStatus(ctx, r.client, addOn, hashes, client.FieldOwner(ManagerRollout)); err != nil {
+			return err
+		}
+	}
+	if !dirty {
 		return nil
 	}
 	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&settled)
 	if err != nil {
-		return fmt.Errorf("encoding condition %s: %w", applied.Type, err)
+		return fmt.Errorf("encoding condition %s: %w", settled.Type, err)
 	}
 	return apply.Status(ctx, r.client, addOn, ManagerRollout, map[string]any{
 		"conditions": []any{condition}, "supportedConfigs": supported,
