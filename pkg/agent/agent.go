@@ -93,30 +93,38 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := addLocal(o, local); err != nil {
+	kept := shared{metrics: measured, writes: mirror.NewWrites()}
+	if err := addLocal(o, kept, local); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return local.Start(ctx) })
-	group.Go(func() error { return keepHub(ctx, o, measured, local) })
+	group.Go(func() error { return keepHub(ctx, o, kept, local) })
 	return group.Wait()
 }
 
+// shared is used by controllers of both clusters, and outlives connections to the hub.
+type shared struct {
+	metrics *availability.Metrics
+	// writes are those of mirrored Instances, by all controllers: none acts on an older Instance in the cache.
+	writes *controller.Writes
+}
+
 // addLocal adds the controllers that only need the managed cluster.
-func addLocal(o Options, local ctrl.Manager) error {
+func addLocal(o Options, kept shared, local ctrl.Manager) error {
 	return cmp.Or(
-		engine.Add(engine.Options{PipeImage: o.PipeImage}, local),
+		engine.Add(engine.Options{PipeImage: o.PipeImage, Writes: kept.writes}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 	)
 }
 
 // addHub adds the controllers that connect to the hub.
-func addHub(o Options, measured *availability.Metrics, hub, local ctrl.Manager) error {
+func addHub(o Options, kept shared, hub, local ctrl.Manager) error {
 	statuses := mirror.NewStatuses()
 	return cmp.Or(
-		mirror.Add(o.ClusterName, statuses, hub, local),
+		mirror.Add(mirror.Options{Cluster: o.ClusterName, Statuses: statuses, Writes: kept.writes}, hub, local),
 		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval}, hub, local),
-		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: measured}, hub, local),
+		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics}, hub, local),
 		availability.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
 	)
 }
@@ -126,7 +134,7 @@ func (o Options) lease() availability.LeaseOptions {
 }
 
 // keepHub runs the controllers that connect to the hub, and restarts them when they end because the hub was unreachable for too long.
-func keepHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
+func keepHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	select {
 	case <-local.Elected():
 	case <-ctx.Done():
@@ -137,7 +145,7 @@ func keepHub(ctx context.Context, o Options, measured *availability.Metrics, loc
 	}
 	const pause = 5 * time.Second
 	for ctx.Err() == nil {
-		if err := runHub(ctx, o, measured, local); err != nil {
+		if err := runHub(ctx, o, kept, local); err != nil {
 			ctrl.Log.WithName("agent").Error(err, "the hub is unreachable; retrying", "after", pause)
 		}
 		select {
@@ -149,7 +157,7 @@ func keepHub(ctx context.Context, o Options, measured *availability.Metrics, loc
 }
 
 // runHub adds the controllers that connect to the hub to a manager of it, and runs them until the connection's configuration changes.
-func runHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
+func runHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	config, err := o.Hub()
 	if err != nil {
 		return fmt.Errorf("finding the hub: %w", err)
@@ -158,7 +166,7 @@ func runHub(ctx context.Context, o Options, measured *availability.Metrics, loca
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	if err := addHub(o, measured, hub, local); err != nil {
+	if err := addHub(o, kept, hub, local); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -79,16 +79,24 @@ const patience = 10 * time.Second
 func (e *Expectations[K]) Awaits(object client.Object) time.Duration {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
+	left := e.Behind(object)
+	if left == 0 {
+		e.versions.Remove(e.key(object))
+	}
+	return left
+}
+
+// Behind is Awaits, but forgets nothing.
+func (e *Expectations[K]) Behind(object client.Object) time.Duration {
 	last, known := e.last(object)
 	if !known {
 		return 0
 	}
 	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), last.resource)
-	if left := patience - time.Since(last.at); err == nil && order < 0 && left > 0 {
-		return left
+	if err != nil || order >= 0 {
+		return 0
 	}
-	e.versions.Remove(e.key(object))
-	return 0
+	return max(0, patience-time.Since(last.at))
 }
 
 // UpToDate reports whether a cached object is as new as the recorded version; known reports whether there is one. Versions without an

@@ -33,6 +33,36 @@ func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outc
 	return recordLast(*status.DeepCopy(), version, kudo.OwedFailed, Record(version.Plans[name], status.PlanStatus[name], outcomes, now))
 }
 
+// Ahead lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent
+// restarts in between, all of them run again for the same execution: that changes nothing, because they only apply and delete objects, and
+// the caller keeps tasks apart that share an object.
+func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
+	progress := status.PlanStatus[status.Execution.Plan]
+	for at, outcome := range outcomes {
+		if outcome.Status != kudo.Complete || !repeatable(version, *status.Execution, at) {
+			return nil
+		}
+	}
+	next := Next(version.Plans[status.Execution.Plan], progress)
+	for _, at := range next {
+		state := progress.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
+		if state != kudo.Pending || !repeatable(version, *status.Execution, at) {
+			return nil
+		}
+	}
+	return next
+}
+
+// repeatable reports whether a task that has run can run again in the same execution without an effect.
+func repeatable(version *kudo.OperatorVersionSpec, execution kudo.Execution, at Task) bool {
+	placed, found := Find(version, execution.Plan, at)
+	if !found {
+		return false
+	}
+	action, err := TaskActionOf(placed.Task, version, execution.Parameters)
+	return err == nil && (action == Apply || action == Delete || action == Nothing)
+}
+
 // Cancelled returns the status of an Instance whose last execution, which runs version, was cancelled.
 func Cancelled(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, now time.Time) kudo.InstanceStatus {
 	return recordLast(*status.DeepCopy(), version, kudo.OwedCancelled, Cancel(status.PlanStatus[status.Execution.Plan], now))

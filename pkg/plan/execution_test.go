@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -63,5 +65,85 @@ func TestStart(t *testing.T) {
 				t.Errorf("Start changed its input:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAhead(t *testing.T) {
+	for name, test := range map[string]struct {
+		kinds    []string // of the tasks of three serial steps
+		outcomes []kudo.ExecutionStatus
+		ahead    bool
+	}{
+		"nothing was waited for":                       {[]string{"Apply", "Apply", "Pipe"}, []kudo.ExecutionStatus{kudo.Complete}, true},
+		"the second step may run ahead as well":        {[]string{"Apply", "Delete", "Apply"}, []kudo.ExecutionStatus{kudo.Complete, kudo.Complete}, true},
+		"an enabled feature":                           {[]string{"Toggle", "Toggle", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, true},
+		"a task that does nothing":                     {[]string{"Dummy", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, true},
+		"objects are not healthy yet":                  {[]string{"Apply", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.InProgress}, false},
+		"a failed task":                                {[]string{"Apply", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Error}, false},
+		"a plan that has ended":                        {[]string{"Apply", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.FatalError}, false},
+		"a complete plan":                              {[]string{"Apply", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Complete, kudo.Complete, kudo.Complete}, false},
+		"a pod that produced files has to be recorded": {[]string{"Pipe", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
+		"before a pod that produces files":             {[]string{"Apply", "Pipe", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
+		"before a child":                               {[]string{"Apply", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
+		"before a task that cannot run":                {[]string{"Apply", "Unknown", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec, _ := threeSteps(kudo.Pending)
+			version := &kudo.OperatorVersionSpec{
+				Plans:      map[string]kudo.Plan{"deploy": spec},
+				Parameters: []kudo.Parameter{{Name: "ON", Type: kudo.BooleanType, Default: ptr.To("true")}},
+			}
+			for i, kind := range test.kinds {
+				task := kudo.Task{Name: []string{"one", "two", "three"}[i], Kind: kind}
+				task.Spec.Parameter = "ON"
+				version.Tasks = append(version.Tasks, task)
+			}
+			status := kudo.InstanceStatus{
+				Execution:  &kudo.Execution{UID: "x", Plan: "deploy"},
+				PlanStatus: map[string]kudo.PlanStatus{"deploy": plan.Begin("deploy", spec, "x", noon)},
+			}
+			before := *status.DeepCopy()
+			var got []plan.Task
+			for step, outcome := range test.outcomes {
+				outcomes := map[plan.Task]plan.Outcome{{Step: step}: {Status: outcome}}
+				status = plan.Advance(version, status, outcomes, noon)
+				got = plan.Ahead(version, status, outcomes)
+			}
+			var want []plan.Task
+			if test.ahead {
+				want = []plan.Task{{Step: len(test.outcomes)}}
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before.PlanStatus["deploy"].Status, kudo.Pending); diff != "" {
+				t.Errorf("the input was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestAheadWaitsForAllParallelTasks(t *testing.T) {
+	spec := kudo.Plan{Phases: []kudo.Phase{
+		{Name: "p", Strategy: kudo.Parallel, Steps: []kudo.Step{{Name: "a", Tasks: []string{"a"}}, {Name: "b", Tasks: []string{"b"}}}},
+		{Name: "q", Steps: []kudo.Step{{Name: "c", Tasks: []string{"a"}}}},
+	}}
+	version := &kudo.OperatorVersionSpec{
+		Plans: map[string]kudo.Plan{"deploy": spec},
+		Tasks: []kudo.Task{{Name: "a", Kind: kudo.TaskApply}, {Name: "b", Kind: kudo.TaskApply}},
+	}
+	status := kudo.InstanceStatus{
+		Execution:  &kudo.Execution{UID: "x", Plan: "deploy"},
+		PlanStatus: map[string]kudo.PlanStatus{"deploy": plan.Begin("deploy", spec, "x", noon)},
+	}
+	done := plan.Outcome{Status: kudo.Complete}
+	skipped := map[plan.Task]plan.Outcome{{Step: 0}: done} // the other one has failed recently
+	retried := plan.Advance(version, status, map[plan.Task]plan.Outcome{{Step: 1}: {Status: kudo.Error}}, noon)
+	if got := plan.Ahead(version, plan.Advance(version, retried, skipped, noon), skipped); len(got) > 0 {
+		t.Errorf("a task that failed before is run ahead: %v", got)
+	}
+	both := map[plan.Task]plan.Outcome{{Step: 0}: done, {Step: 1}: done}
+	if diff := cmp.Diff([]plan.Task{{Phase: 1}}, plan.Ahead(version, plan.Advance(version, status, both, noon), both)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

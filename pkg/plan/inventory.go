@@ -53,20 +53,20 @@ func Identity(entry kudo.InventoryEntry) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Group: entry.Group, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}
 }
 
-// Track adds the objects that a task is about to apply; manual is true if its plan is requested manually and not owed. Entries of another
-// task move to this one.
+// Track adds the objects that a task is going to apply; manual is true if its plan is requested manually and not owed. Entries of another
+// task move to this one. New entries are pending.
 func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
 	entries := make([]kudo.InventoryEntry, 0, len(wants))
 	for _, want := range wants {
 		entry := Entry(want, task)
-		entry.Manual = manual
+		entry.Manual, entry.Pending = manual, true
 		entries = append(entries, entry)
 	}
 	return List(inventory, entries...)
 }
 
-// List adds entries to the inventory, replacing existing entries of the same objects. A required restart of pods stays, and so does an
-// entry that a plan which was not requested manually has applied.
+// List adds entries to the inventory, replacing existing entries of the same objects. A required restart of pods stays, an applied object
+// stays so, and so does an entry that a plan which was not requested manually has applied.
 func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	listed := slices.Clone(inventory)
 	places := make(map[kudo.InventoryEntry]int, len(listed))
@@ -77,6 +77,7 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 		if i, known := places[Identity(entry)]; known {
 			entry.Restart = cmp.Or(entry.Restart, listed[i].Restart)
 			entry.Manual = entry.Manual && listed[i].Manual
+			entry.Pending = entry.Pending && listed[i].Pending
 			listed[i] = entry
 			continue
 		}
@@ -84,6 +85,23 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 		listed = append(listed, entry)
 	}
 	return listed
+}
+
+// MarkApplied returns the inventory after an object was applied.
+func MarkApplied(inventory []kudo.InventoryEntry, object kudo.InventoryEntry) []kudo.InventoryEntry {
+	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return e.Pending && Identity(e) == Identity(object) })
+	if i < 0 {
+		return inventory
+	}
+	marked := slices.Clone(inventory)
+	marked[i].Pending = false
+	return marked
+}
+
+// PendingExcept returns the pending entries of objects that are not among the expected ones.
+func PendingExcept(inventory, expected []kudo.InventoryEntry) []kudo.InventoryEntry {
+	known := identities(expected)
+	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Pending && !known[Identity(e)] })
 }
 
 // Forget removes objects from the inventory, regardless of their tasks.
@@ -125,17 +143,6 @@ func Vanished(inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec
 		tasks[task.Name] = true
 	}
 	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task != "" && !tasks[e.Task] })
-}
-
-// Unfinished returns the entries of the tasks that are next, or were when the execution ended. Their objects may or may not have been
-// applied.
-func Unfinished(inventory []kudo.InventoryEntry, spec kudo.Plan, status kudo.PlanStatus) []kudo.InventoryEntry {
-	status.Status = kudo.InProgress
-	unfinished := map[string]bool{}
-	for _, at := range Next(spec, status) {
-		unfinished[status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Name] = true
-	}
-	return only(inventory, func(e kudo.InventoryEntry) bool { return unfinished[e.Task] })
 }
 
 // Inherit splits entries into objects that are applied elsewhere, as listed there, and the rest.

@@ -24,6 +24,12 @@ func config(name, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Kind: "ConfigMap", Namespace: "apps", Name: name, Task: task}
 }
 
+// pending returns the entry of an object that was never applied.
+func pending(entry kudo.InventoryEntry) kudo.InventoryEntry {
+	entry.Pending = true
+	return entry
+}
+
 func TestEntryNamesAnObjectByGroupAndNotByVersion(t *testing.T) {
 	v1, v1beta1 := object("Widget", "w", version("example.com/v1")), object("Widget", "w", version("example.com/v1beta1"))
 	want := kudo.InventoryEntry{Group: "example.com", Kind: "Widget", Namespace: "apps", Name: "w", Task: "t"}
@@ -43,23 +49,23 @@ func TestTrack(t *testing.T) {
 	}{
 		"what is new is appended in the order in which it is applied": {
 			entries{config("a", "one")}, "two", wants{object("ConfigMap", "c"), object("ConfigMap", "b")},
-			entries{config("a", "one"), config("c", "two"), config("b", "two")}},
+			entries{config("a", "one"), pending(config("c", "two")), pending(config("b", "two"))}},
 		"what is listed already is not listed twice": {
 			entries{config("a", "one")}, "one", wants{object("ConfigMap", "a")}, entries{config("a", "one")}},
 		"what another task has applied becomes this one's, at its place": {
 			entries{config("a", "one"), config("b", "one")}, "two", wants{object("ConfigMap", "a")},
 			entries{config("a", "two"), config("b", "one")}},
 		"what the task renders no more stays until it is gone": {
-			entries{config("old", "one")}, "one", wants{object("ConfigMap", "new")}, entries{config("old", "one"), config("new", "one")}},
+			entries{config("old", "one")}, "one", wants{object("ConfigMap", "new")}, entries{config("old", "one"), pending(config("new", "one"))}},
 		"objects of one name in two kinds, groups or namespaces are two": {
 			entries{config("a", "one")}, "one", wants{
 				object("Secret", "a"), object("ConfigMap", "a", version("example.com/v1")),
 				object("ConfigMap", "a", func(o *unstructured.Unstructured) { o.SetNamespace("other") }),
 			},
 			entries{config("a", "one"),
-				{Kind: "Secret", Namespace: "apps", Name: "a", Task: "one"},
-				{Group: "example.com", Kind: "ConfigMap", Namespace: "apps", Name: "a", Task: "one"},
-				{Kind: "ConfigMap", Namespace: "other", Name: "a", Task: "one"}}},
+				{Kind: "Secret", Namespace: "apps", Name: "a", Task: "one", Pending: true},
+				{Group: "example.com", Kind: "ConfigMap", Namespace: "apps", Name: "a", Task: "one", Pending: true},
+				{Kind: "ConfigMap", Namespace: "other", Name: "a", Task: "one", Pending: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := append(entries(nil), test.before...)
@@ -183,23 +189,28 @@ func threeSteps(second kudo.ExecutionStatus) (kudo.Plan, kudo.PlanStatus) {
 	return spec, plan.Record(spec, status, map[plan.Task]plan.Outcome{{Step: 0}: {Status: kudo.Complete}, {Step: 1}: {Status: second}}, noon)
 }
 
-func TestUnfinishedIsOfTheTasksThatHadTheirTurn(t *testing.T) {
-	inventory := entries{config("a", "one"), config("b", "two"), config("c", "three")}
-	for state, want := range map[kudo.ExecutionStatus]entries{
-		kudo.Pending:    {config("b", "two")},
-		kudo.InProgress: {config("b", "two")},
-		kudo.FatalError: {config("b", "two")},
-		kudo.Complete:   {config("c", "three")},
-	} {
-		spec, status := threeSteps(state)
-		if diff := cmp.Diff(want, plan.Unfinished(inventory, spec, status)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", state, diff)
-		}
+func TestObjectsArePendingUntilTheyAreApplied(t *testing.T) {
+	a, b := object("ConfigMap", "a"), object("ConfigMap", "b")
+	listed := plan.Track(entries{config("a", "one")}, "two", false, wants{a, b})
+	if diff := cmp.Diff(entries{config("a", "two"), pending(config("b", "two"))}, listed); diff != "" {
+		t.Fatalf("listed (-want +got):\n%s", diff)
 	}
-	spec, status := threeSteps(kudo.Complete)
-	status = plan.Record(spec, status, map[plan.Task]plan.Outcome{{Step: 2}: {Status: kudo.Complete}}, noon)
-	if got := plan.Unfinished(inventory, spec, status); len(got) > 0 {
-		t.Errorf("a complete execution has left %v", got)
+	if diff := cmp.Diff(entries{pending(config("b", "two"))}, plan.PendingExcept(listed, nil)); diff != "" {
+		t.Errorf("pending (-want +got):\n%s", diff)
+	}
+	if got := plan.PendingExcept(listed, entries{config("b", "another")}); len(got) > 0 {
+		t.Errorf("expected objects are returned: %v", got)
+	}
+	before := slices.Clone(listed)
+	applied := plan.MarkApplied(listed, plan.Entry(b, ""))
+	if diff := cmp.Diff(entries{config("a", "two"), config("b", "two")}, applied); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, listed); diff != "" {
+		t.Errorf("the input was changed:\n%s", diff)
+	}
+	if diff := cmp.Diff(applied, plan.Track(applied, "two", false, wants{a, b})); diff != "" {
+		t.Errorf("listed again, an applied object is pending:\n%s", diff)
 	}
 }
 

@@ -310,7 +310,6 @@ func FuzzNormalize(f *testing.F) {
 		if ours := recorded.UID == "x" && recorded.Status.Terminal(); ours && status.Status != recorded.Status {
 			t.Fatalf("what has ended as %s goes on as %s", recorded.Status, status.Status)
 		}
-		plan.Unfinished(nil, spec, status)
 		for pass := 0; !status.Status.Terminal(); pass++ {
 			plan.Deadline(spec, status)
 			outcomes := map[plan.Task]plan.Outcome{}

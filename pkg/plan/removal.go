@@ -70,8 +70,8 @@ var volumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 // IsClaim reports whether objects of the kind are volume claims.
 func IsClaim(kind schema.GroupKind) bool { return kind == volumeClaim }
 
-// Reads are the results of a search through all kinds of a cluster: the error of each kind that was searched, nil if it was read, and of
-// each API group that could not be discovered.
+// Reads are the results of a search through kinds of a cluster: the error of each kind that was searched, nil if it was read, and of each API
+// group that could not be discovered.
 type Reads struct {
 	Kinds  map[schema.GroupKind]error
 	Groups map[string]error
@@ -80,6 +80,16 @@ type Reads struct {
 // Required returns why a kind could not be read that must be before an Instance counts as removed: volume claims, the kinds in the
 // inventory, and the kinds that the version renders. It returns nil if all of them were read, or if the cluster does not have them.
 func (r Reads) Required(inventory []kudo.InventoryEntry, rendered []*unstructured.Unstructured) error {
+	for _, kind := range RequiredKinds(inventory, rendered) {
+		if err := r.of(kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RequiredKinds returns the kinds that must be read before an Instance counts as removed.
+func RequiredKinds(inventory []kudo.InventoryEntry, rendered []*unstructured.Unstructured) []schema.GroupKind {
 	kinds := []schema.GroupKind{volumeClaim}
 	for _, entry := range inventory {
 		kinds = append(kinds, schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
@@ -87,12 +97,7 @@ func (r Reads) Required(inventory []kudo.InventoryEntry, rendered []*unstructure
 	for _, o := range rendered {
 		kinds = append(kinds, o.GroupVersionKind().GroupKind())
 	}
-	for _, kind := range kinds {
-		if err := r.of(kind); err != nil {
-			return err
-		}
-	}
-	return nil
+	return kinds
 }
 
 // Unsearched returns the entries of kinds that could not be read.

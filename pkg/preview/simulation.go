@@ -33,7 +33,7 @@ func newSimulation(c Change, depth int) *simulation {
 		restarted: map[kudo.InventoryEntry]bool{},
 	}
 	if c.Before != nil {
-		s.inventory = c.Before.Status.Inventory
+		s.inventory = slices.DeleteFunc(slices.Clone(c.Before.Status.Inventory), func(e kudo.InventoryEntry) bool { return e.Pending })
 	}
 	return s
 }

@@ -96,6 +96,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	if err != nil {
 		return nil, fmt.Errorf("writing status of Instance %q: %w", o.Instance.Name, err)
 	}
+	e.writes.NoteNewest(committed)
 	if len(committed.Status.Inventory) < len(status.Inventory) { // otherwise it would be written repeatedly
 		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)

@@ -32,8 +32,8 @@ const listPatience = 5 * time.Second
 // errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
 var errCutShort = errors.New("the search through all kinds was interrupted")
 
-// sweeper searches all kinds of the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and
-// concurrent callers share the next one.
+// sweeper searches the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and concurrent
+// callers share the next one.
 type sweeper struct {
 	live      client.Reader
 	discovery discovery.DiscoveryInterface
@@ -44,9 +44,11 @@ type sweeper struct {
 	next  *look // nil unless callers wait for it to begin
 }
 
-// look is one search through all kinds. Its results are read-only once it is done.
+// look is one search. Its results are read-only once it is done.
 type look struct {
 	owners map[string]bool // by the value of KUDO's label; fixed once the search has begun
+	kinds  map[schema.GroupKind]bool
+	all    bool // all kinds are searched
 	done   chan struct{}
 
 	found []plan.Object
@@ -54,13 +56,14 @@ type look struct {
 	err   error
 }
 
-// owned searches all kinds of the cluster by label for objects that tasks of the owner have applied, and for the volume claims of its
-// StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds that it has searched or could not read.
-func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Object, reads plan.Reads, err error) {
+// owned searches the given kinds, or all kinds of the cluster if kinds is nil, by label for objects that tasks of the owner have applied, and
+// for the volume claims of its StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds that it has
+// searched or could not read.
+func (s *sweeper) owned(ctx context.Context, owner plan.Owner, kinds []schema.GroupKind) (found []plan.Object, reads plan.Reads, err error) {
 	if len(validation.IsValidLabelValue(owner.Name)) > 0 {
 		return nil, plan.Reads{}, nil // no object can carry such a label
 	}
-	l, first := s.join(owner.Name)
+	l, first := s.join(owner.Name, kinds)
 	if first {
 		s.carryOut(ctx, l)
 	}
@@ -77,14 +80,18 @@ func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Obj
 	return found, l.reads, l.err
 }
 
-// join adds an owner to the next search. The first caller has to run it.
-func (s *sweeper) join(owner string) (l *look, first bool) {
+// join adds an owner and kinds to the next search. The first caller has to run it.
+func (s *sweeper) join(owner string, kinds []schema.GroupKind) (l *look, first bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.next == nil {
-		s.next, first = &look{owners: map[string]bool{}, done: make(chan struct{}), err: errCutShort}, true
+		s.next, first = &look{owners: map[string]bool{}, kinds: map[schema.GroupKind]bool{}, done: make(chan struct{}), err: errCutShort}, true
 	}
 	s.next.owners[owner] = true
+	s.next.all = s.next.all || kinds == nil
+	for _, kind := range kinds {
+		s.next.kinds[kind] = true
+	}
 	return s.next, first
 }
 
@@ -94,21 +101,19 @@ func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	defer close(l.done)
-	owners := s.begin()
-	l.found, l.reads, l.err = s.lookFor(ctx, owners)
+	s.begin()
+	l.found, l.reads, l.err = s.lookFor(ctx, l)
 }
 
-// begin closes the next search for new owners, and returns its owners.
-func (s *sweeper) begin() []string {
+// begin closes the next search for new callers.
+func (s *sweeper) begin() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	owners := slices.Sorted(maps.Keys(s.next.owners))
 	s.next = nil
-	return owners
 }
 
-func (s *sweeper) lookFor(ctx context.Context, owners []string) ([]plan.Object, plan.Reads, error) {
-	selector, err := labelledFor(owners)
+func (s *sweeper) lookFor(ctx context.Context, l *look) ([]plan.Object, plan.Reads, error) {
+	selector, err := labelledFor(slices.Sorted(maps.Keys(l.owners)))
 	if err != nil {
 		return nil, plan.Reads{}, err
 	}
@@ -119,6 +124,9 @@ func (s *sweeper) lookFor(ctx context.Context, owners []string) ([]plan.Object, 
 	var all []plan.Object
 	reads := plan.Reads{Kinds: map[schema.GroupKind]error{}, Groups: groups}
 	for _, kind := range kinds {
+		if !l.all && !l.kinds[kind.GroupKind()] {
+			continue
+		}
 		found, err := s.list(ctx, selector, kind)
 		reads.Kinds[kind.GroupKind()] = cmp.Or(reads.Kinds[kind.GroupKind()], err)
 		all = append(all, found...)

@@ -53,10 +53,16 @@ type engine struct {
 
 	// pipeImage is the image of the waiting container in the pod of a Pipe task.
 	pipeImage string
+
+	// writes are those of mirrored Instances, by all controllers of the agent.
+	writes *controller.Writes
 }
 
 // Options configure the engine.
 type Options struct {
+	// Writes receives all writes of mirrored Instances.
+	Writes *controller.Writes
+
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
 }
@@ -92,6 +98,7 @@ func Add(o Options, local ctrl.Manager) error {
 		identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
+		writes:    o.Writes,
 	}
 	built, err := controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).

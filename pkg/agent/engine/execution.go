@@ -22,6 +22,9 @@ type execution struct {
 	instance  *kudo.Instance
 	version   *kudo.OperatorVersionSpec
 	inventory *ledger
+
+	// round counts the rounds of tasks since the last commit.
+	round int
 }
 
 // executionOf returns the last started execution, if there is one.
@@ -135,6 +138,33 @@ func everything(x *execution) ([]*unstructured.Unstructured, error) {
 type ledger struct {
 	mutex   sync.Mutex
 	entries []kudo.InventoryEntry
+
+	// rounds holds the first round of this pass that applied or deleted each object.
+	rounds map[kudo.InventoryEntry]int
+}
+
+// claim reports whether a task may apply or delete objects in a round: no earlier round of this pass, which is not recorded yet, has done so.
+func (l *ledger) claim(round int, objects []*unstructured.Unstructured) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.rounds == nil {
+		l.rounds = make(map[kudo.InventoryEntry]int, len(objects))
+	}
+	for _, o := range objects {
+		first, known := l.rounds[plan.Entry(o, "")]
+		if known && first < round {
+			return false
+		}
+		l.rounds[plan.Entry(o, "")] = round
+	}
+	return true
+}
+
+// applied records that an object was applied.
+func (l *ledger) applied(object *unstructured.Unstructured) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.entries = plan.MarkApplied(l.entries, plan.Entry(object, ""))
 }
 
 func (l *ledger) list(entries ...kudo.InventoryEntry) {

@@ -11,8 +11,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// listAhead lists the objects of the next tasks that have not begun, so that the commit of this pass records every object before it is
-// created. It reports whether it added entries. Errors of a task are reported when it runs.
+// listAhead lists the objects of the next tasks that have not begun and could not be rendered completely when the execution started, such
+// as objects of kinds that did not exist. The commit of this pass records every object before it is created. It reports whether it added
+// entries. Errors of a task are reported when it runs.
 func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
 	before := len(x.inventory.entries)
 	for _, at := range plan.Upcoming(x.version.Plans[x.Plan], status) {

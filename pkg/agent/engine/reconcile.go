@@ -19,12 +19,11 @@ import (
 // inARow is the maximum number of rounds for one Instance before others are reconciled.
 const inARow = 10
 
-// Reconcile advances an Instance in rounds while there is more to do immediately. It reads the Instance from the API server, so that a
-// stale cache does not repeat a task; later rounds use the response of the last commit.
+// Reconcile advances an Instance in rounds while there is more to do immediately. Later rounds use the response of the last commit.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	instance := &kudo.Instance{}
-	if err := e.live.Get(ctx, request.NamespacedName, instance); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	instance, pause, err := e.cached(ctx, request.NamespacedName)
+	if err != nil || pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, client.IgnoreNotFound(err)
 	}
 	if !mirror.HandedOver(instance) {
 		return reconcile.Result{}, nil
@@ -37,6 +36,37 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		instance = written
 	}
 	return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
+}
+
+// cached reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task is
+// repeated because of a stale cache.
+func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.Instance, time.Duration, error) {
+	instance := &kudo.Instance{}
+	if err := e.client.Get(ctx, name, instance); err == nil && e.writes.Behind(instance) > 0 {
+		return nil, mirror.StaleCachePause, nil
+	}
+	instance, err := e.read(ctx, name)
+	return instance, 0, err
+}
+
+// read reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
+// the last write is unknown.
+func (e *engine) read(ctx context.Context, name types.NamespacedName) (*kudo.Instance, error) {
+	instance := &kudo.Instance{}
+	if err := e.client.Get(ctx, name, instance); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if upToDate, known := e.writes.UpToDate(instance); upToDate && known {
+		return instance, nil
+	}
+	if err := e.live.Get(ctx, name, instance); err != nil {
+		if apierrors.IsNotFound(err) {
+			e.writes.Forget(name)
+		}
+		return nil, err
+	}
+	e.writes.NoteNewest(instance)
+	return instance, nil
 }
 
 // advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the

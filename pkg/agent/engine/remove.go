@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -55,7 +57,7 @@ func unstarted(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) 
 
 // deleteOwned deletes the objects in the inventory, wave by wave, and volume claims last. While a finalizer blocks an object of a wave, the
 // next wave waits, because it may contain the controller that removes the finalizer. Once the inventory is empty, deleteOwned searches for
-// unlisted objects: volume claims of StatefulSets, and objects missing from an inventory restored by the hub. It lists the objects found,
+// unlisted objects: volume claims of StatefulSets, and objects missing from an inventory restored from the hub. It lists the objects found,
 // and deletes them in the next pass. It returns the objects that still exist; if there are none, reads are the kinds it has searched.
 func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Object, reads plan.Reads, err error) {
 	claims, others := plan.Claims(x.instance.Status.Inventory)
@@ -83,11 +85,11 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Obj
 // discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. It fails if a kind that
 // plan.Reads.Required names could not be searched; the objects that it did find are listed all the same.
 func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, plan.Reads, error) {
-	found, reads, err := e.sweeper.owned(ctx, x.owner())
+	rendered, problem := everything(x)
+	found, reads, err := e.sweeper.owned(ctx, x.owner(), kindsToSearch(x.instance, rendered, problem))
 	if err != nil {
 		return nil, reads, err
 	}
-	rendered, problem := everything(x)
 	kept := plan.Retained(rendered, problem)
 	found = slices.DeleteFunc(found, func(o plan.Object) bool {
 		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && kept(o.Live.GetName())
@@ -97,6 +99,15 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, pla
 	}
 	x.inventory.list(reads.Unsearched(x.instance.Status.Inventory)...) // their kinds must be readable in the next pass, too
 	return found, reads, reads.Required(x.instance.Status.Inventory, rendered)
+}
+
+// kindsToSearch returns the kinds of which unlisted objects may exist; nil means all kinds. The inventory lists every object that the Instance
+// has applied, unless it was restored from the hub: then only the search through all kinds finds the rest.
+func kindsToSearch(instance *kudo.Instance, rendered []*unstructured.Unstructured, unrenderable error) []schema.GroupKind {
+	if unrenderable != nil || instance.Annotations[kudo.AnnotationInventoryRestored] != "" {
+		return nil
+	}
+	return plan.RequiredKinds(instance.Status.Inventory, rendered)
 }
 
 // tellUnsearched emits an event for a completed removal that could not search all kinds of the cluster.

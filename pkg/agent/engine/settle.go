@@ -21,12 +21,12 @@ func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.
 	return result{status: status, ready: ready}, err
 }
 
-// judge returns condition Ready for the objects in the inventory and the children. Objects that only manually requested plans have applied
-// do not influence it.
+// judge returns condition Ready for the applied objects in the inventory and the children. Objects that only manually requested plans have
+// applied do not influence it.
 func (e *engine) judge(ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry) (metav1.Condition, error) {
 	objects := make([]plan.Object, 0, len(inventory))
 	for _, entry := range inventory {
-		if entry.Manual {
+		if entry.Manual || entry.Pending {
 			continue
 		}
 		object, err := e.objects.listed(ctx, entry, e.objects.get)

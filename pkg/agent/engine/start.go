@@ -11,16 +11,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// start records the execution and the objects that it is about to apply before any task runs: after a restart the agent knows the
+// start records the execution and all objects that it is going to apply before any task runs: after a restart the agent knows the
 // execution.
 func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
 	x := executionOf(o)
 	x.Execution, x.version = status.Execution, choice.Version
-	if err := e.forgetUnapplied(ctx, x, o); err != nil {
+	own, owed, unrenderable := e.rendered(x)
+	rendered := slices.Concat(owed, own)
+	if err := e.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
 		return result{}, err
 	}
-	rendered, unrenderable := e.rendered(x)
 	if choice.Restart {
 		x.inventory.entries = plan.MarkRestart(x.inventory.entries, rendered, unrenderable, x.UID)
 	}
@@ -28,41 +29,36 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 		status.Inventory = x.inventory.entries // with the required restarts
 		return e.refuse(ctx, o, choice, status, err), nil
 	}
-	started := status.PlanStatus[x.Plan]
-	e.listAhead(x, started)
+	x.inventory.list(own...)
 	status.Inventory = x.inventory.entries
 	ready, err := e.readyBeside(ctx, o, status)
 	return result{status: status, ready: ready, again: true}, err
 }
 
-// forgetUnapplied removes entries that were listed ahead for the last execution and never applied, or not permitted. A complete execution
-// has applied all of its objects. If nothing was executed, the inventory remains from a cancelled removal: objects that it has deleted are
-// not missing.
-func (e *engine) forgetUnapplied(ctx context.Context, x *execution, last plan.Observation) error {
-	doubtful, started := slices.Clone(x.inventory.entries), last.Instance.Status.Execution
-	switch {
-	case started != nil && last.Running == nil:
-		return nil
-	case started != nil:
-		doubtful = plan.Unfinished(doubtful, last.Running.Plans[started.Plan], last.Instance.Status.PlanStatus[started.Plan])
+// forgetUnapplied removes entries that were listed for earlier executions and never applied, unless this one renders them too. If nothing
+// was executed before, the inventory remains from a cancelled removal: objects that it has deleted are not missing.
+func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []kudo.InventoryEntry, executed bool) error {
+	doubtful := plan.PendingExcept(x.inventory.entries, rendered)
+	if !executed {
+		doubtful = slices.Clone(x.inventory.entries)
 	}
 	for _, entry := range doubtful {
 		object, err := e.objects.listed(ctx, entry, e.objects.read)
 		if err != nil {
 			return err
 		}
-		if object.Live == nil || !x.owner().Owns(object.Live) || started == nil && object.Live.GetDeletionTimestamp() != nil {
+		if object.Live == nil || !x.owner().Owns(object.Live) || !executed && object.Live.GetDeletionTimestamp() != nil {
 			x.inventory.forget(entry)
 		}
 	}
 	return nil
 }
 
-// rendered lists the objects of the plans that the execution affects, with the tasks whose objects cannot be rendered or whose kinds cannot
-// be discovered: a task reports that when it runs.
-func (e *engine) rendered(x *execution) ([]kudo.InventoryEntry, map[string]bool) {
-	var entries []kudo.InventoryEntry
-	affected, unrenderable := plan.Affected(x.Execution), map[string]bool{}
+// rendered lists the objects of the execution's plan, those of the other plans that it affects, and the tasks whose objects cannot be
+// rendered or whose kinds cannot be discovered: a task reports that when it runs.
+func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool) {
+	affected := plan.Affected(x.Execution)
+	unrenderable = map[string]bool{}
 	for _, placed := range plan.Everywhere(x.version) {
 		if !affected[placed.Plan] {
 			continue
@@ -78,9 +74,13 @@ func (e *engine) rendered(x *execution) ([]kudo.InventoryEntry, map[string]bool)
 			unrenderable[placed.Task.Name] = true
 			continue
 		}
-		entries = plan.Track(entries, placed.Task.Name, x.aside(), wants)
+		if placed.Plan == x.Plan {
+			own = plan.Track(own, placed.Task.Name, x.aside(), wants)
+		} else {
+			owed = plan.Track(owed, placed.Task.Name, x.aside(), wants)
+		}
 	}
-	return entries, unrenderable
+	return own, owed, unrenderable
 }
 
 // refuse ends an execution before it applies anything: the Instance could not be stored with its objects. If it cannot even be stored with

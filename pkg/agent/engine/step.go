@@ -17,15 +17,20 @@ import (
 // sideBySide is the maximum number of tasks of one execution that run in parallel.
 const sideBySide = 8
 
-// step runs the next tasks in parallel.
+// step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := executionOf(o)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
-	outcomes, after := e.carryOutAll(ctx, x, tasks)
-	if ctx.Err() != nil {
-		return result{}, ctx.Err()
+	status, after := o.Instance.Status, time.Duration(0)
+	var outcomes map[plan.Task]plan.Outcome
+	for ; len(tasks) > 0 && x.round < inARow; x.round++ {
+		outcomes, after = e.carryOutAll(ctx, x, tasks)
+		if ctx.Err() != nil {
+			return result{}, ctx.Err()
+		}
+		status = plan.Advance(x.version, status, outcomes, o.Now)
+		tasks = plan.Ahead(x.version, status, outcomes)
 	}
-	status := plan.Advance(x.version, o.Instance.Status, outcomes, o.Now)
 	progress := status.PlanStatus[x.Plan]
 	listed := e.listAhead(x, progress)
 	status.Inventory = x.inventory.entries

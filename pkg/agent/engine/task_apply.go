@@ -32,6 +32,9 @@ func (e *engine) applyAll(
 	if len(plan.Unlisted(x.instance.Status.Inventory, wants)) > 0 {
 		return x.postpone(placed, wants)
 	}
+	if !x.inventory.claim(x.round, wants) {
+		return plan.Outcome{Status: kudo.Pending}
+	}
 	if !begun {
 		if outcome := e.makeWay(ctx, x, wants); outcome.Status != kudo.Complete {
 			return outcome
@@ -138,6 +141,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, err
 	}
 	if begun && object.AppliedBy(x.UID) {
+		x.inventory.applied(want)
 		e.objects.expectations.NoteNewest(object.Live)
 		return object, nil
 	}
@@ -146,6 +150,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}
+	x.inventory.applied(want)
 	e.objects.expectations.NoteNewest(live)
 	return plan.Object{Want: want, Live: live}, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -25,7 +24,7 @@ func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, ac
 	if i := slices.IndexFunc(x.instance.Status.Children, func(c kudo.ChildStatus) bool { return c.Task == placed.Task.Name }); i >= 0 {
 		said = x.instance.Status.Children[i]
 	}
-	child, err := e.see(ctx, e.live, x.instance, said)
+	child, err := e.see(ctx, x.instance, said)
 	if err != nil {
 		return outcomeOf(err)
 	}
@@ -37,14 +36,14 @@ func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child
 	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status)
 	var children []plan.Child
 	for _, said := range o.Instance.Status.Children {
-		child, err := e.see(ctx, e.client, o.Instance, said)
+		child, err := e.see(ctx, o.Instance, said)
 		if err != nil {
 			return nil, err
 		}
 		child.Vanished = isWhole && !slices.ContainsFunc(tasks, func(t kudo.Task) bool { return t.Name == said.Task })
 		children = append(children, child)
 		for _, name := range said.Former {
-			former, err := e.see(ctx, e.client, o.Instance, kudo.ChildStatus{Task: said.Task, Instance: name})
+			former, err := e.see(ctx, o.Instance, kudo.ChildStatus{Task: said.Task, Instance: name})
 			if err != nil {
 				return nil, err
 			}
@@ -56,10 +55,9 @@ func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child
 }
 
 // see reads a child's mirror, which is in its parent's namespace.
-func (e *engine) see(ctx context.Context, from client.Reader, parent *kudo.Instance, said kudo.ChildStatus) (plan.Child, error) {
+func (e *engine) see(ctx context.Context, parent *kudo.Instance, said kudo.ChildStatus) (plan.Child, error) {
 	child := plan.Child{Name: types.NamespacedName{Namespace: parent.Namespace, Name: said.Instance}, Acknowledged: said}
-	mirror := &kudo.Instance{}
-	err := from.Get(ctx, child.Name, mirror)
+	mirror, err := e.read(ctx, child.Name)
 	if apierrors.IsNotFound(err) {
 		return child, nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -15,6 +16,9 @@ func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err != nil {
 		return outcomeOf(err)
+	}
+	if !x.inventory.claim(x.round, wants) {
+		return plan.Outcome{Status: kudo.Pending}
 	}
 	x.forgetUndefined(undefined)
 	objects := make([]plan.Object, 0, len(wants))

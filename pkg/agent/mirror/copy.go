@@ -118,6 +118,8 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	}
 	if wanted.Status.Execution == nil {
 		maps.Copy(made.Annotations, marksOf(wanted))
+	} else {
+		made.Annotations[kudo.AnnotationInventoryRestored] = "true"
 	}
 	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager))
 	if apierrors.IsNotFound(err) { // the namespace is missing, and no OperatorVersion was mirrored into it before
@@ -126,14 +128,27 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 		}
 		err = m.local.Create(ctx, made, client.FieldOwner(fieldManager))
 	}
-	if apierrors.IsAlreadyExists(err) { // no mirror, because mirrors are found by name
-		return nil, fmt.Errorf("namespace %q already has an Instance %q that does not belong to the hub: install into another namespace "+
-			"(spec.installNamespace); on a hub that manages itself, it must not be the namespace of the cluster", made.Namespace, made.Name)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, m.taken(ctx, made, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
 	}
+	m.writes.NoteNewest(made)
 	return made, nil
+}
+
+// taken returns why a mirror cannot be created: its name is taken. If it is taken by a mirror, which the cache lacks, that is a conflict.
+func (m *mirror) taken(ctx context.Context, made *kudo.Instance, refused error) error {
+	existing := &kudo.Instance{}
+	if err := m.localLive.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
+		return fmt.Errorf("reading Instance %q: %w", made.Name, err)
+	}
+	if kudo.IsMirror(existing) {
+		return apierrors.NewConflict(kudo.GroupVersion.WithResource("instances").GroupResource(), made.Name, refused)
+	}
+	return fmt.Errorf("namespace %q already has an Instance %q that does not belong to the hub: install into another namespace "+
+		"(spec.installNamespace); on a hub that manages itself, it must not be the namespace of the cluster", made.Namespace, made.Name)
 }
 
 // freeOf returns an error if another Instance in the install namespace, orphaned or not, has objects with the labels that the new mirror's

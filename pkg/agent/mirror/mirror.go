@@ -29,6 +29,7 @@ type mirror struct {
 	hub, local         client.Client
 	hubLive, localLive client.Reader
 	statuses           *Statuses
+	writes             *controller.Writes
 	clock              func() time.Time
 
 	// needs is read-locked while an OperatorVersion and then its Instance are mirrored, and write-locked while unneeded OperatorVersions
@@ -36,21 +37,32 @@ type mirror struct {
 	needs sync.RWMutex
 }
 
-// Add adds the mirror of a cluster to the manager of the hub. It stores in statuses what a mirror does not show to the reporter.
-func Add(cluster string, statuses *Statuses, hub, local ctrl.Manager) error {
+// Options configure the mirror.
+type Options struct {
+	// Cluster is the name of the managed cluster, which is its namespace on the hub.
+	Cluster string
+	// Statuses receives what a mirror does not show to the reporter.
+	Statuses *Statuses
+	// Writes receives all writes of mirrored Instances.
+	Writes *controller.Writes
+}
+
+// Add adds the mirror of a cluster to the manager of the hub.
+func Add(o Options, hub, local ctrl.Manager) error {
 	m := &mirror{
-		cluster:   cluster,
+		cluster:   o.Cluster,
 		hub:       hub.GetClient(),
 		local:     local.GetClient(),
 		hubLive:   hub.GetAPIReader(),
 		localLive: local.GetAPIReader(),
-		statuses:  statuses,
+		statuses:  o.Statuses,
+		writes:    o.Writes,
 		clock:     time.Now,
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(isReleased))).
-		WatchesRawSource(Source(cluster, local, mirrorChanged())).
+		WatchesRawSource(Source(o.Cluster, local, mirrorChanged())).
 		WatchesRawSource(controller.Source(local, &kudo.OperatorVersion{}, m.usersOf)).
 		Complete(m)
 	if err != nil {
@@ -70,7 +82,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		wanted = nil
 		m.statuses.Forget(request.Name)
 	}
-	existing, err := m.find(ctx, request.Name)
+	existing, err := m.find(ctx, request.Name, wanted)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -127,11 +139,13 @@ func isOf(existing, wanted *kudo.Instance) bool {
 	return wanted != nil && !wanted.ForceReleased() && mirrors(existing, wanted)
 }
 
-// find reads a mirror. A missing mirror is confirmed with a live read: one that the cache lacks must not be mistaken for a deleted one. A
-// write to a mirror that is newer than the cache is a conflict.
-func (m *mirror) find(ctx context.Context, name string) (*kudo.Instance, error) {
-	if existing, err := Find(ctx, m.local, name); err != nil || existing != nil {
-		return existing, err
+// find reads the mirror of an Instance from the cache, which may lack one that was just created or have an older one: creating or updating it
+// is then a conflict. A missing mirror of an Instance that is being deleted is confirmed with a live read, because its removal would be
+// complete.
+func (m *mirror) find(ctx context.Context, name string, wanted *kudo.Instance) (*kudo.Instance, error) {
+	existing, err := Find(ctx, m.local, name)
+	if err == nil && existing == nil && wanted != nil && wanted.DeletionTimestamp != nil {
+		return Find(ctx, m.localLive, name)
 	}
-	return Find(ctx, m.localLive, name)
+	return existing, err
 }

@@ -11,10 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // fieldManager is the field manager of the mirror.
 const fieldManager = "addon-agent-mirror"
+
+// mostWritten is the maximum number of remembered writes of mirrors. Others are read from the API server.
+const mostWritten = 10000
+
+// NewWrites returns the writes of mirrored Instances by all controllers, which share them.
+func NewWrites() *controller.Writes {
+	return controller.NewExpectations(client.ObjectKeyFromObject, mostWritten)
+}
 
 // annotate adds annotations to the existing mirror.
 func (m *mirror) annotate(ctx context.Context, existing *kudo.Instance, marks map[string]string) error {
@@ -29,6 +38,7 @@ func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
 	if err := m.local.Update(ctx, changed, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
+	m.writes.NoteNewest(changed)
 	return nil
 }
 
@@ -36,6 +46,7 @@ func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error 
 	if err := m.local.Status().Update(ctx, changed, client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("writing the status of mirrored Instance %q: %w", changed.Name, err)
 	}
+	m.writes.NoteNewest(changed)
 	return nil
 }
 

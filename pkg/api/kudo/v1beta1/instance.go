@@ -320,6 +320,10 @@ type InventoryEntry struct {
 	// manual is true if only plans that were requested manually have applied the object: its health does not influence the Instance.
 	// +optional
 	Manual bool `json:"manual,omitempty"`
+
+	// pending is true until the object is applied for the first time: an execution lists all of its objects when it starts.
+	// +optional
+	Pending bool `json:"pending,omitempty"`
 }
 
 // ChildState is the result of a KudoOperator task on the hub.

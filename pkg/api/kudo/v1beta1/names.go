@@ -60,6 +60,9 @@ const (
 	AnnotationHubOperatorVersion = "kudo.dev/hub-operator-version"
 	// AnnotationHubDeleted holds the time at which a deletion timestamp was observed on the hub. Nothing is deleted without it.
 	AnnotationHubDeleted = "kudo.dev/hub-deleted"
+	// AnnotationInventoryRestored, if "true", means that the mirror was re-created with the status on the hub, whose inventory may lack
+	// objects: its removal searches all kinds of the cluster.
+	AnnotationInventoryRestored = "kudo.dev/inventory-restored"
 	// AnnotationOrphaned means that the hub no longer has an object for the mirror, or has released it: existing objects stay on the
 	// cluster. Together with AnnotationHubDeleted it means that some objects were removed before.
 	AnnotationOrphaned = "kudo.dev/orphaned"

@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+// journal records the requests of an agent that name an Instance or its ConfigMaps.
+type journal struct {
+	mutex    sync.Mutex
+	requests []string
+}
+
+// of returns a copy of config that records its requests, each as METHOD NAME.
+func (j *journal) of(config *rest.Config) *rest.Config {
+	return watched(config, func(request *http.Request) {
+		_, name, _ := strings.Cut(request.URL.Path, "/namespaces/")
+		_, name, _ = strings.Cut(name, "/")
+		if strings.HasPrefix(name, "operatorversions") || strings.HasPrefix(name, "events") || request.URL.Query().Has("watch") {
+			return
+		}
+		j.mutex.Lock()
+		defer j.mutex.Unlock()
+		j.requests = append(j.requests, request.Method+" "+name)
+	})
+}
+
+// about returns the recorded requests that contain a name.
+func (j *journal) about(name string) []string {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	var found []string
+	for _, request := range j.requests {
+		if strings.Contains(request, name) {
+			found = append(found, request)
+		}
+	}
+	return found
+}
+
+// steps returns a package whose plan deploy has a serial step for each name, which applies a ConfigMap of that name.
+func steps(names ...string) kudo.OperatorVersionSpec {
+	spec := configOnly()
+	for _, name := range names {
+		spec.Templates[name+".yaml"] = fmt.Sprintf(configTemplate, name)
+		spec.Tasks = append(spec.Tasks, task(name, kudo.TaskApply, name+".yaml"))
+	}
+	spec.Plans["deploy"] = serial(names...)
+	return spec
+}
+
+var _ = Describe("A plan", func() {
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	It("takes two writes of its status if no step waits, and at most one read of it", func(ctx context.Context) {
+		warm := newInstance(ctx, steps("x"), nil) // otherwise ConfigMaps are not watched yet
+		requests := &journal{}
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		warm.resolve(ctx)
+		warm.completes(ctx, "deploy", kudo.PlanStatus{})
+		h := newInstance(ctx, steps("a", "b", "c", "d", "e"), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		applied := func(name string) string { return "PATCH configmaps/" + h.name + "-" + name }
+		// If the mirror's event precedes the response to its creation, the mirror is read once.
+		status, read := "PUT instances/"+h.name+"/status", "GET instances/"+h.name
+		Expect(requests.about("instances/" + h.name)).To(Or(Equal([]string{status, status}), Equal([]string{read, status, status})))
+		writes := slices.DeleteFunc(requests.about("configmaps/"+h.name), func(r string) bool { return strings.HasPrefix(r, "GET") })
+		Expect(writes).To(Equal([]string{applied("a"), applied("b"), applied("c"), applied("d"), applied("e")}))
+		warm.finish(ctx)
+		h.finish(ctx)
+	})
+
+	It("records a step before a later one changes or deletes its object", func(ctx context.Context) {
+		requests := &journal{}
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		spec := steps("a", "b", "c")
+		spec.Templates["again.yaml"] = strings.Replace(spec.Templates["a.yaml"], "{{ .Params.VALUE }}", "another", 1)
+		spec.Tasks = append(spec.Tasks, task("again", kudo.TaskApply, "again.yaml"), task("away", kudo.TaskDelete, "b.yaml"))
+		spec.Plans["deploy"] = serial("a", "b", "again", "c", "away")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.config(ctx, "-a")).To(Equal("another"))
+		Expect(h.config(ctx, "-b")).To(BeEmpty())
+		var changes []string
+		for _, request := range requests.about(h.name) {
+			if strings.HasPrefix(request, "PATCH") || strings.HasPrefix(request, "DELETE") || strings.HasSuffix(request, "/status") {
+				changes = append(changes, strings.Replace(request, h.name, "I", 1))
+			}
+		}
+		Expect(len(changes)).To(BeNumerically(">=", 8), "%v", changes)
+		Expect(changes[:8]).To(Equal([]string{
+			"PUT instances/I/status", "PATCH configmaps/I-a", "PATCH configmaps/I-b",
+			"PUT instances/I/status", "PATCH configmaps/I-a", "PATCH configmaps/I-c", "DELETE configmaps/I-b",
+			"PUT instances/I/status",
+		}))
+		h.finish(ctx)
+	})
+
+	It("continues after a restart of the agent between two steps that were not recorded", func(ctx context.Context) {
+		var broken atomic.Bool
+		reached := make(chan struct{})
+		config := rest.CopyConfig(agentLocally)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return sender(func(request *http.Request) (*http.Response, error) {
+				if request.Method == http.MethodPatch && strings.HasSuffix(path.Base(request.URL.Path), "-c") && broken.CompareAndSwap(false, true) {
+					close(reached)
+				}
+				if broken.Load() {
+					return nil, errors.New("the agent is being killed")
+				}
+				return next.RoundTrip(request)
+			})
+		})
+		stop := runAgentWith(agentOnHub, config)
+		h := newInstance(ctx, steps("a", "b", "c"), nil)
+		h.resolve(ctx)
+		Eventually(reached).WithTimeout(patience).Should(BeClosed())
+		stop()
+		before := h.mirror(ctx)
+		Expect(before.Status.PlanStatus["deploy"].Phases[0].Steps[0].Status).To(Equal(kudo.Pending), "nothing is recorded")
+		Expect(h.config(ctx, "-b")).To(Equal("one"), "it was applied all the same")
+
+		DeferCleanup(runAgent())
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.plan(ctx, "deploy").UID).To(Equal(before.Status.Execution.UID))
+		Expect(h.config(ctx, "-c")).To(Equal("one"))
+		h.finish(ctx)
+	})
+
+	It("that failed before it applied an object does not leave that object missing", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		h := newInstance(ctx, steps("a", "b", "c"), nil)
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		h.foreign(ctx, "-a")
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
+		Expect(h.get(ctx).Status.Inventory).To(HaveEach(HaveField("Pending", true)))
+		Expect(h.listed(ctx)).To(ConsistOf("ConfigMap "+h.namespace+"/"+h.name+"-b", "ConfigMap "+h.namespace+"/"+h.name+"-c"))
+
+		next := steps("b")
+		next.Version = "2.0.0"
+		push(ctx, h.name+"-2.0.0", next)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.get(ctx).Status.Inventory).To(ConsistOf(And(HaveField("Name", h.name+"-b"), HaveField("Pending", false))))
+		h.finish(ctx)
+	})
+
+	It("does not adopt an object that appeared between listing and applying it", func(ctx context.Context) {
+		var h *hubPart
+		name := func() string {
+			if h == nil {
+				return ""
+			}
+			return h.name + "-a"
+		}
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodPatch, name, func() {
+			h.foreign(ctx, "-b")
+		}))))
+		h = newInstance(ctx, steps("a", "b"), nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("was not created by this Instance"))))
+		Expect(h.config(ctx, "-b")).To(Equal("foreign"))
+		h.finish(ctx)
+		Expect(managed.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-b"}})).To(Succeed())
+	})
+})
