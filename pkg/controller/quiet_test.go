@@ -52,12 +52,17 @@ func TestQuietPeriods(t *testing.T) {
 		asks             []time.Duration
 		want             time.Duration // of the last ask
 	}{
-		"an unchanged object is written at once":          {asks: []time.Duration{0}},
-		"after a change, the status waits two seconds":    {changes: []time.Duration{0}, asks: []time.Duration{10 * ms}, want: 1990 * ms},
-		"a write that comes later waits for the rest":     {changes: []time.Duration{0}, asks: []time.Duration{1500 * ms}, want: 500 * ms},
-		"a write that is asked for again waits no longer": {changes: []time.Duration{0}, asks: []time.Duration{10 * ms, 1500 * ms}, want: 500 * ms},
-		"then it is written":                              {changes: []time.Duration{0}, asks: []time.Duration{10 * ms, 2000 * ms}},
-		"another change makes it wait again":              {changes: []time.Duration{0, 1500 * ms}, asks: []time.Duration{10 * ms, 2000 * ms}, want: 1500 * ms},
+		"an unchanged object is written at once": {asks: []time.Duration{0}},
+		"after a change, the status waits two seconds": {
+			changes: []time.Duration{0}, asks: []time.Duration{10 * ms}, want: 1990 * ms},
+		"a write that comes later waits for the rest": {
+			changes: []time.Duration{0}, asks: []time.Duration{1500 * ms}, want: 500 * ms},
+		"a write that is asked for again waits no longer": {
+			changes: []time.Duration{0}, asks: []time.Duration{10 * ms, 1500 * ms}, want: 500 * ms},
+		"then it is written": {
+			changes: []time.Duration{0}, asks: []time.Duration{10 * ms, 2000 * ms}},
+		"another change makes it wait again": {
+			changes: []time.Duration{0, 1500 * ms}, asks: []time.Duration{10 * ms, 2000 * ms}, want: 1500 * ms},
 		"a stream of changes makes it wait a minute at most": {
 			changes: every(time.Second, 2*time.Minute), asks: []time.Duration{10 * ms, 59500 * ms}, want: 510 * ms},
 		"after that it is written although the changes continue": {
@@ -68,9 +73,11 @@ func TestQuietPeriods(t *testing.T) {
 			changes: every(time.Second, 2*time.Minute), asks: []time.Duration{90500 * ms}, want: 1500 * ms},
 		"nor does a write that became unnecessary": {
 			changes: []time.Duration{0, 90 * time.Second}, asks: []time.Duration{10 * ms, 90500 * ms}, want: 1500 * ms},
-		"a new object is written at once":                  {created: []time.Duration{0}, asks: []time.Duration{10 * ms}},
-		"as is one that is created again":                  {changes: []time.Duration{0}, created: []time.Duration{10 * ms}, asks: []time.Duration{20 * ms}},
-		"one that is changed after its creation is not":    {created: []time.Duration{0}, changes: []time.Duration{10 * ms}, asks: []time.Duration{20 * ms}, want: 1990 * ms},
+		"a new object is written at once": {created: []time.Duration{0}, asks: []time.Duration{10 * ms}},
+		"as is one that is created again": {
+			changes: []time.Duration{0}, created: []time.Duration{10 * ms}, asks: []time.Duration{20 * ms}},
+		"one that is changed after its creation is not": {
+			created: []time.Duration{0}, changes: []time.Duration{10 * ms}, asks: []time.Duration{20 * ms}, want: 1990 * ms},
 		"a change that was handled before does not matter": {changes: []time.Duration{0}, asks: []time.Duration{time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +143,7 @@ func TestChangesThatBeginQuietPeriods(t *testing.T) {
 		return addOn
 	}
 	before := object(func(*addonv1alpha1.ManagedClusterAddOn) {})
+	deleted := object(func(a *addonv1alpha1.ManagedClusterAddOn) { a.Generation, a.DeletionTimestamp = 2, new(metav1.Now()) })
 	for name, tc := range map[string]struct {
 		after *addonv1alpha1.ManagedClusterAddOn
 		want  bool
@@ -143,7 +151,7 @@ func TestChangesThatBeginQuietPeriods(t *testing.T) {
 		"another spec":               {object(func(a *addonv1alpha1.ManagedClusterAddOn) { a.Generation = 2 }), true},
 		"another status":             {object(func(a *addonv1alpha1.ManagedClusterAddOn) { a.ResourceVersion = "2" }), false},
 		"another object":             {object(func(a *addonv1alpha1.ManagedClusterAddOn) { a.UID, a.Generation = "2", 2 }), false},
-		"the beginning of a removal": {object(func(a *addonv1alpha1.ManagedClusterAddOn) { a.Generation, a.DeletionTimestamp = 2, new(metav1.Now()) }), false},
+		"the beginning of a removal": {deleted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			quiet, _ := quietly()

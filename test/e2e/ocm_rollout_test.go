@@ -114,9 +114,8 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		})
 		f.expectApplied(ctx, "cluster1", "shop-2.0.0")
 		f.expectRuns(ctx, "cluster2", "shop-2.0.0", kudo.ReasonPlanFailed)
-		failed := f.condition(ctx, "cluster2", shop, addonv1alpha1.ConditionAvailable)
-		Expect(failed.Status).To(Equal(metav1.ConditionFalse))
-		Expect(failed.Message).To(ContainSubstring("Widget"))
+		f.expectCondition(ctx, "cluster2", shop, addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonPlanFailed)
+		Expect(f.condition(ctx, "cluster2", shop, addonv1alpha1.ConditionAvailable).Message).To(ContainSubstring("Widget"))
 
 		f.expectRollout(ctx, shop, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
 		f.expectCondition(ctx, "cluster2", shop, "Progressing", metav1.ConditionTrue, upstream.ProgressingReasonProgressing)
