@@ -49,26 +49,6 @@ func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.I
 	return instance, 0, err
 }
 
-// read reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
-// the last write is unknown.
-func (e *engine) read(ctx context.Context, name types.NamespacedName) (*kudo.Instance, error) {
-	instance := &kudo.Instance{}
-	if err := e.client.Get(ctx, name, instance); client.IgnoreNotFound(err) != nil {
-		return nil, err
-	}
-	if upToDate, known := e.writes.UpToDate(instance); upToDate && known {
-		return instance, nil
-	}
-	if err := e.live.Get(ctx, name, instance); err != nil {
-		if apierrors.IsNotFound(err) {
-			e.writes.Forget(name)
-		}
-		return nil, err
-	}
-	e.writes.NoteNewest(instance)
-	return instance, nil
-}
-
 // advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the
 // updated Instance if there is more to do immediately; otherwise it is nil, and the result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {

@@ -17,13 +17,16 @@ import (
 // sideBySide is the maximum number of tasks of one execution that run in parallel.
 const sideBySide = 8
 
+// mostAhead is the maximum number of rounds of tasks that are recorded together.
+const mostAhead = 10
+
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := executionOf(o)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome
-	for ; len(tasks) > 0 && x.round < inARow; x.round++ {
+	for ; len(tasks) > 0 && x.round < mostAhead; x.round++ {
 		outcomes, after = e.carryOutAll(ctx, x, tasks)
 		if ctx.Err() != nil {
 			return result{}, ctx.Err()

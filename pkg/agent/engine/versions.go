@@ -6,12 +6,33 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
+
+// read reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
+// the last write is unknown.
+func (e *engine) read(ctx context.Context, name types.NamespacedName) (*kudo.Instance, error) {
+	instance := &kudo.Instance{}
+	if err := e.client.Get(ctx, name, instance); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if upToDate, known := e.writes.UpToDate(instance); upToDate && known {
+		return instance, nil
+	}
+	if err := e.live.Get(ctx, name, instance); err != nil {
+		if apierrors.IsNotFound(err) {
+			e.writes.Forget(name)
+		}
+		return nil, err
+	}
+	e.writes.NoteNewest(instance)
+	return instance, nil
+}
 
 // withVersions observes an Instance with its desired and its last started OperatorVersion, each nil if it does not exist.
 func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {

@@ -285,7 +285,7 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 func (c *change) awaited() awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.cluster, Name: c.After.Name}, generation: c.After.Generation}
 	if c.step != nil {
-		a.wanted, a.stood = c.After, c.step.stood()
+		a.wanted, a.stood = c.After, problemBefore(c.step.current)
 	}
 	return a
 }

@@ -194,7 +194,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 // judge decides whether the add-on is available, from the add-on and its Instance; view is nil if it has no Instance.
 func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
-	if problem := hopeless("add-on", addOn, addOn.Status.Conditions); problem != nil && !outdated(problem, t.stood()) {
+	if problem := hopeless("add-on", addOn, addOn.Status.Conditions); problem != nil && !outdated(problem, problemBefore(t.current)) {
 		t.settle(problem)
 		return
 	}

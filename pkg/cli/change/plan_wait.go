@@ -229,6 +229,14 @@ func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error 
 	return problem
 }
 
+// problemBefore returns the problem that an add-on had before a change; nil if there was none, or no add-on.
+func problemBefore(addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	if addOn == nil {
+		return nil
+	}
+	return hopeless("add-on", addOn, addOn.Status.Conditions)
+}
+
 // outdated reports whether a problem of an add-on is the one that it had before a change: addon-manager reports the next one only after a
 // quiet period.
 func outdated(problem, stood error) bool {

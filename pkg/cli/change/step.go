@@ -34,14 +34,6 @@ type step struct {
 	parameters map[string]string
 }
 
-// stood returns the problem that the add-on had before the step; nil if there was none. addon-manager may report it a little longer.
-func (s step) stood() error {
-	if s.current == nil {
-		return nil
-	}
-	return hopeless("add-on", s.current, s.current.Status.Conditions)
-}
-
 // desired is the requested state of an add-on on a cluster.
 type desired struct {
 	// namespace on the managed clusters; if empty, the default of the add-on's definition
