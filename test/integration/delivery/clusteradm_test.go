@@ -260,9 +260,9 @@ var _ = Describe("clusteradm", func() {
 
 		By("OCM's default namespace, which is no request")
 		Expect(user.enable(ctx, kafka)).To(Succeed())
+		Eventually(func() string { return meta.FindStatusCondition(get(ctx, asStored).Status.Conditions, "Resolved").Message }).
+			WithContext(ctx).Should(Equal(meta.FindStatusCondition(before.Status.Conditions, "Resolved").Message))
 		settled(ctx, cluster)
-		Expect(meta.FindStatusCondition(get(ctx, asStored).Status.Conditions, "Resolved").Message).To(
-			Equal(meta.FindStatusCondition(before.Status.Conditions, "Resolved").Message))
 
 		By("disabling the required add-on: the dependency is still declared")
 		available(ctx, zookeeper.Name, metav1.ConditionFalse)
