@@ -260,7 +260,9 @@ var _ = Describe("clusteradm", func() {
 
 		By("OCM's default namespace, which is no request")
 		Expect(user.enable(ctx, kafka)).To(Succeed())
-		Eventually(func() string { return meta.FindStatusCondition(get(ctx, asStored).Status.Conditions, "Resolved").Message }).
+		Eventually(func() string {
+			return meta.FindStatusCondition(get(ctx, asStored).Status.Conditions, "Resolved").Message
+		}).
 			WithContext(ctx).Should(Equal(meta.FindStatusCondition(before.Status.Conditions, "Resolved").Message))
 		settled(ctx, cluster)
 

@@ -228,7 +228,7 @@ var _ = Describe("The webhook server", func() {
 		Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed()) })
 		runHub(serving, func(_ *rest.Config, options *hub.Options) {
-			options.WebhookCertificateValidity, options.WebhookAuthorityValidity = 12*time.Second, time.Hour
+			options.WebhookCertificateValidity, options.WebhookAuthorityValidity = 24*time.Second, time.Hour // a busy machine takes seconds
 		})
 		first := waitServed(ctx, webhookAddress)
 		bundlesAreCurrent(ctx)
