@@ -72,23 +72,29 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if (detached && controllerutil.ContainsFinalizer(&instance, kudo.Finalizer)) || !instance.DeletionTimestamp.IsZero() {
+	held := controllerutil.ContainsFinalizer(&instance, kudo.Finalizer)
+	if detached && held || !instance.DeletionTimestamp.IsZero() {
 		return controller.RetryConflict(i.release(ctx, &instance, detached))
 	}
-	state, err := i.gather(ctx, &instance)
-	if err != nil || detached && !state.Unmanaged { // the namespace is being deleted
-		return ctrl.Result{}, err
+	return controller.RetryConflict(i.resolve(ctx, &instance, detached))
+}
+
+// resolve judges an Instance, and writes condition Resolved if it changed. In a namespace that is being deleted it does nothing.
+func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detached bool) error {
+	state, err := i.gather(ctx, instance)
+	if err != nil || detached && !state.Unmanaged {
+		return err
 	}
 	resolved := install.Judge(state)
 	if err := i.act(ctx, state, resolved); err != nil {
-		return controller.RetryConflict(err)
+		return err
 	}
 	// An Instance of the same name, which may be re-created at any time, must not inherit the condition: its first generation is 1, too.
-	wrote, err := apply.ConditionAsRead(ctx, i.client, &instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
+	wrote, err := apply.ConditionAsRead(ctx, i.client, instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
 	if wrote {
-		i.tell(&instance, resolved)
+		i.tell(instance, resolved)
 	}
-	return controller.RetryConflict(err)
+	return err
 }
 
 // gather reads everything that decides about the Instance.

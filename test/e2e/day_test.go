@@ -104,7 +104,8 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		Expect(d.run(ctx, "plan", "cancel", "web", "--cluster", "cluster1", "--timeout", "1m").out).To(Equal("instance.kudo.dev/web plan deploy cancelled\n"))
 		Expect(d.instance(ctx, "cluster1").Status.PlanStatus[kudo.DeployPlan].Status).To(Equal(kudo.FatalError))
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(BeNumerically(">=", 2), "the servers from before still run")
-		Expect(d.run(ctx, "why", "web", "--cluster", "cluster1").out).To(ContainSubstring("cancelled"))
+		Eventually(func() string { return d.run(ctx, "why", "web", "--cluster", "cluster1").out }).
+			WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(ContainSubstring("cancelled"))
 		Expect(d.fails(ctx, cli.ExitFailure, "plan", "cancel", "web", "--cluster", "cluster1").errOut).To(ContainSubstring("the last plan, \"deploy\", is FATAL_ERROR"))
 
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "CPU=200m", "--wait", "--timeout", "2m")

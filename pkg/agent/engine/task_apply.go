@@ -29,11 +29,8 @@ func (e *engine) applyAll(
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if len(plan.Unlisted(x.instance.Status.Inventory, wants)) > 0 {
+	if !x.mayApply(wants) {
 		return x.postpone(placed, wants)
-	}
-	if !x.inventory.claim(x.round, wants) {
-		return plan.Outcome{Status: kudo.Pending}
 	}
 	if !begun {
 		if outcome := e.makeWay(ctx, x, wants); outcome.Status != kudo.Complete {
@@ -58,6 +55,11 @@ func (e *engine) applyAll(
 		return e.explain(ctx, x, placed, objects, outcome)
 	}
 	return plan.DeleteOutcome(pruned)
+}
+
+// mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.
+func (x *execution) mayApply(wants []*unstructured.Unstructured) bool {
+	return len(plan.Unlisted(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, wants)
 }
 
 // promised returns an error if the package does not define the kinds that the cluster lacks.
