@@ -72,9 +72,8 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "Minimum interval between two reports of one Instance to the hub; 1s if zero.")
 	flags.StringVar(&o.PipeImage, "pipe-image", pipe.DefaultImage,
 		"Image of the container that provides the files of Pipe tasks to the agent. It must contain sleep and head.")
-	s.hub, s.local = controller.Limit{QPS: 20, Burst: 40}, controller.Limit{QPS: 400, Burst: 800}
-	s.hub.Bind(flags, "hub-api", "the hub")
-	s.local.Bind(flags, "kube-api", "the managed cluster")
+	s.hub.Bind(flags, "hub-api", "hub")
+	s.local.Bind(flags, "kube-api", "managed cluster")
 	flags.BoolVar(&s.version, "version", false, "Print the version and exit.")
 	s.logging.BindFlags(flags)
 	return flags
@@ -101,7 +100,9 @@ func run() error {
 	if s.options.Local, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil { // if empty, the in-cluster configuration
 		return fmt.Errorf("reading --kubeconfig: %w", err)
 	}
-	s.local.Together(s.options.Local)
+	if err := s.local.Together(s.options.Local); err != nil {
+		return err
+	}
 	return agent.Run(ctrl.SetupSignalHandler(), s.options)
 }
 
@@ -134,8 +135,7 @@ func (s *settings) toHub() (*rest.Config, error) {
 	if err := s.trust(config); err != nil {
 		return nil, fmt.Errorf("reading --hub-certificate-authority: %w", err)
 	}
-	s.hub.Together(config)
-	return config, nil
+	return config, s.hub.Together(config)
 }
 
 // trust adds the certificate authority given by the flag to the authorities in the kubeconfig. A kubeconfig without an authority means the

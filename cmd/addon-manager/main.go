@@ -71,8 +71,7 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,
 		"Deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), if OCM is installed on the hub.")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "Number of objects that each controller reconciles in parallel.")
-	s.limit = controller.Limit{QPS: 200, Burst: 400}
-	s.limit.Bind(fs, "kube-api", "the API server")
+	s.limit.Bind(fs, "kube-api", "hub")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
 		"Remove Tandem's policies, webhooks and conditions from the hub, and exit. It can be repeated.")
 	fs.BoolVar(&s.version, "version", false, "Print the version and exit.")
@@ -125,7 +124,9 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("finding the hub (set its kubeconfig with --kubeconfig): %w", err)
 	}
-	s.limit.Together(cfg)
+	if err := s.limit.Together(cfg); err != nil {
+		return err
+	}
 	cfg.UserAgent = "addon-manager/" + version
 	s.options.Version = version
 	s.options.Logger = zap.New(zap.UseFlagOptions(&s.logging))

@@ -13,9 +13,9 @@ func TestMistakesAreErrors(t *testing.T) {
 	}{
 		"an argument":                       {[]string{"start"}, `unexpected argument "start"`},
 		"a flag that does not exist":        {[]string{"--frobnicate"}, "flag provided but not defined"},
-		"no requests at all":                {[]string{"--kube-api-qps=0"}, "must be greater than 0, got 0 and 400"},
-		"a number of requests that is none": {[]string{"--kube-api-qps=NaN"}, "must be greater than 0, got NaN and 400"},
-		"no requests at once":               {[]string{"--kube-api-burst=0"}, "must be greater than 0, got 200 and 0"},
+		"less than no requests":             {[]string{"--kube-api-qps=-1"}, "--kube-api-qps must be greater than 0, or 0 for no limit, got -1"},
+		"a number of requests that is none": {[]string{"--kube-api-qps=NaN"}, "--kube-api-qps must be greater than 0, or 0 for no limit, got NaN"},
+		"a burst of an unlimited rate":      {[]string{"--kube-api-burst=400"}, "--kube-api-burst is 400, but without --kube-api-qps"},
 		"nothing worked on":                 {[]string{"--concurrency=-1"}, "--concurrency must be greater than 0, got -1"},
 		"a webhook host without a name":     {[]string{"--webhook-hosts=a,,b"}, "names must not be empty"},
 		"a kubeconfig that does not exist":  {[]string{"--kubeconfig=/nowhere"}, "finding the hub (set its kubeconfig with --kubeconfig)"},

@@ -1,47 +1,103 @@
 package controller
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"math"
+	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/tandem-addons/tandem/pkg/concurrency"
 )
 
-// Limit is the rate limit of all requests of a process to one API server.
+// Limit limits all requests of a process to one API server: the number in flight, by their latency, and on demand their rate.
 type Limit struct {
-	// QPS is the average number of requests per second, Burst the maximum number in a burst.
+	// QPS is the average number of requests per second, 0 for any number. Burst is the maximum number in a burst, 0 for twice QPS.
 	QPS   float64
 	Burst int
 
-	flags string // prefix of the flag names
+	flags, server string // the prefix of the flag names, and the label of the metrics
+	requests      *concurrency.Limiter
 }
 
 // Bind adds the flags --PREFIX-qps and --PREFIX-burst. Their defaults are the current values.
 func (l *Limit) Bind(fs *flag.FlagSet, prefix, server string) {
-	l.flags = prefix
-	fs.Float64Var(&l.QPS, prefix+"-qps", l.QPS, "Maximum number of requests per second to "+server+", on average over all kinds.")
-	fs.IntVar(&l.Burst, prefix+"-burst", l.Burst, "Maximum number of requests in a burst to "+server+".")
+	l.flags, l.server = prefix, server
+	fs.Float64Var(&l.QPS, prefix+"-qps", l.QPS, "Maximum number of requests per second to the "+server+", on average over all kinds. "+
+		"With 0, only the server's priority and fairness limits the rate.")
+	fs.IntVar(&l.Burst, prefix+"-burst", l.Burst, "Maximum number of requests in a burst to the "+server+"; twice --"+prefix+"-qps if 0.")
 }
 
-// Check rejects values that clients would silently replace by their defaults, and values that would admit no request.
+// Check rejects values that are no limits.
 func (l *Limit) Check() error {
-	if !(l.QPS > 0) || l.Burst <= 0 {
-		return fmt.Errorf("--%s-qps and --%[1]s-burst must be greater than 0, got %v and %d", l.flags, l.QPS, l.Burst)
+	switch {
+	case !(l.QPS >= 0) || math.IsInf(l.QPS, 1):
+		return fmt.Errorf("--%s-qps must be greater than 0, or 0 for no limit, got %v", l.flags, l.QPS)
+	case l.Burst < 0:
+		return fmt.Errorf("--%s-burst must be greater than 0, or 0 for twice --%[1]s-qps, got %d", l.flags, l.Burst)
+	case l.QPS == 0 && l.Burst > 0:
+		return fmt.Errorf("--%s-burst is %d, but without --%[1]s-qps the rate is not limited: set both or none", l.flags, l.Burst)
 	}
 	return nil
 }
 
-// Together sets one rate limiter for all clients of the config. With only QPS and Burst, each client would have its own limit, and
+// Together limits all clients of the config together. With only QPS and Burst in the config, each client would have its own limit, and
 // controller-runtime has one client per kind.
-func (l *Limit) Together(config *rest.Config) {
-	config.QPS, config.Burst = float32(l.QPS), l.Burst
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+func (l *Limit) Together(config *rest.Config) error {
+	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
+	if l.QPS > 0 {
+		config.QPS, config.Burst = float32(l.QPS), l.Burst
+		if config.Burst == 0 {
+			config.Burst = int(math.Ceil(2 * l.QPS))
+		}
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	}
+	if l.requests == nil {
+		report, err := l.measure()
+		if err != nil {
+			return err
+		}
+		l.requests = concurrency.New(report)
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limited{next: next, limiter: l.requests} })
+	return nil
 }
 
-// Apart returns a config with its own rate limit, for a client that must not wait for others, such as the one that renews a leader's Lease.
+// measure registers the metrics, and returns a function that sets them.
+func (l *Limit) measure() (func(limit, inFlight int), error) {
+	limits, ofLimits := Register(registry.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "addon_api_requests_limit",
+		Help: "Maximum number of requests in flight to an API server, adapted to their latency. Watches, leases, logs and exec do not count.",
+	}, []string{"server"}))
+	inFlights, ofInFlights := Register(registry.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "addon_api_requests_in_flight",
+		Help: "Number of requests in flight to an API server, as limited by addon_api_requests_limit.",
+	}, []string{"server"}))
+	if err := errors.Join(ofLimits, ofInFlights); err != nil {
+		return nil, err
+	}
+	ofLimit, ofInFlight := limits.WithLabelValues(l.server), inFlights.WithLabelValues(l.server)
+	return func(limit, inFlight int) {
+		ofLimit.Set(float64(limit))
+		ofInFlight.Set(float64(inFlight))
+	}, nil
+}
+
+// Apart returns a config without the common limits, for a client that must not wait for others, such as the one that renews a leader's
+// Lease. Its HTTP client must be its own too.
 func Apart(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.RateLimiter = nil
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		if limited, ok := next.(*limited); ok {
+			return limited.next
+		}
+		return next
+	})
 	return own
 }

@@ -46,7 +46,7 @@ func NewRecorder(program string, log logr.Logger, dropped prometheus.Counter) *R
 
 // SetUp gives the recorder its own client: events must not delay the requests of the controllers.
 func (r *Recorder) SetUp(mgr manager.Manager) error {
-	client, err := eventsclient.NewForConfigAndClient(Apart(mgr.GetConfig()), mgr.GetHTTPClient())
+	client, err := eventsclient.NewForConfig(Apart(mgr.GetConfig()))
 	if err != nil {
 		return fmt.Errorf("preparing to record events: %w", err)
 	}

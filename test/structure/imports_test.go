@@ -27,6 +27,7 @@ var aliases = map[string]string{
 	"k8s.io/api/batch/v1":                                      "batchv1",
 	"k8s.io/api/certificates/v1":                               "certificatesv1",
 	"k8s.io/api/coordination/v1":                               "coordinationv1",
+	"k8s.io/api/flowcontrol/v1":                                "flowcontrolv1",
 	"k8s.io/api/core/v1":                                       "corev1",
 	"k8s.io/api/events/v1":                                     "eventsv1",
 	"k8s.io/api/policy/v1":                                     "policyv1",

@@ -11,6 +11,7 @@ import (
 // pure lists the packages that make decisions: their inputs are plain data, without a cluster or a clock.
 var pure = []string{
 	"pkg/availability",
+	"pkg/concurrency",
 	"pkg/dependency",
 	"pkg/health",
 	"pkg/install",

@@ -51,8 +51,8 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &kudo.OperatorVersion{}); err != nil {
 		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
 	}
-	// With its own rate limit: responses must not wait for the requests of the leader's controllers.
-	live, err := client.New(controller.Apart(mgr.GetConfig()), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	// Apart: responses must not wait for the requests of the leader's controllers.
+	live, err := client.New(controller.Apart(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
 	}
