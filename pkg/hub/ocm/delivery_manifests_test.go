@@ -62,7 +62,7 @@ func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
 		"Deployment tandem-system/addon-agent": false, "ServiceAccount tandem-system/addon-agent": false,
 		"ClusterRole tandem:addon-agent": false, "ClusterRoleBinding tandem:addon-agent": false,
 		"ClusterRole tandem:klusterlet-work": false, "ValidatingAdmissionPolicy tandem-mirror": false,
-		"ValidatingAdmissionPolicyBinding tandem-mirror": false,
+		"ValidatingAdmissionPolicyBinding tandem-mirror": false, "FlowSchema tandem-leases": false,
 	}
 	got := map[string]bool{}
 	for name, object := range rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}) {
