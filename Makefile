@@ -14,13 +14,14 @@ GINKGOFLAGS ?=
 BASE ?= HEAD
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
-# The size of the fleet of `make bench-dependencies`, addon-manager's client limits, and a file for the JSON report.
+# The size of the fleet of `make bench-dependencies`, and a file for the JSON report of a benchmark.
 CLUSTERS ?= 100
 ADDONS ?= 20
-QPS ?= 200
-BURST ?= 400
-CONCURRENCY ?= 10
 OUT ?=
+# The rate limits of the measured program in benchmarks (0: none), and addon-manager's --concurrency.
+QPS ?= 0
+BURST ?= 0
+CONCURRENCY ?= 10
 # The numbers of Instances that `make bench-plans` deploys at the same time, each a row of its report.
 INSTANCES ?= 1,10,100
 # The number of Instances that `make bench-children` deploys, and the number of children of each.
@@ -182,18 +183,12 @@ bench-commands: build ## Measure the time and memory of kubectl addon on CLUSTER
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -kubectl-addon=bin/kubectl-addon -clusters=$(CLUSTERS) -addons=$(ADDONS)
 
-# addon-agent's default limits are higher than addon-manager's.
-bench-plans: QPS = 400
-bench-plans: BURST = 800
 .PHONY: bench-plans
 bench-plans: build ## Measure the deployment of INSTANCES by plans, compared with a bare client (OUT=FILE.json writes a report).
 	go build -o bin/bench-plans ./test/bench/plans
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  bin/bench-plans -instances=$(INSTANCES) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
 
-# Higher than addon-agent's default limits for the hub, because one agent represents the agents of many clusters.
-bench-children: QPS = 400
-bench-children: BURST = 800
 .PHONY: bench-children
 bench-children: build ## Measure the creation of CHILDREN of PARENTS (OUT=FILE.json writes a report).
 	go build -o bin/bench-children ./test/bench/children

@@ -27,7 +27,6 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&s.fleet.parents, "parents", 200, "Instances that bring others along")
 	fs.IntVar(&s.fleet.children, "children", 3, "number of child Instances of each")
 	fs.IntVar(&s.fleet.namespaces, "namespaces", 10, "namespaces of the managed cluster that they are spread over")
-	s.limits = program.Limits{QPS: 400, Burst: 800}
 	s.limits.Bind(fs, "addon-agent", "hub-api")
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
 }

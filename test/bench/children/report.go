@@ -134,7 +134,7 @@ func (b *bench) describe(r *report) (err error) {
 func (r *report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d parents with %d children each in %d namespaces; %d cores; addon-manager %s, addon-agent %s, Kubernetes %s\n",
 		r.Parents, r.ChildrenEach, r.Namespaces, r.Cores, r.Versions.AddonManager, r.Versions.AddonAgent, r.Versions.Kubernetes)
-	fmt.Fprintf(out, "limits of addon-agent towards the hub: %v requests a second, %d at once\n\n", r.Limits.QPS, r.Limits.Burst)
+	fmt.Fprintf(out, "limits of addon-agent towards the hub: %s\n\n", &r.Limits)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\t\taddon-manager\t\t\t\taddon-agent\t\t\t\t")
 	fmt.Fprintln(w, "\tseconds\twrites\tconflicts\tCPU s\tpeak MB\twrites\tconflicts\tCPU s\tpeak MB\t")

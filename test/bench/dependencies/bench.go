@@ -104,7 +104,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err := b.settle(ctx, o, quiet, poll); err != nil {
 		return err
 	}
-	return b.verify(ctx)
+	return b.verify(ctx, nil, nil)
 }
 
 // scenarios runs the scenarios in an order in which each starts with the fleet at rest.
@@ -116,9 +116,9 @@ func (b *bench) scenarios(ctx context.Context) (*report, error) {
 		into *result
 	}{
 		{"fleetFlip: every cluster's " + b.fleet.leaf() + " gets a Required dependency that is nowhere",
-			func(ctx context.Context) (result, error) { return b.flip(ctx, b.definitionFlip()) }, &measured.FleetFlip},
-		{"sharedDependencyFlip: " + addOnName(0) + ", which others require, becomes unavailable on every cluster",
-			func(ctx context.Context) (result, error) { return b.flip(ctx, b.sharedFlip()) }, &measured.SharedDependencyFlip},
+			func(ctx context.Context) (result, error) { return b.flip(ctx, b.definitionFlips()) }, &measured.FleetFlip},
+		{"sharedDependencyFlip: " + addOnName(0) + ", which others require, becomes unavailable on every cluster, a share of them at a time",
+			func(ctx context.Context) (result, error) { return b.flip(ctx, b.sharedFlips()) }, &measured.SharedDependencyFlip},
 		{"clusterFlip: add-ons of single clusters become unavailable and available again", b.clusterFlip, &measured.ClusterFlip},
 		{"restart: addon-manager starts on a fleet that has settled", b.restart, &measured.Restart},
 		{"rest: nothing happens", b.atRest, &measured.Rest},
@@ -249,14 +249,12 @@ func (b *bench) rested(ctx context.Context) error {
 }
 
 func (b *bench) start() (err error) {
-	b.manager, err = startManager(b.program, filepath.Join(b.folder, "addon-manager.log"),
+	b.manager, err = startManager(b.program, filepath.Join(b.folder, "addon-manager.log"), append(b.limits.Flags(),
 		"--kubeconfig="+b.hub.kubeconfig,
 		"--leader-elect", "--leader-election-namespace="+leaseNamespace,
 		"--webhook-bind-address="+b.hub.server.WebhookAddress, "--webhook-hosts=127.0.0.1",
-		fmt.Sprintf("--kube-api-qps=%v", b.limits.QPS),
-		fmt.Sprintf("--kube-api-burst=%d", b.limits.Burst),
 		fmt.Sprintf("--concurrency=%d", b.limits.Concurrency),
-	)
+	)...)
 	return err
 }
 

@@ -112,3 +112,24 @@ func TestALostBaseCascades(t *testing.T) {
 		t.Errorf("available is %v, want 5 and not 9", c.available)
 	}
 }
+
+func TestShares(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		items, count int
+		want         [][]int
+	}{
+		"the same number for each": {6, 3, [][]int{{0, 1}, {2, 3}, {4, 5}}},
+		"the rest is spread":       {7, 3, [][]int{{0, 1}, {2, 3}, {4, 5, 6}}},
+		"fewer items than shares":  {2, 5, [][]int{{0}, {1}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			items := make([]int, test.items)
+			for i := range items {
+				items[i] = i
+			}
+			if diff := cmp.Diff(test.want, shares(items, test.count)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

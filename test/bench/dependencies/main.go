@@ -20,15 +20,15 @@ type settings struct {
 	plugin string
 	fleet  fleet
 	limits limits
+	pairs  int
 	flips  int
 	rest   time.Duration
 }
 
 // limits holds the limits of addon-manager's clients and of the bare loop.
 type limits struct {
-	QPS         float64 `json:"qps"`
-	Burst       int     `json:"burst"`
-	Concurrency int     `json:"concurrency"`
+	program.Limits
+	Concurrency int `json:"concurrency"`
 }
 
 // Bind adds the flags.
@@ -37,9 +37,9 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&s.plugin, "kubectl-addon", "", "measure the commands of this program on the fleet, and nothing else")
 	fs.IntVar(&s.fleet.clusters, "clusters", 100, "managed clusters")
 	fs.IntVar(&s.fleet.addOns, "addons", 20, "add-ons on each of them")
-	fs.Float64Var(&s.limits.QPS, "qps", 200, "addon-manager's --kube-api-qps")
-	fs.IntVar(&s.limits.Burst, "burst", 400, "addon-manager's --kube-api-burst")
+	s.limits.Bind(fs, "addon-manager", "kube-api")
 	fs.IntVar(&s.limits.Concurrency, "concurrency", 10, "addon-manager's --concurrency, and how many patches the bare loop has in flight")
+	fs.IntVar(&s.pairs, "pairs", 5, "how often each change of the whole fleet is measured, by addon-manager and by the bare loop in turn")
 	fs.IntVar(&s.flips, "flips", 300, "number of times that an add-on of one cluster becomes unavailable and available again")
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
 }
@@ -51,11 +51,9 @@ func (s *settings) Check() error {
 		return fmt.Errorf("-clusters is %d: want 1 or more", s.fleet.clusters)
 	case s.fleet.addOns < smallestFleet:
 		return fmt.Errorf("-addons is %d: want %d or more, for dependencies to have some depth", s.fleet.addOns, smallestFleet)
-	case s.limits.QPS <= 0 || s.limits.Burst < 1 || s.limits.Concurrency < 1:
-		return fmt.Errorf("-qps, -burst and -concurrency are %v, %d and %d: want more than 0",
-			s.limits.QPS, s.limits.Burst, s.limits.Concurrency)
-	case s.flips < 1 || s.rest <= 0:
-		return fmt.Errorf("-flips and -rest are %d and %s: want more than 0", s.flips, s.rest)
+	case s.limits.Concurrency < 1 || s.pairs < 1 || s.flips < 1 || s.rest <= 0:
+		return fmt.Errorf("-concurrency, -pairs, -flips and -rest are %d, %d, %d and %s: want more than 0",
+			s.limits.Concurrency, s.pairs, s.flips, s.rest)
 	}
-	return nil
+	return s.limits.Check()
 }

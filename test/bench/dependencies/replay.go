@@ -20,7 +20,7 @@ import (
 // user, with the same limits and concurrency. It reads and decides nothing.
 func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []audit.Entry) error {
 	config := rest.CopyConfig(identity)
-	config.QPS, config.Burst = float32(limits.QPS), limits.Burst
+	config.QPS, config.Burst = limits.Rate()
 	config.UserAgent = "bare-loop"
 	config.APIPath, config.GroupVersion = "/apis", &addonv1alpha1.GroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(nil).WithoutConversion()

@@ -24,9 +24,11 @@ const (
 
 // result is the result of a scenario. Pointers are nil if a number does not apply.
 type result struct {
-	Seconds         float64  `json:"seconds"`
-	BareLoopSeconds *float64 `json:"bareLoopSeconds,omitempty"`
-	Ratio           *float64 `json:"ratio,omitempty"`
+	// Seconds and BareLoopSeconds are medians if there are several pairs.
+	Seconds         float64       `json:"seconds"`
+	BareLoopSeconds *float64      `json:"bareLoopSeconds,omitempty"`
+	Ratio           *spread.Range `json:"ratio,omitempty"`
+	Pairs           []pair        `json:"pairs,omitempty"`
 	// StandbyCPUSeconds is the CPU time of addon-manager standing by beside the bare loop.
 	StandbyCPUSeconds *float64 `json:"standbyCPUSeconds,omitempty"`
 	Writes            int      `json:"writes"`
@@ -62,9 +64,49 @@ func (r *result) spread(latencies []time.Duration) {
 	}
 }
 
-// compare adds the bare loop's seconds to the result.
-func (r *result) compare(bare float64, stoodBy process.Usage) {
-	r.BareLoopSeconds, r.Ratio, r.StandbyCPUSeconds = ptr.To(bare), ptr.To(r.Seconds/bare), ptr.To(stoodBy.CPU.Seconds())
+// pair holds the times of addon-manager and of the following bare loop for the same change.
+type pair struct {
+	Seconds         float64 `json:"seconds"`
+	BareLoopSeconds float64 `json:"bareLoopSeconds"`
+}
+
+// flips sums up pairs.
+type flips struct {
+	whole         *observation
+	latencies     []time.Duration
+	pairs         []pair
+	used, stoodBy process.Usage
+	needed        int
+}
+
+func newFlips() *flips { return &flips{whole: expect(nil, nil)} }
+
+// add adds a pair: what was observed of addon-manager, and the bare loop's seconds.
+func (f *flips) add(o *observation, used process.Usage, bare float64, stoodBy process.Usage) {
+	f.whole.join(o)
+	f.latencies, f.needed = append(f.latencies, o.latencies()...), f.needed+len(o.due)
+	f.pairs = append(f.pairs, pair{Seconds: o.seconds(), BareLoopSeconds: bare})
+	f.used = process.Usage{CPU: f.used.CPU + used.CPU, Peak: max(f.used.Peak, used.Peak), Resident: used.Resident}
+	f.stoodBy.CPU += stoodBy.CPU
+}
+
+// result returns the result of all pairs.
+func (f *flips) result() result {
+	r := newResult(f.whole, f.used)
+	r.WritesNeeded = f.needed
+	r.spread(f.latencies)
+	r.compare(f.pairs, f.stoodBy)
+	return r
+}
+
+// compare adds the times of all pairs to the result.
+func (r *result) compare(pairs []pair, stoodBy process.Usage) {
+	var seconds, bare, ratios []float64
+	for _, p := range pairs {
+		seconds, bare, ratios = append(seconds, p.Seconds), append(bare, p.BareLoopSeconds), append(ratios, p.Seconds/p.BareLoopSeconds)
+	}
+	r.Pairs, r.Seconds, r.BareLoopSeconds = pairs, spread.Over(seconds).Median, ptr.To(spread.Over(bare).Median)
+	r.Ratio, r.StandbyCPUSeconds = ptr.To(spread.Over(ratios)), ptr.To(stoodBy.CPU.Seconds())
 }
 
 // report holds the results of a run.
@@ -126,13 +168,14 @@ func (r *report) rows() []row {
 func (r *report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d clusters × %d add-ons = %d ManagedClusterAddOns; %d cores; addon-manager %s, Kubernetes %s\n",
 		r.Clusters, r.AddOns, r.ManagedClusterAddOns, r.Cores, r.Versions.AddonManager, r.Versions.Kubernetes)
-	fmt.Fprintf(out, "limits of addon-manager and of the bare loop: %v requests a second, %d at once, %d in flight\n\n",
-		r.Limits.QPS, r.Limits.Burst, r.Limits.Concurrency)
+	fmt.Fprintf(out, "limits of addon-manager and of the bare loop: %s, %d workers\n", &r.Limits.Limits, r.Limits.Concurrency)
+	fmt.Fprintf(out, "seconds and ratio: medians of %d and %d pairs\n\n", len(r.FleetFlip.Pairs), len(r.SharedDependencyFlip.Pairs))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tseconds\tbare loop\tratio\twrites\tneeded\tconflicts\tevents\tCPU s\tpeak MB\tp50 ms\tp99 ms\t")
+	fmt.Fprintln(w, "\tseconds\tbare loop\tratio\tmin\tmax\twrites\tneeded\tconflicts\tevents\tCPU s\tpeak MB\tp50 ms\tp99 ms\t")
 	for _, row := range r.rows() {
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%d\t%d\t%d\t%d\t%.2f\t%.0f\t%s\t%s\t\n", row.name, row.Seconds, orDash(row.BareLoopSeconds, 2),
-			orDash(row.Ratio, 2), row.Writes, row.WritesNeeded, row.Conflicts, row.Events, row.CPUSeconds, row.PeakMemoryMB,
+		least, median, most := row.ratio()
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%.2f\t%.0f\t%s\t%s\t\n", row.name, row.Seconds,
+			orDash(row.BareLoopSeconds, 2), orDash(median, 2), orDash(least, 2), orDash(most, 2), row.Writes, row.WritesNeeded, row.Conflicts, row.Events, row.CPUSeconds, row.PeakMemoryMB,
 			orDash(row.P50Milliseconds, 1), orDash(row.P99Milliseconds, 1))
 	}
 	w.Flush()
@@ -142,13 +185,21 @@ func (r *report) Print(out io.Writer) {
 		name          string
 		reached, want float64
 	}{
-		{"ratio of fleetFlip", ptr.Deref(r.FleetFlip.Ratio, 0), targetRatio},
-		{"ratio of sharedDependencyFlip", ptr.Deref(r.SharedDependencyFlip.Ratio, 0), targetRatio},
+		{"ratio of fleetFlip", ptr.Deref(r.FleetFlip.Ratio, spread.Range{}).Median, targetRatio},
+		{"ratio of sharedDependencyFlip", ptr.Deref(r.SharedDependencyFlip.Ratio, spread.Range{}).Median, targetRatio},
 		{"p99 of clusterFlip in ms", ptr.Deref(r.ClusterFlip.P99Milliseconds, 0), targetMilliseconds},
 	} {
 		fmt.Fprintf(out, "target: %s at most %v: %.2f, %s\n", target.name, target.want, target.reached,
 			map[bool]string{true: "reached", false: "missed"}[target.reached <= target.want])
 	}
+}
+
+// ratio returns the range of the ratio; nil if there is none.
+func (r *result) ratio() (least, median, most *float64) {
+	if r.Ratio == nil {
+		return nil, nil, nil
+	}
+	return &r.Ratio.Min, &r.Ratio.Median, &r.Ratio.Max
 }
 
 func orDash(number *float64, digits int) string {

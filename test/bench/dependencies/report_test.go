@@ -10,16 +10,17 @@ import (
 
 	"github.com/tandem-addons/tandem/test/audit"
 	"github.com/tandem-addons/tandem/test/bench/process"
+	"github.com/tandem-addons/tandem/test/bench/spread"
 )
 
 // sample returns the report of a run without problems.
 func sample() *report {
 	r := &report{Clusters: 2, AddOns: 10, ManagedClusterAddOns: 20, Cores: 2}
-	r.Limits = limits{QPS: 200, Burst: 400, Concurrency: 10}
-	r.FleetFlip = result{Seconds: 1.1, Writes: 2, WritesNeeded: 2}
-	r.FleetFlip.compare(1, process.Usage{CPU: time.Second})
-	r.SharedDependencyFlip = result{Seconds: 1.3, Writes: 8, WritesNeeded: 8}
-	r.SharedDependencyFlip.compare(1, process.Usage{CPU: time.Second})
+	r.Limits = limits{Concurrency: 10}
+	r.FleetFlip = result{Writes: 2, WritesNeeded: 2}
+	r.FleetFlip.compare([]pair{{0.5, 0.25}, {1, 2}, {3, 2}}, process.Usage{CPU: time.Second})
+	r.SharedDependencyFlip = result{Writes: 8, WritesNeeded: 8}
+	r.SharedDependencyFlip.compare([]pair{{1.3, 1}}, process.Usage{CPU: time.Second})
 	return r
 }
 
@@ -28,7 +29,10 @@ func TestReportSaysWhetherTargetsAreReached(t *testing.T) {
 	sample().Print(&out)
 	for _, want := range []string{
 		"2 clusters × 10 add-ons = 20 ManagedClusterAddOns",
-		"target: ratio of fleetFlip at most 1.25: 1.10, reached",
+		"no limit of the rate, 10 workers",
+		"medians of 3 and 1 pairs",
+		"1.00       2.00   1.50  0.50  2.00",
+		"target: ratio of fleetFlip at most 1.25: 1.50, missed",
 		"target: ratio of sharedDependencyFlip at most 1.25: 1.30, missed",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -47,7 +51,11 @@ func TestReportInJSONHasAnObjectForEachScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"seconds": 1.1, "bareLoopSeconds": 1.0, "ratio": 1.1, "standbyCPUSeconds": 1.0, "writes": 2.0, "writesNeeded": 2.0, "conflicts": 0.0, "events": 0.0,
+		"seconds": 1.0, "bareLoopSeconds": 2.0, "ratio": map[string]any{"median": 1.5, "min": 0.5, "max": 2.0},
+		"pairs": []any{
+			map[string]any{"seconds": 0.5, "bareLoopSeconds": 0.25}, map[string]any{"seconds": 1.0, "bareLoopSeconds": 2.0},
+			map[string]any{"seconds": 3.0, "bareLoopSeconds": 2.0},
+		}, "standbyCPUSeconds": 1.0, "writes": 2.0, "writesNeeded": 2.0, "conflicts": 0.0, "events": 0.0,
 		"cpuSeconds": 0.0, "peakMemoryMB": 0.0,
 	}
 	if diff := cmp.Diff(want, got["fleetFlip"]); diff != "" {
@@ -60,13 +68,32 @@ func TestReportInJSONHasAnObjectForEachScenario(t *testing.T) {
 	}
 }
 
+func TestPairsAreSummedUp(t *testing.T) {
+	f := newFlips()
+	for _, bare := range []float64{0.006, 0.003} {
+		o := expect([]verdict{{addOn: "b", cause: "a"}}, []string{"c"})
+		o.add([]audit.Entry{logged(others, "a", 200, 0, 10), logged(judge, "b", 200, 12, 16)})
+		f.add(o, process.Usage{CPU: time.Second, Peak: 1 << 20}, bare, process.Usage{CPU: time.Second})
+	}
+	r := f.result()
+	if r.Writes != 2 || r.WritesNeeded != 2 || r.CPUSeconds != 2 || r.PeakMemoryMB != 1 || *r.StandbyCPUSeconds != 2 {
+		t.Errorf("%+v, want the sums of two pairs", r)
+	}
+	if diff := cmp.Diff(spread.Range{Median: 1.5, Min: 1, Max: 2}, *r.Ratio); diff != "" {
+		t.Errorf("ratio (-want +got):\n%s", diff)
+	}
+	if r.Seconds != 0.006 || *r.P99Milliseconds != 6 {
+		t.Errorf("%v s and p99 %v ms, want 0.006 s and 6 ms", r.Seconds, *r.P99Milliseconds)
+	}
+}
+
 func TestInvariants(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*report)
 		want   string
 	}{
 		"exactly the writes that are needed hold": {func(*report) {}, ""},
-		"a ratio beyond the target breaks none":   {func(r *report) { r.FleetFlip.compare(0.1, process.Usage{}) }, ""},
+		"a ratio beyond the target breaks none":   {func(r *report) { r.FleetFlip.compare([]pair{{1, 0.1}}, process.Usage{}) }, ""},
 		"a write too many breaks one":             {func(r *report) { r.ClusterFlip.Writes = 1 }, "clusterFlip: 1 writes, 0 needed"},
 		"a conflict breaks one":                   {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
 		"a write after a restart breaks one":      {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},

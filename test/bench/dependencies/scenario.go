@@ -20,16 +20,18 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
-// flip is a change that affects every cluster.
+// flip is a change that affects many clusters.
 type flip struct {
+	namespaces []string
 	// do and undo apply and revert it on the hub.
 	do, undo func(context.Context) error
-	// done and undone apply it to the model of every cluster; they return the verdicts that become due.
+	// done and undone apply it to the model of an affected cluster; they return the verdicts that become due.
 	done, undone func(*cluster) []verdict
 }
 
-// definitionFlip adds a required dependency that is not installed anywhere to the definition of an add-on.
-func (b *bench) definitionFlip() flip {
+// definitionFlips add a required dependency that is not installed anywhere to the definition of an add-on, again and again: it affects every
+// cluster each time.
+func (b *bench) definitionFlips() []flip {
 	name, before := b.fleet.leaf(), b.model.needs[b.fleet.leaf()]
 	after := append(slices.Clone(before), need(absent, addonv1alpha1.DependencyTypeRequired))
 	declare := func(needs []addonv1alpha1.AddonDependency) func(context.Context) error {
@@ -41,28 +43,72 @@ func (b *bench) definitionFlip() flip {
 			return c.settle()
 		}
 	}
-	return flip{do: declare(after), undo: declare(before), done: mean(after), undone: mean(before)}
+	return slices.Repeat([]flip{{
+		namespaces: b.fleet.namespaces(), do: declare(after), undo: declare(before), done: mean(after), undone: mean(before),
+	}}, b.pairs)
 }
 
-// sharedFlip makes an add-on with dependents unavailable on every cluster.
-func (b *bench) sharedFlip() flip {
+// sharedFlips make an add-on with dependents unavailable, each on its share of the clusters.
+func (b *bench) sharedFlips() []flip {
 	name := addOnName(0)
-	return flip{
-		do: func(ctx context.Context) error {
-			return b.setAvailable(ctx, []string{name}, b.fleet.namespaces(), metav1.ConditionFalse)
-		},
-		done: func(c *cluster) []verdict {
-			c.available[name] = false
-			return c.settle(name)
-		},
-		undo:   func(context.Context) error { return nil }, // heal does everything
-		undone: func(*cluster) []verdict { return nil },
+	var flips []flip
+	for _, namespaces := range shares(b.fleet.namespaces(), b.pairs) {
+		flips = append(flips, flip{
+			namespaces: namespaces,
+			do: func(ctx context.Context) error {
+				return b.setAvailable(ctx, []string{name}, namespaces, metav1.ConditionFalse)
+			},
+			done: func(c *cluster) []verdict {
+				c.available[name] = false
+				return c.settle(name)
+			},
+			undo:   func(context.Context) error { return nil }, // heal does everything
+			undone: func(*cluster) []verdict { return nil },
+		})
 	}
+	return flips
 }
 
-// flip applies a flip and measures addon-manager; then, with everything reverted, it measures a bare loop with the same writes.
-func (b *bench) flip(ctx context.Context, f flip) (result, error) {
-	o := expect(f.done(b.model), b.fleet.namespaces())
+// shares divides items into that many shares of about the same size, or into fewer, if there are fewer items.
+func shares[T any](items []T, count int) [][]T {
+	count = min(count, len(items))
+	var found [][]T
+	for i := range count {
+		found = append(found, items[i*len(items)/count:(i+1)*len(items)/count])
+	}
+	return found
+}
+
+// flip measures addon-manager and the bare loop in turn: for each flip first the one, and then, with everything reverted, the other, which
+// sends the same writes.
+func (b *bench) flip(ctx context.Context, flips []flip) (result, error) {
+	whole := newFlips()
+	for i, f := range flips {
+		o, used, err := b.judge(ctx, f)
+		if err != nil {
+			return result{}, err
+		}
+		b.say("pair %d of %d: %d verdicts in %.2fs; putting everything back", i+1, len(flips), len(o.due), o.seconds())
+		if err := b.putBack(ctx, f); err != nil {
+			return result{}, err
+		}
+		bare, stoodBy, err := b.bare(ctx, f, o)
+		if err != nil {
+			return result{}, err
+		}
+		b.say("the bare loop needed %.2fs; putting everything back", bare)
+		if err := b.putBack(ctx, f); err != nil {
+			return result{}, err
+		}
+		whole.add(o, used, bare, stoodBy)
+	}
+	return whole.result(), nil
+}
+
+// judge applies a flip and lets addon-manager judge it.
+func (b *bench) judge(ctx context.Context, f flip) (*observation, process.Usage, error) {
+	model := b.model.clone()
+	o := expect(f.done(model), f.namespaces)
 	used, err := b.metered(func() error {
 		if err := f.do(ctx); err != nil {
 			return err
@@ -70,26 +116,9 @@ func (b *bench) flip(ctx context.Context, f flip) (result, error) {
 		return b.converge(ctx, o, poll)
 	})
 	if err != nil {
-		return result{}, err
+		return nil, process.Usage{}, err
 	}
-	if err := b.verify(ctx); err != nil {
-		return result{}, err
-	}
-	b.say("%d verdicts in %.2fs; putting everything back", len(o.due), o.seconds())
-	if err := b.putBack(ctx, f); err != nil {
-		return result{}, err
-	}
-	bare, stoodBy, err := b.bare(ctx, f, o)
-	if err != nil {
-		return result{}, err
-	}
-	b.say("the bare loop needed %.2fs; putting everything back", bare)
-	if err := b.putBack(ctx, f); err != nil {
-		return result{}, err
-	}
-	r := newResult(o, used)
-	r.compare(bare, stoodBy)
-	return r, nil
+	return o, used, b.verify(ctx, f.namespaces, model)
 }
 
 // bare applies the same change again while addon-manager remains on standby, and sends the patches that it sent. It returns the duration in
@@ -101,7 +130,8 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, proc
 	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
 		return 0, process.Usage{}, err
 	}
-	again := expect(f.done(b.model), b.fleet.namespaces())
+	model := b.model.clone()
+	again := expect(f.done(model), f.namespaces)
 	used, err := b.metered(func() error {
 		group, running := errgroup.WithContext(ctx)
 		group.Go(func() error { return f.do(running) })
@@ -114,7 +144,7 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, proc
 	if err != nil {
 		return 0, process.Usage{}, err
 	}
-	if err := b.verify(ctx); err != nil {
+	if err := b.verify(ctx, f.namespaces, model); err != nil {
 		return 0, process.Usage{}, fmt.Errorf("after the bare loop: %w", err)
 	}
 	if err := errors.Join(b.stopManager(), b.hub.hold(ctx, false)); err != nil {
@@ -126,21 +156,23 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, proc
 
 // putBack reverts a flip, and waits until every cluster is in its previous state.
 func (b *bench) putBack(ctx context.Context, f flip) error {
-	o := expect(f.undone(b.model), b.fleet.namespaces())
+	model := b.model.clone()
+	f.done(model)
+	o := expect(f.undone(model), f.namespaces)
 	if err := f.undo(ctx); err != nil {
 		return err
 	}
 	if err := b.observe(ctx, o, poll); err != nil {
 		return err
 	}
-	err := b.heal(ctx, b.model, b.fleet.namespaces(), func(o *observation) error { return b.observe(ctx, o, poll) })
+	err := b.heal(ctx, model, f.namespaces, func(o *observation) error { return b.observe(ctx, o, poll) })
 	if err != nil {
 		return err
 	}
 	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
 		return err
 	}
-	return b.verify(ctx)
+	return b.verify(ctx, nil, nil)
 }
 
 // heal reports add-ons as available until all are: whenever a verdict is removed, the add-ons that it kept unavailable can become
@@ -192,7 +224,7 @@ func (b *bench) clusterFlip(ctx context.Context) (result, error) {
 	r := newResult(whole, used)
 	r.Seconds, r.WritesNeeded = longest, needed
 	r.spread(latencies)
-	return r, b.verify(ctx)
+	return r, b.verify(ctx, nil, nil)
 }
 
 // flipOne makes an add-on unavailable and available again on one cluster.
@@ -232,7 +264,7 @@ func (b *bench) restart(ctx context.Context) (result, error) {
 	}
 	r := newResult(o, used)
 	r.Seconds = took.Seconds()
-	return r, b.verify(ctx)
+	return r, b.verify(ctx, nil, nil)
 }
 
 // atRest checks for a while that nothing is written.
@@ -288,15 +320,19 @@ func (b *bench) setAvailable(ctx context.Context, names, namespaces []string, av
 // pageSize is the number of objects read at a time.
 const pageSize = 500
 
-// verify reads the whole fleet and compares every verdict and availability with the model.
-func (b *bench) verify(ctx context.Context) error {
+// verify reads the whole fleet and compares every verdict and availability with the model: with another one on some clusters.
+func (b *bench) verify(ctx context.Context, others []string, other *cluster) error {
 	for page := (&addonv1alpha1.ManagedClusterAddOnList{}); ; {
 		err := b.hub.admin.List(ctx, page, client.Limit(pageSize), client.Continue(page.Continue))
 		if err != nil {
 			return fmt.Errorf("reading the fleet: %w", err)
 		}
 		for i := range page.Items {
-			if err := b.model.check(&page.Items[i]); err != nil {
+			model := b.model
+			if _, differs := slices.BinarySearch(others, page.Items[i].Namespace); differs {
+				model = other
+			}
+			if err := model.check(&page.Items[i]); err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,7 @@ func newBareClient(ctx context.Context, admin client.Client, config *rest.Config
 	}
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken, config.UserAgent = token.Status.Token, bareAgent
-	config.QPS, config.Burst = float32(limits.QPS), limits.Burst
+	config.QPS, config.Burst = limits.Rate()
 	c, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting the bare client: %w", err)

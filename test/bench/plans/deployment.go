@@ -133,6 +133,36 @@ func (d *deployment) total() int {
 	return sum
 }
 
+// replay holds the audit log of the bare client.
+type replay struct {
+	// missing is the number of objects that are not applied yet.
+	missing int
+	// began is the arrival of the first request, ended the response to the last application. An object of the last step is healthy as
+	// soon as it is applied.
+	began, ended time.Time
+	requests     int
+}
+
+// add processes the entries of the bare client.
+func (r *replay) add(entries []audit.Entry) {
+	for i := range entries {
+		e := &entries[i]
+		if e.UserAgent != bareAgent {
+			continue
+		}
+		r.requests++
+		if r.began.IsZero() || e.Received().Before(r.began) {
+			r.began = e.Received()
+		}
+		if e.Verb == "patch" && e.Succeeded() {
+			r.missing--
+			if e.Answered().After(r.ended) {
+				r.ended = e.Answered()
+			}
+		}
+	}
+}
+
 // The kinds of requests, by purpose.
 const (
 	objectWrites  = "objectWrites"

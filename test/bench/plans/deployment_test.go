@@ -71,6 +71,27 @@ func TestDeploymentEndsWhenTheLastPlanIsRecordedAsComplete(t *testing.T) {
 	}
 }
 
+func TestReplayTakesFromItsFirstRequestToTheLastApplication(t *testing.T) {
+	by := func(agent string, e audit.Entry) audit.Entry {
+		e.UserAgent = agent
+		return e
+	}
+	failed := by(bareAgent, request(t, 9, "patch", "configmaps", nil))
+	failed.ResponseStatus.Code = 409
+	r := replay{missing: 2}
+	r.add([]audit.Entry{
+		by("addon-agent", request(t, 1, "patch", "configmaps", nil)),
+		by(bareAgent, request(t, 3, "patch", "services", nil)), by(bareAgent, request(t, 2, "watch", "deployments", nil)), failed,
+	})
+	if r.missing != 1 {
+		t.Errorf("%d objects are missing, want 1", r.missing)
+	}
+	r.add([]audit.Entry{by(bareAgent, request(t, 5, "patch", "configmaps", nil))})
+	if took := r.ended.Sub(r.began); r.missing != 0 || took != 4*time.Second || r.requests != 4 {
+		t.Errorf("%d objects are missing after %s and %d requests, want none after 4s and 4", r.missing, took, r.requests)
+	}
+}
+
 func TestKindOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verb, group, resource, subresource string

@@ -48,8 +48,7 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&s.programs, "programs", "bin", "folder of addon-manager and of addon-agent, which is measured")
 	s.instances = numbers{1, 10, 100}
 	fs.Var(&s.instances, "instances", "how many Instances to deploy at a time, a row of the report for each number")
-	fs.IntVar(&s.runs, "runs", 3, "how often to measure each row; the report has the median")
-	s.limits = program.Limits{QPS: 400, Burst: 800}
+	fs.IntVar(&s.runs, "runs", 5, "how often to measure each row, addon-agent and the bare client in turn; the report has the median")
 	s.limits.Bind(fs, "addon-agent", "kube-api")
 }
 

@@ -1,26 +1,55 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/tandem-addons/tandem/test/bench/process"
 	"github.com/tandem-addons/tandem/test/bench/program"
+	"github.com/tandem-addons/tandem/test/bench/spread"
 	"github.com/tandem-addons/tandem/test/bench/version"
 )
 
-// row is the result of deploying a number of Instances at the same time.
+// row is the result of deploying a number of Instances at the same time, several times by addon-agent and by the bare client in turn. All
+// but the ratio are from the pair of runs with the median ratio.
 type row struct {
-	Instances          int     `json:"instances"`
-	Steps              int     `json:"steps"`
-	Seconds            float64 `json:"seconds"`
-	BareClientSeconds  float64 `json:"bareClientSeconds"`
-	Ratio              float64 `json:"ratio"`
+	run
+	Ratio spread.Range `json:"ratio"`
+	Pairs []pair       `json:"pairs"`
+}
+
+// pair holds the times of a run of addon-agent and the following one of the bare client.
+type pair struct {
+	Seconds           float64 `json:"seconds"`
+	BareClientSeconds float64 `json:"bareClientSeconds"`
+}
+
+// ratio returns how many times longer addon-agent takes.
+func (p pair) ratio() float64 { return p.Seconds / p.BareClientSeconds }
+
+// newRow summarizes runs of the same number of Instances.
+func newRow(runs []run) row {
+	var ratios []float64
+	r := row{}
+	for _, run := range runs {
+		ratios, r.Pairs = append(ratios, run.ratio()), append(r.Pairs, run.pair)
+	}
+	sorted := slices.SortedFunc(slices.Values(runs), func(a, b run) int { return cmp.Compare(a.ratio(), b.ratio()) })
+	r.run, r.Ratio = sorted[len(sorted)/2], spread.Over(ratios)
+	return r
+}
+
+// run is the result of a pair of runs.
+type run struct {
+	Instances int `json:"instances"`
+	Steps     int `json:"steps"`
+	pair
 	StepsPerSecond     float64 `json:"stepsPerSecond"`
 	Requests           int     `json:"requests"`
 	BareClientRequests int     `json:"bareClientRequests"`
@@ -30,13 +59,13 @@ type row struct {
 	RequestsByKind map[string]int `json:"requestsByKind"`
 }
 
-func newRow(instances int, d *deployment, used process.Usage, bare time.Duration) row {
-	r := row{
+func newRun(instances int, d *deployment, used process.Usage, bare replay) run {
+	r := run{
 		Instances: instances, Steps: instances * steps(deploy),
-		Seconds: d.ended.Sub(d.began).Seconds(), BareClientSeconds: bare.Seconds(),
-		Requests: d.total(), RequestsByKind: d.requests, PeakMemoryMB: used.PeakMB(),
+		pair:     pair{Seconds: d.ended.Sub(d.began).Seconds(), BareClientSeconds: bare.ended.Sub(bare.began).Seconds()},
+		Requests: d.total(), BareClientRequests: bare.requests, RequestsByKind: d.requests, PeakMemoryMB: used.PeakMB(),
 	}
-	r.Ratio, r.StepsPerSecond = r.Seconds/r.BareClientSeconds, float64(r.Steps)/r.Seconds
+	r.StepsPerSecond = float64(r.Steps) / r.Seconds
 	r.RequestsPerStep = float64(r.Requests) / float64(r.Steps)
 	return r
 }
@@ -67,13 +96,14 @@ var kinds = []string{objectWrites, objectReads, statusWrites, instanceReads, mir
 
 // Print writes the report as two tables.
 func (r *report) Print(out io.Writer) {
-	fmt.Fprintf(out, "addon-agent %s, Kubernetes %s, %d cores; the median of %d runs\n", r.AddonAgent, r.Kubernetes, r.Cores, r.Runs)
-	fmt.Fprintf(out, "limits of addon-agent and of the bare client: %v requests a second, %d at once\n\n", r.Limits.QPS, r.Limits.Burst)
+	fmt.Fprintf(out, "addon-agent %s, Kubernetes %s, %d cores; of %d pairs of runs the one with the median ratio\n",
+		r.AddonAgent, r.Kubernetes, r.Cores, r.Runs)
+	fmt.Fprintf(out, "limits of addon-agent and of the bare client: %s\n\n", &r.Limits)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "instances\tseconds\tbare client\tratio\tsteps/s\trequests\tbare client\tper step\tpeak MB\t")
+	fmt.Fprintln(w, "instances\tseconds\tbare client\tratio\tmin\tmax\tsteps/s\trequests\tbare client\tper step\tpeak MB\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.1f\t%.0f\t\n", row.Instances, row.Seconds, row.BareClientSeconds, row.Ratio,
-			row.StepsPerSecond, row.Requests, row.BareClientRequests, row.RequestsPerStep, row.PeakMemoryMB)
+		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.1f\t%.0f\t\n", row.Instances, row.Seconds,
+			row.BareClientSeconds, row.Ratio.Median, row.Ratio.Min, row.Ratio.Max, row.StepsPerSecond, row.Requests, row.BareClientRequests, row.RequestsPerStep, row.PeakMemoryMB)
 	}
 	w.Flush()
 	fmt.Fprintf(out, "\nrequests per step:\n")

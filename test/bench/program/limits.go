@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Limits holds the client limits of a measured program.
+// Limits holds the client limits of a measured program; none if zero.
 type Limits struct {
 	QPS   float64 `json:"qps"`
 	Burst int     `json:"burst"`
@@ -20,10 +20,10 @@ func (l *Limits) Bind(fs *flag.FlagSet, program, flags string) {
 	fs.IntVar(&l.Burst, "burst", l.Burst, fmt.Sprintf("%s's --%s-burst", program, flags))
 }
 
-// Check rejects limits that the program would reject.
+// Check rejects limits that the program would reject, and a rate without a burst, which the bare side could not share.
 func (l *Limits) Check() error {
-	if l.QPS <= 0 || l.Burst < 1 {
-		return fmt.Errorf("-qps and -burst are %v and %d: want more than 0", l.QPS, l.Burst)
+	if !(l.QPS >= 0) || l.Burst < 0 || (l.QPS > 0) != (l.Burst > 0) {
+		return fmt.Errorf("-qps and -burst are %v and %d: want both greater than 0, or both 0 for no limits", l.QPS, l.Burst)
 	}
 	return nil
 }
@@ -31,4 +31,20 @@ func (l *Limits) Check() error {
 // Flags returns the program's flags.
 func (l *Limits) Flags() []string {
 	return []string{fmt.Sprintf("--%s-qps=%v", l.flags, l.QPS), fmt.Sprintf("--%s-burst=%d", l.flags, l.Burst)}
+}
+
+// Rate returns the limits as settings of a client's config.
+func (l *Limits) Rate() (qps float32, burst int) {
+	if l.QPS == 0 {
+		return -1, 0
+	}
+	return float32(l.QPS), l.Burst
+}
+
+// String returns the limits for a report.
+func (l *Limits) String() string {
+	if l.QPS == 0 {
+		return "no limit of the rate"
+	}
+	return fmt.Sprintf("%v requests a second, %d in a burst", l.QPS, l.Burst)
 }

@@ -12,13 +12,15 @@ func TestLimits(t *testing.T) {
 		flags     []string
 		refused   bool
 	}{
-		"what they are by default":       {nil, []string{"--hub-api-qps=20", "--hub-api-burst=40"}, false},
-		"what is asked for":              {[]string{"-qps=0.5", "-burst=1"}, []string{"--hub-api-qps=0.5", "--hub-api-burst=1"}, false},
-		"a rate by which nothing passes": {[]string{"-qps=0"}, nil, true},
-		"a burst without room":           {[]string{"-burst=0"}, nil, true},
+		"none by default":              {nil, []string{"--hub-api-qps=0", "--hub-api-burst=0"}, false},
+		"what is asked for":            {[]string{"-qps=0.5", "-burst=1"}, []string{"--hub-api-qps=0.5", "--hub-api-burst=1"}, false},
+		"a negative rate":              {[]string{"-qps=-1", "-burst=1"}, nil, true},
+		"a rate that is no number":     {[]string{"-qps=NaN", "-burst=1"}, nil, true},
+		"a rate without a burst":       {[]string{"-qps=20"}, nil, true},
+		"a burst of an unlimited rate": {[]string{"-burst=40"}, nil, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			limits, fs := Limits{QPS: 20, Burst: 40}, flag.NewFlagSet("bench", flag.ContinueOnError)
+			limits, fs := Limits{}, flag.NewFlagSet("bench", flag.ContinueOnError)
 			limits.Bind(fs, "addon-agent", "hub-api")
 			if err := fs.Parse(test.arguments); err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package spread summarizes the distribution of durations. It touches no cluster.
+// Package spread summarizes repeated measurements: the distribution of durations, and the range of a number. It touches no cluster.
 package spread
 
 import (
