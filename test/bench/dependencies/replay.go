@@ -18,7 +18,13 @@ import (
 
 // bareLoop replays addon-manager's patches from the audit log in the order of their responses: the same bytes to the same URLs, as the same
 // user, with the same limits and concurrency. It reads and decides nothing.
-func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []audit.Entry) error {
+type bareLoop struct {
+	client      *rest.RESTClient
+	concurrency int
+}
+
+// newBareLoop returns a bare loop with an open connection, which addon-manager has too when a change arrives.
+func newBareLoop(ctx context.Context, identity *rest.Config, limits limits) (*bareLoop, error) {
 	config := rest.CopyConfig(identity)
 	config.QPS, config.Burst = limits.Rate()
 	config.UserAgent = "bare-loop"
@@ -26,16 +32,24 @@ func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []
 	config.NegotiatedSerializer = serializer.NewCodecFactory(nil).WithoutConversion()
 	c, err := rest.RESTClientFor(config)
 	if err != nil {
-		return fmt.Errorf("connecting the bare loop: %w", err)
+		return nil, fmt.Errorf("connecting the bare loop: %w", err)
 	}
+	if _, err := c.Get().AbsPath("/version").DoRaw(ctx); err != nil {
+		return nil, fmt.Errorf("connecting the bare loop: %w", err)
+	}
+	return &bareLoop{client: c, concurrency: limits.Concurrency}, nil
+}
+
+// run sends the patches.
+func (b *bareLoop) run(ctx context.Context, sent []audit.Entry) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(limits.Concurrency)
+	group.SetLimit(b.concurrency)
 	for i := range sent {
 		group.Go(func() error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return send(ctx, c, &sent[i])
+			return send(ctx, b.client, &sent[i])
 		})
 	}
 	return group.Wait()

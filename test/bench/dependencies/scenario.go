@@ -130,12 +130,16 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, proc
 	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
 		return 0, process.Usage{}, err
 	}
+	loop, err := newBareLoop(ctx, b.hub.judge, b.limits)
+	if err != nil {
+		return 0, process.Usage{}, err
+	}
 	model := b.model.clone()
 	again := expect(f.done(model), f.namespaces)
 	used, err := b.metered(func() error {
 		group, running := errgroup.WithContext(ctx)
 		group.Go(func() error { return f.do(running) })
-		group.Go(func() error { return bareLoop(running, b.hub.judge, b.limits, o.sent) })
+		group.Go(func() error { return loop.run(running, o.sent) })
 		if err := group.Wait(); err != nil {
 			return err
 		}
