@@ -157,8 +157,8 @@ func (b *bench) until(ctx context.Context, interval time.Duration, condition fun
 func (b *bench) observe(ctx context.Context, o *observation, interval time.Duration) error {
 	err := b.until(ctx, interval, func() (bool, bool, error) {
 		entries, err := b.hub.log.Next()
-		nearer := o.add(entries)
-		return o.complete(), nearer, err
+		done := o.add(entries)
+		return o.complete(), done.writes || done.events, err
 	})
 	if err != nil {
 		return fmt.Errorf("%d of %d verdicts are missing: %w", len(o.missing), len(o.due), err)
@@ -168,22 +168,27 @@ func (b *bench) observe(ctx context.Context, o *observation, interval time.Durat
 
 // settle reads the audit log until addon-manager has written nothing for that long, including events.
 func (b *bench) settle(ctx context.Context, o *observation, still, interval time.Duration) error {
+	return b.still(ctx, o, still, interval, func(a activity) bool { return a.writes || a.events })
+}
+
+// still reads the audit log until addon-manager has done nothing that counts for that long.
+func (b *bench) still(ctx context.Context, o *observation, still, interval time.Duration, counts func(activity) bool) error {
 	last := time.Now()
 	return b.until(ctx, interval, func() (bool, bool, error) {
 		entries, err := b.hub.log.Next()
-		if o.add(entries) {
+		if counts(o.add(entries)) {
 			last = time.Now()
 		}
 		return time.Since(last) >= still, true, err
 	})
 }
 
-// converge waits until all due verdicts are written and addon-manager writes nothing more.
+// converge waits until all due verdicts are written and addon-manager writes nothing more, except for events.
 func (b *bench) converge(ctx context.Context, o *observation, interval time.Duration) error {
 	if err := b.observe(ctx, o, interval); err != nil {
 		return err
 	}
-	return b.settle(ctx, o, quiet, interval)
+	return b.still(ctx, o, quiet, interval, func(a activity) bool { return a.writes })
 }
 
 // lead starts addon-manager. It returns once every initial object was reconciled, with the time since the start of the process.

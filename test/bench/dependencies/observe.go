@@ -43,19 +43,24 @@ func expect(verdicts []verdict, namespaces []string) *observation {
 	return o
 }
 
-// add processes new entries. It reports whether some are addon-manager's.
-func (o *observation) add(entries []audit.Entry) bool {
-	active := false
+// activity is what addon-manager has done.
+type activity struct{ writes, events bool }
+
+// add processes new entries, and returns what addon-manager has done in them.
+func (o *observation) add(entries []audit.Entry) (done activity) {
 	for i := range entries {
 		e := &entries[i]
 		if e.User.Username != judge {
 			o.addOther(e)
 			continue
 		}
-		active = true
-		switch {
-		case e.Is("events", ""):
+		if e.Is("events", "") {
 			o.events++
+			done.events = true
+			continue
+		}
+		done.writes = true
+		switch {
 		case e.Conflicts():
 			o.conflicts++
 		case !e.Succeeded():
@@ -64,7 +69,7 @@ func (o *observation) add(entries []audit.Entry) bool {
 			o.addWrite(e)
 		}
 	}
-	return active
+	return done
 }
 
 func (o *observation) addOther(e *audit.Entry) {

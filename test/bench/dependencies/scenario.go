@@ -80,7 +80,7 @@ func shares[T any](items []T, count int) [][]T {
 }
 
 // flip measures addon-manager and the bare loop in turn: for each flip first the one, and then, with everything reverted, the other, which
-// sends the same writes.
+// sends the same writes. Events are sent for up to a minute after a flip; the restart before the bare loop drops them.
 func (b *bench) flip(ctx context.Context, flips []flip) (result, error) {
 	whole := newFlips()
 	for i, f := range flips {
@@ -105,8 +105,11 @@ func (b *bench) flip(ctx context.Context, flips []flip) (result, error) {
 	return whole.result(), nil
 }
 
-// judge applies a flip and lets addon-manager judge it.
+// judge applies a flip and lets addon-manager judge it, after the events of earlier changes are sent.
 func (b *bench) judge(ctx context.Context, f flip) (*observation, process.Usage, error) {
+	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
+		return nil, process.Usage{}, err
+	}
 	model := b.model.clone()
 	o := expect(f.done(model), f.namespaces)
 	used, err := b.metered(func() error {
@@ -173,7 +176,7 @@ func (b *bench) putBack(ctx context.Context, f flip) error {
 	if err != nil {
 		return err
 	}
-	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
+	if err := b.converge(ctx, expect(nil, nil), poll); err != nil {
 		return err
 	}
 	return b.verify(ctx, nil, nil)
@@ -200,6 +203,9 @@ func (b *bench) heal(ctx context.Context, model *cluster, namespaces []string, o
 // clusterFlip makes one add-on of one cluster unavailable and available again, many times while the rest of the fleet is idle, and measures
 // the latency of the verdicts on its dependents.
 func (b *bench) clusterFlip(ctx context.Context) (result, error) {
+	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil { // the events of earlier changes
+		return result{}, err
+	}
 	whole := expect(nil, nil)
 	var latencies []time.Duration
 	var longest float64
