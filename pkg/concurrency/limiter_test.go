@@ -150,8 +150,9 @@ func TestTheLimitSuitsTheServer(t *testing.T) {
 		"a large one that becomes small and large again": {
 			{100, 200, patches, 0.9, 256}, {5, 200, patches, 0.9, 40}, {100, 200, patches, 0.85, 256},
 		},
+		// The base of requests that are new under load is up to tolerance times too long until it is measured again: 2 × 2 × 50.
 		"one whose requests change": {
-			{50, 200, []string{"get"}, 0.9, 256}, {50, 200, patches, 0.9, 150}, {50, 200, []string{"get", "patch", "list"}, 0.9, 150},
+			{50, 200, []string{"get"}, 0.9, 256}, {50, 200, patches, 0.9, 200}, {50, 200, []string{"get", "patch", "list"}, 0.9, 150},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
