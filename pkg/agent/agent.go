@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	kept := shared{metrics: measured, writes: mirror.NewWrites()}
-	if err := addLocal(o, kept, local); err != nil {
+	if err := addLocal(ctx, o, kept, local); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -111,9 +111,9 @@ type shared struct {
 }
 
 // addLocal adds the controllers that only need the managed cluster.
-func addLocal(o Options, kept shared, local ctrl.Manager) error {
+func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	return cmp.Or(
-		engine.Add(engine.Options{PipeImage: o.PipeImage, Writes: kept.writes}, local),
+		engine.Add(ctx, engine.Options{PipeImage: o.PipeImage, Writes: kept.writes}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 	)
 }

@@ -49,19 +49,38 @@ func Rehearse(ctx context.Context, c client.Client, want *unstructured.Unstructu
 	return c.Apply(ctx, config, client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
 }
 
-// Delete deletes exactly the object live, after everything that it owns (foreground). It returns no error if the object is already deleted,
-// or was replaced by another one of the same name.
-func Delete(ctx context.Context, c client.Client, live client.Object) error {
-	err := c.Delete(ctx, live,
-		client.PropagationPolicy(metav1.DeletePropagationForeground),
-		client.Preconditions{UID: ptr.To(live.GetUID())})
-	return client.IgnoreNotFound(ignoreReplaced(err))
+// Delete deletes exactly this version of an object, after everything that it owns. gone reports whether it is already deleted:
+// finalizers and grace periods delay that. The error is a conflict (apierrors.IsConflict) if the object was changed or replaced.
+func Delete(ctx context.Context, c client.Client, live client.Object) (gone bool, err error) {
+	propagation := metav1.DeletePropagationForeground
+	if ownsNothing[live.GetObjectKind().GroupVersionKind().GroupKind()] {
+		propagation, gone = metav1.DeletePropagationBackground, len(live.GetFinalizers()) == 0
+	}
+	err = c.Delete(ctx, live, client.PropagationPolicy(propagation),
+		client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return gone && err == nil, err
 }
 
-// ignoreReplaced drops the conflict of a failed precondition: the object was replaced.
-func ignoreReplaced(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
+// ownsNothing holds kinds whose objects Kubernetes deletes at once, because no controller creates objects that they own. A foreground
+// deletion adds a finalizer, and needs another write by the garbage collector.
+var ownsNothing = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:      true,
+	{Kind: "LimitRange"}:     true,
+	{Kind: "ResourceQuota"}:  true,
+	{Kind: "Secret"}:         true,
+	{Kind: "ServiceAccount"}: true,
+
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: true,
+
+	{Group: "policy", Kind: "PodDisruptionBudget"}: true,
+
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        true,
+
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: true,
 }

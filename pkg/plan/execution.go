@@ -35,32 +35,34 @@ func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outc
 
 // Ahead lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent
 // restarts in between, all of them run again for the same execution: that changes nothing, because they only apply and delete objects, and
-// the caller keeps tasks apart that share an object.
+// the caller keeps tasks apart that share an object. A KudoOperator task only begins to wait: the hub learns of it once it is recorded.
 func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
 	progress := status.PlanStatus[status.Execution.Plan]
 	for at, outcome := range outcomes {
-		if outcome.Status != kudo.Complete || !repeatable(version, *status.Execution, at) {
+		action, known := actionAt(version, *status.Execution, at)
+		if outcome.Status != kudo.Complete || !known || !action.repeatable() {
 			return nil
 		}
 	}
 	next := Next(version.Plans[status.Execution.Plan], progress)
 	for _, at := range next {
 		state := progress.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
-		if state != kudo.Pending || !repeatable(version, *status.Execution, at) {
+		action, known := actionAt(version, *status.Execution, at)
+		if state != kudo.Pending || !known || !action.repeatable() && !action.OfChild() {
 			return nil
 		}
 	}
 	return next
 }
 
-// repeatable reports whether a task that has run can run again in the same execution without an effect.
-func repeatable(version *kudo.OperatorVersionSpec, execution kudo.Execution, at Task) bool {
+// actionAt returns the action of a task of an execution. It is not known if the task cannot run.
+func actionAt(version *kudo.OperatorVersionSpec, execution kudo.Execution, at Task) (action TaskAction, known bool) {
 	placed, found := Find(version, execution.Plan, at)
 	if !found {
-		return false
+		return Nothing, false
 	}
 	action, err := TaskActionOf(placed.Task, version, execution.Parameters)
-	return err == nil && (action == Apply || action == Delete || action == Nothing)
+	return action, err == nil
 }
 
 // Cancelled returns the status of an Instance whose last execution, which runs version, was cancelled.

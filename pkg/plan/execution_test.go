@@ -84,7 +84,10 @@ func TestAhead(t *testing.T) {
 		"a complete plan":                              {[]string{"Apply", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Complete, kudo.Complete, kudo.Complete}, false},
 		"a pod that produced files has to be recorded": {[]string{"Pipe", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
 		"before a pod that produces files":             {[]string{"Apply", "Pipe", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
-		"before a child":                               {[]string{"Apply", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
+		"a child is requested with the step before":    {[]string{"Apply", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, true},
+		"while a child is waited for":                  {[]string{"Apply", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete, kudo.InProgress}, false},
+		"a child has to be recorded":                   {[]string{"KudoOperator", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
+		"one child after the other":                    {[]string{"KudoOperator", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
 		"before a task that cannot run":                {[]string{"Apply", "Unknown", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

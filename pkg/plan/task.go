@@ -52,6 +52,12 @@ func (a TaskAction) Makes() bool { return a == Apply || a == Pipe }
 // HasObjects reports whether the task renders objects that the agent itself applies or deletes.
 func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
 
+// OfChild reports whether the task waits for the hub to apply or to remove a child Instance.
+func (a TaskAction) OfChild() bool { return a == ApplyChild || a == DeleteChild }
+
+// repeatable reports whether a task that has run can run again in the same execution without an effect.
+func (a TaskAction) repeatable() bool { return a == Apply || a == Delete || a == Nothing }
+
 // TaskActionOf returns the action of a task for the parameters of its execution. An error is terminal: the task cannot run.
 func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (TaskAction, error) {
 	switch task.Kind {

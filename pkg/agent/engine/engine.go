@@ -4,6 +4,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -68,7 +69,10 @@ type Options struct {
 }
 
 // Add adds the engine to the manager of the managed cluster.
-func Add(o Options, local ctrl.Manager) error {
+func Add(ctx context.Context, o Options, local ctrl.Manager) error {
+	if err := index(ctx, local); err != nil {
+		return err
+	}
 	measured, err := newMetrics(registry.Registry)
 	if err != nil {
 		return err

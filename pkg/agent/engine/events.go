@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,15 +70,47 @@ func viewChild(o client.Object) string {
 	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message)
 }
 
+// The indexes of Instances on the managed cluster, by which events of other objects find them without a look at all Instances.
+const (
+	byLabel   = "tandem.labels.instance"        // the value of KUDO's label on their objects
+	byVersion = "spec.operatorVersion.name"     // the mirrored OperatorVersion
+	byChild   = "status.children.instance"      // the children that they wait for, or include in their health
+	byClaims  = "tandem.inventory.volumeclaims" // "true" if they have applied volume claims
+)
+
+var indexes = map[string]func(*kudo.Instance) []string{
+	byLabel:   func(i *kudo.Instance) []string { return []string{render.InstanceName(i.Name)} },
+	byVersion: func(i *kudo.Instance) []string { return []string{i.Spec.OperatorVersion.Name} },
+	byChild: func(i *kudo.Instance) (names []string) {
+		for _, child := range i.Status.Children {
+			names = append(append(names, child.Instance), child.Former...)
+		}
+		return names
+	},
+	byClaims: func(i *kudo.Instance) []string {
+		isClaim := func(e kudo.InventoryEntry) bool { return e.Group == "" && e.Kind == "PersistentVolumeClaim" }
+		return []string{strconv.FormatBool(slices.ContainsFunc(i.Status.Inventory, isClaim))}
+	},
+}
+
+// index adds the indexes to the cache of the managed cluster.
+func index(ctx context.Context, local ctrl.Manager) error {
+	for field, values := range indexes {
+		err := local.GetFieldIndexer().IndexField(ctx, &kudo.Instance{}, field, func(o client.Object) []string { return values(o.(*kudo.Instance)) })
+		if err != nil {
+			return fmt.Errorf("indexing Instances by %s: %w", field, err)
+		}
+	}
+	return nil
+}
+
 // ownersOf maps an applied object to its Instance.
 func (e *engine) ownersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	namespace, marked := o.GetAnnotations()[kudo.AnnotationInstanceNamespace]
 	if !marked {
 		namespace = o.GetNamespace()
 	}
-	return e.requestsFor(ctx, namespace, func(i *kudo.Instance) bool {
-		return render.InstanceName(i.Name) == o.GetLabels()[kudo.LabelInstance]
-	})
+	return e.requestsFor(ctx, namespace, byLabel, o.GetLabels()[kudo.LabelInstance])
 }
 
 // affectedBy maps an object of any kind to the Instances to reconcile when it changes: its owner, and for a StorageClass all Instances with
@@ -87,47 +120,31 @@ func (e *engine) affectedBy(kind schema.GroupVersionKind) func(context.Context, 
 		return e.ownersOf
 	}
 	return func(ctx context.Context, class client.Object) []reconcile.Request {
-		return append(e.ownersOf(ctx, class), e.requestsFor(ctx, "", func(i *kudo.Instance) bool {
-			return slices.ContainsFunc(i.Status.Inventory, func(entry kudo.InventoryEntry) bool {
-				return entry.Group == "" && entry.Kind == "PersistentVolumeClaim"
-			})
-		})...)
+		return append(e.ownersOf(ctx, class), e.requestsFor(ctx, "", byClaims, "true")...)
 	}
 }
 
 // usersOf maps an OperatorVersion to the Instances that refer to it.
 func (e *engine) usersOf(ctx context.Context, version client.Object) []reconcile.Request {
-	return e.requestsFor(ctx, version.GetNamespace(), func(i *kudo.Instance) bool {
-		return i.Spec.OperatorVersion.Name == version.GetName()
-	})
+	return e.requestsFor(ctx, version.GetNamespace(), byVersion, version.GetName())
 }
 
 // parentsOf maps an Instance to the parents that wait for it, or include its health.
 func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile.Request {
-	return e.requestsFor(ctx, child.GetNamespace(), func(i *kudo.Instance) bool {
-		return slices.ContainsFunc(i.Status.Children, func(c kudo.ChildStatus) bool {
-			return c.Instance == child.GetName() || slices.Contains(c.Former, child.GetName())
-		})
-	})
+	return e.requestsFor(ctx, child.GetNamespace(), byChild, child.GetName())
 }
 
-// requestsFor returns requests for the affected Instances of a namespace.
-func (e *engine) requestsFor(ctx context.Context, namespace string, concerned func(*kudo.Instance) bool) []reconcile.Request {
+// requestsFor returns requests for the Instances of a namespace (all namespaces if empty) with that value in an index.
+func (e *engine) requestsFor(ctx context.Context, namespace, index, value string) []reconcile.Request {
 	list := &kudo.InstanceList{}
-	if err := e.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", namespace)
+	err := e.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", namespace, "index", index)
 		return nil
 	}
-	return requestsOf(list.Items, concerned)
-}
-
-// requestsOf returns requests for the affected Instances.
-func requestsOf(instances []kudo.Instance, concerned func(*kudo.Instance) bool) []reconcile.Request {
-	var requests []reconcile.Request
-	for i := range instances {
-		if concerned(&instances[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&instances[i])})
-		}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i] = reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])}
 	}
 	return requests
 }

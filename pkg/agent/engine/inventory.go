@@ -68,7 +68,7 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 	}
 	inherited, surplus := plan.Inherit(surplus, applied)
 	x.inventory.list(inherited...)
-	return e.deleteListed(ctx, x, surplus, e.objects.observe)
+	return e.deleteListed(ctx, x, surplus, e.objects.get)
 }
 
 // applied lists all objects that the version applies with the effective parameters, for all tasks of its plans. It is certain if all
@@ -100,12 +100,10 @@ func (e *engine) deleteListed(
 		if err != nil {
 			return nil, err
 		}
-		if object.Live != nil && x.owner().Owns(object.Live) {
-			if object, err = e.delete(ctx, object); err != nil {
-				return nil, err
-			}
+		if object, err = e.deleteOwn(ctx, x.owner(), object); err != nil {
+			return nil, err
 		}
-		if object.Live == nil || !x.owner().Owns(object.Live) {
+		if !x.owner().Has(object) {
 			x.inventory.forget(entry)
 			continue
 		}

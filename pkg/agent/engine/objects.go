@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -210,6 +211,17 @@ func (o *objects) unmade(ctx context.Context, want *unstructured.Unstructured) (
 	return o.read(ctx, want)
 }
 
+// known is a reader before a deletion of exactly the version that it returns: of the cache if that has the object, and of the API server
+// otherwise.
+func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if o.watches(want.GroupVersionKind()) {
+		if cached, _, err := o.cached(ctx, want); err == nil && cached != nil {
+			return cached, nil
+		}
+	}
+	return o.read(ctx, want)
+}
+
 // observe is a reader of the API server that also watches the kind.
 func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
@@ -344,14 +356,27 @@ func isDefaultClass(class client.Object) bool {
 		annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
 }
 
-// delete deletes an object unless it is being deleted already, and reads it again: many are deleted immediately.
-func (e *engine) delete(ctx context.Context, object plan.Object) (plan.Object, error) {
-	if object.Deleted() {
-		return object, nil
-	}
-	if err := apply.Delete(ctx, e.clients.client, object.Live); err != nil {
-		return object, fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), err)
-	}
-	live, err := e.objects.read(ctx, object.Want)
-	return plan.Object{Want: object.Want, Live: live}, err
+// deleteOwn deletes an object of the owner, unless it is being deleted already, and returns its new state. An object that was changed since
+// it was read is read again, and left alone if it no longer belongs to the owner.
+func (e *engine) deleteOwn(ctx context.Context, owner plan.Owner, object plan.Object) (plan.Object, error) {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if !owner.Has(object) || object.Deleted() {
+			return nil
+		}
+		gone, refused := apply.Delete(ctx, e.clients.client, object.Live)
+		if refused != nil && !apierrors.IsConflict(refused) {
+			return fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), refused)
+		}
+		object.Live = nil
+		if gone {
+			return nil
+		}
+		live, err := e.objects.read(ctx, object.Want)
+		if err != nil {
+			return err
+		}
+		object.Live = live
+		return refused
+	})
+	return object, err
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -97,8 +95,8 @@ func (e *engine) as(instance *kudo.Instance) (*engine, error) {
 // execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	for _, pod := range action.Pods {
-		if err := apply.Delete(ctx, e.clients.client, pod.Live); err != nil {
-			return result{}, fmt.Errorf("deleting %s: %w", plan.Describe(pod.Live), err)
+		if _, err := e.deleteOwn(ctx, o.Owner, pod); err != nil {
+			return result{}, err
 		}
 	}
 	switch action.Kind {

@@ -62,7 +62,7 @@ func unstarted(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) 
 func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Object, reads plan.Reads, err error) {
 	claims, others := plan.Claims(x.instance.Status.Inventory)
 	for _, wave := range plan.Teardown(others) {
-		going, err := e.deleteListed(ctx, x, wave, e.objects.read)
+		going, err := e.deleteListed(ctx, x, wave, e.objects.known)
 		if left = append(left, going...); err != nil || plan.Held(going) {
 			return left, reads, err
 		}
@@ -75,7 +75,7 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Obj
 		deletable := slices.DeleteFunc(slices.Clone(claims), func(c kudo.InventoryEntry) bool { return kept(c.Name) })
 		x.inventory.forget(claims...)
 		x.inventory.list(deletable...)
-		if left, err := e.deleteListed(ctx, x, deletable, e.objects.read); err != nil || len(left) > 0 {
+		if left, err := e.deleteListed(ctx, x, deletable, e.objects.known); err != nil || len(left) > 0 {
 			return left, reads, err
 		}
 	}

@@ -47,8 +47,10 @@ func (e *engine) judgeAgain(ctx context.Context, kind schema.GroupKind, queue wo
 		return false
 	}
 	listed := func(entry kudo.InventoryEntry) bool { return entry.Group == kind.Group && entry.Kind == kind.Kind }
-	for _, request := range requestsOf(instances.Items, func(i *kudo.Instance) bool { return slices.ContainsFunc(i.Status.Inventory, listed) }) {
-		queue.Add(request)
+	for i := range instances.Items {
+		if slices.ContainsFunc(instances.Items[i].Status.Inventory, listed) {
+			queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&instances.Items[i])})
+		}
 	}
 	return true
 }

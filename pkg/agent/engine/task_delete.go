@@ -23,14 +23,12 @@ func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed
 	x.forgetUndefined(undefined)
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
-		object, err := e.objects.findLive(ctx, x.instance, want)
+		object, err := e.objects.find(ctx, x.instance, want, e.objects.get)
+		if err == nil {
+			object, err = e.deleteOwn(ctx, x.owner(), object)
+		}
 		if err != nil {
 			return outcomeOf(err)
-		}
-		if x.owner().Has(object) {
-			if object, err = e.delete(ctx, object); err != nil {
-				return outcomeOf(err)
-			}
 		}
 		if !x.owner().Has(object) {
 			x.inventory.forget(plan.Entry(want, ""))

@@ -116,7 +116,7 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 		return outcomeOf(err)
 	}
 	if !pod.AppliedBy(p.UID) || pod.Deleted() { // belongs to an earlier execution, or is lost
-		return e.replacePod(ctx, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome([]plan.Object{pod}).Message})
+		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome([]plan.Object{pod}).Message})
 	}
 	stage, message := pipe.Progress(pod.Live)
 	switch stage {
@@ -125,7 +125,7 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	case pipe.Retrying:
 		return plan.Outcome{Status: kudo.Error, Message: message}
 	case pipe.Lost:
-		return e.replacePod(ctx, pod, plan.Outcome{Status: kudo.Error, Message: message + "; starting a new Pod"})
+		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.Error, Message: message + "; starting a new Pod"})
 	case pipe.Failed:
 		return fatal(errors.New(message))
 	default:
@@ -134,8 +134,8 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 }
 
 // replacePod deletes a pod, which is re-created once it is deleted.
-func (e *engine) replacePod(ctx context.Context, pod plan.Object, outcome plan.Outcome) plan.Outcome {
-	if _, err := e.delete(ctx, pod); err != nil {
+func (e *engine) replacePod(ctx context.Context, p *piping, pod plan.Object, outcome plan.Outcome) plan.Outcome {
+	if _, err := e.deleteOwn(ctx, p.owner(), pod); err != nil {
 		return outcomeOf(err)
 	}
 	return outcome
@@ -178,5 +178,5 @@ func (e *engine) dropPod(ctx context.Context, p *piping) (plan.Object, error) {
 	if err != nil || pod.Live == nil || !p.owner().Owns(pod.Live) {
 		return plan.Object{Want: p.pod}, err
 	}
-	return e.delete(ctx, pod)
+	return e.deleteOwn(ctx, p.owner(), pod)
 }

@@ -30,6 +30,7 @@ type mirror struct {
 	hubLive, localLive client.Reader
 	statuses           *Statuses
 	writes             *controller.Writes
+	resolutions        *resolutions
 	clock              func() time.Time
 
 	// needs is read-locked while an OperatorVersion and then its Instance are mirrored, and write-locked while unneeded OperatorVersions
@@ -58,9 +59,11 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		statuses:  o.Statuses,
 		writes:    o.Writes,
 		clock:     time.Now,
+
+		resolutions: newResolutions(),
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
-		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
+		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.losing(), onHubChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(isReleased))).
 		WatchesRawSource(Source(o.Cluster, local, mirrorChanged())).
 		WatchesRawSource(controller.Source(local, &kudo.OperatorVersion{}, m.usersOf)).
@@ -81,6 +84,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if apierrors.IsNotFound(err) {
 		wanted = nil
 		m.statuses.Forget(request.Name)
+		m.resolutions.forget(request.Name)
 	}
 	existing, err := m.find(ctx, request.Name, wanted)
 	if err != nil {

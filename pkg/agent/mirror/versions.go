@@ -15,9 +15,28 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// copyVersion mirrors the OperatorVersion that the Instance's spec refers to, once: it is immutable. If the hub has replaced the one that a
-// child's parent has chosen, it returns the mirror of that one.
-func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
+// copyVersion mirrors the OperatorVersion that the Instance's spec refers to, and returns the mirror's name. An OperatorVersion is immutable,
+// and a replaced one is resolved anew: it is read on the hub once per resolution, and again if its mirror was lost.
+func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
+	resolution := m.resolutions.of(wanted)
+	if known, noted := m.resolutions.version(wanted.Name, resolution); noted {
+		err := m.local.Get(ctx, known, &kudo.OperatorVersion{})
+		if !apierrors.IsNotFound(err) {
+			return known, err
+		}
+	}
+	version, err := m.readAndMirror(ctx, wanted)
+	if err != nil {
+		return types.NamespacedName{}, err
+	}
+	name := client.ObjectKeyFromObject(version)
+	m.resolutions.note(wanted.Name, resolution, name)
+	return name, nil
+}
+
+// readAndMirror mirrors the OperatorVersion on the hub that the Instance's spec refers to. If the hub has replaced the one that a child's
+// parent has chosen, it returns the mirror of that one.
+func (m *mirror) readAndMirror(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
 	key := types.NamespacedName{Namespace: wanted.Spec.OperatorVersion.Namespace, Name: wanted.Spec.OperatorVersion.Name}
 	if key.Namespace == "" {
 		key.Namespace = m.cluster

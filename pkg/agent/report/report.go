@@ -34,7 +34,8 @@ import (
 const fieldManager = "addon-agent-report"
 
 // reporter reports the status of every Instance to the hub. It combines all changes within the interval into one write, except for those
-// that the hub has to act on. The last state always arrives, because reports are compared with the status on the hub.
+// that the hub has to act on. Progress waits for the interval as well, so that a plan or a removal that ends within it takes one report. The
+// last state always arrives, because reports are compared with the status on the hub.
 type reporter struct {
 	hub      client.Client
 	local    client.Client
@@ -44,6 +45,7 @@ type reporter struct {
 
 	mutex sync.Mutex
 	sent  map[string]sent        // by Instance: the last report
+	since map[string]time.Time   // by Instance: since when a report is pending
 	held  map[string]*sync.Mutex // by Instance: held during a report; kept after the Instance, for another goroutine may wait for it
 }
 
@@ -76,6 +78,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		interval: cmp.Or(o.Interval, time.Second),
 		clock:    time.Now,
 		sent:     map[string]sent{},
+		since:    map[string]time.Time{},
 		held:     map[string]*sync.Mutex{},
 	}
 	err := controller.New(hub, "report", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
@@ -135,6 +138,12 @@ func (r *report) ended() bool {
 	return last != nil && r.want.PlanStatus[last.Plan].Status.Terminal()
 }
 
+// progress reports whether the Instance is on its way to another state, which a later report shows.
+func (r *report) progress() bool {
+	ready := meta.FindStatusCondition(r.want.Conditions, kudo.ConditionReady)
+	return r.want.Execution != nil && !r.ended() || ready != nil && ready.Reason == kudo.ReasonRemoving
+}
+
 // Reconcile updates the agent's part of one Instance's status on the hub.
 func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	defer r.hold(request.Name)()
@@ -142,7 +151,7 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if err != nil || due == nil {
 		return reconcile.Result{}, err
 	}
-	if wait := r.wait(request.Name); wait > 0 {
+	if wait := r.wait(due); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	return controller.RetryConflictAfter(mirror.StaleCachePause, r.tell(ctx, due))
@@ -178,6 +187,7 @@ func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*rep
 	}
 	want := r.decide(onHub, existing)
 	if want == nil || upToDate(onHub.Status, *want) {
+		r.nothingPending(onHub.Name)
 		return nil, nil
 	}
 	due := &report{onHub: onHub, want: *want, existing: existing, told: onHub.Status, read: onHub.ResourceVersion}
@@ -300,21 +310,33 @@ func upToDate(onHub, want kudo.InstanceStatus) bool {
 	return equality.Semantic.DeepEqual(*reportable(onHub), want)
 }
 
-// wait returns how long a report is delayed, so that an Instance is written at most once per interval.
-func (r *reporter) wait(name string) time.Duration {
+// wait returns how long a report is delayed, so that an Instance is written at most once per interval. Progress waits for an interval even if
+// nothing was reported before.
+func (r *reporter) wait(due *report) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	last, written := r.sent[name]
-	if !written {
-		return 0
+	name, now := due.onHub.Name, r.clock()
+	if _, pending := r.since[name]; !pending {
+		r.since[name] = now
 	}
-	return r.interval - r.clock().Sub(last.at)
+	last := r.sent[name].at
+	if due.progress() && r.since[name].After(last) {
+		last = r.since[name]
+	}
+	return r.interval - now.Sub(last)
+}
+
+func (r *reporter) nothingPending(name string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(r.since, name)
 }
 
 func (r *reporter) forget(name string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	delete(r.sent, name)
+	delete(r.since, name)
 }
 
 // send applies the agent's part of the status, and no other field. The status of an Instance must not be written to a later one of the same
@@ -329,6 +351,7 @@ func (r *reporter) send(ctx context.Context, due *report) error {
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	delete(r.since, due.onHub.Name)
 	r.sent[due.onHub.Name] = sent{at: r.clock(), said: due.want, read: due.read, written: due.onHub.ResourceVersion}
 	return nil
 }

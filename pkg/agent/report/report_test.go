@@ -73,6 +73,51 @@ func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
 	}
 }
 
+func TestProgressWaitsForTheInterval(t *testing.T) {
+	const interval = 10 * time.Second
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	running := func(status kudo.ExecutionStatus) kudo.InstanceStatus {
+		return kudo.InstanceStatus{
+			Execution: &kudo.Execution{Plan: "deploy"}, PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: status}},
+		}
+	}
+	with := func(status kudo.InstanceStatus, reason string) kudo.InstanceStatus {
+		status.Conditions = []metav1.Condition{plan.Condition(metav1.ConditionFalse, reason, "")}
+		return status
+	}
+	for name, test := range map[string]struct {
+		want          kudo.InstanceStatus
+		sent, pending time.Duration // ago; 0 if not
+		wait          time.Duration
+	}{
+		"the start of the first plan":                     {running(kudo.Pending), 0, 0, interval},
+		"a step of it":                                    {running(kudo.InProgress), 0, 4 * time.Second, 6 * time.Second},
+		"a task that has failed and is tried again":       {running(kudo.Error), 0, 4 * time.Second, 6 * time.Second},
+		"the end of the first plan":                       {running(kudo.Complete), 0, 4 * time.Second, -4 * time.Second},
+		"its failure":                                     {running(kudo.FatalError), 0, 4 * time.Second, -4 * time.Second},
+		"a plan that is still running after the interval": {running(kudo.InProgress), time.Minute, 10 * time.Second, 0},
+		"a step soon after a report":                      {running(kudo.InProgress), 3 * time.Second, 0, interval},
+		"the end soon after a report":                     {running(kudo.Complete), 3 * time.Second, time.Second, 7 * time.Second},
+		"a removal in progress":                           {with(running(kudo.Complete), kudo.ReasonRemoving), time.Minute, time.Second, 9 * time.Second},
+		"the end of a removal":                            {with(running(kudo.Complete), kudo.ReasonRemoved), time.Minute, time.Second, -50 * time.Second},
+		"why it cannot be mirrored":                       {with(kudo.InstanceStatus{}, kudo.ReasonNotMirrored), time.Minute, 0, -50 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reporter{interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{}, since: map[string]time.Time{}}
+			if test.sent > 0 {
+				r.sent["kafka"] = sent{at: now.Add(-test.sent)}
+			}
+			if test.pending > 0 {
+				r.since["kafka"] = now.Add(-test.pending)
+			}
+			wait := r.wait(&report{onHub: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}, want: test.want})
+			if wait != test.wait && (wait > 0 || test.wait > 0) {
+				t.Errorf("it waits for %s, want %s", wait, test.wait)
+			}
+		})
+	}
+}
+
 func TestAnotherInstanceOfTheNameSaysNothing(t *testing.T) {
 	r := &reporter{statuses: mirror.NewStatuses(), clock: time.Now}
 	existing := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
