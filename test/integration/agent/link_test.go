@@ -178,7 +178,12 @@ var _ = Describe("A new connection to the hub", func() {
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		first := handlers()
+		var first int
+		Eventually(func() bool {
+			before := first
+			first = handlers()
+			return first == before
+		}).WithPolling(time.Second).Should(BeTrue(), "all handlers are added")
 		for number := int32(1); number <= 2; number++ {
 			before := h.plan(ctx, "deploy")
 			connect(number)
@@ -190,6 +195,16 @@ var _ = Describe("A new connection to the hub", func() {
 		h.finish(ctx)
 	})
 })
+
+// reports counts the reports of the Instance among the writes of an agent on the hub.
+func (h *hubPart) reports(writes *environment.Writes) (count int) {
+	for _, request := range writes.Requests() {
+		if strings.HasSuffix(request, "/instances/"+h.name+"/status") {
+			count++
+		}
+	}
+	return count
+}
 
 var _ = Describe("Reports", func() {
 	It("of a plan of many steps are coalesced, and the last state arrives", func(ctx context.Context) {
@@ -209,13 +224,20 @@ var _ = Describe("Reports", func() {
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(h.plan(ctx, "deploy").Phases[0].Steps).To(HaveLen(steps))
-		reports := 0
-		for _, request := range writes.Requests() {
-			if strings.HasSuffix(request, "/instances/"+h.name+"/status") {
-				reports++
-			}
-		}
-		Expect(reports).To(BeNumerically("<=", 1+int(time.Since(begun)/interval)))
+		Expect(h.reports(writes)).To(BeNumerically("<=", 1+int(time.Since(begun)/interval)))
+		h.finish(ctx)
+	})
+
+	It("of a plan that ends within the interval have only its end", func(ctx context.Context) {
+		onHub, writes := environment.Recorded(agentOnHub)
+		stop := runAgentWith(onHub, agentLocally, func(o *agent.Options) { o.ReportInterval = time.Hour })
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		h.rollOut(ctx) // some time after its Deployment is applied
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.reports(writes)).To(Equal(1))
+		stop()
+		DeferCleanup(runAgent())
 		h.finish(ctx)
 	})
 

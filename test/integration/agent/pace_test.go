@@ -14,10 +14,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
@@ -182,5 +184,88 @@ var _ = Describe("A plan", func() {
 		Expect(h.config(ctx, "-b")).To(Equal("foreign"))
 		h.finish(ctx)
 		Expect(managed.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-b"}})).To(Succeed())
+	})
+
+	It("requests a child in the write that records the step before", func(ctx context.Context) {
+		requests := &journal{}
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		spec, bring := steps("a", "b"), task("child", kudo.TaskKudoOperator)
+		bring.Spec.Package = "child"
+		spec.Tasks = append(spec.Tasks, bring)
+		spec.Plans["deploy"] = serial("a", "b", "child")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		Eventually(func() []kudo.PhaseStatus { return h.plan(ctx, "deploy").Phases }).Should(
+			HaveExactElements(HaveField("Steps", HaveExactElements(
+				HaveField("Status", kudo.Complete), HaveField("Status", kudo.Complete), HaveField("Status", kudo.InProgress)))))
+		status := "PUT instances/" + h.name + "/status"
+		writes := slices.DeleteFunc(requests.about("instances/"+h.name), func(r string) bool { return strings.HasPrefix(r, "GET") })
+		Expect(writes).To(Equal([]string{status, status}))
+		child := h.bear(ctx, "child", configOnly())
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		child.finish(ctx)
+		h.finish(ctx)
+	})
+
+	It("has its OperatorVersion read on the hub once, until the hub resolves the Instance again", func(ctx context.Context) {
+		var name atomic.Value
+		name.Store("")
+		var reads atomic.Int32
+		DeferCleanup(runAgentWith(watched(agentOnHub, func(request *http.Request) {
+			if request.Method == http.MethodGet && path.Base(request.URL.Path) == name.Load() {
+				reads.Add(1)
+			}
+		}), agentLocally))
+		h := newInstance(ctx, steps("a", "b"), nil)
+		name.Store(h.name + "-1.0.0")
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(reads.Load()).To(BeNumerically("<=", 2), "the second one if the cache lacks the mirrored OperatorVersion")
+		before := reads.Load()
+		h.tamper(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() map[string]string { return h.mirror(ctx).Spec.Parameters }).Should(BeEmpty(), "the mirror is put back")
+		Expect(reads.Load()).To(Equal(before))
+
+		h.report(ctx, func(i *kudo.Instance) {
+			meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).Status = metav1.ConditionFalse
+		})
+		h.resolve(ctx)
+		Eventually(reads.Load).Should(Equal(before+1), "another OperatorVersion may have its name")
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("The objects of an Instance that is removed", func() {
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	It("take one request each", func(ctx context.Context) {
+		requests := &journal{}
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		h := newInstance(ctx, steps("a", "b"), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := len(requests.about("configmaps/" + h.name))
+		h.finish(ctx)
+		Expect(requests.about("configmaps/" + h.name)[before:]).To(ConsistOf("DELETE configmaps/"+h.name+"-a", "DELETE configmaps/"+h.name+"-b"))
+	})
+
+	It("stay if they are taken over before they are deleted", func(ctx context.Context) {
+		var h *hubPart
+		name := func() string {
+			if h == nil {
+				return ""
+			}
+			return h.name + "-a"
+		}
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodDelete, name, func() {
+			Expect(environment.Edit(ctx, managed, h.object(ctx, "-a"), func(c *corev1.ConfigMap) { delete(c.Labels, kudo.LabelHeritage) })).To(Succeed())
+		}))))
+		h = newInstance(ctx, steps("a", "b"), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+		Expect(h.config(ctx, "-a")).To(Equal("one"))
+		Expect(h.config(ctx, "-b")).To(BeEmpty())
+		Expect(managed.Delete(ctx, h.object(ctx, "-a"))).To(Succeed())
 	})
 })
