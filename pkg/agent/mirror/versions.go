@@ -16,7 +16,7 @@ import (
 )
 
 // copyVersion mirrors the OperatorVersion that the Instance's spec refers to, and returns the mirror's name. An OperatorVersion is immutable,
-// and a replaced one is resolved anew: it is read on the hub once per resolution, and again if its mirror was lost.
+// and one that replaces it is resolved again: it is read on the hub once per resolution, and again if its mirror was lost.
 func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
 	resolution := m.resolutions.of(wanted)
 	if known, noted := m.resolutions.version(wanted.Name, resolution); noted {
