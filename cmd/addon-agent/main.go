@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +41,7 @@ func main() {
 type settings struct {
 	options                   agent.Options
 	hubKubeconfig, kubeconfig string
-	hubAuthority              string
+	hubAuthority, hubSecret   string
 	hub, local                controller.Limit
 	logging                   zap.Options
 	version                   bool
@@ -52,6 +53,9 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "Path to the kubeconfig of the hub, with the agent's identity. Required.")
 	flags.StringVar(&s.hubAuthority, "hub-certificate-authority", "",
 		"Path to CA certificates that verify the hub, or a proxy in front of it, in addition to those in the hub's kubeconfig.")
+	flags.StringVar(&s.hubSecret, "hub-kubeconfig-secret", "",
+		"Secret (NAMESPACE/NAME) on the managed cluster with the files of --hub-kubeconfig, in which the agent renews its certificate after two\n"+
+			"thirds of its lifetime. If empty, the agent does not renew it: OCM's klusterlet does, or you do.")
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "",
 		"Path to the kubeconfig of the managed cluster. If empty, the in-cluster configuration is used.")
 	flags.StringVar(&o.ClusterName, "cluster-name", "",
@@ -119,6 +123,13 @@ func (s *settings) complete() error {
 		if s.options.ClusterName = strings.TrimSpace(string(name)); s.options.ClusterName == "" {
 			return fmt.Errorf("the file cluster-name next to the hub's kubeconfig is empty: set the name with --cluster-name")
 		}
+	}
+	if s.hubSecret != "" {
+		namespace, name, found := strings.Cut(s.hubSecret, "/")
+		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf(`invalid argument %q for "--hub-kubeconfig-secret" flag: must be NAMESPACE/NAME`, s.hubSecret)
+		}
+		s.options.HubSecret = types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
 		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.LongestPeriod)

@@ -5,6 +5,7 @@
 //	hub ◀─report──  Instance status           ◀─engine──  health
 //	hub ◀─availability── Available
 //	hub ◀─lease──        the agent is alive
+//	hub ──renewal──▶     the agent's certificate
 //
 // The engine only needs the managed cluster, so plans continue while the hub is unreachable.
 package agent
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,6 +37,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/availability"
 	"github.com/tandem-addons/tandem/pkg/agent/engine"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	"github.com/tandem-addons/tandem/pkg/agent/renewal"
 	"github.com/tandem-addons/tandem/pkg/agent/report"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
@@ -49,6 +52,10 @@ type Options struct {
 	// (a minute if zero). The agent reconnects if the server or the identity changed. Certificates in files are renewed without it.
 	Hub       func() (*rest.Config, error)
 	HubPeriod time.Duration
+
+	// HubSecret is the Secret on the managed cluster that stores the certificate for the hub, which the agent then renews; not renewed if
+	// empty, as beside a klusterlet that does so.
+	HubSecret types.NamespacedName
 
 	// Local is the configuration of the connection to the managed cluster.
 	Local *rest.Config
@@ -115,7 +122,16 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{PipeImage: o.PipeImage, Writes: kept.writes}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
+		addRenewal(o, local),
 	)
+}
+
+// addRenewal adds the renewal of the agent's certificate if it is responsible for it.
+func addRenewal(o Options, local ctrl.Manager) error {
+	if o.HubSecret.Name == "" {
+		return nil
+	}
+	return renewal.Add(renewal.Options{Cluster: o.ClusterName, Secret: o.HubSecret, Hub: o.Hub}, local)
 }
 
 // addHub adds the controllers that connect to the hub.

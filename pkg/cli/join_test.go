@@ -17,6 +17,11 @@ func TestJoinRefusesWhatCannotBe(t *testing.T) {
 		"a certificate for a moment": {[]string{"cluster1", "--cluster-context", "c", "--valid", "1s"}, `invalid argument "1s" for "--valid" flag: must be at least 10m0s`, ExitUsage},
 		"a hub that is nowhere": {[]string{"cluster1", "--cluster-context", "c", "--kubeconfig", "testdata/nowhere"},
 			"reading the kubeconfig of the hub: ", ExitFailure},
+		"a hub whose certificate is not verified": {[]string{"cluster1", "--cluster-context", "c", "--kubeconfig", "testdata/insecure"},
+			"or use --agent-insecure-skip-tls-verify to accept that", ExitFailure},
+		"a hub whose certificate need not be verified": {
+			[]string{"cluster1", "--cluster-context", "c", "--kubeconfig", "testdata/insecure", "--agent-insecure-skip-tls-verify"},
+			`context "c" does not exist`, ExitFailure},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			output, code := run(append([]string{"join"}, test.args...)...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -94,6 +95,9 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
+		&renewals{
+			client: mgr.GetClient(), live: mgr.GetAPIReader(), logger: mgr.GetLogger().WithName("renewal"), answers: metrics.ocm.Certificates,
+		},
 		&ocm.Controllers{DeliverAgents: options.DeliverAgents, AddOns: &rolledOut, Recorder: recorder, Metrics: metrics.ocm},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
@@ -178,6 +182,9 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 func cached(options Options) map[client.Object]cache.ByObject {
 	objects := webhook.Cache(options.Namespace)
 	objects[&coordinationv1.Lease{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)}
+	objects[&certificatesv1.CertificateSigningRequest{}] = cache.ByObject{
+		Field: fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName),
+	}
 	return objects
 }
 

@@ -2,9 +2,16 @@ package e2e
 
 import (
 	"context"
+	"crypto"
+	cryptorand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,10 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // joined makes the agent's common name longer than the standard allows in certificates.
@@ -27,6 +37,7 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 	var (
 		hub, cluster client.Client
 		kubeconfigs  [2]string
+		authority    string // the path of the hub's certificate authority, without .crt and .key
 	)
 
 	BeforeAll(func(ctx SpecContext) {
@@ -35,6 +46,7 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 		var err error
 		cluster, err = client.New(box.Cluster("cluster1").Config(), client.Options{})
 		Expect(err).NotTo(HaveOccurred())
+		authority = filepath.Join(filepath.Dir(box.Hub().AuditLog()), "pki", "ca")
 		kubeconfigs = [2]string{box.Hub().Kubeconfig(), box.Cluster("cluster1").Kubeconfig()}
 	})
 
@@ -79,16 +91,66 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 		Expect(after.Data["kubeconfig"]).To(Equal(before.Data["kubeconfig"]), "what a running agent has read stays good")
 		Expect(agentOf(after).List(ctx, &kudo.InstanceList{}, client.InNamespace(joined))).To(Succeed())
 	})
+
+	It("has its certificate renewed by its agent", func(ctx SpecContext) {
+		secret := &corev1.Secret{}
+		Expect(cluster.Get(ctx, client.ObjectKey{Namespace: "tandem-system", Name: "tandem-hub-kubeconfig"}, secret)).To(Succeed())
+		issued, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(environment.Edit(ctx, cluster, secret, func(s *corev1.Secret) { age(s, issued[0], authority) })).To(Succeed())
+		aged := secret.DeepCopy()
+		files := filesOf(secret)
+		agent := exec.CommandContext(ctx, filepath.Join(programs, "addon-agent"), "--cluster-name="+joined, "--standalone", "--leader-elect=false",
+			"--hub-kubeconfig="+filepath.Join(files, "kubeconfig"), "--kubeconfig="+kubeconfigs[1],
+			"--hub-kubeconfig-secret=tandem-system/tandem-hub-kubeconfig", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+		agent.Stdout, agent.Stderr = GinkgoWriter, GinkgoWriter
+		Expect(agent.Start()).To(Succeed())
+		DeferCleanup(func() {
+			Expect(agent.Process.Kill()).To(Succeed())
+			_ = agent.Wait() // it was killed
+		})
+		Eventually(func(g Gomega) []byte {
+			g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+			return secret.Data[corev1.TLSCertKey]
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).ShouldNot(Equal(aged.Data[corev1.TLSCertKey]))
+		renewed, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(renewed[0].Subject.String()).To(Equal(issued[0].Subject.String()))
+		Expect(renewed[0].NotAfter).To(BeTemporally(">", time.Now().Add(80*24*time.Hour)))
+		Expect(agentOf(secret).List(ctx, &kudo.InstanceList{}, client.InNamespace(joined))).To(Succeed())
+	})
 })
+
+// age replaces the certificate in a Secret by one of the same subject that was issued 80 days ago and expires in ten, signed by the authority.
+func age(secret *corev1.Secret, issued *x509.Certificate, authority string) {
+	GinkgoHelper()
+	pair, err := tls.LoadX509KeyPair(authority+".crt", authority+".key")
+	Expect(err).NotTo(HaveOccurred())
+	key, err := keyutil.ParsePrivateKeyPEM(secret.Data[corev1.TLSPrivateKeyKey])
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: issued.Subject, KeyUsage: issued.KeyUsage, ExtKeyUsage: issued.ExtKeyUsage,
+		NotBefore: time.Now().AddDate(0, 0, -80), NotAfter: time.Now().AddDate(0, 0, 10),
+	}
+	der, err := x509.CreateCertificate(cryptorand.Reader, template, pair.Leaf, key.(crypto.Signer).Public(), pair.PrivateKey)
+	Expect(err).NotTo(HaveOccurred())
+	secret.Data[corev1.TLSCertKey] = pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der})
+}
+
+// filesOf writes the files of a Secret into a new folder, as in a pod.
+func filesOf(secret *corev1.Secret) (folder string) {
+	GinkgoHelper()
+	folder = GinkgoT().TempDir()
+	for name, content := range secret.Data {
+		Expect(os.WriteFile(filepath.Join(folder, name), content, 0o600)).To(Succeed())
+	}
+	return folder
+}
 
 // agentOf returns a client for the hub with the files of the Secret, as a pod would use them.
 func agentOf(secret *corev1.Secret) client.Client {
 	GinkgoHelper()
-	folder := GinkgoT().TempDir()
-	for name, content := range secret.Data {
-		Expect(os.WriteFile(filepath.Join(folder, name), content, 0o600)).To(Succeed())
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, "kubeconfig"))
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(filesOf(secret), "kubeconfig"))
 	Expect(err).NotTo(HaveOccurred())
 	scheme := runtime.NewScheme()
 	Expect(addonv1alpha1.AddToScheme(scheme)).To(Succeed())

@@ -2,9 +2,6 @@ package change
 
 import (
 	"context"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -18,29 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	certutil "k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/keyutil"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/identity"
 )
 
 const (
 	// agentSecret is the Secret with the kubeconfig and the certificate of addon-agent. It has the same keys as the Secrets of OCM's add-on
 	// registration.
 	agentSecret = "tandem-hub-kubeconfig"
-	// signedWithin is the timeout for the hub to sign a certificate.
-	signedWithin = time.Minute
-	// shortest is the shortest certificate lifetime that API servers sign.
-	shortest = 10 * time.Minute
 )
 
 // joining is the registration of a managed cluster with a hub.
@@ -60,6 +51,8 @@ type JoinOptions struct {
 	cluster hubclient.ManagedFlags
 	server  string
 	valid   time.Duration
+	// insecure permits that the agent does not verify the hub's certificate.
+	insecure bool
 }
 
 // NewCmdJoin returns the command. If runF is set, it replaces runJoin.
@@ -73,7 +66,8 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 		Short: "Register a managed cluster and its agent on a hub without OCM",
 		Long: "Register a managed cluster on the hub, and grant its addon-agent the permissions that it needs in the cluster's namespace\n" +
 			"on the hub. The hub signs a certificate for the agent, which is stored in a Secret on the managed cluster together with a\n" +
-			"kubeconfig for the hub. Run the command again to renew the certificate; the running agent reloads it.\n\n" +
+			"kubeconfig for the hub. The agent renews the certificate. Run the command again to replace it, also after it has expired; the\n" +
+			"running agent reloads it.\n\n" +
 			"On a hub with OCM, register clusters with clusteradm instead.",
 		Example: "  kubectl addon join cluster1 --context hub --cluster-context cluster1\n" +
 			"  kubectl addon join cluster1 --cluster-kubeconfig cluster1.kubeconfig --hub-server https://hub.example.com:6443",
@@ -90,6 +84,8 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 	cmd.Flags().StringVar(&o.server, "hub-server", "",
 		"URL of the hub for pods on the managed cluster. Defaults to the server of the hub's context.")
 	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "Requested lifetime of the certificate. The hub may issue a shorter one.")
+	cmd.Flags().BoolVar(&o.insecure, "agent-insecure-skip-tls-verify", false,
+		"If true, the agent does not verify the hub's certificate. Required if the kubeconfig of the hub skips the verification.")
 	return cmd
 }
 
@@ -107,8 +103,8 @@ func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 		return terminal.Usagef(cmd, "cluster name %q is not valid: %s", name, strings.Join(problems, "; "))
 	case !o.cluster.Given():
 		return terminal.Usagef(cmd, "--cluster-context or --cluster-kubeconfig of the managed cluster is required")
-	case o.valid < shortest:
-		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\" flag: must be at least %s", o.valid, shortest)
+	case o.valid < identity.Shortest:
+		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\" flag: must be at least %s", o.valid, identity.Shortest)
 	default:
 		return nil
 	}
@@ -123,6 +119,10 @@ func (o *JoinOptions) connect() (joining, error) {
 	}
 	if j.hub, err = hubclient.AnyClient(hub); err != nil {
 		return j, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	if hub.Insecure && !o.insecure {
+		return j, errors.New("the connection to the hub does not verify the hub's certificate (insecure-skip-tls-verify), and the agent would not do so " +
+			"either: set certificate-authority in the kubeconfig of the hub, or use --agent-insecure-skip-tls-verify to accept that")
 	}
 	j.server = rest.CopyConfig(hub)
 	if o.server != "" {
@@ -148,11 +148,11 @@ func (j joining) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	until, err := expiry(certificate)
+	signed, err := certutil.ParseCertsPEM(certificate)
 	if err != nil {
 		return fmt.Errorf("reading the certificate that the hub signed: %w", err)
 	}
-	fmt.Fprintf(out, "The certificate of its agent is valid until %s.\n", until.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "The certificate of its agent is valid until %s. The agent renews it.\n", signed[0].NotAfter.UTC().Format(time.RFC3339))
 	if err := j.keep(ctx, key, certificate); err != nil {
 		return err
 	}
@@ -179,31 +179,11 @@ func (j joining) register(ctx context.Context) error {
 	return nil
 }
 
-// identify requests a certificate for the agent's identity, the identity of OCM's add-on agents, from the hub. It returns the key and the
-// certificate as PEM.
+// identify requests a certificate for the agent's identity from the hub. It returns the key and the certificate as PEM.
 func (j joining) identify(ctx context.Context) (key, certificate []byte, err error) {
-	group := "system:open-cluster-management:cluster:" + j.name + ":addon:tandem"
-	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
-		return nil, nil, fmt.Errorf("generating a key: %w", err)
-	}
-	signer, err := keyutil.ParsePrivateKeyPEM(key)
+	key, csr, err := identity.NewRequest(j.name, j.valid)
 	if err != nil {
-		return nil, nil, fmt.Errorf("generating a key: %w", err)
-	}
-	request, err := certutil.MakeCSR(signer, &pkix.Name{
-		CommonName: group + ":agent:addon-agent", Organization: []string{group, "system:open-cluster-management:addon:tandem"},
-	}, nil, nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("requesting a certificate: %w", err)
-	}
-	csr := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "tandem-" + j.name + "-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:           request,
-			SignerName:        certificatesv1.KubeAPIServerClientSignerName,
-			ExpirationSeconds: ptr.To(int32(j.valid / time.Second)),
-			Usages:            []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-		},
+		return nil, nil, err
 	}
 	if err := j.hub.Create(ctx, csr); err != nil {
 		return nil, nil, fmt.Errorf("requesting a certificate: %w", err)
@@ -223,25 +203,7 @@ func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSign
 	if err := j.hub.SubResource("approval").Update(ctx, csr); err != nil {
 		return nil, fmt.Errorf("approving the certificate: %w", err)
 	}
-	err := wait.PollUntilContextTimeout(ctx, time.Second/4, signedWithin, true, func(ctx context.Context) (bool, error) {
-		if err := j.hub.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
-			return false, err
-		}
-		for _, condition := range csr.Status.Conditions {
-			if condition.Type == certificatesv1.CertificateFailed || condition.Type == certificatesv1.CertificateDenied {
-				return false, fmt.Errorf("%s: %s", condition.Reason, condition.Message)
-			}
-		}
-		return len(csr.Status.Certificate) > 0, nil
-	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
-		return nil, fmt.Errorf("waiting for the certificate: the hub did not sign it within %s; check that it runs a signer for %s",
-			signedWithin, csr.Spec.SignerName)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("waiting for the certificate: %w", err)
-	}
-	return csr.Status.Certificate, nil
+	return identity.Sign(ctx, j.hub, csr)
 }
 
 // keep stores the agent's certificate and hub kubeconfig on the managed cluster.
@@ -291,17 +253,4 @@ func (j joining) kubeconfig() ([]byte, error) {
 		return nil, fmt.Errorf("writing the agent's kubeconfig: %w", err)
 	}
 	return written, nil
-}
-
-// expiry returns the expiry date of the first certificate in PEM data.
-func expiry(certificate []byte) (time.Time, error) {
-	block, _ := pem.Decode(certificate)
-	if block == nil {
-		return time.Time{}, errors.New("no PEM data found")
-	}
-	parsed, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return parsed.NotAfter, nil
 }

@@ -8,8 +8,9 @@ import (
 
 // Metrics are the metrics of the integration with OCM. Only the leader exposes them.
 type Metrics struct {
-	unfinished   *controller.Gauge[rolloutKey]
-	certificates *prometheus.CounterVec
+	unfinished *controller.Gauge[rolloutKey]
+	// Certificates counts the answers to certificate requests of agents, also of agents without OCM.
+	Certificates *prometheus.CounterVec
 }
 
 // NewMetrics returns empty metrics.
@@ -20,16 +21,16 @@ func NewMetrics() *Metrics {
 				"Progressing, or Failed (its plan failed).",
 			[]string{"addon", "state"}, nil),
 			func(k rolloutKey) []string { return []string{k.addOn, k.state} }),
-		certificates: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Certificates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_agent_certificate_requests_total",
-			Help: "Number of certificate requests of delivered addon-agents, by answer: approved or refused.",
+			Help: "Number of certificate requests of addon-agents, by answer: approved or refused.",
 		}, []string{"answer"}),
 	}
 }
 
 // Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.unfinished, m.certificates}
+	return []prometheus.Collector{m.unfinished, m.Certificates}
 }
 
 // rolloutKey holds the labels of addon_rollout_unfinished.

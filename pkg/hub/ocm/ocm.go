@@ -56,7 +56,7 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.Recorder},
 	}
 	if o.DeliverAgents {
-		controllers = append(controllers, newDelivery(mgr, o.Metrics.certificates))
+		controllers = append(controllers, newDelivery(mgr, o.Metrics.Certificates))
 	}
 	for _, c := range controllers {
 		if err := c.SetUp(mgr); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/pkg/identity"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
@@ -111,15 +112,16 @@ func runHub() (stop func()) {
 func runAgent() (stop func()) { return runAgentOf(clusterName) }
 
 // runAgentOf runs the agent of the named cluster.
-func runAgentOf(cluster string) (stop func()) {
-	group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
-	onHub := as(hubServer.Config, group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
-	return runUntilStopped(func(ctx context.Context) error {
-		return agent.Run(ctx, agent.Options{
-			ClusterName: cluster, Hub: func() (*rest.Config, error) { return onHub, nil }, Local: here,
-			MetricsAddress: "0", ProbeAddress: "0", Standalone: true, LeasePeriod: leasePeriod,
-		})
-	})
+func runAgentOf(cluster string, change ...func(*agent.Options)) (stop func()) {
+	onHub := as(hubServer.Config, identity.User(cluster), identity.Groups(cluster)...)
+	options := agent.Options{
+		ClusterName: cluster, Hub: func() (*rest.Config, error) { return onHub, nil }, Local: here,
+		MetricsAddress: "0", ProbeAddress: "0", Standalone: true, LeasePeriod: leasePeriod,
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	return runUntilStopped(func(ctx context.Context) error { return agent.Run(ctx, options) })
 }
 
 func runUntilStopped(run func(context.Context) error) (stop func()) {
