@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"syscall"
+	"time"
 
 	_ "embed"
 
@@ -106,13 +107,11 @@ func (b *bench) run(ctx context.Context, count int) (run, error) {
 	if err != nil {
 		return run{}, err
 	}
-	if err := b.remove(ctx); err != nil {
+	removed, err := b.remove(ctx)
+	if err != nil {
 		return run{}, err
 	}
-	if _, err := b.Managed.Log.Next(); err != nil {
-		return run{}, err
-	}
-	return newRun(count, d, used, bare), nil
+	return newRun(count, d, used, bare, removed), nil
 }
 
 // deploy lets addon-agent deploy Instances that the hub has resolved, all at the same time.
@@ -197,15 +196,22 @@ func (b *bench) resolved(ctx context.Context, count int) error {
 }
 
 // remove deletes all Instances, and waits until addon-agent has removed them.
-func (b *bench) remove(ctx context.Context) error {
-	if err := b.Hub.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(stage.Managed)); err != nil {
-		return fmt.Errorf("deleting all Instances: %w", err)
+func (b *bench) remove(ctx context.Context) (removal, error) {
+	if _, err := b.Managed.Log.Next(); err != nil {
+		return removal{}, err
 	}
-	return program.Until(ctx, "all Instances are gone", func(ctx context.Context) (bool, error) {
+	began := time.Now()
+	if err := b.Hub.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(stage.Managed)); err != nil {
+		return removal{}, fmt.Errorf("deleting all Instances: %w", err)
+	}
+	err := program.Until(ctx, "all Instances are gone", func(ctx context.Context) (bool, error) {
 		var list kudo.InstanceList
 		err := b.Hub.List(ctx, &list)
 		return len(list.Items) == 0, err
 	})
+	took := time.Since(began)
+	requests, logged := b.Managed.Log.Next()
+	return removal{Seconds: took.Seconds(), Requests: len(requests)}, errors.Join(err, logged)
 }
 
 // freeze stops addon-agent with SIGSTOP until thaw is called, which is idempotent.

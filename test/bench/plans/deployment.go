@@ -24,6 +24,8 @@ type deployment struct {
 	requests map[string]int
 	// applied lists the applied objects in order, by Instance.
 	applied map[string][]object
+	// log holds all requests.
+	log []audit.Entry
 }
 
 // place identifies a step in a plan.
@@ -64,6 +66,7 @@ func (d *deployment) add(entries []audit.Entry) error {
 func (d *deployment) addOne(e *audit.Entry) error {
 	kind := kindOf(e)
 	d.requests[kind]++
+	d.log = append(d.log, *e)
 	if d.began.IsZero() || e.Received().Before(d.began) {
 		d.began = e.Received()
 	}

@@ -57,13 +57,27 @@ type run struct {
 	PeakMemoryMB       float64 `json:"peakMemoryMB"`
 	// RequestsByKind counts the requests by purpose.
 	RequestsByKind map[string]int `json:"requestsByKind"`
+	// Trace lists all requests of the deployment of a single Instance.
+	Trace   []traced `json:"trace,omitempty"`
+	Removal removal   `json:"removal"`
 }
 
-func newRun(instances int, d *deployment, used process.Usage, bare replay) run {
+// removal is the result of deleting all Instances on the hub.
+type removal struct {
+	// Seconds until no Instance is left on the hub.
+	Seconds float64 `json:"seconds"`
+	// Requests of addon-agent to the managed cluster.
+	Requests int `json:"requests"`
+}
+
+func newRun(instances int, d *deployment, used process.Usage, bare replay, removed removal) run {
 	r := run{
 		Instances: instances, Steps: instances * steps(deploy),
 		pair:     pair{Seconds: d.ended.Sub(d.began).Seconds(), BareClientSeconds: bare.ended.Sub(bare.began).Seconds()},
-		Requests: d.total(), BareClientRequests: bare.requests, RequestsByKind: d.requests, PeakMemoryMB: used.PeakMB(),
+		Requests: d.total(), BareClientRequests: bare.requests, RequestsByKind: d.requests, PeakMemoryMB: used.PeakMB(), Removal: removed,
+	}
+	if instances == 1 {
+		r.Trace = trace(d.log)
 	}
 	r.StepsPerSecond = float64(r.Steps) / r.Seconds
 	r.RequestsPerStep = float64(r.Requests) / float64(r.Steps)
@@ -100,10 +114,11 @@ func (r *report) Print(out io.Writer) {
 		r.AddonAgent, r.Kubernetes, r.Cores, r.Runs)
 	fmt.Fprintf(out, "limits of addon-agent and of the bare client: %s\n\n", &r.Limits)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "instances\tseconds\tbare client\tratio\tmin\tmax\tsteps/s\trequests\tbare client\tper step\tpeak MB\t")
+	fmt.Fprintln(w, "instances\tseconds\tbare client\tratio\tmin\tmax\tsteps/s\trequests\tbare client\tper step\tpeak MB\tremoval\trequests\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.1f\t%.0f\t\n", row.Instances, row.Seconds,
-			row.BareClientSeconds, row.Ratio.Median, row.Ratio.Min, row.Ratio.Max, row.StepsPerSecond, row.Requests, row.BareClientRequests, row.RequestsPerStep, row.PeakMemoryMB)
+		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.1f\t%.0f\t%.2f\t%d\t\n", row.Instances, row.Seconds,
+			row.BareClientSeconds, row.Ratio.Median, row.Ratio.Min, row.Ratio.Max, row.StepsPerSecond, row.Requests,
+			row.BareClientRequests, row.RequestsPerStep, row.PeakMemoryMB, row.Removal.Seconds, row.Removal.Requests)
 	}
 	w.Flush()
 	fmt.Fprintf(out, "\nrequests per step:\n")
@@ -116,6 +131,23 @@ func (r *report) Print(out io.Writer) {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
+	r.printTraces(out)
+}
+
+// printTraces writes the requests of single Instances.
+func (r *report) printTraces(out io.Writer) {
+	for _, row := range r.Rows {
+		if len(row.Trace) == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "\nrequests of one Instance:\n")
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "at ms\ttook ms\tkind\trequest")
+		for _, request := range row.Trace {
+			fmt.Fprintf(w, "%.1f\t%.1f\t%s\t%s %s\n", request.AtMS, request.TookMS, request.Kind, request.Verb, request.Object)
+		}
+		w.Flush()
+	}
 }
 
 // Broken returns nil: a failed run has no report.

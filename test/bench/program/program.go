@@ -81,7 +81,7 @@ func Progress(out io.Writer) (say func(format string, arguments ...any)) {
 }
 
 const (
-	// poll is the polling interval of waits. No measured time depends on it.
+	// poll is the polling interval of waits. Of the measured times, only that of a removal depends on it.
 	poll = 100 * time.Millisecond
 	// patience is the timeout of waits.
 	patience = 10 * time.Minute
