@@ -227,6 +227,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 	local, err := ctrl.NewManager(o.Local, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
+			NewInformer:          controller.NewInformer,
 			DefaultTransform:     cache.TransformStripManagedFields(),
 			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}),
 			ByObject: map[client.Object]cache.ByObject{
@@ -274,6 +275,7 @@ func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 	return ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
+			NewInformer:       controller.NewInformer,
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: map[string]cache.Config{o.ClusterName: {}},
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
@@ -33,7 +34,8 @@ func manifestWork() *metav1.PartialObjectMetadata {
 func newMarks(mgr manager.Manager) (cache.Cache, error) {
 	return cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		DefaultTransform: read.Trim, DefaultLabelSelector: labels.SelectorFromSet(labels.Set{manifests.LabelPartOf: manifests.PartOf}),
+		NewInformer: controller.NewInformer, DefaultTransform: read.Trim,
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{manifests.LabelPartOf: manifests.PartOf}),
 	})
 }
 
