@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,7 +27,7 @@ import (
 // leaseManager is the field manager of leases.
 const leaseManager = "addon-agent-lease"
 
-// leaseJitter spreads the renewals of agents that started at the same time.
+// leaseJitter is the maximum random delay of a renewal, as a fraction of the period.
 const leaseJitter = 0.04
 
 // heartbeat renews a lease of the agent, which shows that it is alive.
@@ -83,11 +84,24 @@ func AddLocalLease(o LeaseOptions, namespace string, local ctrl.Manager) error {
 	return nil
 }
 
-// renew renews the lease until ctx ends. A slow attempt does not delay the next one: a period counts from its start.
+// renew renews the lease until ctx ends.
 func (h *heartbeat) renew(ctx context.Context) error {
-	const sliding = false
-	wait.JitterUntilWithContext(ctx, func(ctx context.Context) { h.attempt(ctx, h.write) }, h.period, leaseJitter, sliding)
+	periodically(ctx, h.period, func(ctx context.Context) { h.attempt(ctx, h.write) })
 	return nil
+}
+
+// periodically calls do at once, and then once a period until ctx ends, first after a random part of a period: agents that start or
+// reconnect at the same time do not renew their leases at the same time ever after. A slow call does not delay the next one: a period
+// counts from its start.
+func periodically(ctx context.Context, period time.Duration, do func(context.Context)) {
+	const sliding = false
+	do(ctx)
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(rand.N(period)):
+	}
+	wait.JitterUntilWithContext(ctx, do, period, leaseJitter, sliding)
 }
 
 // declare writes once a lease without a renewal time, which is no heartbeat, in place of any lease from a time without a klusterlet. It is
