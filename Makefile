@@ -27,6 +27,10 @@ INSTANCES ?= 1,10,100
 # The number of Instances that `make bench-children` deploys, and the number of children of each.
 PARENTS ?= 200
 CHILDREN ?= 3
+# The number of agents of `make bench-agents`, the number of add-ons of each (at most 3), and the scenarios that it skips.
+AGENTS ?= 50
+CHAIN ?= 3
+SKIP ?=
 # The prefix of the images' names and their platforms; any value of PUSH pushes them. Their date is the date of the commit, so that builds
 # of the same commit are identical.
 REPOSITORY ?= localhost/tandem-addons
@@ -194,6 +198,12 @@ bench-children: build ## Measure the creation of CHILDREN of PARENTS (OUT=FILE.j
 	go build -o bin/bench-children ./test/bench/children
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  bin/bench-children -parents=$(PARENTS) -children=$(CHILDREN) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
+
+.PHONY: bench-agents
+bench-agents: build ## Measure what AGENTS agents cost the hub, also when it was lost (OUT=FILE.json writes a report).
+	go build -o bin/bench-agents ./test/bench/agents
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
+	  bin/bench-agents -agents=$(AGENTS) -addons=$(CHAIN) '-skip=$(SKIP)' $(if $(OUT),-out=$(OUT))
 
 ##@ Maintain
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -109,6 +110,18 @@ func (c *Cluster) connect() error {
 	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
 	c.config = config
 	return nil
+}
+
+// ConfigFor returns a client configuration with a new certificate of the user and its groups. It does not limit requests.
+func (c *Cluster) ConfigFor(user string, groups ...string) (*rest.Config, error) {
+	pair, err := c.authority.client(identity{User: user, Groups: groups}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	config := c.Config()
+	config.CertData, config.KeyData = pair.Certificate, pair.Key
+	config.QPS, config.Burst = -1, 0
+	return config, nil
 }
 
 // keptPair reads a key pair from the folder, or generates and stores it.

@@ -19,8 +19,8 @@ type Usage struct {
 // PeakMB returns Peak in megabytes.
 func (u Usage) PeakMB() float64 { return float64(u.Peak) / (1 << 20) }
 
-// clearPeak resets the peak memory of a process.
-func clearPeak(pid int) error {
+// ClearPeak resets the peak memory of a process.
+func ClearPeak(pid int) error {
 	if err := os.WriteFile(file(pid, "clear_refs"), []byte("5"), 0); err != nil {
 		return fmt.Errorf("beginning a new peak of a process's memory: %w", err)
 	}
@@ -44,7 +44,7 @@ func UsageOf(pid int) (Usage, error) {
 func Metered(pids []int, do func() error) ([]Usage, error) {
 	before := make([]Usage, len(pids))
 	for i, pid := range pids {
-		if err := clearPeak(pid); err != nil {
+		if err := ClearPeak(pid); err != nil {
 			return nil, err
 		}
 		var err error

@@ -9,11 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/audit"
 )
@@ -47,7 +45,7 @@ func Start(ctx context.Context, options sandbox.Options) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
-	options.Home, options.Clusters = filepath.Join(folder, "home"), 1
+	options.Home, options.Clusters = home(folder), 1
 	box, err := sandbox.Start(ctx, options)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
@@ -59,14 +57,26 @@ func Start(ctx context.Context, options sandbox.Options) (*Stage, error) {
 	return s, nil
 }
 
+// home returns the folder of the sandbox.
+func home(folder string) string { return filepath.Join(folder, "home") }
+
+// StopProgram stops a program of a cluster until StartProgram is called.
+func (s *Stage) StopProgram(ctx context.Context, cluster, name string) error {
+	return sandbox.StopProgram(ctx, home(s.folder), cluster, name)
+}
+
+// StartProgram starts a stopped program.
+func (s *Stage) StartProgram(ctx context.Context, cluster, name string) error {
+	return sandbox.StartProgram(ctx, home(s.folder), cluster, name)
+}
+
 // enter creates the clients and opens the logs.
 func (s *Stage) enter() error {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kudo.AddToScheme(scheme)); err != nil {
-		return fmt.Errorf("registering API types: %w", err)
+	scheme, err := controller.Scheme()
+	if err != nil {
+		return err
 	}
 	for name, side := range map[string]*Side{Hub: &s.Hub, Managed: &s.Managed} {
-		var err error
 		side.Cluster = s.box.Cluster(name)
 		if side.Client, err = client.New(side.Config(), client.Options{Scheme: scheme}); err != nil {
 			return fmt.Errorf("connecting to %s: %w", name, err)

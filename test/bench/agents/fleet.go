@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// mostAgents is the largest number for which the names of the clusters have four digits.
+const mostAgents = 9999
+
+// longest lists the add-ons of the longest chain; each requires the one before it.
+var longest = []string{"base", "middle", "top"}
+
+// The versions of the only package: all add-ons run the first, and the rollout moves the last add-on to the second.
+const firstVersion, secondVersion = "1.0.0", "2.0.0"
+
+// The parameter that changes, with its first and its second value.
+const parameter, firstValue, secondValue = "COLOR", "red", "blue"
+
+// settingsName is the name of the AddOnDeploymentConfig with the parameter, which all clusters share.
+const settingsName = "bench-settings"
+
+// clusterNames returns the names of that many clusters.
+func clusterNames(count int) []string {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("bench-%04d", i+1)
+	}
+	return names
+}
+
+// waves divides the clusters of a rollout: a tenth of them, up to two fifths, and all.
+func waves(clusters []string) [][]string {
+	first, second := max(1, len(clusters)/10), max(1, len(clusters)*2/5)
+	return [][]string{clusters[:first], clusters[first:second], clusters[second:]}
+}
+
+// registration returns a managed cluster's objects on the hub: the ManagedCluster, and the namespace and permissions of its agent.
+func registration(cluster string) ([]*unstructured.Unstructured, error) {
+	objects, err := manifests.Objects(manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: cluster})
+	managed := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
+	managed.SetAPIVersion(clusterv1.GroupVersion.String())
+	managed.SetKind("ManagedCluster")
+	managed.SetName(cluster)
+	return append(objects, managed), err
+}
+
+// operatorVersion returns the package in a version. Its plan has two steps, each with a ConfigMap, which is complete as soon as it is
+// applied: no workload delays the reports, and all objects are in the namespace of the managed cluster.
+func operatorVersion(version string) *kudo.OperatorVersion {
+	return &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "bench-" + version},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: "bench"}, Version: version,
+			Parameters: []kudo.Parameter{{Name: parameter, Default: ptr.To(firstValue)}},
+			Templates:  map[string]string{"settings.yaml": configMap("settings"), "status.yaml": configMap("status")},
+			Tasks:      []kudo.Task{applyTask("settings"), applyTask("status")},
+			Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{Name: "main", Strategy: kudo.Serial, Steps: []kudo.Step{
+				{Name: "settings", Tasks: []string{"settings"}}, {Name: "status", Tasks: []string{"status"}},
+			}}}}},
+		},
+	}
+}
+
+func configMap(name string) string {
+	return `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Name }}-` + name + `"}
+data: {version: "{{ .OperatorVersion }}", color: "{{ .Params.` + parameter + ` }}"}
+`
+}
+
+func applyTask(name string) kudo.Task {
+	return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{
+		ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{name + ".yaml"}},
+	}}
+}
+
+// sharedSettings returns the AddOnDeploymentConfig with a value of the parameter.
+func sharedSettings(value string) *addonv1alpha1.AddOnDeploymentConfig {
+	return &addonv1alpha1.AddOnDeploymentConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: settingsName},
+		Spec: upstream.AddOnDeploymentConfigSpec{
+			CustomizedVariables: []upstream.CustomizedVariable{{Name: parameter, Value: value}},
+		},
+	}
+}
+
+// definition returns the definition of an add-on of the chain. The first one has the shared settings.
+func definition(number int) *addonv1alpha1.ClusterManagementAddOn {
+	made := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: longest[number]}}
+	made.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	made.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+		ConfigGroupResource: versionConfig(firstVersion).ConfigGroupResource,
+		DefaultConfig:       &versionConfig(firstVersion).ConfigReferent,
+	}}
+	if number > 0 {
+		made.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: longest[number-1]}}
+		return made
+	}
+	made.Spec.SupportedConfigs = append(made.Spec.SupportedConfigs, upstream.ConfigMeta{
+		ConfigGroupResource: upstream.ConfigGroupResource{
+			Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
+		},
+		DefaultConfig: &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: settingsName},
+	})
+	return made
+}
+
+// versionConfig returns the reference to a version of the package, as in the spec of a ManagedClusterAddOn.
+func versionConfig(version string) *upstream.AddOnConfig {
+	return &upstream.AddOnConfig{
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
+		ConfigReferent:      upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: operatorVersion(version).Name},
+	}
+}
+
+// addOn returns an add-on of a cluster, installed into its namespace.
+func addOn(cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
+	made := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+	made.Spec.InstallNamespace = cluster
+	return made
+}
