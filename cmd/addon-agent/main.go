@@ -124,17 +124,20 @@ func (s *settings) complete() error {
 			return fmt.Errorf("the file cluster-name next to the hub's kubeconfig is empty: set the name with --cluster-name")
 		}
 	}
-	if s.hubSecret != "" {
-		namespace, name, found := strings.Cut(s.hubSecret, "/")
-		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return fmt.Errorf(`invalid argument %q for "--hub-kubeconfig-secret" flag: must be NAMESPACE/NAME`, s.hubSecret)
-		}
-		s.options.HubSecret = types.NamespacedName{Namespace: namespace, Name: name}
-	}
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
 		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.LongestPeriod)
 	}
-	return errors.Join(s.hub.Check(), s.local.Check())
+	return errors.Join(s.findSecret(), s.hub.Check(), s.local.Check())
+}
+
+// findSecret parses the Secret of the agent's certificate, if one is given.
+func (s *settings) findSecret() error {
+	namespace, name, found := strings.Cut(s.hubSecret, "/")
+	if s.hubSecret != "" && (!found || namespace == "" || name == "" || strings.Contains(name, "/")) {
+		return fmt.Errorf(`invalid argument %q for "--hub-kubeconfig-secret" flag: must be NAMESPACE/NAME`, s.hubSecret)
+	}
+	s.options.HubSecret = types.NamespacedName{Namespace: namespace, Name: name}
+	return nil
 }
 
 // toHub returns the configuration of the connection to the hub, read from its current files.
