@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/expansion"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -50,14 +50,13 @@ func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 	if !ok {
 		return nil, nil
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	var root, second yaml.Node
-	if err := decoder.Decode(&root); err != nil {
+	root, second, err := expansion.First(text, expansion.MaxFile)
+	if err != nil {
 		line, message := yamlProblem(err)
 		p.problem(file, line, "%s", message)
 		return nil, nil
 	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+	if second != nil {
 		p.problem(file, second.Line, "contains more than one YAML document: must contain exactly one")
 	}
 	return &document{file: file, places: map[string]place{}}, root.Content[0]
@@ -73,8 +72,12 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
 // yamlProblem splits a parser's error.
 func yamlProblem(err error) (line int, message string) {
-	if errors.Is(err, io.EOF) {
+	var exceeded *expansion.Error
+	switch {
+	case errors.Is(err, io.EOF):
 		return 0, "is empty"
+	case errors.As(err, &exceeded):
+		return 0, "is not valid: " + err.Error()
 	}
 	message = err.Error()
 	if m := yamlLine.FindStringSubmatch(message); m != nil {

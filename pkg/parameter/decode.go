@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-
+	"github.com/tandem-addons/tandem/pkg/expansion"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -38,11 +39,13 @@ func Decode(t kudo.ParameterType, text string) (any, error) {
 	if t == kudo.MapType {
 		kind, want = yaml.MappingNode, "must be a map, such as {a: b}"
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+	document, _, err := expansion.First(text, expansion.MaxParameter)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New(want)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", want, err)
-	}
-	if len(document.Content) != 1 || document.Content[0].Kind != kind {
+	case document.Content[0].Kind != kind:
 		return nil, errors.New(want)
 	}
 	return decode(document.Content[0], maxDepth)

@@ -1,7 +1,6 @@
 package parameter
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tandem-addons/tandem/pkg/expansion"
 )
 
 // errorLine finds the line of a YAML syntax error.
@@ -19,15 +20,16 @@ var errorLine = regexp.MustCompile(`line ([0-9]+)`)
 //
 // The file may hold secrets: an error gives the position of the problem, and never the content.
 func File(text string) (map[string]string, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	var document, more yaml.Node
-	switch err := decoder.Decode(&document); {
+	document, more, err := expansion.First(text, expansion.MaxParameters)
+	var exceeded *expansion.Error
+	switch {
 	case errors.Is(err, io.EOF):
 		return map[string]string{}, nil
+	case errors.As(err, &exceeded):
+		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("%snot valid YAML: quote the values that the template inserts (| quote, or toYaml)", placeOf(err))
-	}
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+	case more != nil:
 		return nil, errors.New("contains more than one YAML document: must be one map of parameters")
 	}
 	return valuesOf(document.Content[0])

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/expansion"
 	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -60,9 +60,12 @@ func appendDocument(documents []document, text string, line int) []document {
 	return documents
 }
 
-// objects decodes a document. Integers stay exact (int64); everything else decodes as in kubectl.
-func (d document) objects() ([]map[string]any, error) {
-	encoded, err := yaml.YAMLToJSON([]byte(d.text))
+// errTaskTooLarge is the error of the document with which the objects of a task become too large.
+var errTaskTooLarge = fmt.Errorf("all objects of the task: %w", expansion.TooLarge(expansion.MaxTask))
+
+// objects decodes a document, and takes its size from room. Integers stay exact (int64); everything else decodes as in kubectl.
+func (d document) objects(room *int) ([]map[string]any, error) {
+	encoded, err := expansion.JSON(d.text, expansion.MaxDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +73,22 @@ func (d document) objects() ([]map[string]any, error) {
 	if err := utiljson.Unmarshal(encoded, &decoded); err != nil {
 		return nil, err
 	}
+	size, err := expansion.Size(decoded)
+	if err != nil {
+		return nil, err
+	}
+	if *room -= size; *room < 0 {
+		return nil, errTaskTooLarge
+	}
 	switch object := decoded.(type) {
 	case nil:
 		return nil, nil
 	case map[string]any:
-		return expand(object)
+		objects, err := expand(object)
+		if *room -= len(objects) * expansion.ObjectBytes; err == nil && *room < 0 {
+			err = errTaskTooLarge
+		}
+		return objects, err
 	default:
 		return nil, fmt.Errorf("must be an object with apiVersion, kind and metadata, got %s", describe(decoded))
 	}
@@ -143,10 +157,13 @@ func (d document) fail(name string, number int, err error) *template.Error {
 	return problem
 }
 
+// maxTypeBytes limits apiVersion and kind: a group is a DNS subdomain of at most 253 characters, a version and a kind are labels.
+const maxTypeBytes = 253 + 1 + 63
+
 // validate checks the fields that every object requires.
 func validate(object map[string]any) error {
 	for _, field := range []string{"apiVersion", "kind"} {
-		if err := requireText(object, field, field); err != nil {
+		if err := requireType(object, field); err != nil {
 			return err
 		}
 	}
@@ -173,6 +190,17 @@ func validate(object map[string]any) error {
 		return nil
 	}
 	return requireText(metadata, "namespace", "metadata.namespace")
+}
+
+// requireType requires an apiVersion or a kind of limited length.
+func requireType(object map[string]any, field string) error {
+	if err := requireText(object, field, field); err != nil {
+		return err
+	}
+	if value := object[field].(string); len(value) > maxTypeBytes { // all items of a list may have it
+		return fmt.Errorf("%s %s has %d bytes, more than %d", field, text.Quote(value), len(value), maxTypeBytes)
+	}
+	return nil
 }
 
 func requireText(m map[string]any, key, path string) error {

@@ -1,10 +1,13 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tandem-addons/tandem/pkg/expansion"
 )
 
 const (
@@ -15,12 +18,12 @@ const (
 
 // convertDefinition converts a CustomResourceDefinition of apiextensions.k8s.io/v1beta1 to v1, as the API server did: what v1beta1 has once
 // for all versions becomes part of each. Schemas, which need not be structural in v1beta1, become structural where that changes nothing
-// that they accept; the API server names what remains.
-func convertDefinition(obj *unstructured.Unstructured) {
+// that they accept; the API server names what remains. It returns an error if the definition would become too large.
+func convertDefinition(obj *unstructured.Unstructured) error {
 	delete(obj.Object, "status")
 	spec, _ := obj.Object["spec"].(map[string]any)
 	if spec == nil {
-		return
+		return nil
 	}
 	setDefault(spec, "scope", "Namespaced")
 	approve(obj, spec)
@@ -29,6 +32,9 @@ func convertDefinition(obj *unstructured.Unstructured) {
 	versions, _ := spec["versions"].([]any)
 	if len(versions) == 0 {
 		versions = []any{map[string]any{"name": spec["version"], "served": true, "storage": true}}
+	}
+	if err := copiesFit(spec, len(versions)); err != nil {
+		return err
 	}
 	for _, v := range versions {
 		if version, ok := v.(map[string]any); ok {
@@ -39,6 +45,26 @@ func convertDefinition(obj *unstructured.Unstructured) {
 	for _, field := range []string{"version", "validation", "subresources", "additionalPrinterColumns", "preserveUnknownFields"} {
 		delete(spec, field)
 	}
+	return nil
+}
+
+// forAllVersions maps the fields that v1beta1 has once to those of each version in v1.
+var forAllVersions = map[string]string{
+	"validation": "schema", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns",
+}
+
+// copiesFit returns an error if a definition would become too large with a copy for each version of what it has for all.
+func copiesFit(spec map[string]any, versions int) error {
+	for from := range forAllVersions {
+		size, err := expansion.Size(spec[from])
+		if err != nil {
+			return err
+		}
+		if size*versions > expansion.MaxDocument {
+			return fmt.Errorf("with a copy of spec.%s in each of %d versions, %w", from, versions, expansion.TooLarge(expansion.MaxDocument))
+		}
+	}
+	return nil
 }
 
 // approve marks a definition in a group of the Kubernetes community as unapproved: v1 requires that an annotation says so.
@@ -75,9 +101,7 @@ func convertConversion(spec map[string]any) {
 
 // convertVersion adds what the definition has for all versions to one of them.
 func convertVersion(version, spec map[string]any, preserve bool) {
-	for from, to := range map[string]string{
-		"validation": "schema", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns",
-	} {
+	for from, to := range forAllVersions {
 		if value := spec[from]; !isEmpty(value) || from == "subresources" && value != nil {
 			setDefault(version, to, runtime.DeepCopyJSONValue(value))
 		}

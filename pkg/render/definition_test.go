@@ -50,7 +50,9 @@ func TestConvertDefinition(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj.Object["spec"] = spec
-			convertDefinition(obj)
+			if err := convertDefinition(obj); err != nil {
+				t.Fatal(err)
+			}
 			if diff := cmp.Diff(map[string]any{"spec": want}, obj.Object); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}

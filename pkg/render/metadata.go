@@ -99,6 +99,9 @@ func templatesOf(obj *unstructured.Unstructured) ([]objectTemplate, error) {
 	return append(templates, claims...), err
 }
 
+// maxClaimTemplates limits the volume claim templates of a StatefulSet, each of which gets labels.
+const maxClaimTemplates = 1000
+
 // claimTemplatesOf returns the volume claim templates of a StatefulSet.
 func claimTemplatesOf(obj *unstructured.Unstructured) ([]objectTemplate, error) {
 	const path = "spec.volumeClaimTemplates"
@@ -106,6 +109,9 @@ func claimTemplatesOf(obj *unstructured.Unstructured) ([]objectTemplate, error) 
 	claims, ok := spec["volumeClaimTemplates"].([]any)
 	if !ok && spec["volumeClaimTemplates"] != nil {
 		return nil, fmt.Errorf("%s must be a list, got %s", path, describe(spec["volumeClaimTemplates"]))
+	}
+	if len(claims) > maxClaimTemplates {
+		return nil, fmt.Errorf("%s has %d items, more than %d", path, len(claims), maxClaimTemplates)
 	}
 	var templates []objectTemplate
 	for i, claim := range claims {

@@ -24,7 +24,7 @@ func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 	if len(documents) != 1 {
 		return nil, template.NewError(source, fmt.Errorf("must contain exactly one object, got %d documents", len(documents)))
 	}
-	decoded, err := documents[0].objects()
+	decoded, err := documents[0].objects(&r.room)
 	if err == nil && len(decoded) != 1 {
 		err = fmt.Errorf("must contain exactly one object, got %d", len(decoded))
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/expansion"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -83,6 +84,8 @@ func Text(c Context, name string) (string, error) {
 type renderer struct {
 	Context
 	params map[string]any
+	// room is how much larger the objects of all templates may become.
+	room int
 }
 
 func newRenderer(c Context) (*renderer, error) {
@@ -93,7 +96,7 @@ func newRenderer(c Context) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &renderer{Context: c, params: params}, nil
+	return &renderer{Context: c, params: params, room: expansion.MaxTask}, nil
 }
 
 // text executes one template.
@@ -142,7 +145,7 @@ func (r *renderer) objects(name string) ([]*unstructured.Unstructured, error) {
 	}
 	var objects []*unstructured.Unstructured
 	for i, doc := range splitDocuments(text) {
-		decoded, err := doc.objects()
+		decoded, err := doc.objects(&r.room)
 		if err != nil {
 			return nil, doc.fail(name, i+1, err)
 		}
@@ -163,8 +166,11 @@ func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, er
 		return nil, err
 	}
 	obj := &unstructured.Unstructured{Object: object}
-	succeed(obj)
-	if err := r.mark(obj); err != nil {
+	err := succeed(obj)
+	if err == nil {
+		err = r.mark(obj)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", identify(obj, ""), err)
 	}
 	return obj, nil

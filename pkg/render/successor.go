@@ -124,19 +124,20 @@ func Removed(gvk schema.GroupVersionKind) string {
 }
 
 // succeed converts an object to its successor version, if it has one.
-func succeed(obj *unstructured.Unstructured) {
+func succeed(obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	successor, ok := Successor(gvk)
 	if !ok {
-		return
+		return nil
 	}
 	obj.SetAPIVersion(successor.GroupVersion().String())
 	switch gvk.Kind {
 	case "PodDisruptionBudget":
 		keepEmptySelector(obj)
 	case "CustomResourceDefinition":
-		convertDefinition(obj)
+		return convertDefinition(obj)
 	}
+	return nil
 }
 
 // keepEmptySelector preserves the meaning of a PodDisruptionBudget's empty selector: in policy/v1beta1 it selects no pods, in policy/v1 all

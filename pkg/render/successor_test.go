@@ -120,7 +120,9 @@ func TestSuccessorKeepsTheMeaningOfADisruptionBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := object(t, test.obj)
-			succeed(obj)
+			if err := succeed(obj); err != nil {
+				t.Fatal(err)
+			}
 			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -13,6 +13,7 @@ var pure = []string{
 	"pkg/availability",
 	"pkg/concurrency",
 	"pkg/dependency",
+	"pkg/expansion",
 	"pkg/health",
 	"pkg/install",
 	"pkg/pack",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/expansion"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
@@ -126,7 +128,13 @@ func (l *loader) readIndex(ctx context.Context, at *url.URL, into catalog) ([]*u
 // parseIndex parses an index.yaml. Versions are read as text, so that 1.10 stays 1.10.
 func parseIndex(content []byte) (index, error) {
 	var found index
-	err := yaml.Unmarshal(content, &found)
+	document, _, err := expansion.First(string(content), expansion.MaxIndex)
+	switch {
+	case err == nil:
+		err = document.Decode(&found)
+	case errors.Is(err, io.EOF):
+		err = nil
+	}
 	var mistyped *yaml.TypeError
 	if errors.As(err, &mistyped) {
 		err = errors.New(strings.Join(mistyped.Errors, "; "))
