@@ -20,7 +20,7 @@ func Admit(version *kudo.OperatorVersion) error {
 		return nil
 	}
 	lines := make([]string, len(problems))
-	for i, problem := range problems {
+	for i, problem := range problems[:min(len(problems), problemLimit)] {
 		lines[i] = problem.String()
 	}
 	return fmt.Errorf("OperatorVersion %s/%s is not valid; fix the package ('kubectl addon package verify DIR' checks it): %s",

@@ -6,7 +6,12 @@ import (
 
 // Check applies the rules of verification to an OperatorVersion. Its problems have a Field instead of a file; those about the text of a
 // template have the line in it.
+//
+// An OperatorVersion that is too large to be verified in little memory has only problems that say so.
 func Check(spec *kudo.OperatorVersionSpec) []Problem {
+	if problems := excess(spec); len(problems) > 0 {
+		return problems
+	}
 	return newSubject(spec).judge()
 }
 

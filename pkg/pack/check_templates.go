@@ -34,11 +34,15 @@ var templateVariables = []string{
 	"Name", "Namespace", "OperatorName", "OperatorVersion", "AppVersion", "PlanName", "PhaseName", "StepName", "Params", "Pipes",
 }
 
+// mostReferences is the maximum number of problems about the references of one template: it may have tens of thousands.
+const mostReferences = 100
+
 // templateReferences: templates refer to existing variables, parameters and keys of Pipe tasks.
 func templateReferences(s *subject) []Problem {
 	keys := s.pipeKeys()
-	var problems []Problem
+	var all []Problem
 	for _, name := range sortedKeys(s.references) {
+		var problems []Problem
 		for _, ref := range s.references[name] {
 			message := ""
 			switch {
@@ -53,10 +57,16 @@ func templateReferences(s *subject) []Problem {
 			}
 			problem := problemAt(templateField(name), "%s", message)
 			problem.Line = ref.line
+			if len(problems) == mostReferences {
+				problem.Message = "there are more wrong references from here on: fix the others first"
+				problems = append(problems, problem)
+				break
+			}
 			problems = append(problems, problem)
 		}
+		all = append(all, problems...)
 	}
-	return problems
+	return all
 }
 
 func (s *subject) pipeKeys() []string {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Severity is the severity of a problem.
@@ -53,12 +55,29 @@ func Errors(problems []Problem) []Problem {
 	return slices.DeleteFunc(slices.Clone(problems), func(f Problem) bool { return f.Severity != Error })
 }
 
+// messageBytes limits a message: it may list names.
+const messageBytes = 2048
+
 func problemAt(field, format string, args ...any) Problem {
-	return Problem{Field: field, Severity: Error, Message: fmt.Sprintf(format, args...)}
+	return Problem{Field: field, Severity: Error, Message: text.Truncate(fmt.Sprintf(format, args...), messageBytes)}
 }
 
 func warningAt(field, format string, args ...any) Problem {
-	return Problem{Field: field, Severity: Warning, Message: fmt.Sprintf(format, args...)}
+	problem := problemAt(field, format, args...)
+	problem.Severity = Warning
+	return problem
+}
+
+// First returns the first problems, and counts the others in a last one. It keeps no memory of the others.
+func First(problems []Problem, limit int) []Problem {
+	left := len(problems) - limit
+	if left <= 0 {
+		return problems
+	}
+	first := slices.Clone(problems[:limit])
+	return append(first, Problem{
+		Field: problems[limit].Field, Severity: problems[limit].Severity, Message: fmt.Sprintf("and %d more problems", left),
+	})
 }
 
 func sortProblems(problems []Problem) {

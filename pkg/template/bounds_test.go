@@ -60,7 +60,7 @@ var attacks = map[string]struct{ template, want string }{
 	"a template that calls itself":         {`{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`, "more than 1000000 steps"},
 	"a template that calls itself deeply":  {`{{ define "x" }}` + strings.Repeat("{{ if true }}", 500) + `{{ template "x" }}` + strings.Repeat("{{ end }}", 500) + `{{ end }}{{ template "x" }}`, "more than 1000000 steps"},
 	"templates that call each other twice": {callingTwice(60), "more than 1000000 steps"},
-	"nested deeply":                        {strings.Repeat("{{ if true }}", 40000) + strings.Repeat("{{ end }}", 40000), "more than 1000000 steps"},
+	"nested deeply":                        {strings.Repeat("{{ if true }}", 40000) + strings.Repeat("{{ end }}", 40000), "nested more than 1000 levels deep"},
 	"a huge indentation":                   {`{{ indent 1500000000 "x" }}`, "error calling indent: it renders more than 4 MiB"},
 	"a huge new indentation":               {`{{ "x" | nindent 9223372036854775807 }}`, "error calling nindent: it renders more than 4 MiB"},
 	"many lines indented":                  {`{{ repeat 1000000 "\n" | indent 1000 }}`, "it renders more than 4 MiB"},

@@ -16,7 +16,7 @@ const (
 	// bytesPerStep is how much text a function reads or produces in one step.
 	bytesPerStep = 32
 	// itemsPerStep is how many list items a function copies in one step.
-	itemsPerStep = 16
+	itemsPerStep = 8
 	// stepsPerCall is the cost of calling any function.
 	stepsPerCall = 4
 	// stepsPerLevel is the cost of a nested level of a called template, in addition to its nodes. Each level uses part of the stack, which

@@ -14,6 +14,9 @@ const noValue = "<no value>"
 // Parse parses a template of a package with the functions that packages may use. A reference to an unknown variable is an error when the
 // template is executed. The error is an *Error with the line.
 func Parse(name, text string) (*template.Template, error) {
+	if err := checkSource(name, text); err != nil {
+		return nil, err
+	}
 	t, err := strict.Clone()
 	if err == nil {
 		t, err = t.New(name).Parse(text)

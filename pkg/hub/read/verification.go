@@ -1,6 +1,8 @@
 package read
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
@@ -9,14 +11,29 @@ import (
 )
 
 // Verifications caches, by uid, the problems of each OperatorVersion, whose spec is immutable: thousands of Instances may run the same one.
-// It is safe for concurrent use.
-type Verifications struct{ problems *lru.Cache }
+// It verifies one OperatorVersion at a time, which bounds the memory. It is safe for concurrent use.
+type Verifications struct {
+	problems *lru.Cache
+	turn     *sync.Mutex
+}
 
 // verificationLimit is the number of most recently used OperatorVersions in the cache. It only limits memory.
 const verificationLimit = 1024
 
+// problemLimit is the number of problems of an OperatorVersion in the cache.
+const problemLimit = 10
+
 // NewVerifications returns an empty cache.
-func NewVerifications() Verifications { return Verifications{problems: lru.New(verificationLimit)} }
+func NewVerifications() Verifications {
+	return Verifications{problems: lru.New(verificationLimit), turn: &sync.Mutex{}}
+}
+
+// Admit rejects a new OperatorVersion that cannot run.
+func (v Verifications) Admit(version *kudo.OperatorVersion) error {
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	return pack.Admit(version)
+}
 
 // Of lists the problems that keep the OperatorVersion (nil: there is none) from running. The result is shared and read-only.
 func (v Verifications) Of(version *kudo.OperatorVersion) []pack.Problem {
@@ -26,7 +43,12 @@ func (v Verifications) Of(version *kudo.OperatorVersion) []pack.Problem {
 	if known, ok := v.problems.Get(version.UID); ok {
 		return known.([]pack.Problem)
 	}
-	problems := pack.Errors(pack.Check(version.NamedSpec()))
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	if known, ok := v.problems.Get(version.UID); ok { // verified meanwhile
+		return known.([]pack.Problem)
+	}
+	problems := pack.First(pack.Errors(pack.Check(version.NamedSpec())), problemLimit)
 	v.problems.Add(version.UID, problems)
 	return problems
 }

@@ -8,7 +8,6 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
-	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -24,7 +23,7 @@ func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]
 			return opinion{}, err
 		}
 	}
-	if err := pack.Admit(w.after); err != nil || len(tree.Tasks(&w.after.Spec)) == 0 {
+	if err := a.verifications.Admit(w.after); err != nil || len(tree.Tasks(&w.after.Spec)) == 0 {
 		return opinion{refused: err}, nil
 	}
 	return a.bringing(ctx, w.after)

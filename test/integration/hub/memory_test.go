@@ -1,0 +1,67 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// peakOf returns the most memory, in MiB, that the heap and the stacks of this process have while do runs: those of the hub, which runs in
+// it, and of the clients.
+func peakOf(do func()) uint64 {
+	runtime.GC()
+	ctx, stop := context.WithCancel(context.Background())
+	peaks := make(chan uint64, 1)
+	go func() {
+		var stats runtime.MemStats
+		var peak uint64
+		for ticks := time.NewTicker(5 * time.Millisecond); ctx.Err() == nil; <-ticks.C {
+			runtime.ReadMemStats(&stats)
+			peak = max(peak, stats.HeapInuse+stats.StackInuse)
+		}
+		peaks <- peak
+	}()
+	do()
+	stop()
+	return <-peaks >> 20
+}
+
+var _ = Describe("Admission of OperatorVersions that take much memory to verify", func() {
+	const parallel = 20
+	DescribeTable("takes little memory, however many are created at a time", func(ctx SpecContext, template string) {
+		f := newFleet()
+		user, _ := newUser()
+		checked(ctx)
+		peak := peakOf(func() {
+			var creations sync.WaitGroup
+			for i := range parallel {
+				creations.Go(func() {
+					defer GinkgoRecover()
+					version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: fmt.Sprint(f.named("poison"), i)}}
+					version.Spec.Operator, version.Spec.Version = corev1.ObjectReference{Name: "poison"}, "1.0.0"
+					version.Spec.Templates = map[string]string{"a.yaml": template}
+					err := user.Create(ctx, version)
+					Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%.300v", err)
+				})
+			}
+			creations.Wait()
+		})
+		AddReportEntry("peak", fmt.Sprintf("%d MiB", peak))
+		Expect(peak).To(BeNumerically("<", 300), "MiB")
+	},
+		Entry("with a megabyte of unknown references", strings.Repeat("{{.X}}", 170_000)),
+		Entry("with as many unknown references as are parsed", strings.Repeat("{{.X}}", 37_000)+strings.Repeat("#", 700_000)),
+		Entry("with 130,000 blocks without an end", strings.Repeat("{{if 1}}", 130_000)),
+	)
+})
