@@ -39,7 +39,7 @@ func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.H
 		return nil, err
 	}
 	return map[string]http.Handler{
-		"/convert":                      convert,
+		conversionPath:                  convert,
 		"/admit/clustermanagementaddon": reviewOf(admit, "clustermanagementaddons", admit.definition),
 		"/admit/managedclusteraddon":    reviewOf(admit, "managedclusteraddons", admit.addOn),
 		"/admit/operatorversion":        reviewOf(admit, "operatorversions", admit.version),
@@ -52,6 +52,14 @@ const (
 	longestRequest = 8 << 20
 	slowestRequest = 30 * time.Second
 )
+
+// The longest times that requests wait to be served.
+const (
+	longestConversionWait = 20 * time.Second
+	longestAdmissionWait  = 2 * time.Second
+)
+
+const conversionPath = "/convert"
 
 // server serves the endpoints, on every replica, with the certificate in the Secret, which it reloads while it serves. If a handler panics,
 // net/http closes that one connection and the process continues.
@@ -72,8 +80,10 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("creating the endpoints of the webhook server: %w", err)
 	}
+	// A conversion that fails makes its request fail; admission is left out when its timeout of 3 s is over.
+	queues := map[bool]*queue{true: newQueue(longestConversionWait), false: newQueue(longestAdmissionWait)}
 	for path, handler := range handlers {
-		server.Register(path, limited(handler, longestRequest, slowestRequest))
+		server.Register(path, queues[path == conversionPath].through(limited(handler, longestRequest, slowestRequest)))
 	}
 	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {
 		return err
@@ -115,7 +125,11 @@ func (s *server) listener() (webhook.Server, error) {
 	}
 	return webhook.NewServer(webhook.Options{
 		Host: host, Port: int(port),
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = s.present }},
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+			c.GetCertificate = s.present
+			// Over HTTP/2, the bodies of waiting requests would fill the window of the connection, and block those that are served.
+			c.NextProtos = []string{"http/1.1"}
+		}},
 	}), nil
 }
 
