@@ -128,6 +128,24 @@ func (r Reads) Unread() string {
 	return strings.Join(reasons, "; ")
 }
 
+// Outline returns the part of a rendered object that a removal depends on: its identity, the kind that it defines, and the volume claims that
+// it requests to keep. A version may render more than fits into memory.
+func Outline(o *unstructured.Unstructured) *unstructured.Unstructured {
+	outline := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, path := range [][]string{
+		{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"},
+		{"spec", "group"}, {"spec", "names", "kind"}, {"spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"},
+	} {
+		if text, found, _ := unstructured.NestedString(o.Object, path...); found {
+			_ = unstructured.SetNestedField(outline.Object, text, path...)
+		}
+	}
+	if templates, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "volumeClaimTemplates"); found && o.GetKind() == "StatefulSet" {
+		_ = unstructured.SetNestedField(outline.Object, templates, "spec", "volumeClaimTemplates")
+	}
+	return outline
+}
+
 // Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted. Without an
 // explicit request, claims that Kubernetes keeps by default are removed with the Instance. If a problem hides the package's request, all are
 // kept.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -114,24 +115,37 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 	})
 }
 
-// everything renders all templates that any task of the version names. The error reports templates that cannot be rendered with the
-// effective parameters.
+// mostEverywhere is the maximum number of objects of all plans of a version.
+const mostEverywhere = 2 * plan.MostObjects
+
+// everything renders all templates that any task of the version names, each once, and returns outlines of their objects. The error reports
+// templates that cannot be rendered with the effective parameters.
 func everything(x *execution) ([]*unstructured.Unstructured, error) {
 	if x.version == nil {
 		return nil, errors.New("the OperatorVersion no longer exists")
 	}
 	var (
-		rendered []*unstructured.Unstructured
+		outlines []*unstructured.Unstructured
 		problems error
+		seen     = map[string]bool{}
 	)
 	for _, task := range x.version.Tasks {
 		for _, template := range task.Spec.Resources {
+			if seen[template] {
+				continue
+			}
+			seen[template] = true
 			objects, err := render.Objects(x.context(plan.Placed{Task: task}), template)
 			problems = errors.Join(problems, err)
-			rendered = append(rendered, objects...)
+			if len(outlines)+len(objects) > mostEverywhere {
+				return outlines, errors.Join(problems, fmt.Errorf("the plans of the OperatorVersion have more than %d objects", mostEverywhere))
+			}
+			for _, object := range objects {
+				outlines = append(outlines, plan.Outline(object))
+			}
 		}
 	}
-	return rendered, problems
+	return outlines, problems
 }
 
 // ledger is the inventory as updated by a pass. Parallel tasks write to it.

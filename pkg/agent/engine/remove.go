@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,20 +86,33 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Obj
 // discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. It fails if a kind that
 // plan.Reads.Required names could not be searched; the objects that it did find are listed all the same.
 func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, plan.Reads, error) {
-	rendered, problem := everything(x)
+	var (
+		render   = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return everything(x) })
+		kept     = sync.OnceValue(func() func(string) bool { return plan.Retained(render()) })
+		rendered []*unstructured.Unstructured
+		problem  error
+	)
+	if !untouched(x.instance) {
+		rendered, problem = render()
+	}
 	found, reads, err := e.sweeper.owned(ctx, x.owner(), kindsToSearch(x.instance, rendered, problem))
 	if err != nil {
 		return nil, reads, err
 	}
-	kept := plan.Retained(rendered, problem)
 	found = slices.DeleteFunc(found, func(o plan.Object) bool {
-		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && kept(o.Live.GetName())
+		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && kept()(o.Live.GetName())
 	})
 	for _, o := range found {
 		x.inventory.list(plan.Entry(o.Live, ""))
 	}
 	x.inventory.list(reads.Unsearched(x.instance.Status.Inventory)...) // their kinds must be readable in the next pass, too
 	return found, reads, reads.Required(x.instance.Status.Inventory, rendered)
+}
+
+// untouched reports whether the Instance has never had objects: no execution was recorded, which happens before anything is applied. Such an
+// Instance is removed without being rendered, because it may be the rendering that has kept it from starting.
+func untouched(instance *kudo.Instance) bool {
+	return instance.Status.Execution == nil && len(instance.Status.Inventory) == 0 && instance.Annotations[kudo.AnnotationInventoryRestored] == ""
 }
 
 // kindsToSearch returns the kinds of which unlisted objects may exist; nil means all kinds. The inventory lists every object that the Instance

@@ -63,6 +63,9 @@ func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrend
 		if !affected[placed.Plan] {
 			continue
 		}
+		if len(own)+len(owed) > plan.MostObjects { // refused in any case
+			break
+		}
 		action, wants, err := x.asks(placed)
 		if !action.Makes() {
 			continue
