@@ -156,7 +156,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        controller.WithoutLeaderElectionLost(options.Logger),
-		Cache:                         cache.Options{NewInformer: controller.NewInformer, DefaultTransform: read.Trim, ByObject: cached(options)},
+		Cache:                         cache.Options{NewInformer: controller.NewInformer, DefaultTransform: read.Transform(), ByObject: cached(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,

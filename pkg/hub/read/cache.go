@@ -1,7 +1,11 @@
 package read
 
 import (
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -10,8 +14,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// Trim drops fields that the hub never reads and that make up most of an object before it is cached: managed fields, kubectl's last-applied
-// configuration, the progress of plans except for what children need, inventories, and the status of add-ons except for their conditions.
+// Transform returns a function that every object of a cache passes through: it calls Trim, and shares equal strings between objects.
+func Transform() func(object any) (any, error) {
+	known := newTexts()
+	return func(object any) (any, error) {
+		trimmed, err := Trim(object)
+		if o, ok := trimmed.(client.Object); ok && err == nil {
+			known.share(o)
+		}
+		return trimmed, err
+	}
+}
+
+// Trim drops fields that the hub never reads, before an object is cached. There are thousands of clusters, and every field costs memory on
+// each. Nothing is lost on the API server, because the hub sends patches and never whole objects.
 func Trim(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(nil)
@@ -22,7 +38,63 @@ func Trim(object any) (any, error) {
 		o.Status = plan.Current(o.Status, nil) // while all plan states are there
 		o.Status.PlanStatus, o.Status.Inventory = install.Progress(o.Status), nil
 	case *addonv1alpha1.ManagedClusterAddOn:
-		o.Status.RelatedObjects, o.Status.Registrations = nil, nil
+		trimMetadata(o)
+		o.TypeMeta = metav1.TypeMeta{}
+		o.Status = trimStatus(o.Status)
+	case *metav1.PartialObjectMetadata:
+		if existential(o.GroupVersionKind()) {
+			trimMetadata(o)
+		}
+	case *coordinationv1.Lease:
+		trimMetadata(o)
+		o.Spec = coordinationv1.LeaseSpec{RenewTime: o.Spec.RenewTime, LeaseDurationSeconds: o.Spec.LeaseDurationSeconds}
 	}
 	return object, nil
+}
+
+// existential reports whether only the existence of objects of a kind is read, and whether they are being deleted.
+func existential(kind schema.GroupVersionKind) bool {
+	return kind == ManagedCluster().GroupVersionKind() || kind == Namespace().GroupVersionKind()
+}
+
+// trimMetadata drops the metadata that users and other controllers add. Finalizers stay: patches address them by index.
+func trimMetadata(o client.Object) {
+	o.SetLabels(nil)
+	o.SetAnnotations(nil)
+	o.SetOwnerReferences(nil)
+}
+
+// trimStatus returns the part of an add-on's status that the hub reads.
+func trimStatus(status upstream.ManagedClusterAddOnStatus) upstream.ManagedClusterAddOnStatus {
+	kept := upstream.ManagedClusterAddOnStatus{
+		SupportedConfigs: status.SupportedConfigs,
+		HealthCheck:      status.HealthCheck,
+	}
+	if len(status.Conditions) > 0 {
+		kept.Conditions = make([]metav1.Condition, 0, len(status.Conditions)) // of exactly that size, in contrast to the decoder's
+	}
+	for _, condition := range status.Conditions {
+		kept.Conditions = append(kept.Conditions, trimCondition(condition))
+	}
+	for _, reference := range status.ConfigReferences {
+		kept.ConfigReferences = append(kept.ConfigReferences, upstream.ConfigReference{
+			ConfigGroupResource: reference.ConfigGroupResource, DesiredConfig: reference.DesiredConfig,
+		})
+	}
+	return kept
+}
+
+// trimCondition returns the part of a condition that the hub reads. Every condition stays in its place, because patches address them by
+// index. The message is read only where the hub compares it with its own.
+func trimCondition(condition metav1.Condition) metav1.Condition {
+	switch condition.Type {
+	case addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved, addonv1alpha1.ConditionManifestApplied,
+		addonv1alpha1.ConditionAddOnsRemaining:
+		return condition
+	case addonv1alpha1.ConditionAvailable, addonv1alpha1.ConditionConfigured:
+		condition.Message = ""
+		return condition
+	default:
+		return metav1.Condition{Type: condition.Type}
+	}
 }

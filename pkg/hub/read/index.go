@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -48,8 +50,6 @@ func (*Indexes) SetUp(mgr manager.Manager) error {
 	}{
 		{&addonv1alpha1.ClusterManagementAddOn{}, byDependency, dependencyKeys},
 		{&addonv1alpha1.ClusterManagementAddOn{}, byConfig, configKeys},
-		{&addonv1alpha1.ManagedClusterAddOn{}, byAddOn, func(o client.Object) []string { return []string{o.GetName()} }},
-		{&addonv1alpha1.ManagedClusterAddOn{}, byConfig, configKeys},
 		{&kudo.Instance{}, ByVersion, func(o client.Object) []string {
 			return []string{install.VersionOf(o.(*kudo.Instance)).String()}
 		}},
@@ -61,6 +61,32 @@ func (*Indexes) SetUp(mgr manager.Manager) error {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.keys); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
 		}
+	}
+	return indexFleet(mgr.GetCache(), map[string]client.IndexerFunc{
+		byAddOn:  func(o client.Object) []string { return []string{o.GetName()} },
+		byConfig: configKeys,
+	})
+}
+
+// indexFleet sets up indexes of ManagedClusterAddOns that find them on all clusters, and not on one: the latter would take a set in memory
+// for each add-on. They have the names and keys by which controller-runtime lists objects with MatchingFields.
+func indexFleet(c cache.Cache, indexes map[string]client.IndexerFunc) error {
+	informer, err := c.GetInformer(context.Background(), &addonv1alpha1.ManagedClusterAddOn{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("indexing ManagedClusterAddOns: %w", err)
+	}
+	indexers := toolscache.Indexers{}
+	for field, keys := range indexes {
+		indexers["field:"+field] = func(object any) ([]string, error) {
+			found := keys(object.(client.Object))
+			for i := range found {
+				found[i] = "__all_namespaces/" + found[i]
+			}
+			return found, nil
+		}
+	}
+	if err := informer.AddIndexers(indexers); err != nil {
+		return fmt.Errorf("indexing ManagedClusterAddOns: %w", err)
 	}
 	return nil
 }

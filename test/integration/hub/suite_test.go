@@ -130,6 +130,7 @@ func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Wri
 		cancel()
 		Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
 		started.Landed()
+		Expect(writes.Requests()).NotTo(ContainElement(HavePrefix(http.MethodPut)), "the cache lacks fields, which an update would remove")
 	}
 	DeferCleanup(stop)
 	return writes, stop

@@ -1,0 +1,225 @@
+package read
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/availability"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// at is when the conditions of these tests last changed.
+var at = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func said(conditionType string) metav1.Condition {
+	return metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionTrue, ObservedGeneration: 3, LastTransitionTime: at, Reason: "Said", Message: "what was said",
+	}
+}
+
+// whole returns an add-on with all fields that OCM, users and Tandem set.
+func whole() *addonv1alpha1.ManagedClusterAddOn {
+	config := upstream.ConfigGroupResource{Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs"}
+	referent := upstream.ConfigReferent{Namespace: "n", Name: "config"}
+	return &addonv1alpha1.ManagedClusterAddOn{
+		TypeMeta: metav1.TypeMeta{APIVersion: "addon.open-cluster-management.io/v1alpha1", Kind: "ManagedClusterAddOn"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "cluster", Name: "web", UID: "uid", ResourceVersion: "7", Generation: 3, CreationTimestamp: at,
+			Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"a": "v"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ClusterManagementAddOn", Name: "web"}},
+			Finalizers:      []string{"other", "kudo.dev/instance"},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec: upstream.ManagedClusterAddOnSpec{
+			InstallNamespace: "agents", Configs: []upstream.AddOnConfig{{ConfigGroupResource: config, ConfigReferent: referent}},
+		},
+		Status: upstream.ManagedClusterAddOnStatus{
+			Conditions: []metav1.Condition{
+				said("RegistrationApplied"), said("Available"), said("Progressing"), said("Degraded"), said("Configured"), said("Resolved"),
+				said("ManifestApplied"), said("AddOnsRemaining"),
+			},
+			RelatedObjects:     []upstream.ObjectReference{{Name: "r"}},
+			AddOnMeta:          upstream.AddOnMeta{DisplayName: "d"},
+			AddOnConfiguration: upstream.ConfigCoordinates{CRName: "c"},
+			SupportedConfigs:   []upstream.ConfigGroupResource{config},
+			ConfigReferences: []upstream.ConfigReference{{
+				ConfigGroupResource: config, ConfigReferent: referent, LastObservedGeneration: 2,
+				DesiredConfig:     &upstream.ConfigSpecHash{ConfigReferent: referent, SpecHash: "wanted"},
+				LastAppliedConfig: &upstream.ConfigSpecHash{ConfigReferent: referent, SpecHash: "applied"},
+			}},
+			Namespace:        "agents",
+			Registrations:    []upstream.RegistrationConfig{{SignerName: "s"}},
+			HealthCheck:      upstream.HealthCheck{Mode: upstream.HealthCheckModeCustomized},
+			KubeClientDriver: "csr",
+		},
+	}
+}
+
+// trimmed returns an add-on as the cache has it.
+func trimmed[T any](t *testing.T, object T) T {
+	t.Helper()
+	cached, err := Transform()(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cached.(T)
+}
+
+func TestTheCacheHoldsWhatIsRead(t *testing.T) {
+	want := whole()
+	want.TypeMeta = metav1.TypeMeta{}
+	want.Labels, want.Annotations, want.OwnerReferences, want.ManagedFields = nil, nil, nil, nil
+	conditions := want.Status.Conditions
+	for _, other := range []int{0, 2} {
+		conditions[other] = metav1.Condition{Type: conditions[other].Type}
+	}
+	conditions[1].Message, conditions[4].Message = "", ""
+	reference := want.Status.ConfigReferences[0]
+	want.Status = upstream.ManagedClusterAddOnStatus{
+		Conditions: conditions, SupportedConfigs: want.Status.SupportedConfigs, HealthCheck: want.Status.HealthCheck,
+		ConfigReferences: []upstream.ConfigReference{{
+			ConfigGroupResource: reference.ConfigGroupResource, DesiredConfig: reference.DesiredConfig,
+		}},
+	}
+	got := trimmed(t, whole())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(got.DeepCopy(), trimmed(t, got)); diff != "" {
+		t.Errorf("a second time changes it (-once +twice):\n%s", diff)
+	}
+}
+
+// Every decision and every patch is the same with the cached object as with the stored one.
+func TestNothingThatIsDroppedDecides(t *testing.T) {
+	definition := &addonv1alpha1.ClusterManagementAddOn{}
+	for name, decide := range map[string]func(*addonv1alpha1.ManagedClusterAddOn) any{
+		"as a dependency":         func(a *addonv1alpha1.ManagedClusterAddOn) any { return dependency.See(nil, a) },
+		"its configuration":       func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Configure(definition, a, "packages") },
+		"the configs that it has": func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Named(definition, a) },
+		"what OCM desires":        func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Desired(a) },
+		"its rollout": func(a *addonv1alpha1.ManagedClusterAddOn) any {
+			return install.RolloutOf(install.AddOn{Definition: definition, ManagedAddOn: a}, "")
+		},
+		"the release of its health check": func(a *addonv1alpha1.ManagedClusterAddOn) any { return apply.ReleaseHealthCheck(a) },
+		"the release of conditions": func(a *addonv1alpha1.ManagedClusterAddOn) any {
+			var all []apply.Operation
+			for _, conditionType := range []string{"Degraded", "Resolved", "ManifestApplied"} {
+				all = append(all, apply.Release(a.Status.Conditions, conditionType, "Said")...)
+			}
+			return all
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(decide(whole()), decide(trimmed(t, whole()))); diff != "" {
+				t.Errorf("(-stored +cached):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The hub's writers of conditions, each of which compares the stored condition with the one that it wants.
+func TestConditionsOfTheHubAreSettledAlike(t *testing.T) {
+	for _, condition := range []metav1.Condition{
+		said("Degraded"), said("Resolved"), said("ManifestApplied"), said("AddOnsRemaining"),
+		{Type: "Available", Status: metav1.ConditionUnknown, Reason: addonv1alpha1.ReasonClusterLeaseStopped, Message: "stopped"},
+		{Type: "Available", Status: metav1.ConditionTrue, Reason: "Another", Message: "another"},
+	} {
+		for _, message := range []string{condition.Message, "another"} {
+			condition.Message = message
+			stored, changed := apply.Settle(whole().Status.Conditions, condition, at.Add(time.Hour))
+			cached, changedToo := apply.Settle(trimmed(t, whole()).Status.Conditions, condition, at.Add(time.Hour))
+			if diff := cmp.Diff(stored, cached); diff != "" || changed != changedToo {
+				t.Errorf("%s: written %t and %t (-stored +cached):\n%s", condition.Type, changed, changedToo, diff)
+			}
+		}
+	}
+}
+
+func TestLeasesKeepTheirTimes(t *testing.T) {
+	lease := func() *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "cluster", Name: "addon-agent", Labels: map[string]string{"l": "v"}},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: ptr.To("holder"), LeaseDurationSeconds: ptr.To(int32(30)), RenewTime: ptr.To(metav1.NewMicroTime(at.Time)),
+			},
+		}
+	}
+	cached := trimmed(t, lease())
+	if cached.Labels != nil || cached.Spec.HolderIdentity != nil || !cached.Spec.RenewTime.Equal(lease().Spec.RenewTime) ||
+		availability.Grace(cached) != availability.Grace(lease()) {
+		t.Errorf("cached as %+v", cached)
+	}
+}
+
+func TestClustersKeepNameAndDeletion(t *testing.T) {
+	for _, want := range []*metav1.PartialObjectMetadata{ManagedCluster(), Namespace()} {
+		want.Name, want.UID, want.DeletionTimestamp = "cluster", "uid", &at
+		stored := want.DeepCopy()
+		stored.Labels, stored.Annotations = map[string]string{"l": "v"}, map[string]string{"a": "v"}
+		if diff := cmp.Diff(want, trimmed(t, stored)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", want.Kind, diff)
+		}
+	}
+}
+
+func TestOtherMetadataIsKept(t *testing.T) {
+	want := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "work.open-cluster-management.io/v1", Kind: "ManifestWork"},
+		ObjectMeta: metav1.ObjectMeta{Name: "mark", Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"a": "v"}},
+	}
+	if diff := cmp.Diff(want, trimmed(t, want.DeepCopy())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// decoded returns a string in its own memory, as a decoder does.
+func decoded(text string) string { return string([]byte(text)) }
+
+func TestEqualStringsOfObjectsAreShared(t *testing.T) {
+	transform := Transform()
+	cached := func() *addonv1alpha1.ManagedClusterAddOn {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: decoded("cluster"), Name: decoded("web")}}
+		addOn.Status.Conditions = []metav1.Condition{{Type: decoded("Degraded"), Reason: decoded("R"), Message: decoded("said")}}
+		if _, err := transform(addOn); err != nil {
+			t.Fatal(err)
+		}
+		return addOn
+	}
+	a, b := cached(), cached()
+	for name, pair := range map[string][2]string{
+		"namespace": {a.Namespace, b.Namespace}, "name": {a.Name, b.Name},
+		"message": {a.Status.Conditions[0].Message, b.Status.Conditions[0].Message},
+	} {
+		if unsafe.StringData(pair[0]) != unsafe.StringData(pair[1]) {
+			t.Errorf("the %s %q is in memory twice", name, pair[0])
+		}
+	}
+}
+
+func TestSharedStringsAreBounded(t *testing.T) {
+	known := newTexts()
+	for i := range 2 * textsLimit {
+		if want := fmt.Sprint(i); known.of(want) != want {
+			t.Fatalf("another string than %q", want)
+		}
+	}
+	if got := len(known.known); got > textsLimit {
+		t.Errorf("%d strings, more than %d", got, textsLimit)
+	}
+	long := decoded(string(make([]byte, longestText+1)))
+	if known.of(long); known.known[long] != "" {
+		t.Error("a long string is kept")
+	}
+}
