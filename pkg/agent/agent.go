@@ -246,7 +246,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
 		Controller:                    controller.Every(),
-		Logger:                        controller.WithoutLeaderElectionLost(ctrl.Log),
+		Logger:                        controller.Logger(ctrl.Log),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,

@@ -12,7 +12,7 @@ import (
 
 func TestLogsWithoutLostLeadership(t *testing.T) {
 	var lines []string
-	logger := WithoutLeaderElectionLost(funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{LogCaller: funcr.Error}))
+	logger := Logger(funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{LogCaller: funcr.Error}))
 	named := logger.WithName("manager").WithValues("a", 1)
 	for _, l := range []logr.Logger{logger, named} {
 		l.Error(errors.New("leader election lost"), "error received after stop sequence was engaged")
@@ -37,6 +37,6 @@ func TestLogsWithoutLostLeadership(t *testing.T) {
 	}
 }
 
-func TestLogsWithoutLostLeadershipTakesALoggerThatLogsNothing(t *testing.T) {
-	WithoutLeaderElectionLost(logr.Logger{}).Error(errors.New("disk full"), "is not heard")
+func TestLoggerTakesALoggerThatLogsNothing(t *testing.T) {
+	Logger(logr.Logger{}).Error(errors.New("disk full"), "is not heard")
 }

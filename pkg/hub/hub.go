@@ -155,7 +155,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	every.MaxConcurrentReconciles = max(1, options.Concurrency)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
-		Logger:                        controller.WithoutLeaderElectionLost(options.Logger),
+		Logger:                        controller.Logger(options.Logger),
 		Cache:                         cache.Options{NewInformer: controller.NewInformer, DefaultTransform: read.Transform(), ByObject: cached(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
