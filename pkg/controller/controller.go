@@ -32,9 +32,15 @@ type Runner interface {
 // Options configure one controller.
 type Options = controller.Options
 
-// New returns a builder for a controller with the retry policy of Retries.
+// New returns a builder for a controller with the retry policy of Retries, and a queue in which a change of one object overtakes those of a
+// fleet.
 func New(mgr manager.Manager, name string, options Options) *builder.Builder {
 	options.RateLimiter = Retries()
+	if options.NewQueue == nil {
+		options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+			return newQueue(name, limiter)
+		}
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options)
 }
 

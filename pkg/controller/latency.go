@@ -2,11 +2,11 @@ package controller
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -52,11 +52,8 @@ func NewLatency(options prometheus.HistogramOpts) *Latency {
 }
 
 // Queue returns a controller's queue that records when requests are added.
-func (l *Latency) Queue(
-	controller string, limiter workqueue.TypedRateLimiter[reconcile.Request],
-) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	return &timedQueue{latency: l, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
-		limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: controller})}
+func (l *Latency) Queue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+	return &timedQueue{latency: l, requestQueue: newQueue(controller, limiter)}
 }
 
 // Take removes and returns the time since when a request waits; zero if no change led to it.
@@ -79,22 +76,42 @@ func (l *Latency) Done(since time.Time) {
 // timedQueue records requests caused by changes: neither retries by the controller itself, nor requests for objects that exist at the
 // start, which are all added before the first is taken.
 type timedQueue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	*requestQueue
 	latency *Latency
-	started atomic.Bool
 }
 
 // Add adds the request of a change.
 func (q *timedQueue) Add(request reconcile.Request) {
-	if q.started.Load() {
+	q.keep(request)
+	q.requestQueue.Add(request)
+}
+
+// AddWithOpts adds requests; those that wait for a while first are no changes.
+func (q *timedQueue) AddWithOpts(options priorityqueue.AddOpts, requests ...reconcile.Request) {
+	if !options.RateLimited && options.After == 0 {
+		q.keep(requests...)
+	}
+	q.requestQueue.AddWithOpts(options, requests...)
+}
+
+// keep records the time of a change.
+func (q *timedQueue) keep(requests ...reconcile.Request) {
+	if !q.begun() {
+		return
+	}
+	for _, request := range requests {
 		q.latency.waiting.Keep(request, time.Now())
 	}
-	q.TypedRateLimitingInterface.Add(request)
 }
 
 // Get waits for a request. Requests that remain when the queue shuts down are dropped, because nothing can be written any more.
 func (q *timedQueue) Get() (reconcile.Request, bool) {
-	q.started.Store(true)
-	request, ended := q.TypedRateLimitingInterface.Get()
+	request, ended := q.requestQueue.Get()
 	return request, ended || q.ShuttingDown()
+}
+
+// GetWithPriority is Get.
+func (q *timedQueue) GetWithPriority() (reconcile.Request, int, bool) {
+	request, ended := q.Get()
+	return request, 0, ended
 }

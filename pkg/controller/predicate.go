@@ -53,11 +53,6 @@ func Deletion() predicate.Predicate {
 	}
 }
 
-// Mapped returns a handler for a function that may fail: its cache only fails during shutdown, when requests are irrelevant.
-func Mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(logged(to))
-}
-
 // logged returns the function without its error, which is logged.
 func logged(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {

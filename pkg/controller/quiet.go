@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -146,8 +145,6 @@ func (q *QuietPeriods) Before(
 		},
 	}
 }
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // respecified reports whether an update changed the spec of an object, and neither created it again nor deletes it.
 func respecified(before, after client.Object) bool {

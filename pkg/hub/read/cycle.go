@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
@@ -99,9 +100,7 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 		if err != nil {
 			log.FromContext(ctx).Error(err, "failed to find the objects that a change affects", "object", client.ObjectKeyFromObject(definition))
 		}
-		for _, request := range requests {
-			q.Add(request)
-		}
+		controller.Enqueue(q, requests)
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {

@@ -1,0 +1,196 @@
+package controller
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// bulkSize is the number of requests of one change from which on they are bulk.
+	bulkSize = 100
+	// overtaking is how many requests may overtake a bulk request before it is queued with them.
+	overtaking = 4
+	// largeBacklog is the number of bulk requests whose garbage is returned to the machine.
+	largeBacklog = 10_000
+)
+
+// requestQueue is the queue of a controller, with a backlog of bulk requests: those of all objects at the start, and those of a change
+// that affects a fleet. controller-runtime uses it directly only because it is a PriorityQueue, and wraps other queues. Bulk requests are queued as workers become free, so that the change of one object does not wait for the whole fleet, and
+// because a request takes several times the memory in client-go's queue, which never shrinks.
+type requestQueue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	size prometheus.Gauge
+
+	mutex   sync.Mutex
+	started bool
+	// idle is the number of workers that wait for a request, overtaken how often one asked since the last bulk request was queued.
+	idle, overtaken int
+	// backlog holds the bulk requests in order, pending those of them that are still due, and most their highest number.
+	backlog []reconcile.Request
+	pending map[reconcile.Request]struct{}
+	most    int
+}
+
+// queue is the type of every controller's queue.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func newQueue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) *requestQueue {
+	sizes, _ := Register(registry.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{ // another collector of that name is a bug
+		Name: "addon_queue_backlog",
+		Help: "Number of objects that are reconciled after those of workqueue_depth, because one change affects many, by controller.",
+	}, []string{"controller"}))
+	return &requestQueue{
+		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
+			limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: controller}),
+		size: sizes.WithLabelValues(controller), pending: map[reconcile.Request]struct{}{},
+	}
+}
+
+// begun reports whether a worker has asked for a request: all objects that exist at the start were added before.
+func (q *requestQueue) begun() bool {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	return q.started
+}
+
+// Add adds the request of a change. Requests before the first Get are those of the objects that exist at the start.
+func (q *requestQueue) Add(request reconcile.Request) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if !q.started {
+		q.put(request)
+		return
+	}
+	delete(q.pending, request) // it overtakes itself
+	q.TypedRateLimitingInterface.Add(request)
+}
+
+// AddWithOpts adds requests as controller-runtime asks for it. Those with a low priority are bulk.
+func (q *requestQueue) AddWithOpts(options priorityqueue.AddOpts, requests ...reconcile.Request) {
+	if isBulk(options) {
+		q.addBulk(requests)
+		return
+	}
+	for _, request := range requests {
+		switch {
+		case options.RateLimited:
+			q.AddRateLimited(request)
+		case options.After > 0:
+			q.AddAfter(request, options.After)
+		default:
+			q.Add(request)
+		}
+	}
+}
+
+// isBulk reports whether requests with these options are bulk: not those that wait for a while first.
+func isBulk(options priorityqueue.AddOpts) bool {
+	return !options.RateLimited && options.After == 0 && ptr.Deref(options.Priority, 0) < 0
+}
+
+func (q *requestQueue) addBulk(requests []reconcile.Request) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	for _, request := range requests {
+		q.put(request)
+	}
+	q.feed()
+}
+
+// GetWithPriority is Get. Requests that are added again after an error are not bulk, whatever they were.
+func (q *requestQueue) GetWithPriority() (reconcile.Request, int, bool) {
+	request, ended := q.Get()
+	return request, 0, ended
+}
+
+// Get waits for a request.
+func (q *requestQueue) Get() (reconcile.Request, bool) {
+	q.wait()
+	request, ended := q.TypedRateLimitingInterface.Get()
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.idle--
+	return request, ended
+}
+
+// wait counts a worker that waits for a request.
+func (q *requestQueue) wait() {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.started = true
+	q.idle++
+	if len(q.backlog) > 0 {
+		q.overtaken++
+	}
+	q.feed()
+}
+
+// put adds a request to the backlog. The caller holds the lock.
+func (q *requestQueue) put(request reconcile.Request) {
+	if _, known := q.pending[request]; !known {
+		q.pending[request] = struct{}{}
+		q.backlog = append(q.backlog, request)
+		q.most = max(q.most, len(q.backlog))
+	}
+	q.size.Set(float64(len(q.pending)))
+}
+
+// feed queues bulk requests: one for each waiting worker without another request, or one if enough others have overtaken it. The caller
+// holds the lock.
+func (q *requestQueue) feed() {
+	if len(q.backlog) == 0 {
+		return
+	}
+	for len(q.backlog) > 0 && (q.Len() < q.idle || q.overtaken >= overtaking) && !q.ShuttingDown() {
+		next := q.backlog[0]
+		q.backlog = q.backlog[1:]
+		if _, due := q.pending[next]; due {
+			q.overtaken = 0
+			delete(q.pending, next)
+			q.TypedRateLimitingInterface.Add(next)
+		}
+	}
+	q.size.Set(float64(len(q.pending)))
+	if len(q.backlog) == 0 {
+		if q.most >= largeBacklog {
+			go debug.FreeOSMemory() // the runtime would keep it for minutes
+		}
+		q.backlog, q.pending, q.most = nil, map[reconcile.Request]struct{}{}, 0 // a map never shrinks
+	}
+}
+
+// Enqueue adds the requests of one change to the queue of a controller.
+func Enqueue(q queue, requests []reconcile.Request) {
+	if prioritized, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok && len(requests) >= bulkSize {
+		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, requests...)
+		return
+	}
+	for _, request := range requests {
+		q.Add(request)
+	}
+}
+
+// Mapped returns a handler for a function that may fail: its cache only fails during shutdown, when requests are irrelevant. An update
+// concerns the requests of the old and of the new object.
+func Mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
+	of := logged(to)
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { Enqueue(q, of(ctx, e.Object)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			Enqueue(q, append(of(ctx, e.ObjectOld), of(ctx, e.ObjectNew)...))
+		},
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { Enqueue(q, of(ctx, e.Object)) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { Enqueue(q, of(ctx, e.Object)) },
+	}
+}

@@ -1,0 +1,213 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// requested returns a request for each name.
+func requested(names ...string) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range names {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return requests
+}
+
+// numbered returns that many requests.
+func numbered(count int) []reconcile.Request {
+	var requests []reconcile.Request
+	for i := range count {
+		requests = append(requests, requested(fmt.Sprint(i))...)
+	}
+	return requests
+}
+
+// worker takes requests from a queue.
+type worker struct {
+	*requestQueue
+	taken []string
+}
+
+// take takes and finishes that many requests.
+func (w *worker) take(count int) {
+	for range count {
+		request, _ := w.Get()
+		w.taken = append(w.taken, request.Name)
+		w.Done(request)
+	}
+}
+
+func (w *worker) add(names ...string) {
+	for _, request := range requested(names...) {
+		w.Add(request)
+	}
+}
+
+func TestQueue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		play func(*worker)
+		want []string
+	}{
+		"requests are taken in order": {func(w *worker) { w.add("a", "b"); w.take(2) }, []string{"a", "b"}},
+		"objects that exist at the start are taken once": {
+			func(w *worker) { w.add("a", "b", "a"); w.take(2) }, []string{"a", "b"},
+		},
+		"a change overtakes the objects that exist at the start": {
+			func(w *worker) { w.add("a", "b", "c"); w.take(1); w.add("x"); w.take(3) }, []string{"a", "x", "b", "c"},
+		},
+		"a change overtakes bulk requests": {
+			func(w *worker) { w.addBulk(requested("a", "b")); w.take(1); w.add("x"); w.take(2) }, []string{"a", "x", "b"},
+		},
+		"a request that overtakes itself is taken once": {
+			func(w *worker) {
+				w.addBulk(requested("a", "b", "c"))
+				w.take(1)
+				w.add("c")
+				w.take(2)
+				w.add("x")
+				w.take(1)
+			}, []string{"a", "c", "b", "x"},
+		},
+		"a bulk request is taken again if its object is affected again": {
+			func(w *worker) {
+				w.addBulk(requested("a", "b"))
+				w.take(1)
+				w.add("b")
+				w.take(1)
+				w.addBulk(requested("b"))
+				w.take(1)
+			}, []string{"a", "b", "b"},
+		},
+		"bulk requests advance although others come all the time": {
+			func(w *worker) {
+				w.add("first")
+				w.take(1)
+				w.addBulk(requested("a"))
+				for i := range 7 {
+					w.add(fmt.Sprint(2*i), fmt.Sprint(2*i+1))
+					w.take(1)
+				}
+				w.take(3)
+			}, []string{"first", "0", "1", "2", "3", "4", "5", "6", "7", "a", "8"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &worker{requestQueue: newQueue("test", Retries())}
+			defer w.ShutDown()
+			tc.play(w)
+			if diff := cmp.Diff(tc.want, w.taken); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(w.pending) > 0 && len(w.backlog) == 0 {
+				t.Errorf("what has been taken is remembered: %v", w.pending)
+			}
+		})
+	}
+}
+
+func TestAllWorkersTakeBulkRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 10
+		q := newQueue("test", Retries())
+		var busy, ended sync.WaitGroup
+		busy.Add(workers)
+		for range workers {
+			ended.Go(func() {
+				request, _ := q.Get()
+				defer q.Done(request)
+				busy.Done()
+				busy.Wait() // until every worker has one: a deadlock otherwise
+			})
+		}
+		synctest.Wait()
+		q.addBulk(numbered(workers))
+		ended.Wait()
+		q.ShutDown()
+	})
+}
+
+func TestQueueShutsDownWithABacklog(t *testing.T) {
+	q := newQueue("test", Retries())
+	q.addBulk(numbered(1000))
+	request, _ := q.Get()
+	q.Done(request)
+	q.ShutDown()
+	for taken := 0; ; taken++ {
+		request, ended := q.Get()
+		if ended {
+			return
+		}
+		if q.Done(request); taken > 1 {
+			t.Fatal("bulk requests are queued after the end")
+		}
+	}
+}
+
+// controller-runtime wraps a queue that is no PriorityQueue, and sometimes one that is.
+func TestBulkRequestsReachTheBacklogThroughControllerRuntime(t *testing.T) {
+	change := func(requests []reconcile.Request) func(priorityqueue.PriorityQueue[reconcile.Request]) {
+		mapped := handler.WithLowPriorityWhenUnchanged(Mapped(func(context.Context, client.Object) ([]reconcile.Request, error) {
+			return requests, nil
+		}))
+		return func(q priorityqueue.PriorityQueue[reconcile.Request]) {
+			before, after := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+			after.ResourceVersion = "2"
+			mapped.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+		}
+	}
+	for name, tc := range map[string]struct {
+		add           func(priorityqueue.PriorityQueue[reconcile.Request])
+		queued, bulky int
+	}{
+		"a change that affects many objects": {change(numbered(bulkSize)), 0, bulkSize},
+		"a change that affects few":          {change(numbered(bulkSize / 4)), bulkSize / 4, 0},
+		"an object that was listed": {func(q priorityqueue.PriorityQueue[reconcile.Request]) {
+			new(handler.EnqueueRequestForObject).Create(t.Context(), event.CreateEvent{
+				Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, IsInInitialList: true,
+			}, q)
+		}, 0, 1},
+		"an object that was created": {func(q priorityqueue.PriorityQueue[reconcile.Request]) {
+			new(handler.EnqueueRequestForObject).Create(t.Context(), event.CreateEvent{
+				Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+			}, q)
+		}, 1, 0},
+	} {
+		for kind, q := range map[string]priorityqueue.PriorityQueue[reconcile.Request]{
+			"a queue": newQueue("test", Retries()),
+			"a timed queue": NewLatency(prometheus.HistogramOpts{Name: "seconds"}).
+				Queue("test", Retries()).(priorityqueue.PriorityQueue[reconcile.Request]),
+		} {
+			t.Run(name+" in "+kind, func(t *testing.T) {
+				defer q.ShutDown()
+				q.Add(numbered(1)[0])
+				request, _, _ := q.GetWithPriority() // after the start
+				q.Done(request)
+				tc.add(q)
+				backlog := 0
+				switch q := q.(type) {
+				case *requestQueue:
+					backlog = len(q.backlog)
+				case *timedQueue:
+					backlog = len(q.backlog)
+				}
+				if q.Len() != tc.queued || backlog != tc.bulky {
+					t.Errorf("%d are queued and %d in the backlog, want %d and %d", q.Len(), backlog, tc.queued, tc.bulky)
+				}
+			})
+		}
+	}
+}
