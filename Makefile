@@ -18,6 +18,10 @@ FUZZTIME ?= 10s
 CLUSTERS ?= 100
 ADDONS ?= 20
 OUT ?=
+# The comma-separated scenarios of `make bench-dependencies`, all if empty; the pairs of each flip; and a file for a profile of the heap.
+SCENARIOS ?=
+PAIRS ?= 5
+HEAP ?=
 # The rate limits of the measured program in benchmarks (0: none), and addon-manager's --concurrency.
 QPS ?= 0
 BURST ?= 0
@@ -179,7 +183,8 @@ fuzz: ## Run every fuzz target for FUZZTIME.
 bench-dependencies: build ## Measure the evaluation of dependencies on CLUSTERS × ADDONS (OUT=FILE.json writes a report).
 	go build -o bin/bench-dependencies ./test/bench/dependencies
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
-	  bin/bench-dependencies -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) $(if $(OUT),-out=$(OUT))
+	  bin/bench-dependencies -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) \
+	  -pairs=$(PAIRS) -scenarios=$(SCENARIOS) $(if $(HEAP),-heap=$(HEAP)) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-commands
 bench-commands: build ## Measure the time and memory of kubectl addon on CLUSTERS × ADDONS.

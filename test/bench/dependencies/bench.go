@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -52,7 +53,7 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured pr
 		if err := b.prepare(ctx); err != nil {
 			return err
 		}
-		measured, err = b.scenarios(ctx)
+		measured, err = b.measure(ctx)
 		return err
 	})
 	return measured, err
@@ -78,7 +79,7 @@ func onHub(ctx context.Context, s settings, progress io.Writer, do func(*bench) 
 func (b *bench) populate(ctx context.Context) error {
 	b.say("making %d clusters with %d add-ons each", b.fleet.clusters, b.fleet.addOns)
 	step := max(1, b.fleet.clusters/10)
-	return seed(ctx, b.hub.admin, b.fleet, func(made int) {
+	return seed(ctx, b.hub.admin, b.hub.store, b.fleet, func(made int) {
 		if made%step == 0 {
 			b.say("made %d of %d clusters", made, b.fleet.clusters)
 		}
@@ -101,35 +102,64 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err := b.rested(ctx); err != nil {
 		return err
 	}
-	if err := b.settle(ctx, o, quiet, poll); err != nil {
+	if err := b.still(ctx, o, quiet, poll, func(a activity) bool { return a.writes }); err != nil { // the scenarios wait for its events
 		return err
 	}
 	return b.verify(ctx, nil, nil)
 }
 
-// scenarios runs the scenarios in an order in which each starts with the fleet at rest.
-func (b *bench) scenarios(ctx context.Context) (*report, error) {
+// measure runs the chosen scenarios in an order in which each starts with the fleet at rest.
+func (b *bench) measure(ctx context.Context) (*report, error) {
 	measured := &report{Clusters: b.fleet.clusters, AddOns: b.fleet.addOns, Limits: b.limits}
-	for _, scenario := range []struct {
-		name string
-		run  func(context.Context) (result, error)
-		into *result
-	}{
-		{"fleetFlip: every cluster's " + b.fleet.leaf() + " gets a Required dependency that is nowhere",
-			func(ctx context.Context) (result, error) { return b.flip(ctx, b.definitionFlips()) }, &measured.FleetFlip},
-		{"sharedDependencyFlip: " + addOnName(0) + ", which others require, becomes unavailable on every cluster, a share of them at a time",
-			func(ctx context.Context) (result, error) { return b.flip(ctx, b.sharedFlips()) }, &measured.SharedDependencyFlip},
-		{"clusterFlip: add-ons of single clusters become unavailable and available again", b.clusterFlip, &measured.ClusterFlip},
-		{"restart: addon-manager starts on a fleet that has settled", b.restart, &measured.Restart},
-		{"rest: nothing happens", b.atRest, &measured.Rest},
-	} {
-		b.say("%s", scenario.name)
-		var err error
-		if *scenario.into, err = scenario.run(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", scenario.name, err)
+	scenarios := b.scenarios()
+	for _, place := range measured.places() {
+		if !slices.Contains(b.chosen(), place.name) {
+			continue
 		}
+		scenario := scenarios[place.name]
+		b.say("%s: %s", place.name, scenario.does)
+		found, err := scenario.run(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", place.name, err)
+		}
+		*place.result = &found
 	}
-	return measured, b.describe(measured)
+	return measured, errors.Join(b.describe(measured), b.profile(ctx))
+}
+
+// scenario is a change of the fleet, and the measurement of it.
+type scenario struct {
+	does string
+	run  func(context.Context) (result, error)
+}
+
+// scenarios returns all scenarios by name.
+func (b *bench) scenarios() map[string]scenario {
+	return map[string]scenario{
+		"fleetFlip": {"every cluster's " + b.fleet.leaf() + " gets a Required dependency that is nowhere",
+			func(ctx context.Context) (result, error) { return b.flip(ctx, b.definitionFlips()) }},
+		"sharedDependencyFlip": {addOnName(0) + ", which others require, becomes unavailable on every cluster, a share of them at a time",
+			func(ctx context.Context) (result, error) { return b.flip(ctx, b.sharedFlips()) }},
+		"clusterFlip":     {"add-ons of single clusters become unavailable and available again", b.clusterFlip},
+		"busyClusterFlip": {"add-ons of single clusters become unavailable during a fleetFlip", b.busyClusterFlip},
+		"restart":         {"addon-manager starts on a fleet that has settled", b.restart},
+		"rest":            {"nothing happens", b.atRest},
+	}
+}
+
+// profile saves a profile of addon-manager's heap, if a file is given.
+func (b *bench) profile(ctx context.Context) error {
+	if b.heap == "" {
+		return nil
+	}
+	text, err := b.manager.profile(ctx)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(b.heap, text, 0o644); err != nil {
+		return fmt.Errorf("saving a profile: %w", err)
+	}
+	return nil
 }
 
 // until waits for a condition of addon-manager's work. It returns an error after a long time without progress, or if addon-manager has
@@ -204,7 +234,7 @@ func (b *bench) lead(ctx context.Context) (time.Duration, error) {
 			return false, false, nil
 		}
 		// A queue may be empty temporarily while the cache is still filling.
-		if !now.idle() || now != last {
+		if !now.idle(b.fleet.size()) || now != last {
 			nearer := now != last
 			last, since = now, time.Now()
 			return false, nearer, nil

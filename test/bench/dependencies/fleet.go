@@ -32,6 +32,9 @@ const (
 
 func addOnName(i int) string { return fmt.Sprintf("addon-%03d", i) }
 
+// size returns the number of ManagedClusterAddOns.
+func (f fleet) size() int { return f.clusters * f.addOns }
+
 // names returns the names of all add-ons.
 func (f fleet) names() []string {
 	names := make([]string, f.addOns)
@@ -90,6 +93,19 @@ func (f fleet) shared() []string {
 	}
 	maps.DeleteFunc(found, func(_ string, installed bool) bool { return !installed })
 	return slices.Sorted(maps.Keys(found))
+}
+
+// apart returns an add-on with dependents, of which the leaf is none: neither affects the verdict on the other.
+func (f fleet) apart() string {
+	for _, name := range f.shared() {
+		c := f.cluster()
+		c.settle()
+		c.available[name] = false
+		if !slices.ContainsFunc(c.settle(name), func(v verdict) bool { return v.addOn == f.leaf() }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // cluster is the expected state of the add-ons on one managed cluster, or on all of them.

@@ -133,3 +133,21 @@ func TestShares(t *testing.T) {
 		})
 	}
 }
+
+func TestTheLeafDoesNotDependOnTheAddOnApart(t *testing.T) {
+	for _, addOns := range []int{smallestFleet, 20, 40} {
+		f := fleet{clusters: 1, addOns: addOns}
+		c := f.cluster()
+		c.settle()
+		c.available[f.apart()] = false
+		written := c.settle(f.apart())
+		if len(written) == 0 {
+			t.Errorf("with %d add-ons, %q has no dependents", addOns, f.apart())
+		}
+		for _, v := range written {
+			if v.addOn == f.leaf() {
+				t.Errorf("with %d add-ons, %s depends on %s", addOns, f.leaf(), f.apart())
+			}
+		}
+	}
+}

@@ -48,6 +48,7 @@ const (
 // hub is an API server with all of Tandem's objects for a hub, and its clients.
 type hub struct {
 	server *environment.Environment
+	store  *etcd
 	// admin creates and reads the fleet; the audit log omits the administrator.
 	admin client.Client
 	// others makes the measured changes.
@@ -64,18 +65,19 @@ func startHub(ctx context.Context, folder string) (*hub, error) {
 	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
+	store := &envtest.Etcd{}
 	server, err := environment.Start(func(e *envtest.Environment) {
 		e.ControlPlane.GetAPIServer().Configure().
 			Set("audit-policy-file", policy).
 			Set("audit-log-path", log).
 			Set("audit-log-maxsize", "1000000") // megabytes: never rotate
-		e.ControlPlane.Etcd = &envtest.Etcd{}
-		e.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "8589934592")
+		e.ControlPlane.Etcd = store
+		store.Configure().Set("quota-backend-bytes", "8589934592")
 	})
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{server: server}
+	h := &hub{server: server, store: &etcd{url: store.URL.String()}}
 	if err := h.prepare(ctx, folder, log); err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}

@@ -6,6 +6,8 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandem-addons/tandem/test/bench/program"
@@ -23,6 +25,10 @@ type settings struct {
 	pairs  int
 	flips  int
 	rest   time.Duration
+	// scenarios are the names of those to run, separated by commas; all if empty.
+	scenarios string
+	// heap is a file for a profile of addon-manager's heap after the last scenario; none if empty.
+	heap string
 }
 
 // limits holds the limits of addon-manager's clients and of the bare loop.
@@ -42,6 +48,8 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&s.pairs, "pairs", 5, "how often each change of the whole fleet is measured, by addon-manager and by the bare loop in turn")
 	fs.IntVar(&s.flips, "flips", 300, "number of times that an add-on of one cluster becomes unavailable and available again")
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
+	fs.StringVar(&s.scenarios, "scenarios", "", "comma-separated names of the scenarios to run; all if empty")
+	fs.StringVar(&s.heap, "heap", "", "file for a profile of addon-manager's heap after the last scenario")
 }
 
 // Check rejects settings that cannot be measured.
@@ -55,5 +63,18 @@ func (s *settings) Check() error {
 		return fmt.Errorf("-concurrency, -pairs, -flips and -rest are %d, %d, %d and %s: want more than 0",
 			s.limits.Concurrency, s.pairs, s.flips, s.rest)
 	}
+	for _, name := range s.chosen() {
+		if !slices.Contains(scenarioNames(), name) {
+			return fmt.Errorf("-scenarios has %q: want some of %s", name, strings.Join(scenarioNames(), ", "))
+		}
+	}
 	return s.limits.Check()
+}
+
+// chosen returns the names of the scenarios to run.
+func (s *settings) chosen() []string {
+	if s.scenarios == "" {
+		return scenarioNames()
+	}
+	return strings.Split(s.scenarios, ",")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,10 @@ const stopGrace = 20 * time.Second
 // manager is a running addon-manager.
 type manager struct {
 	command *exec.Cmd
-	metrics string
-	log     string
-	started time.Time
+	// metrics and profiles are the URLs of its metrics and profiles.
+	metrics, profiles string
+	log               string
+	started           time.Time
 	// ended is closed when the process has exited; err is its result.
 	ended chan struct{}
 	err   error
@@ -34,7 +36,11 @@ type manager struct {
 
 // startManager starts the program with the arguments and a metrics server; its log is appended to a file.
 func startManager(program, log string, arguments ...string) (*manager, error) {
-	address, err := freeAddress()
+	metrics, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +49,10 @@ func startManager(program, log string, arguments ...string) (*manager, error) {
 		return nil, fmt.Errorf("opening addon-manager's log: %w", err)
 	}
 	defer output.Close() // the process has its own copy
-	m := &manager{metrics: "http://" + address + "/metrics", log: log, ended: make(chan struct{})}
-	m.command = exec.Command(program, append(arguments, "--metrics-bind-address="+address)...)
+	m := &manager{
+		metrics: "http://" + metrics + "/metrics", profiles: "http://" + profiles + "/debug/pprof", log: log, ended: make(chan struct{}),
+	}
+	m.command = exec.Command(program, append(arguments, "--metrics-bind-address="+metrics, "--pprof-bind-address="+profiles)...)
 	m.command.Stdout, m.command.Stderr = output, output
 	m.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only this process handles Ctrl-C
 	m.started = time.Now()
@@ -106,21 +114,41 @@ type work struct {
 	queued, reconciled float64
 }
 
-// idle reports whether every object was reconciled.
-func (w work) idle() bool { return w.leads && w.reconciled > 0 && w.queued == 0 }
+// idle reports whether every object was reconciled; addOns is the number of add-ons.
+func (w work) idle(addOns int) bool {
+	return w.leads && w.reconciled >= float64(addOns) && w.queued == 0
+}
 
 // progress reads addon-manager's progress.
 func (m *manager) progress(ctx context.Context) (work, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.metrics, nil)
+	text, err := read(ctx, m.metrics)
 	if err != nil {
 		return work{}, fmt.Errorf("reading addon-manager's metrics: %w", err)
+	}
+	return parseWork(bytes.NewReader(text))
+}
+
+// profile returns a profile of addon-manager's heap, after garbage is collected.
+func (m *manager) profile(ctx context.Context) ([]byte, error) {
+	text, err := read(ctx, m.profiles+"/heap?gc=1")
+	if err != nil {
+		return nil, fmt.Errorf("reading a profile of addon-manager: %w", err)
+	}
+	return text, nil
+}
+
+// read returns the body at a URL.
+func read(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return work{}, fmt.Errorf("reading addon-manager's metrics: %w", err)
+		return nil, err
 	}
 	defer response.Body.Close()
-	return parseWork(response.Body)
+	return io.ReadAll(response.Body)
 }
 
 // parseWork parses metrics in Prometheus' text format.
@@ -138,7 +166,7 @@ func parseWork(text io.Reader) (work, error) {
 		switch name {
 		case "leader_election_master_status":
 			w.leads = value == 1
-		case "workqueue_depth", "controller_runtime_active_workers":
+		case "workqueue_depth", "addon_queue_backlog", "controller_runtime_active_workers":
 			w.queued += value
 		case "controller_runtime_reconcile_total":
 			w.reconciled += value

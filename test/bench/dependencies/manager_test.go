@@ -25,6 +25,13 @@ func TestParseWork(t *testing.T) {
 			leading + counters + "workqueue_depth{controller=\"addon\",name=\"addon\",priority=\"0\"} 7\n",
 			work{leads: true, reconciled: 4000003, queued: 7}, false,
 		},
+		"with objects that wait for those": {
+			leading + counters + "addon_queue_backlog{controller=\"addon\"} 7\n",
+			work{leads: true, reconciled: 4000003, queued: 7}, false,
+		},
+		"leading before most objects are reconciled": {
+			leading + "controller_runtime_reconcile_total{controller=\"addon\",result=\"success\"} 999\n", work{leads: true, reconciled: 999}, false,
+		},
 		"with an object that is worked on": {
 			leading + counters + "controller_runtime_active_workers{controller=\"addon\"} 1\n",
 			work{leads: true, reconciled: 4000003, queued: 1}, false,
@@ -38,8 +45,8 @@ func TestParseWork(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(work{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got.idle() != tc.idle {
-				t.Errorf("idle is %t", got.idle())
+			if got.idle(1000) != tc.idle {
+				t.Errorf("idle is %t", got.idle(1000))
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"iter"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,15 +34,23 @@ func expect(verdicts []verdict, namespaces []string) *observation {
 		answered: map[types.NamespacedName]time.Time{},
 	}
 	for _, namespace := range namespaces {
-		for _, v := range verdicts {
-			object, cause := types.NamespacedName{Namespace: namespace, Name: v.addOn}, types.NamespacedName{Name: v.addOn}
-			if v.cause != "" {
-				cause = types.NamespacedName{Namespace: namespace, Name: v.cause}
-			}
-			o.due[object], o.missing[object] = cause, true
-		}
+		o.expect(verdicts, namespace)
 	}
 	return o
+}
+
+// expect makes verdicts due on one more cluster, and returns their objects.
+func (o *observation) expect(verdicts []verdict, namespace string) []types.NamespacedName {
+	objects := make([]types.NamespacedName, 0, len(verdicts))
+	for _, v := range verdicts {
+		object, cause := types.NamespacedName{Namespace: namespace, Name: v.addOn}, types.NamespacedName{Name: v.addOn}
+		if v.cause != "" {
+			cause = types.NamespacedName{Namespace: namespace, Name: v.cause}
+		}
+		o.due[object], o.missing[object] = cause, true
+		objects = append(objects, object)
+	}
+	return objects
 }
 
 // activity is what addon-manager has done.
@@ -129,10 +139,15 @@ func (o *observation) seconds() float64 { return o.last.Sub(o.first).Seconds() }
 
 // latencies returns, for every due verdict, the time from the response to its cause to the response to the verdict.
 func (o *observation) latencies() []time.Duration {
-	found := make([]time.Duration, 0, len(o.due))
-	for object, cause := range o.due {
+	return o.latenciesOf(maps.Keys(o.due))
+}
+
+// latenciesOf returns the latencies of the verdicts on some objects.
+func (o *observation) latenciesOf(objects iter.Seq[types.NamespacedName]) []time.Duration {
+	var found []time.Duration
+	for object := range objects {
 		verdict, written := o.answered[object]
-		change, made := o.answered[cause]
+		change, made := o.answered[o.due[object]]
 		if written && made {
 			found = append(found, verdict.Sub(change))
 		}

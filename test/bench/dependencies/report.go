@@ -121,11 +121,13 @@ type report struct {
 	RestingMemoryMBPer10000 float64 `json:"restingMemoryMBPer10000"`
 	PeakMemoryMBPer10000    float64 `json:"peakMemoryMBPer10000"`
 
-	FleetFlip            result `json:"fleetFlip"`
-	SharedDependencyFlip result `json:"sharedDependencyFlip"`
-	ClusterFlip          result `json:"clusterFlip"`
-	Restart              result `json:"restart"`
-	Rest                 result `json:"rest"`
+	// The scenarios; nil if not measured.
+	FleetFlip            *result `json:"fleetFlip,omitempty"`
+	SharedDependencyFlip *result `json:"sharedDependencyFlip,omitempty"`
+	ClusterFlip          *result `json:"clusterFlip,omitempty"`
+	BusyClusterFlip      *result `json:"busyClusterFlip,omitempty"`
+	Restart              *result `json:"restart,omitempty"`
+	Rest                 *result `json:"rest,omitempty"`
 }
 
 type versions struct {
@@ -136,7 +138,7 @@ type versions struct {
 
 // describe adds the measured versions and the machine.
 func (b *bench) describe(r *report) error {
-	r.Cores, r.ManagedClusterAddOns, r.Versions.Go = runtime.NumCPU(), r.Clusters*r.AddOns, runtime.Version()
+	r.Cores, r.ManagedClusterAddOns, r.Versions.Go = runtime.NumCPU(), b.fleet.size(), runtime.Version()
 	var err error
 	if r.Versions.AddonManager, err = version.Of(b.program); err != nil {
 		return err
@@ -144,24 +146,56 @@ func (b *bench) describe(r *report) error {
 	if r.Versions.Kubernetes, err = version.OfServer(b.hub.server.Config); err != nil {
 		return err
 	}
+	now, err := b.manager.usage()
+	if err != nil {
+		return err
+	}
 	tens := float64(r.ManagedClusterAddOns) / 10000
-	r.RestingMemoryMBPer10000 = float64(r.Rest.resident) / (1 << 20) / tens
+	r.RestingMemoryMBPer10000 = float64(now.Resident) / (1 << 20) / tens
 	for _, row := range r.rows() {
 		r.PeakMemoryMBPer10000 = max(r.PeakMemoryMBPer10000, row.PeakMemoryMB/tens)
 	}
 	return nil
 }
 
+// place is where a report holds the result of a scenario.
+type place struct {
+	name   string
+	result **result
+}
+
+// places returns the places of all scenarios.
+func (r *report) places() []place {
+	return []place{
+		{"fleetFlip", &r.FleetFlip}, {"sharedDependencyFlip", &r.SharedDependencyFlip}, {"clusterFlip", &r.ClusterFlip},
+		{"busyClusterFlip", &r.BusyClusterFlip}, {"restart", &r.Restart}, {"rest", &r.Rest},
+	}
+}
+
+// scenarioNames returns the names of all scenarios.
+func scenarioNames() []string {
+	var names []string
+	for _, place := range new(report).places() {
+		names = append(names, place.name)
+	}
+	return names
+}
+
+// row is the result of a measured scenario.
 type row struct {
 	name string
 	*result
 }
 
+// rows returns the results of the measured scenarios.
 func (r *report) rows() []row {
-	return []row{
-		{"fleetFlip", &r.FleetFlip}, {"sharedDependencyFlip", &r.SharedDependencyFlip}, {"clusterFlip", &r.ClusterFlip},
-		{"restart", &r.Restart}, {"rest", &r.Rest},
+	var rows []row
+	for _, place := range r.places() {
+		if *place.result != nil {
+			rows = append(rows, row{place.name, *place.result})
+		}
 	}
+	return rows
 }
 
 // Print writes the report as a table.
@@ -169,29 +203,35 @@ func (r *report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d clusters × %d add-ons = %d ManagedClusterAddOns; %d cores; addon-manager %s, Kubernetes %s\n",
 		r.Clusters, r.AddOns, r.ManagedClusterAddOns, r.Cores, r.Versions.AddonManager, r.Versions.Kubernetes)
 	fmt.Fprintf(out, "limits of addon-manager and of the bare loop: %s, %d workers\n", &r.Limits.Limits, r.Limits.Concurrency)
-	fmt.Fprintf(out, "seconds and ratio: medians of %d and %d pairs\n\n", len(r.FleetFlip.Pairs), len(r.SharedDependencyFlip.Pairs))
+	fmt.Fprintf(out, "seconds and ratio: medians of all pairs\n\n")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tseconds\tbare loop\tratio\tmin\tmax\twrites\tneeded\tconflicts\tevents\tCPU s\tpeak MB\tp50 ms\tp99 ms\t")
+	fmt.Fprintln(w, "\tpairs\tseconds\tbare loop\tratio\tmin\tmax\twrites\tneeded\tconflicts\tevents\tCPU s\tpeak MB\tp50 ms\tp99 ms\t")
 	for _, row := range r.rows() {
 		least, median, most := row.ratio()
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%.2f\t%.0f\t%s\t%s\t\n", row.name, row.Seconds,
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%.2f\t%.0f\t%s\t%s\t\n", row.name, len(row.Pairs), row.Seconds,
 			orDash(row.BareLoopSeconds, 2), orDash(median, 2), orDash(least, 2), orDash(most, 2), row.Writes, row.WritesNeeded, row.Conflicts, row.Events, row.CPUSeconds, row.PeakMemoryMB,
 			orDash(row.P50Milliseconds, 1), orDash(row.P99Milliseconds, 1))
 	}
 	w.Flush()
 	fmt.Fprintf(out, "\nmemory for each 10,000 ManagedClusterAddOns: %.0f MB at rest, %.0f MB at the peak\n",
 		r.RestingMemoryMBPer10000, r.PeakMemoryMBPer10000)
-	for _, target := range []struct {
-		name          string
-		reached, want float64
-	}{
-		{"ratio of fleetFlip", ptr.Deref(r.FleetFlip.Ratio, spread.Range{}).Median, targetRatio},
-		{"ratio of sharedDependencyFlip", ptr.Deref(r.SharedDependencyFlip.Ratio, spread.Range{}).Median, targetRatio},
-		{"p99 of clusterFlip in ms", ptr.Deref(r.ClusterFlip.P99Milliseconds, 0), targetMilliseconds},
-	} {
-		fmt.Fprintf(out, "target: %s at most %v: %.2f, %s\n", target.name, target.want, target.reached,
-			map[bool]string{true: "reached", false: "missed"}[target.reached <= target.want])
+	for _, row := range r.rows() {
+		row.target(out)
 	}
+}
+
+// target prints whether a scenario reaches its target.
+func (r row) target(out io.Writer) {
+	switch {
+	case r.Ratio != nil:
+		printTarget(out, "ratio of "+r.name, targetRatio, r.Ratio.Median)
+	case r.P99Milliseconds != nil:
+		printTarget(out, "p99 of "+r.name+" in ms", targetMilliseconds, *r.P99Milliseconds)
+	}
+}
+
+func printTarget(out io.Writer, name string, want, got float64) {
+	fmt.Fprintf(out, "target: %s at most %v: %.2f, %s\n", name, want, got, map[bool]string{true: "reached", false: "missed"}[got <= want])
 }
 
 // ratio returns the range of the ratio; nil if there is none.

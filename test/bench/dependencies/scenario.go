@@ -251,6 +251,59 @@ func (b *bench) flipOne(ctx context.Context, name string, on []string, observe f
 	return b.heal(ctx, model, on, observe)
 }
 
+// busyClusterFlip makes an add-on unavailable on one cluster after the other while addon-manager writes a verdict on every cluster, and
+// measures the latency of the verdicts on the dependents of that add-on.
+func (b *bench) busyClusterFlip(ctx context.Context) (result, error) {
+	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil { // the events of earlier changes
+		return result{}, err
+	}
+	f, flipped := b.definitionFlips()[0], b.model.clone()
+	o := expect(f.done(flipped), f.namespaces)
+	name := b.fleet.apart()
+	single := flipped.clone()
+	single.available[name] = false
+	verdicts := single.settle(name)
+	var singles []types.NamespacedName
+	var on []string
+	used, err := b.metered(func() error {
+		if err := f.do(ctx); err != nil {
+			return err
+		}
+		for _, namespace := range f.namespaces {
+			if len(o.missing) == 0 {
+				break
+			}
+			on = append(on, namespace)
+			objects := o.expect(verdicts, namespace)
+			singles = append(singles, objects...)
+			if err := b.setAvailable(ctx, []string{name}, []string{namespace}, metav1.ConditionFalse); err != nil {
+				return err
+			}
+			if err := b.written(ctx, o, objects); err != nil {
+				return err
+			}
+		}
+		return b.converge(ctx, o, poll)
+	})
+	if err != nil {
+		return result{}, err
+	}
+	r := newResult(o, used)
+	r.spread(o.latenciesOf(slices.Values(singles)))
+	b.say("%d flips of single clusters during %.2fs; putting everything back", len(on), o.seconds())
+	err = b.heal(ctx, single, on, func(o *observation) error { return b.observe(ctx, o, poll) })
+	return r, errors.Join(err, b.putBack(ctx, f))
+}
+
+// written reads the audit log until the verdicts on some objects are written.
+func (b *bench) written(ctx context.Context, o *observation, objects []types.NamespacedName) error {
+	return b.until(ctx, pollOne, func() (bool, bool, error) {
+		entries, err := b.hub.log.Next()
+		done := o.add(entries)
+		return !slices.ContainsFunc(objects, func(object types.NamespacedName) bool { return o.missing[object] }), done.writes, err
+	})
+}
+
 // restart restarts addon-manager and measures the time until every object was reconciled.
 func (b *bench) restart(ctx context.Context) (result, error) {
 	if err := b.stopManager(); err != nil {

@@ -20,9 +20,9 @@ import (
 // inFlight is the number of concurrent requests that create and change the fleet.
 const inFlight = 10
 
-// seed creates the fleet: definitions, clusters, and their add-ons, all available. progress is called with the number of created clusters,
-// from several goroutines.
-func seed(ctx context.Context, c client.Client, f fleet, progress func(made int)) error {
+// seed creates the fleet: definitions, clusters, and their add-ons, all available. The add-ons of the first cluster are created by requests,
+// and those of the others are copies of them in etcd. progress is called with the number of created clusters, from several goroutines.
+func seed(ctx context.Context, c client.Client, store *etcd, f fleet, progress func(made int)) error {
 	for i, name := range f.names() {
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
@@ -32,16 +32,51 @@ func seed(ctx context.Context, c client.Client, f fleet, progress func(made int)
 		}
 	}
 	var made atomic.Int64
-	return program.Each(ctx, inFlight, f.namespaces(), func(ctx context.Context, namespace string) error {
-		if err := seedCluster(ctx, c, namespace, f.names()); err != nil {
+	err := program.Each(ctx, inFlight, f.namespaces(), func(ctx context.Context, namespace string) error {
+		if err := seedCluster(ctx, c, namespace); err != nil {
 			return fmt.Errorf("making managed cluster %q: %w", namespace, err)
 		}
 		progress(int(made.Add(1)))
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return enable(ctx, c, store, f)
 }
 
-func seedCluster(ctx context.Context, c client.Client, namespace string, names []string) error {
+// enable creates the add-ons of the fleet.
+func enable(ctx context.Context, c client.Client, store *etcd, f fleet) error {
+	namespaces := f.namespaces()
+	first := namespaces[0]
+	for _, name := range f.names() {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: name}}
+		addOn.Spec.InstallNamespace = "open-cluster-management-agent-addon"
+		if err := c.Create(ctx, addOn); err != nil {
+			return fmt.Errorf("making ManagedClusterAddOn %s/%s: %w", first, name, err)
+		}
+		if err := setAvailable(ctx, c, first, name, metav1.ConditionTrue); err != nil {
+			return err
+		}
+	}
+	made, err := store.addOnsOf(ctx, first)
+	if err != nil {
+		return err
+	}
+	if len(made) != f.addOns {
+		return fmt.Errorf("etcd has %d add-ons of %q, want %d", len(made), first, f.addOns)
+	}
+	return program.Each(ctx, inFlight, namespaces[1:], func(ctx context.Context, namespace string) error {
+		copies, err := copied(made, first, namespace)
+		if err != nil {
+			return err
+		}
+		return store.put(ctx, copies)
+	})
+}
+
+// seedCluster creates a managed cluster without add-ons.
+func seedCluster(ctx context.Context, c client.Client, namespace string) error {
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		return err
 	}
@@ -49,20 +84,7 @@ func seedCluster(ctx context.Context, c client.Client, namespace string, names [
 	cluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
 	cluster.SetKind("ManagedCluster")
 	cluster.SetName(namespace)
-	if err := c.Create(ctx, cluster); err != nil {
-		return err
-	}
-	for _, name := range names {
-		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		addOn.Spec.InstallNamespace = "open-cluster-management-agent-addon"
-		if err := c.Create(ctx, addOn); err != nil {
-			return err
-		}
-		if err := setAvailable(ctx, c, namespace, name, metav1.ConditionTrue); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.Create(ctx, cluster)
 }
 
 // setAvailable sets condition Available as a klusterlet does.
