@@ -59,7 +59,7 @@ type run struct {
 	RequestsByKind map[string]int `json:"requestsByKind"`
 	// Trace lists all requests of the deployment of a single Instance.
 	Trace   []traced `json:"trace,omitempty"`
-	Removal removal   `json:"removal"`
+	Removal removal  `json:"removal"`
 }
 
 // removal is the result of deleting all Instances on the hub.
