@@ -55,6 +55,8 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.quiet.Mapped(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.OnCluster), builder.WithPredicates(controller.DeletionBegun())).
+		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.ConfiguredFrom),
+			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.reader.Doubts.All), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(a.reader.Doubts.All),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).

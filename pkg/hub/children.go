@@ -32,6 +32,8 @@ type children struct {
 	client   client.Client
 	live     client.Reader // bypasses the cache
 	recorder events.EventRecorder
+	// packagesNamespace is the namespace of the OperatorVersions for all clusters.
+	packagesNamespace string
 	// written tracks the last writes of parents, applied those of children.
 	written, applied *controller.Writes
 }
@@ -74,11 +76,11 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.Parent, error) {
 	state := &install.Parent{Instance: parent}
 	var err error
-	if state.Running, err = read.StartedVersion(ctx, c.client, parent, nil); err != nil {
+	if state.Running, err = read.StartedVersion(ctx, c.client, parent, nil, c.packagesNamespace); err != nil {
 		return nil, err
 	}
 	if state.Running == nil && parent.Status.Execution != nil {
-		if state.Wanted, err = read.Version(ctx, c.client, install.VersionOf(parent)); err != nil {
+		if state.Wanted, err = read.WantedVersion(ctx, c.client, parent, c.packagesNamespace); err != nil {
 			return nil, err
 		}
 	}

@@ -92,7 +92,8 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			packagesNamespace: options.PackagesNamespace, verifications: read.NewVerifications(), written: controller.NewWrites(),
 		},
 		&children{
-			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: controller.NewWrites(), applied: controller.NewWrites(),
+			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: options.PackagesNamespace,
+			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
 		&renewals{

@@ -27,13 +27,6 @@ type Configuration struct {
 	Problems []Problem
 }
 
-var (
-	operatorVersions  = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
-	deploymentConfigs = upstream.ConfigGroupResource{
-		Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
-	}
-)
-
 // IsPlanManaged reports whether Tandem runs the add-on: its supported configs include OperatorVersions. It returns false without a definition
 // (nil).
 func IsPlanManaged(definition *addonv1alpha1.ClusterManagementAddOn) bool {
@@ -50,9 +43,10 @@ func IsPlanManaged(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 
 // Configure resolves the add-on's configs. If OCM manages the add-on, OCM resolves them (rollout, placements) and Configure uses that
 // result once it exists. Otherwise the configs of the ManagedClusterAddOn override the definition's defaults, separately for each resource.
-// The OperatorVersion must be in packagesNamespace or in the cluster's own namespace, which agents may read.
+// The OperatorVersion must be in the packages' namespace or in the cluster's own namespace, which agents may read; AddOnDeploymentConfigs
+// must not be in the namespace of another cluster, also if the definition names them.
 func Configure(
-	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, packagesNamespace string,
+	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, namespaces Namespaces,
 ) Configuration {
 	managed := managedByOCM(definition, addOn)
 	if managed && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) {
@@ -67,7 +61,7 @@ func Configure(
 	}
 
 	c := Configuration{Hashes: map[types.NamespacedName]string{}}
-	c.takeVersion(find(operatorVersions), addOn.Namespace, packagesNamespace)
+	c.takeVersion(find(operatorVersions), addOn.Namespace, namespaces.Packages)
 	for _, found := range find(deploymentConfigs) {
 		name := types.NamespacedName(found.ConfigReferent)
 		c.DeploymentConfigs = append(c.DeploymentConfigs, name)
@@ -76,6 +70,9 @@ func Configure(
 		}
 		if name.Namespace == "" {
 			c.invalid("AddOnDeploymentConfig %q is referenced without a namespace: add its namespace to the reference", name.Name)
+		}
+		if err := CheckNamespace(addOn.Namespace, name, namespaces.Clusters); err != nil {
+			c.invalid("%v", err)
 		}
 	}
 	return c
@@ -148,51 +145,6 @@ func resolvedHere(
 		}
 	}
 	return found
-}
-
-// Named lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or by
-// Tandem: the objects to watch for the add-on.
-func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
-	var named []Reference
-	add := func(resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) {
-		named = append(named, Reference{Resource: resource.Resource, NamespacedName: types.NamespacedName(referent)})
-	}
-	if definition != nil {
-		for _, config := range definition.Spec.SupportedConfigs {
-			if config.DefaultConfig != nil {
-				add(config.ConfigGroupResource, *config.DefaultConfig)
-			}
-		}
-		for _, placement := range definition.Spec.InstallStrategy.Placements {
-			for _, config := range placement.Configs {
-				add(config.ConfigGroupResource, config.ConfigReferent)
-			}
-		}
-	}
-	if addOn != nil {
-		named = append(named, NamedBySpec(addOn)...)
-		for _, reference := range addOn.Status.ConfigReferences {
-			if reference.DesiredConfig != nil {
-				add(reference.ConfigGroupResource, reference.DesiredConfig.ConfigReferent)
-			}
-		}
-	}
-	return named
-}
-
-// NamedBySpec lists the configuration objects that the spec of the add-on names.
-func NamedBySpec(addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
-	named := make([]Reference, 0, len(addOn.Spec.Configs))
-	for _, config := range addOn.Spec.Configs {
-		named = append(named, Reference{Resource: config.Resource, NamespacedName: types.NamespacedName(config.ConfigReferent)})
-	}
-	return named
-}
-
-// Reference names a configuration object.
-type Reference struct {
-	Resource string
-	types.NamespacedName
 }
 
 // DeploymentConfigHash returns the hash of an AddOnDeploymentConfig's spec, by which OCM detects changes.

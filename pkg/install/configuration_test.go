@@ -143,7 +143,7 @@ func TestConfigure(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Configure(tc.definition, tc.addOn, packages)
+			got := Configure(tc.definition, tc.addOn, Namespaces{Packages: packages})
 			if diff := cmp.Diff(tc.version, got.OperatorVersion); diff != "" {
 				t.Errorf("OperatorVersion (-want +got):\n%s", diff)
 			}
@@ -165,7 +165,7 @@ func TestConfigureRequiresTheHashesThatOCMRollsOut(t *testing.T) {
 	addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue}}
 	addOn.Status.ConfigReferences = []upstream.ConfigReference{own, rolledOut, version}
 	want := map[types.NamespacedName]string{types.NamespacedName(rolledOut.DesiredConfig.ConfigReferent): "2"}
-	if diff := cmp.Diff(want, Configure(supporting(nil, nil), addOn, packages).Hashes); diff != "" {
+	if diff := cmp.Diff(want, Configure(supporting(nil, nil), addOn, Namespaces{Packages: packages}).Hashes); diff != "" {
 		t.Errorf("hashes, without that of a config that the add-on itself names (-want +got):\n%s", diff)
 	}
 }

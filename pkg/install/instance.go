@@ -84,11 +84,15 @@ func VersionOf(i *kudo.Instance) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(reference.Namespace, i.Namespace), Name: reference.Name}
 }
 
-// MayRead reports whether the Instance's OperatorVersion is in a namespace that the agent of its cluster may read. Other namespaces are
-// never read, so that an Instance discloses nothing about them to its author.
+// MayRead reports whether the Instance's OperatorVersion is in a namespace that the agent of its cluster may read.
 func (i Instance) MayRead() bool {
-	namespace := VersionOf(i.Instance).Namespace
-	return namespace == i.Instance.Namespace || namespace == i.PackagesNamespace
+	return MayRead(i.Instance.Namespace, VersionOf(i.Instance).Namespace, i.PackagesNamespace)
+}
+
+// MayRead reports whether the agent of the cluster may read OperatorVersions in the namespace. The hub reads no others for an Instance,
+// whether its spec or its status names them, so that an Instance discloses nothing about other namespaces to its author or its agent.
+func MayRead(cluster, namespace, packagesNamespace string) bool {
+	return namespace == cluster || namespace == packagesNamespace
 }
 
 // NameProblem returns why an Instance cannot have the name; empty if it can. On the managed cluster and in templates, dots in the name are

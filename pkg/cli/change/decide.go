@@ -223,7 +223,7 @@ func (c *changing) upgrade(ctx context.Context, definition *addonv1alpha1.Cluste
 		return err
 	}
 	resolved, predicted := resolvable(definition, addOn)
-	version, err := c.chooseFor(ctx, install.Configure(resolved, predicted, "").OperatorVersion)
+	version, err := c.chooseFor(ctx, install.Configure(resolved, predicted, install.Namespaces{}).OperatorVersion)
 	if err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -19,10 +21,12 @@ type hubReader struct {
 	client.Reader
 	// others reads the packages and add-ons of the whole hub, once.
 	others func() (install.Others, error)
+	// belongs remembers whether a namespace belongs to a managed cluster.
+	belongs map[string]bool
 }
 
 func newReader(ctx context.Context, c client.Reader) hubReader {
-	return hubReader{Reader: hubclient.Remembering(c, c), others: sync.OnceValues(func() (install.Others, error) {
+	return hubReader{Reader: hubclient.Remembering(c, c), belongs: map[string]bool{}, others: sync.OnceValues(func() (install.Others, error) {
 		var versions kudo.OperatorVersionList
 		var definitions addonv1alpha1.ClusterManagementAddOnList
 		var addOns addonv1alpha1.ManagedClusterAddOnList
@@ -33,6 +37,24 @@ func newReader(ctx context.Context, c client.Reader) hubReader {
 		}
 		return install.Others{Versions: versions.Items, Definitions: definitions.Items, AddOns: addOns.Items}, nil
 	})}
+}
+
+// clusters returns the namespaces that belong to a managed cluster, as far as the user may read that: the hub judges the others later.
+func (r hubReader) clusters(ctx context.Context, namespaces []string) (map[string]bool, error) {
+	clusters := map[string]bool{}
+	for _, namespace := range namespaces {
+		if _, known := r.belongs[namespace]; !known {
+			cluster := &metav1.PartialObjectMetadata{}
+			cluster.SetGroupVersionKind(hubclient.ManagedClusterKind)
+			err := r.Get(ctx, client.ObjectKey{Name: namespace}, cluster)
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
+				return nil, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
+			}
+			r.belongs[namespace] = err == nil
+		}
+		clusters[namespace] = r.belongs[namespace]
+	}
+	return clusters, nil
 }
 
 // definedElsewhere returns the doubtful variables of an add-on that serve another purpose; all of them if the user may not read that: the

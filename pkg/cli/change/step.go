@@ -422,17 +422,24 @@ func resolvable(
 func gatherInstall(ctx context.Context, reader hubReader, definition *addonv1alpha1.ClusterManagementAddOn, s step) (install.AddOn, error) {
 	definition, wanted := resolvable(definition, s.wanted)
 	// The namespace of the packages that agents may read is a flag of addon-manager, so any named namespace is accepted here.
-	packages := install.Configure(definition, wanted, "").OperatorVersion.Namespace
+	packages := install.Configure(definition, wanted, install.Namespaces{}).OperatorVersion.Namespace
+	clusters, err := reader.clusters(ctx, install.ConfigNamespaces(definition, wanted))
+	if err != nil {
+		return install.AddOn{}, err
+	}
 	a := install.AddOn{
 		Definition: definition, ManagedAddOn: wanted,
-		Configuration:     install.Configure(definition, wanted, packages),
+		Configuration:     install.Configure(definition, wanted, install.Namespaces{Packages: packages, Clusters: clusters}),
 		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
+	}
+	if len(a.Configuration.Problems) > 0 {
+		return a, nil // the hub reads none of the objects
 	}
 	version := &kudo.OperatorVersion{}
 	switch err := reader.Get(ctx, a.Configuration.OperatorVersion, version); {
 	case err == nil:
 		a.Version = version
-	case !apierrors.IsNotFound(err) && len(a.Configuration.Problems) == 0:
+	case !apierrors.IsNotFound(err):
 		return a, fmt.Errorf("reading OperatorVersion %s: %w", a.Configuration.OperatorVersion, err)
 	}
 	for _, name := range a.Configuration.DeploymentConfigs {
@@ -446,7 +453,6 @@ func gatherInstall(ctx context.Context, reader hubReader, definition *addonv1alp
 			return a, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
 		}
 	}
-	var err error
 	a.DefinedElsewhere, err = reader.definedElsewhere(a)
 	return a, err
 }

@@ -174,7 +174,7 @@ func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Defin
 	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Created: addOn.CreationTimestamp,
 		Reason: reasonOf(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)}
 	if definition.PlanManaged {
-		item.OperatorVersion = install.Configure(definition.Object, addOn, "").OperatorVersion.Name
+		item.OperatorVersion = install.Configure(definition.Object, addOn, install.Namespaces{}).OperatorVersion.Name
 	}
 	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); condition != nil {
 		item.Available = condition.Status

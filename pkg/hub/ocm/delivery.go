@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	kubeinformers "k8s.io/client-go/informers"
@@ -34,6 +35,7 @@ import (
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions"
 	clusterclient "open-cluster-management.io/api/client/cluster/clientset/versioned"
 	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions"
+	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	workinformers "open-cluster-management.io/api/client/work/informers/externalversions"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -45,6 +47,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // deliveryResync is the interval at which every agent is reconciled without a change, for objects that are not watched: its permissions on
@@ -62,9 +65,10 @@ type delivery struct {
 	// certificates counts the answers to certificate requests.
 	certificates *prometheus.CounterVec
 
-	// configs and works are the listers that addon-framework uses.
-	configs toolscache.GenericLister
-	works   toolscache.Indexer
+	// clusters, configs and works are the listers that addon-framework uses.
+	clusters clusterlisters.ManagedClusterLister
+	configs  toolscache.GenericLister
+	works    toolscache.Indexer
 }
 
 func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec) *delivery {
@@ -85,6 +89,7 @@ func (d *delivery) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting addon-framework to the hub: %w", err)
 	}
+	d.clusters = sources.clusters.Cluster().V1().ManagedClusters().Lister()
 	d.configs = sources.configs.ForResource(utils.AddOnDeploymentConfigGVR).Lister()
 	d.works = sources.works.Work().V1().ManifestWorks().Informer().GetIndexer()
 	agents := &deliveries{works: d.works}
@@ -243,6 +248,9 @@ func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (up
 		return config.Spec, nil
 	}
 	desired := reference.DesiredConfig
+	if err := d.checkNamespace(addOn.Namespace, desired.ConfigReferent); err != nil {
+		return config.Spec, err
+	}
 	object, err := d.configs.ByNamespace(desired.Namespace).Get(desired.Name)
 	if err != nil {
 		return config.Spec, fmt.Errorf("reading AddOnDeploymentConfig %s/%s: %w", desired.Namespace, desired.Name, err)
@@ -262,6 +270,18 @@ func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (up
 		return config.Spec, fmt.Errorf("decoding AddOnDeploymentConfig %s/%s: %w", desired.Namespace, desired.Name, err)
 	}
 	return config.Spec, nil
+}
+
+// checkNamespace returns a ForeignConfigError if the AddOnDeploymentConfig is in the namespace of another cluster: the manifests would disclose it to
+// everyone who may read the add-on's namespace.
+func (d *delivery) checkNamespace(cluster string, config upstreamv1beta1.ConfigReferent) error {
+	clusters := map[string]bool{}
+	if _, err := d.clusters.Get(config.Namespace); err == nil {
+		clusters[config.Namespace] = true
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading ManagedCluster %q: %w", config.Namespace, err)
+	}
+	return install.CheckNamespace(cluster, types.NamespacedName(config), clusters)
 }
 
 // delivered returns the current manifests of the cluster; errNotRolledOut if there are none.
@@ -310,7 +330,8 @@ func mirrored(image string, on *clusterv1.ManagedCluster, registries []upstreamv
 // lease.
 func (d *delivery) installNamespace(_ context.Context, addOn *upstreamv1beta1.ManagedClusterAddOn) (string, error) {
 	config, err := d.configuration(addOn)
-	if errors.Is(err, errNotRolledOut) {
+	var foreign *install.ForeignConfigError
+	if errors.Is(err, errNotRolledOut) || errors.As(err, &foreign) { // Manifests reports the latter
 		return cmp.Or(addOn.Status.Namespace, agentNamespace), nil
 	}
 	return installNamespaceOf(config), err

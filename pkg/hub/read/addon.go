@@ -39,7 +39,11 @@ func (a *AddOns) Gather(
 		return state, err
 	}
 	state.Unmanaged = !managed
-	state.Configuration = install.Configure(definition, addOn, a.PackagesNamespace)
+	clusters, err := Clusters(ctx, a.Client, install.ConfigNamespaces(definition, addOn))
+	if err != nil {
+		return state, err
+	}
+	state.Configuration = install.Configure(definition, addOn, install.Namespaces{Packages: a.PackagesNamespace, Clusters: clusters})
 	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
 	if len(state.Configuration.Problems) == 0 {
 		if err := a.configuration(ctx, &state); err != nil {
@@ -109,36 +113,49 @@ func (a *AddOns) Namesakes(ctx context.Context, instance client.Object) ([]recon
 // ConfiguredWith returns the add-ons with a configuration that may refer to a changed object of that resource.
 func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
 	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
-		key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
-		var addOns addonv1alpha1.ManagedClusterAddOnList
-		if err := a.Client.List(ctx, &addOns, key, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing ManagedClusterAddOns configured with %s: %w", resource, err)
-		}
-		definitions, err := DefinitionsConfiguredWith(ctx, a.Client, resource, object)
+		return a.configured(ctx, configKey(resource, client.ObjectKeyFromObject(object)))
+	}
+}
+
+// ConfiguredFrom returns the add-ons of other clusters with a configuration that may refer to the namespace of a managed cluster.
+func (a *AddOns) ConfiguredFrom(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
+	return a.configured(ctx, configNamespaceKey(cluster.GetName()))
+}
+
+// configured returns the add-ons with that key in index byConfig, or whose definition has it.
+func (a *AddOns) configured(ctx context.Context, key string) ([]reconcile.Request, error) {
+	var addOns addonv1alpha1.ManagedClusterAddOnList
+	if err := a.Client.List(ctx, &addOns, client.MatchingFields{byConfig: key}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns configured with %s: %w", key, err)
+	}
+	definitions, err := definitionsConfigured(ctx, a.Client, key)
+	if err != nil {
+		return nil, err
+	}
+	var requests []reconcile.Request
+	for i := range addOns.Items {
+		requests = append(requests, RequestFor(&addOns.Items[i]))
+	}
+	for _, definition := range definitions {
+		named, err := AddOnsNamed(ctx, a.Client, definition.Name)
 		if err != nil {
 			return nil, err
 		}
-		var requests []reconcile.Request
-		for i := range addOns.Items {
-			requests = append(requests, RequestFor(&addOns.Items[i]))
-		}
-		for _, definition := range definitions {
-			named, err := AddOnsNamed(ctx, a.Client, definition.Name)
-			if err != nil {
-				return nil, err
-			}
-			requests = append(requests, named...)
-		}
-		return requests, nil
+		requests = append(requests, named...)
 	}
+	return requests, nil
 }
 
 // DefinitionsConfiguredWith returns requests for the definitions with a configuration that may refer to a changed object of that resource.
 func DefinitionsConfiguredWith(ctx context.Context, c client.Reader, resource string, object client.Object) ([]reconcile.Request, error) {
-	key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
+	return definitionsConfigured(ctx, c, configKey(resource, client.ObjectKeyFromObject(object)))
+}
+
+// definitionsConfigured returns requests for the definitions with that key in index byConfig.
+func definitionsConfigured(ctx context.Context, c client.Reader, key string) ([]reconcile.Request, error) {
 	var definitions addonv1alpha1.ClusterManagementAddOnList
-	if err := c.List(ctx, &definitions, key, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing ClusterManagementAddOns configured with %s: %w", resource, err)
+	if err := c.List(ctx, &definitions, client.MatchingFields{byConfig: key}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterManagementAddOns configured with %s: %w", key, err)
 	}
 	requests := make([]reconcile.Request, 0, len(definitions.Items))
 	for i := range definitions.Items {

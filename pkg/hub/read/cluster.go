@@ -13,15 +13,36 @@ import (
 
 // IsManaged reports whether the namespace belongs to a managed cluster that is not being deleted.
 func IsManaged(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	cluster, err := clusterOf(ctx, c, namespace)
+	return cluster != nil && cluster.DeletionTimestamp.IsZero(), err
+}
+
+// Clusters returns the namespaces that belong to a managed cluster, which may be being deleted.
+func Clusters(ctx context.Context, c client.Reader, namespaces []string) (map[string]bool, error) {
+	clusters := map[string]bool{}
+	for _, namespace := range namespaces {
+		cluster, err := clusterOf(ctx, c, namespace)
+		if err != nil {
+			return nil, err
+		}
+		if cluster != nil {
+			clusters[namespace] = true
+		}
+	}
+	return clusters, nil
+}
+
+// clusterOf returns the ManagedCluster to which the namespace belongs; nil if there is none.
+func clusterOf(ctx context.Context, c client.Reader, namespace string) (*metav1.PartialObjectMetadata, error) {
 	cluster := ManagedCluster()
 	err := c.Get(ctx, types.NamespacedName{Name: namespace}, cluster)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
+		return nil, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
 	}
-	return cluster.DeletionTimestamp.IsZero(), nil
+	return cluster, nil
 }
 
 // IsDetached reports whether nothing is removed from the cluster any more, whatever is deleted in its namespace: its ManagedCluster or the

@@ -26,7 +26,8 @@ const (
 	byDependency = "dependency"
 	// byAddOn finds ManagedClusterAddOns of all clusters by their name.
 	byAddOn = "addon"
-	// byConfig finds ClusterManagementAddOns and ManagedClusterAddOns by RESOURCE/NAMESPACE/NAME of a configuration object.
+	// byConfig finds ClusterManagementAddOns and ManagedClusterAddOns by RESOURCE/NAMESPACE/NAME of a configuration object, and by the
+	// namespaces of all their configuration objects, other than a ManagedClusterAddOn's own.
 	byConfig = "config"
 	// ByVersion finds Instances by NAMESPACE/NAME of their OperatorVersion.
 	ByVersion = "version"
@@ -106,19 +107,21 @@ func dependencyKeys(o client.Object) []string {
 }
 
 func configKeys(o client.Object) []string {
-	var named []install.Reference
-	switch o := o.(type) {
-	case *addonv1alpha1.ClusterManagementAddOn:
-		named = install.Named(o, nil)
-	case *addonv1alpha1.ManagedClusterAddOn:
-		named = install.Named(nil, o)
-	}
-	keys := make([]string, 0, len(named))
+	definition, _ := o.(*addonv1alpha1.ClusterManagementAddOn)
+	addOn, _ := o.(*addonv1alpha1.ManagedClusterAddOn)
+	named, namespaces := install.Named(definition, addOn), install.ConfigNamespaces(definition, addOn)
+	keys := make([]string, 0, len(named)+len(namespaces))
 	for _, reference := range named {
 		keys = append(keys, configKey(reference.Resource, reference.NamespacedName))
 	}
+	for _, namespace := range namespaces {
+		keys = append(keys, configNamespaceKey(namespace))
+	}
 	return keys
 }
+
+// configNamespaceKey returns the key for all configuration objects in a namespace.
+func configNamespaceKey(namespace string) string { return "namespaces/" + namespace }
 
 func configKey(resource string, name types.NamespacedName) string {
 	return resource + "/" + name.String()

@@ -19,21 +19,24 @@ import (
 func Instance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
 	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
 	var err error
-	if state.MayRead() {
-		if state.Version, err = Version(ctx, c, install.VersionOf(instance)); err != nil {
-			return state, err
-		}
+	if state.Version, err = WantedVersion(ctx, c, instance, packagesNamespace); err != nil {
+		return state, err
 	}
-	if state.Started, err = StartedVersion(ctx, c, instance, state.Version); err != nil {
+	if state.Started, err = StartedVersion(ctx, c, instance, state.Version, packagesNamespace); err != nil {
 		return state, err
 	}
 	state.Instances, err = InstancesOn(ctx, c, instance.Namespace)
 	return state, err
 }
 
-// StartedVersion returns the OperatorVersion that was last started, usually the current one; nil if it no longer exists.
+// WantedVersion returns the OperatorVersion that the Instance's spec names; nil if it does not exist or must not be read.
+func WantedVersion(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (*kudo.OperatorVersion, error) {
+	return versionFor(ctx, c, instance, install.VersionOf(instance), packagesNamespace)
+}
+
+// StartedVersion returns the OperatorVersion that was last started, usually the current one; nil if it no longer exists or must not be read.
 func StartedVersion(
-	ctx context.Context, c client.Reader, instance *kudo.Instance, current *kudo.OperatorVersion,
+	ctx context.Context, c client.Reader, instance *kudo.Instance, current *kudo.OperatorVersion, packagesNamespace string,
 ) (*kudo.OperatorVersion, error) {
 	if instance.Status.Execution == nil {
 		return nil, nil
@@ -42,11 +45,22 @@ func StartedVersion(
 	if current != nil && current.UID == started.UID {
 		return current, nil
 	}
-	version, err := Version(ctx, c, types.NamespacedName{Namespace: started.Namespace, Name: started.Name})
+	name := types.NamespacedName{Namespace: started.Namespace, Name: started.Name}
+	version, err := versionFor(ctx, c, instance, name, packagesNamespace)
 	if err != nil || version == nil || version.UID != started.UID {
 		return nil, err
 	}
 	return version, nil
+}
+
+// versionFor returns the OperatorVersion of that name; nil if it does not exist or must not be read for the Instance.
+func versionFor(
+	ctx context.Context, c client.Reader, instance *kudo.Instance, name types.NamespacedName, packagesNamespace string,
+) (*kudo.OperatorVersion, error) {
+	if !install.MayRead(instance.Namespace, name.Namespace, packagesNamespace) {
+		return nil, nil
+	}
+	return Version(ctx, c, name)
 }
 
 // Version returns the OperatorVersion of that name; nil if it does not exist.

@@ -9,10 +9,11 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// definition judges a write of a ClusterManagementAddOn by its dependencies: it rejects malformed ones and cycles. It warns about the
-// deletion of a definition that others require, but never rejects it, as with add-ons.
+// definition judges a write of a ClusterManagementAddOn by its dependencies: it rejects malformed ones and cycles. It warns about configs
+// in the namespaces of clusters. It warns about the deletion of a definition that others require, but never rejects it, as with add-ons.
 //
 // It reads the other definitions live: a cycle is often created by two consecutive writes, and the cache may lack the first one.
 // Dependencies change rarely, and there is one definition per add-on, not per cluster.
@@ -32,7 +33,18 @@ func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.Clus
 		needs[definitions.Items[i].Name] = dependency.Needs(&definitions.Items[i])
 	}
 	warnings, refused := dependency.Admit(w.before, w.after, func(name string) []addonv1alpha1.AddonDependency { return needs[name] })
-	return opinion{warnings: append(warnings, removing(w.before, w.after)...), refused: refused}, nil
+	warnings = append(warnings, removing(w.before, w.after)...)
+	placed, err := a.placed(ctx, w)
+	return opinion{warnings: append(warnings, placed...), refused: refused}, err
+}
+
+// placed warns about configs of clusters that the write adds to a definition whose configs Tandem reads.
+func (a *admissions) placed(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) ([]string, error) {
+	if !install.IsPlanManaged(w.after) && w.after.Name != addonv1alpha1.AgentAddOn {
+		return nil, nil
+	}
+	clusters, err := read.Clusters(ctx, a.live, install.ConfigNamespaces(w.after, nil))
+	return install.AdmitDefinition(w.before, w.after, clusters), err
 }
 
 // removing warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so drops

@@ -56,8 +56,8 @@ func outside(w write[*kudo.Instance]) opinion {
 // live: it is often created together with the Instance.
 func (a *admissions) stateOf(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
 	state, err := read.Instance(ctx, a.client, instance, a.packagesNamespace)
-	if err == nil && state.Version == nil && state.MayRead() {
-		state.Version, err = read.Version(ctx, a.live, install.VersionOf(instance))
+	if err == nil && state.Version == nil {
+		state.Version, err = read.WantedVersion(ctx, a.live, instance, a.packagesNamespace)
 	}
 	if err != nil {
 		return state, err

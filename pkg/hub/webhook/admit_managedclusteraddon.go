@@ -9,17 +9,21 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// addOn warns about the deletion of a ManagedClusterAddOn that others on the cluster require, and about a change of one that is being
-// deleted. It never rejects either: the dependents are Degraded, and all of them may have to be removed.
+// addOn rejects a ManagedClusterAddOn with a config of another cluster. It warns about the deletion of one that others on the cluster
+// require, and about a change of one that is being deleted. It never rejects either: the dependents are Degraded, and all of them may have
+// to be removed.
 func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
-	going := !w.before.DeletionTimestamp.IsZero()
+	going := w.before != nil && !w.before.DeletionTimestamp.IsZero()
 	switch {
 	case going && w.after != nil:
 		return lost(w.before), nil
-	case going || w.after != nil:
+	case going:
 		return opinion{}, nil
+	case w.after != nil:
+		return a.configs(ctx, w)
 	}
 	names, err := read.DefinedOn(ctx, a.client, w.before.Name)
 	if err != nil {
@@ -36,6 +40,22 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 		}
 	}
 	return losing(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
+}
+
+// configs rejects configs of other clusters that the write adds to an add-on that reads them: a plan-based one, or addon-agent.
+func (a *admissions) configs(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
+	namespaces := install.ConfigNamespaces(nil, w.after)
+	if len(namespaces) == 0 {
+		return opinion{}, nil
+	}
+	if w.after.Name != addonv1alpha1.AgentAddOn {
+		definition, err := read.Definition(ctx, a.client, w.after.Name)
+		if err != nil || !install.IsPlanManaged(definition) {
+			return opinion{}, err
+		}
+	}
+	clusters, err := read.Clusters(ctx, a.live, namespaces)
+	return opinion{refused: install.AdmitAddOn(w.before, w.after, clusters)}, err
 }
 
 // lost warns about a change of an add-on that is being deleted.

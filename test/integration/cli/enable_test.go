@@ -276,6 +276,21 @@ var _ = Describe("add-ons", func() {
 			Expect(config.Spec.CustomizedVariables).To(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
 		})
 
+		It("does not enable an add-on whose configuration belongs to another cluster", func(ctx SpecContext) {
+			cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+			Expect(environment.Edit(ctx, hub, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+				d.Spec.SupportedConfigs[1].DefaultConfig = &upstream.ConfigReferent{Namespace: other, Name: "sizes"}
+			})).To(Succeed())
+			refusal := `add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: AddOnDeploymentConfig ` + other +
+				`/sizes belongs to managed cluster "` + other + `"`
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).To(MatchError(ContainSubstring(refusal)))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3").err).To(MatchError(ContainSubstring(refusal)))
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
+		})
+
 		It("warns of variables that are ignored, and of a namespace that the add-on does not move to", func(ctx SpecContext) {
 			cluster := newCluster(ctx, nil)
 			Expect(run(ctx, "package", "push", packageDir("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n"), "-n", cluster).err).NotTo(HaveOccurred())

@@ -194,6 +194,24 @@ var _ = Describe("The delivery of addon-agent", func() {
 		}),
 	)
 
+	It("takes no config from the namespace of another cluster", func(ctx SpecContext) {
+		other := register(ctx)
+		config := deploymentConfig(ctx, other, func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}}
+			c.ProxyConfig = upstream.ProxyConfig{HTTPSProxy: "https://user:secret@proxy.example.com"}
+		})
+		place(ctx, addonv1alpha1.AgentAddOn, config)
+		tandem := enable(ctx, cluster, addonv1alpha1.AgentAddOn)
+		rollOut(ctx, tandem)
+		Eventually(func(g Gomega, ctx context.Context) []metav1.Condition {
+			current := &addonv1alpha1.ManagedClusterAddOn{}
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
+			return current.Status.Conditions
+		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
+			HaveField("Message", ContainSubstring(`config belongs to managed cluster "`+other+`"`)))))
+		Consistently(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeFalse())
+	})
+
 	It("keeps an agent unchanged after an upgrade of addon-manager until its rollout", func(ctx SpecContext) {
 		tandem, config := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) { c.AgentInstallNamespace = "spoke" })
 		Eventually(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeTrue())

@@ -105,7 +105,8 @@ const (
 	// ReasonWaitingForConfiguration means that OCM has not resolved the add-on's configuration yet.
 	ReasonWaitingForConfiguration = "WaitingForConfiguration"
 	// ReasonConfigurationInvalid means that the configuration names no OperatorVersion, an OperatorVersion in a namespace that agents
-	// may not read, or misspelt parameters; or that the definition no longer names OperatorVersions.
+	// may not read, an AddOnDeploymentConfig in the namespace of another cluster, or misspelt parameters; or that the definition no longer
+	// names OperatorVersions.
 	ReasonConfigurationInvalid = "ConfigurationInvalid"
 	// ReasonInstanceRefused means that the hub's API server rejected the add-on's Instance, for example because of a policy or missing
 	// permissions. It is retried with increasing intervals.

@@ -1,0 +1,81 @@
+package install
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+var (
+	operatorVersions  = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+	deploymentConfigs = upstream.ConfigGroupResource{
+		Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
+	}
+)
+
+// kindOf returns the kind of a config that Tandem reads; empty for other configs.
+func kindOf(config upstream.AddOnConfig) string {
+	switch config.ConfigGroupResource {
+	case operatorVersions:
+		return "OperatorVersion"
+	case deploymentConfigs:
+		return "AddOnDeploymentConfig"
+	default:
+		return ""
+	}
+}
+
+// Reference names a configuration object.
+type Reference struct {
+	Resource string
+	types.NamespacedName
+}
+
+// Named lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or by
+// Tandem: the objects to watch for the add-on.
+func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
+	var named []Reference
+	add := func(resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) {
+		named = append(named, Reference{Resource: resource.Resource, NamespacedName: types.NamespacedName(referent)})
+	}
+	if definition != nil {
+		for _, config := range configsOfDefinition(definition) {
+			add(config.ConfigGroupResource, config.ConfigReferent)
+		}
+	}
+	if addOn != nil {
+		named = append(named, NamedBySpec(addOn)...)
+		for _, reference := range addOn.Status.ConfigReferences {
+			if reference.DesiredConfig != nil {
+				add(reference.ConfigGroupResource, reference.DesiredConfig.ConfigReferent)
+			}
+		}
+	}
+	return named
+}
+
+// NamedBySpec lists the configuration objects that the spec of the add-on names.
+func NamedBySpec(addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
+	named := make([]Reference, 0, len(addOn.Spec.Configs))
+	for _, config := range addOn.Spec.Configs {
+		named = append(named, Reference{Resource: config.Resource, NamespacedName: types.NamespacedName(config.ConfigReferent)})
+	}
+	return named
+}
+
+// configsOfDefinition lists the defaults of a definition and the configs of its Placements.
+func configsOfDefinition(definition *addonv1alpha1.ClusterManagementAddOn) []upstream.AddOnConfig {
+	var configs []upstream.AddOnConfig
+	for _, supported := range definition.Spec.SupportedConfigs {
+		if supported.DefaultConfig != nil {
+			configs = append(configs, upstream.AddOnConfig{
+				ConfigGroupResource: supported.ConfigGroupResource, ConfigReferent: *supported.DefaultConfig,
+			})
+		}
+	}
+	for _, placement := range definition.Spec.InstallStrategy.Placements {
+		configs = append(configs, placement.Configs...)
+	}
+	return configs
+}
