@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
@@ -297,7 +296,7 @@ func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
 	if file == "" {
 		return map[string]string{}, nil
 	}
-	text, err := render.Text(render.Context{
+	return render.File(render.Context{
 		Version:    p.Running.NamedSpec(),
 		Instance:   p.Instance.Name,
 		Namespace:  p.Instance.TargetNamespace(),
@@ -308,14 +307,6 @@ func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
 		Execution:  p.Instance.Status.Execution.UID,
 		Pipes:      pipe.Keys(&p.Running.Spec, render.InstanceName(p.Instance.Name)),
 	}, file)
-	if err != nil {
-		return nil, err
-	}
-	parameters, err := parameter.File(text)
-	if err != nil {
-		return nil, fmt.Errorf("parameterFile %q: %w", file, err)
-	}
-	return parameters, nil
 }
 
 // problem returns why the desired child cannot exist or run; empty if no problem is known.

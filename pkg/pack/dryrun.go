@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/render"
 	"github.com/tandem-addons/tandem/pkg/template"
@@ -66,11 +65,7 @@ func childParameters(c render.Context, task kudo.Task) (map[string]string, error
 	if task.Spec.ParameterFile == "" {
 		return nil, nil
 	}
-	text, err := render.Text(c, task.Spec.ParameterFile)
-	if err != nil {
-		return nil, err
-	}
-	return parameter.File(text)
+	return render.File(c, task.Spec.ParameterFile)
 }
 
 // tryPod renders the pod of a Pipe task like its first run.
@@ -100,6 +95,9 @@ func (s *subject) templatesOfObjects() map[string]bool {
 
 // dryRunProblem returns a warning: the template may render with other parameters.
 func dryRunProblem(name string, err error) Problem {
+	if file := (*render.FileError)(nil); errors.As(err, &file) {
+		err = file.Err
+	}
 	problem := warningAt(templateField(name), "does not render with the default parameters: %v", err)
 	var failed *template.Error
 	if !errors.As(err, &failed) {

@@ -20,11 +20,30 @@ var errorLine = regexp.MustCompile(`line ([0-9]+)`)
 //
 // The file may hold secrets: an error gives the position of the problem, and never the content.
 func File(text string) (map[string]string, error) {
-	document, more, err := expansion.First(text, expansion.MaxParameters)
+	root, err := rootOf(text, expansion.MaxParameters)
+	if err != nil || root == nil {
+		return map[string]string{}, err
+	}
+	return valuesOf(root)
+}
+
+// ReadFile returns the one document of a rendered parameter file, with its structure, within a limit of package expansion.
+func ReadFile(text string, limit int) ([]any, error) {
+	root, err := rootOf(text, limit)
+	if err != nil || root == nil {
+		return nil, err
+	}
+	content, err := DecodeNode(root)
+	return []any{content}, err
+}
+
+// rootOf returns the content of a parameter file; nil if it is empty.
+func rootOf(text string, limit int) (*yaml.Node, error) {
+	document, more, err := expansion.First(text, limit)
 	var exceeded *expansion.Error
 	switch {
 	case errors.Is(err, io.EOF):
-		return map[string]string{}, nil
+		return nil, nil
 	case errors.As(err, &exceeded):
 		return nil, err
 	case err != nil:
@@ -32,7 +51,7 @@ func File(text string) (map[string]string, error) {
 	case more != nil:
 		return nil, errors.New("contains more than one YAML document: must be one map of parameters")
 	}
-	return valuesOf(document.Content[0])
+	return document.Content[0], nil
 }
 
 // placeOf returns the line of a YAML parser's error, as the beginning of a sentence.

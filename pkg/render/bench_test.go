@@ -5,8 +5,14 @@ import (
 	"testing"
 )
 
-// BenchmarkObjects renders a package of 30 templates, each a StatefulSet with parameters.
+// BenchmarkObjects renders a package of 30 templates, each a StatefulSet with parameters: with their defaults, and with values that the
+// Instance sets, which are checked.
 func BenchmarkObjects(b *testing.B) {
+	b.Run("defaults", func(b *testing.B) { benchmarkObjects(b, nil) })
+	b.Run("values", func(b *testing.B) { benchmarkObjects(b, map[string]string{"NODES": "5", "HOSTS": "[c, d, e]"}) })
+}
+
+func benchmarkObjects(b *testing.B, values map[string]string) {
 	const workload = `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -38,6 +44,7 @@ spec:
 		templates = append(templates, names[i], fmt.Sprintf(workload, i))
 	}
 	c := newContext(templates...)
+	c.Parameters = values
 	b.ReportAllocs()
 	for b.Loop() {
 		if objects, err := Objects(c, names...); err != nil || len(objects) != 30 {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/expansion"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -63,15 +65,62 @@ func appendDocument(documents []document, text string, line int) []document {
 // errTaskTooLarge is the error of the document with which the objects of a task become too large.
 var errTaskTooLarge = fmt.Errorf("all objects of the task: %w", expansion.TooLarge(expansion.MaxTask))
 
-// objects decodes a document, and takes its size from room. Integers stay exact (int64); everything else decodes as in kubectl.
-func (d document) objects(room *int) ([]map[string]any, error) {
-	encoded, err := expansion.JSON(d.text, expansion.MaxDocument)
-	if err != nil {
-		return nil, err
+// decode decodes a document, within a limit. Integers stay exact (int64); everything else decodes as in kubectl.
+func (d document) decode(limit int) (decoded any, err error) {
+	encoded, err := expansion.JSON(d.text, limit)
+	if err == nil {
+		err = utiljson.Unmarshal(encoded, &decoded)
 	}
-	var decoded any
-	if err := utiljson.Unmarshal(encoded, &decoded); err != nil {
-		return nil, err
+	return decoded, err
+}
+
+// decoder decodes the documents of a text and of its variants. It decodes a document that they share only once.
+type decoder struct {
+	// original are the decoded documents of the first text.
+	original map[string]any
+}
+
+// marksFactor is how much larger the marks of a variant may make a document.
+const marksFactor = 2
+
+// read decodes all documents of a text. All of them together are as limited as the objects of a task.
+func (d *decoder) read(text string) ([]any, error) {
+	limit, room := marksFactor*expansion.MaxDocument, marksFactor*expansion.MaxTask
+	first := d.original == nil
+	if first {
+		d.original = map[string]any{}
+		limit, room = expansion.MaxDocument, expansion.MaxTask
+	}
+	var all []any
+	for _, doc := range splitDocuments(text) {
+		decoded, known := d.original[doc.text]
+		if !known {
+			var err error
+			if decoded, err = doc.decode(limit); err != nil {
+				return nil, err
+			}
+			size, err := expansion.Size(decoded)
+			if room -= size; err != nil || room < 0 {
+				return nil, cmp.Or(err, errTaskTooLarge)
+			}
+		}
+		if first {
+			d.original[doc.text] = decoded
+		}
+		all = append(all, decoded)
+	}
+	return all, nil
+}
+
+// objects decodes the objects of a document, and takes its size from room. They are not shared with another document of the same text.
+func (d *decoder) objects(doc document, room *int) ([]map[string]any, error) {
+	decoded, known := d.original[doc.text]
+	delete(d.original, doc.text)
+	if !known {
+		var err error
+		if decoded, err = doc.decode(expansion.MaxDocument); err != nil {
+			return nil, err
+		}
 	}
 	size, err := expansion.Size(decoded)
 	if err != nil {
@@ -254,4 +303,9 @@ func (id identity) String() string {
 		return id.kind.Kind + " " + id.name
 	}
 	return id.kind.Kind + " " + id.namespace + "/" + id.name
+}
+
+// readFile decodes a parameter file, also with marks.
+func readFile(text string) ([]any, error) {
+	return parameter.ReadFile(text, marksFactor*expansion.MaxParameters)
 }

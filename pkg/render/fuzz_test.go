@@ -3,6 +3,9 @@ package render
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,4 +78,92 @@ func decodedObject(text string) *unstructured.Unstructured {
 		return nil
 	}
 	return &unstructured.Unstructured{Object: object}
+}
+
+// places are templates that insert a value at every kind of place.
+var places = []string{
+	"data:\n  a: {{ .Params.A }}\n  b: c\n",
+	"data:\n  a: x{{ .Params.A }}y\n  b: c\n",
+	"data:\n  a: {{ .Params.A }} # d\n  b: c\n",
+	"data:\n  a:\n    {{ .Params.A }}\n  b: c\n",
+	"data:\n  a: &a {{ .Params.A }}\n  b: *a\n  c: &c {d: e}\n",
+	"data:\n- {{ .Params.A }}\n- b\n",
+	"data:\n- a:{{ .Params.A }}\n- b\n",
+	"data:\n- a: b\n  {{ .Params.A }}: c\n- d\n",
+	"data:\n- {{ .Params.A }}{{ .Params.A }}\n- b\n",
+	"data:\n  a: \"{{ .Params.A }}\"\n  b: c\n",
+	"data:\n  a: '{{ .Params.A }}'\n  b: c\n",
+	"data: {a: \"{{ .Params.A }}\", b: '{{ .Params.A }}'}\n",
+	"data: [\"{{ .Params.A }}\", '{{ .Params.A }}', {{ .Params.A | quote }}, {{ .Params.A | squote }}]\n",
+	"data: [{{ .Params.A }}, b]\n",
+	"data: {a: {{ .Params.A }}, b: [c, {{ .Params.A }}]}\n",
+	"data: ['{{ .Params.A | toJson }}', {{ .Params.A | toJson }}, \"{{ .Params.A | toYaml }}\", {{ .Params.A | toYaml }}]\n",
+	"data: {a: '{{ dict \"a\" .Params.A | toJson }}', b: {{ dict \"a\" .Params.A | toJson }}}\n",
+	"data:\n{{ dict \"a\" .Params.A | toYaml | indent 2 }}\n  b: c\n",
+	"data:\n  # {{ dict \"a\" .Params.A \"b\" .Params.A | toYaml }}\n  b: c\n",
+	"data:\n  a: |\n    {{ .Params.A }}\n    x\n  b: c\n",
+	"data:\n  a: |-\n{{ .Params.A | indent 4 }}\n  b: c\n",
+	"data:\n  a: >{{ .Params.A | nindent 4 }}\n  b: c\n",
+	"data:\n  a: |\n    x\n{{ .Params.A | indent 4 | trim | indent 4 }}\n  b: c\n",
+	"data:\n  a: |\n    x={{ .Params.A }};\n    y\n  b: c\n",
+	"data:\n  {{ .Params.A }}: b\n  c: d\n",
+	"data:\n  {{ .Params.A }}b: c\n  c: d\n",
+	"data:\n  \"{{ .Params.A }}\": b\n  c: d\n",
+	"# {{ .Params.A }}\ndata:\n  b: c # {{ .Params.A }} d\n",
+	"data:\n  b: c\n{{ .Params.A }}\n",
+	"data:\n  b: c\n---\n{{ .Params.A }}\n",
+}
+
+// FuzzValues checks that a value that is accepted leaves the structure as any other value does.
+func FuzzValues(f *testing.F) {
+	for i := range places {
+		for _, value := range []string{"a", "a\n---\nb: c", "x\n  d: e", "|1", "{", "*a", "#", "\"", "', 'x", "a: b", " ", "\n  ", "- a", "? a", "\u2028 a", "a\r# b"} {
+			f.Add(uint8(i), value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, place uint8, value string) {
+		if strings.TrimSpace(value) == "" || value == "x" {
+			return
+		}
+		template := places[int(place)%len(places)]
+		expected, err := Objects(guarded(template, map[string]string{"A": "x"}), "t")
+		if err != nil {
+			return // the place takes only other values
+		}
+		objects, err := Objects(guarded(template, map[string]string{"A": value}), "t")
+		if err != nil {
+			return
+		}
+		var want, got []any
+		for _, o := range expected {
+			want = append(want, skeleton(o.Object))
+		}
+		for _, o := range objects {
+			got = append(got, skeleton(o.Object))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q in\n%s(-want +got)\n%s", value, template, diff)
+		}
+	})
+}
+
+// skeleton returns the structure of a value: the sizes of its maps and lists.
+func skeleton(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		parts := []any{"map"}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, skeleton(v[key]))
+		}
+		slices.SortFunc(parts[1:], func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		return parts
+	case []any:
+		parts := []any{"list"}
+		for _, item := range v {
+			parts = append(parts, skeleton(item))
+		}
+		return parts
+	default:
+		return "scalar"
+	}
 }

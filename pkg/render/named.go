@@ -16,15 +16,14 @@ func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := r.text(source)
+	documents, decoder, err := r.documents(source)
 	if err != nil {
 		return nil, err
 	}
-	documents := splitDocuments(text)
 	if len(documents) != 1 {
 		return nil, template.NewError(source, fmt.Errorf("must contain exactly one object, got %d documents", len(documents)))
 	}
-	decoded, err := documents[0].objects(&r.room)
+	decoded, err := decoder.objects(documents[0], &r.room)
 	if err == nil && len(decoded) != 1 {
 		err = fmt.Errorf("must contain exactly one object, got %d", len(decoded))
 	}

@@ -3,41 +3,12 @@
 package render
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/expansion"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/template"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
-
-// Context holds everything that rendering depends on. It is read-only.
-type Context struct {
-	// Version holds the templates and the definitions of the parameters.
-	Version *kudo.OperatorVersionSpec
-	// OperatorVersion is the value of the version annotation on the objects; Version.Version if empty.
-	OperatorVersion string
-	// Instance is the Instance's name, with its dots.
-	Instance string
-	// Namespace is the Instance's namespace on the managed cluster.
-	Namespace string
-	// Parameters are the values that the Instance sets; the others have their defaults.
-	Parameters map[string]string
-	// Plan, Phase and Step are the names of the running plan, phase and step.
-	Plan, Phase, Step string
-	// Execution is the uid of the plan's execution.
-	Execution types.UID
-	// Pipes maps the keys of Pipe tasks to the names of the objects that store their files.
-	Pipes map[string]string
-}
 
 // Objects renders templates, in the listed order, to the objects to apply, in document order.
 //
@@ -46,7 +17,7 @@ type Context struct {
 // kind is only known on the cluster.
 //
 // Every error is terminal: the same input fails again in the same way. It is a *template.Error, which names the template, or a
-// *parameter.InvalidError.
+// *parameter.InvalidError. A *template.Error wraps a *StructureError if a parameter's value changes the structure of what a template renders.
 func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, error) {
 	r, err := newRenderer(c)
 	if err != nil {
@@ -71,81 +42,29 @@ func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, erro
 	return objects, nil
 }
 
-// Text renders one template to text, such as the parameter file of a KudoOperator task. It returns the errors of Objects.
-func Text(c Context, name string) (string, error) {
-	r, err := newRenderer(c)
+// documents renders one template to its documents, and checks that no value changes their structure.
+func (r *renderer) documents(name string) ([]document, *decoder, error) {
+	out, err := r.execute(name)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	return r.text(name)
-}
-
-// renderer is a Context with the values of its parameters.
-type renderer struct {
-	Context
-	params map[string]any
-	// room is how much larger the objects of all templates may become.
-	room int
-}
-
-func newRenderer(c Context) (*renderer, error) {
-	if c.Version == nil {
-		return nil, errors.New("rendering templates: no OperatorVersion")
+	d := &decoder{}
+	g := &guard{renderer: r, template: name, out: out, read: d.read}
+	if err := g.check(); err != nil {
+		return nil, nil, err
 	}
-	params, err := parameter.Values(c.Version.Parameters, c.Parameters)
-	if err != nil {
-		return nil, err
-	}
-	return &renderer{Context: c, params: params, room: expansion.MaxTask}, nil
-}
-
-// text executes one template.
-func (r *renderer) text(name string) (string, error) {
-	source, ok := r.Version.Templates[name]
-	if !ok {
-		return "", template.NewError(name, r.noSuchTemplate())
-	}
-	t, err := template.Parse(name, source)
-	if err != nil {
-		return "", err
-	}
-	return template.Execute(t, r.data())
-}
-
-func (r *renderer) noSuchTemplate() error {
-	if len(r.Version.Templates) == 0 {
-		return errors.New("not found: the operator has no templates")
-	}
-	const shown = 12
-	names := text.Limit(slices.Sorted(maps.Keys(r.Version.Templates)), shown, "more")
-	return fmt.Errorf("not found: the operator has %s", strings.Join(names, ", "))
-}
-
-// data returns the variables of templates (KUDO's variables).
-func (r *renderer) data() map[string]any {
-	return map[string]any{
-		"Name":            InstanceName(r.Instance),
-		"Namespace":       r.Namespace,
-		"OperatorName":    r.Version.Operator.Name,
-		"OperatorVersion": r.Version.Version,
-		"AppVersion":      r.Version.AppVersion,
-		"PlanName":        r.Plan,
-		"PhaseName":       r.Phase,
-		"StepName":        r.Step,
-		"Params":          r.params,
-		"Pipes":           r.Pipes,
-	}
+	return splitDocuments(out.Text), d, nil
 }
 
 // objects renders one template to its objects.
 func (r *renderer) objects(name string) ([]*unstructured.Unstructured, error) {
-	text, err := r.text(name)
+	documents, decoder, err := r.documents(name)
 	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
-	for i, doc := range splitDocuments(text) {
-		decoded, err := doc.objects(&r.room)
+	for i, doc := range documents {
+		decoded, err := decoder.objects(doc, &r.room)
 		if err != nil {
 			return nil, doc.fail(name, i+1, err)
 		}

@@ -60,12 +60,16 @@ func TestTextSeesWhatTemplatesMayReferTo(t *testing.T) {
 		"a change stays in the template it is in": {`{{ $_ := set .Params "NODES" "4" }}{{ .Params.NODES }}`, "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Text(newContext("t", test.template), "t")
+			r, err := newRenderer(newContext("t", test.template))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+			got, err := r.execute("t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Text != test.want {
+				t.Errorf("got %q, want %q", got.Text, test.want)
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func executionError(name string, err error) *Error {
 		return NewError(name, err)
 	}
 	message = strings.TrimPrefix(message, fmt.Sprintf("executing %q ", name))
-	for _, own := range []string{passFunction, weighFunction} {
+	for _, own := range []string{passFunction, weighFunction, printFunction} {
 		if _, problem, ok := strings.Cut(message, "error calling "+own+": "); ok {
 			message = problem // the function is internal: the template does not call it
 		}

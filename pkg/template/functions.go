@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"strings"
 	"text/template"
 
@@ -41,6 +42,12 @@ func templateFunctions() template.FuncMap {
 	f["until"] = until
 	f["untilStep"] = untilStep
 	f["seq"] = seq
+	for _, name := range []string{"toJson", "toPrettyJson", "toRawJson"} {
+		f[name] = inOneLine(f[name].(func(any) string))
+	}
+	for _, name := range []string{"mustToJson", "mustToPrettyJson", "mustToRawJson"} {
+		f[name] = inOneLineOrFailing(f[name].(func(any) (string, error)))
+	}
 	for _, name := range []string{"merge", "mergeOverwrite"} {
 		f[name] = mergingCopies(f[name].(func(map[string]any, ...map[string]any) any))
 	}
@@ -56,16 +63,50 @@ func templateFunctions() template.FuncMap {
 	return f
 }
 
-// toYAML encodes a value like kubectl: sorted keys, exact numbers, no newline at the end.
+// toYAML encodes a value like kubectl: sorted keys, exact numbers, no newline at the end. Each string is in one line, and in double quotes
+// unless it consists of plain words, so that it is a string wherever the template inserts it.
 func toYAML(value any) (string, error) {
+	var document yaml.Node
+	if err := document.Encode(literalNumbers(value)); err != nil {
+		return "", err
+	}
+	quoteStrings(&document)
 	var out strings.Builder
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
-	if err := encoder.Encode(literalNumbers(value)); err != nil {
+	if err := encoder.Encode(&document); err != nil {
 		return "", err
 	}
 	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// plainWords matches strings that mean the same without quotes everywhere in YAML, except for those that are the name of another value.
+var plainWords = regexp.MustCompile(`^` + plainWord + `( ` + plainWord + `)*$`)
+
+const plainWord = `-{0,2}[A-Za-z0-9_./$]+([-:][A-Za-z0-9_./$+@=%-]+|[-A-Za-z0-9_./$+@=%])*`
+
+func quoteStrings(node *yaml.Node) {
+	for _, each := range node.Content {
+		quoteStrings(each)
+	}
+	text := node.Value
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" && (!plainWords.MatchString(text) || strings.HasPrefix(text, "...")) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+}
+
+// inOneLine wraps a function that encodes JSON: YAML counts a character as a line break that JSON does not.
+func inOneLine(encode func(any) string) func(any) string {
+	return func(value any) string { return strings.ReplaceAll(encode(value), "\u0085", `\u0085`) }
+}
+
+// inOneLineOrFailing is inOneLine for the functions that return an error.
+func inOneLineOrFailing(encode func(any) (string, error)) func(any) (string, error) {
+	return func(value any) (string, error) {
+		text, err := encode(value)
+		return strings.ReplaceAll(text, "\u0085", `\u0085`), err
+	}
 }
 
 // literalNumbers replaces each json.Number, which the YAML encoder treats as text, by a scalar with the same digits.

@@ -11,8 +11,10 @@ import (
 const (
 	// passFunction spends the cost of one pass through a body.
 	passFunction = "pass"
-	// weighFunction weighs a value that text/template is about to print, and returns it.
+	// weighFunction weighs a value, and returns it.
 	weighFunction = "weigh"
+	// printFunction weighs a value that text/template is about to print, and returns it.
+	printFunction = "weighAndPrint"
 )
 
 // instrumentation is the budget of one run of a parsed template.
@@ -20,12 +22,16 @@ type instrumentation struct {
 	budget budget
 	// called holds the names of the functions that the template calls.
 	called map[string]bool
+	// actions are those that print what depends on parameters; found are the same, in the order in which the body refers to them.
+	actions map[*parse.ActionNode]*Action
+	found   []*Action
+	out     recorder
 }
 
 // instrument makes a parsed template spend its cost from maxSteps, for one execution: every body that may repeat, of a loop or of a
-// template, spends its steps first, every function its cost, and every printed value is weighed.
-func instrument(t *template.Template) {
-	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}}
+// template, spends its steps first, every function its cost, and every printed value is weighed. The result receives the text.
+func instrument(t *template.Template) *recorder {
+	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}, actions: analyze(t)}
 	for _, each := range t.Templates() {
 		if each.Tree == nil || each.Root == nil {
 			continue
@@ -34,6 +40,7 @@ func instrument(t *template.Template) {
 		prepend(each.Root, body.nodes+stepsPerLevel*body.levels)
 	}
 	t.Funcs(i.functions())
+	return &i.out
 }
 
 // size is the cost of one pass through a part of a template, and its depth.
@@ -65,7 +72,7 @@ func (i *instrumentation) node(n parse.Node) size {
 	case *parse.ActionNode:
 		total := i.pipe(n.Pipe)
 		if len(n.Pipe.Decl) == 0 { // it prints its value
-			n.Pipe.Cmds = append(n.Pipe.Cmds, call(n.Pos, weighFunction))
+			n.Pipe.Cmds = append(n.Pipe.Cmds, i.printing(n))
 		}
 		return total.within()
 	case *parse.IfNode:
@@ -81,6 +88,16 @@ func (i *instrumentation) node(n parse.Node) size {
 	default:
 		return size{1, 1}
 	}
+}
+
+// printing returns the call that precedes the printing of an action.
+func (i *instrumentation) printing(n *parse.ActionNode) *parse.CommandNode {
+	action, tracked := i.actions[n]
+	if !tracked {
+		return call(n.Pos, weighFunction)
+	}
+	i.found = append(i.found, action)
+	return call(n.Pos, printFunction, number(n.Pos, len(i.found)-1))
 }
 
 func (i *instrumentation) branch(b *parse.BranchNode) size {
@@ -147,10 +164,13 @@ func weighed(arg parse.Node) parse.Node {
 
 // prepend makes a body spend the cost of one pass first.
 func prepend(l *parse.ListNode, steps int) {
-	number := &parse.NumberNode{NodeType: parse.NodeNumber, Pos: l.Pos, Text: strconv.Itoa(steps), IsInt: true, Int64: int64(steps)}
-	pass := pipeOf(l.Pos, call(l.Pos, passFunction, number))
+	pass := pipeOf(l.Pos, call(l.Pos, passFunction, number(l.Pos, steps)))
 	pay := &parse.ActionNode{NodeType: parse.NodeAction, Pos: l.Pos, Pipe: pass}
 	l.Nodes = append([]parse.Node{pay}, l.Nodes...)
+}
+
+func number(pos parse.Pos, value int) *parse.NumberNode {
+	return &parse.NumberNode{NodeType: parse.NodeNumber, Pos: pos, Text: strconv.Itoa(value), IsInt: true, Int64: int64(value)}
 }
 
 func call(pos parse.Pos, function string, args ...parse.Node) *parse.CommandNode {
@@ -167,6 +187,10 @@ func (i *instrumentation) functions() template.FuncMap {
 	f := template.FuncMap{
 		passFunction:  func(steps int) (string, error) { return "", i.budget.spend(steps) },
 		weighFunction: func(v any) (any, error) { return v, i.budget.weigh(reflect.ValueOf(v)) },
+		printFunction: func(action int, v any) (any, error) {
+			i.out.printing = i.found[action]
+			return v, i.budget.weigh(reflect.ValueOf(v))
+		},
 	}
 	for name := range i.called {
 		if function, ok := functions[name]; ok {

@@ -32,29 +32,18 @@ var strict = template.New("").Option("missingkey=error").Funcs(functions)
 
 // Execute runs a parsed template once, within its limits. It passes a copy of the data, because templates can modify maps and lists. The
 // error is an *Error.
-func Execute(t *template.Template, data map[string]any) (string, error) {
-	instrument(t)
-	var out boundedText
-	if err := t.Execute(&out, clone(data)); err != nil {
-		return "", executionError(t.Name(), err)
+func Execute(t *template.Template, data map[string]any) (Output, error) {
+	out := instrument(t)
+	if err := t.Execute(out, clone(data)); err != nil {
+		return Output{}, executionError(t.Name(), err)
 	}
 	text := out.String()
 	if before, _, found := strings.Cut(text, noValue); found {
-		return "", NewError(t.Name(), fmt.Errorf(
+		return Output{}, NewError(t.Name(), fmt.Errorf(
 			"line %d of the rendered text contains %s: an index or lookup found nothing; set a default", lineAt(before), noValue))
 	}
-	return text, nil
+	return Output{Text: text, Prints: out.prints}, nil
 }
 
 // lineAt returns the number of the line, from 1, that follows the text before it.
 func lineAt(before string) int { return strings.Count(before, "\n") + 1 }
-
-// boundedText is a writer that rejects more than maxTextBytes.
-type boundedText struct{ strings.Builder }
-
-func (b *boundedText) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxTextBytes {
-		return 0, errTooLong
-	}
-	return b.Builder.Write(p)
-}

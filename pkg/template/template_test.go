@@ -24,7 +24,8 @@ func run(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Execute(t, sample())
+	out, err := Execute(t, sample())
+	return out.Text, err
 }
 
 func TestExecute(t *testing.T) {

@@ -345,6 +345,12 @@ type Parameter struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Enum={true,false,"true","false"}
 	ForcePodRestart *Flag `json:"forcePodRestart,omitempty"`
+
+	// structure specifies that templates insert the value as YAML text. Otherwise a value that changes the structure of what a template
+	// renders is rejected, unless the default does so too. Not part of KUDO's API.
+	// +optional
+	// +nullable
+	Structure *bool `json:"structure,omitempty"`
 }
 
 // Flag is a boolean that can be quoted in input, as in KEP-27. It is always marshaled without quotes.

@@ -1,0 +1,96 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/expansion"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/template"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Context holds everything that rendering depends on. It is read-only.
+type Context struct {
+	// Version holds the templates and the definitions of the parameters.
+	Version *kudo.OperatorVersionSpec
+	// OperatorVersion is the value of the version annotation on the objects; Version.Version if empty.
+	OperatorVersion string
+	// Instance is the Instance's name, with its dots.
+	Instance string
+	// Namespace is the Instance's namespace on the managed cluster.
+	Namespace string
+	// Parameters are the values that the Instance sets; the others have their defaults.
+	Parameters map[string]string
+	// Plan, Phase and Step are the names of the running plan, phase and step.
+	Plan, Phase, Step string
+	// Execution is the uid of the plan's execution.
+	Execution types.UID
+	// Pipes maps the keys of Pipe tasks to the names of the objects that store their files.
+	Pipes map[string]string
+	// Strict also refuses values of parameters whose own defaults change the structure. It serves the verification of packages.
+	Strict bool
+}
+
+// renderer is a Context with the values of its parameters.
+type renderer struct {
+	Context
+	params map[string]any
+	// room is how much larger the objects of all templates may become.
+	room int
+}
+
+func newRenderer(c Context) (*renderer, error) {
+	if c.Version == nil {
+		return nil, errors.New("rendering templates: no OperatorVersion")
+	}
+	params, err := parameter.Values(c.Version.Parameters, c.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return &renderer{Context: c, params: params, room: expansion.MaxTask}, nil
+}
+
+// execute executes one template.
+func (r *renderer) execute(name string) (template.Output, error) {
+	source, ok := r.Version.Templates[name]
+	if !ok {
+		return template.Output{}, template.NewError(name, r.noSuchTemplate())
+	}
+	t, err := template.Parse(name, source)
+	if err != nil {
+		return template.Output{}, err
+	}
+	return template.Execute(t, r.data())
+}
+
+func (r *renderer) noSuchTemplate() error {
+	if len(r.Version.Templates) == 0 {
+		return errors.New("not found: the operator has no templates")
+	}
+	const shown = 12
+	names := text.Limit(slices.Sorted(maps.Keys(r.Version.Templates)), shown, "more")
+	return fmt.Errorf("not found: the operator has %s", strings.Join(names, ", "))
+}
+
+// data returns the variables of templates (KUDO's variables).
+func (r *renderer) data() map[string]any {
+	return map[string]any{
+		"Name":            InstanceName(r.Instance),
+		"Namespace":       r.Namespace,
+		"OperatorName":    r.Version.Operator.Name,
+		"OperatorVersion": r.Version.Version,
+		"AppVersion":      r.Version.AppVersion,
+		"PlanName":        r.Plan,
+		"PhaseName":       r.Phase,
+		"StepName":        r.Step,
+		"Params":          r.params,
+		"Pipes":           r.Pipes,
+	}
+}

@@ -1,0 +1,167 @@
+package render
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tandem-addons/tandem/pkg/expansion"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/structure"
+	"github.com/tandem-addons/tandem/pkg/template"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// StructureError reports that the value of a parameter changes the structure of what a template renders. It does not quote the value, which
+// may be a secret.
+type StructureError struct {
+	// Parameters are the possible parameters, usually one.
+	Parameters []string
+}
+
+func (e *StructureError) Error() string {
+	names := make([]string, len(e.Parameters))
+	for i, name := range e.Parameters {
+		names[i] = text.Quote(name)
+	}
+	const shown = 12
+	subject := "the value of parameter " + names[0]
+	if len(names) > 1 {
+		subject = "the value of one of the parameters " + strings.Join(text.Limit(names, shown, "more"), ", ")
+	}
+	return subject + " changes the structure of the rendered YAML: " +
+		"use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)"
+}
+
+// guard checks what one template has rendered.
+type guard struct {
+	*renderer
+	template string
+	out      template.Output
+	// read decodes the rendered text; file is true for a parameter file.
+	read func(text string) ([]any, error)
+	file bool
+	// free are the parameters whose values may change the structure.
+	free map[string]bool
+}
+
+// check returns an error if a value that the Instance sets changes the structure of the rendered text. Defaults may: they are the package's
+// own text.
+func (g *guard) check() error {
+	g.free = map[string]bool{}
+	for {
+		suspects := g.suspects()
+		rules := structure.Rules{Read: g.read, Values: g.file}
+		culprit := rules.Changed(g.out, func(a *template.Action) bool { return a.DependsOn(suspects) })
+		if culprit == nil {
+			return g.unreadable(slices.Sorted(maps.Keys(suspects)))
+		}
+		involved := slices.DeleteFunc(slices.Sorted(maps.Keys(suspects)), func(p string) bool {
+			return !culprit.DependsOn(map[string]bool{p: true})
+		})
+		if g.Strict || !g.frees(involved) {
+			return g.fail(g.responsible(involved), culprit)
+		}
+	}
+}
+
+func (g *guard) fail(parameters []string, action *template.Action) error {
+	problem := template.NewError(g.template, &StructureError{Parameters: parameters})
+	problem.Line = action.Line
+	return problem
+}
+
+// unreadable returns an error if the rendered text is not valid YAML because of the value of one parameter: no mark could mend it.
+func (g *guard) unreadable(suspects []string) error {
+	const tried = 32
+	if len(suspects) == 0 || len(suspects) > tried {
+		return nil
+	}
+	var tooLarge *expansion.Error
+	if _, err := g.read(g.out.Text); err == nil || errors.As(err, &tooLarge) {
+		return nil
+	}
+	for _, p := range suspects {
+		depends := func(printed template.Print) bool { return printed.Action.DependsOn(map[string]bool{p: true}) }
+		i := slices.IndexFunc(g.out.Prints, depends)
+		if i < 0 {
+			continue
+		}
+		if _, readable := g.without(p, func(*template.Action) bool { return false }); readable {
+			return g.fail([]string{p}, g.out.Prints[i].Action)
+		}
+	}
+	return nil
+}
+
+// suspects returns the parameters whose values are not the package's own, and must not change the structure.
+func (g *guard) suspects() map[string]bool {
+	suspects := map[string]bool{}
+	for i := range g.Version.Parameters {
+		p := &g.Version.Parameters[i]
+		value, given := g.Parameters[p.Name]
+		inserts := p.Structure != nil && *p.Structure
+		if given && value != parameter.InForce(p, nil) && !inserts && !g.free[p.Name] {
+			suspects[p.Name] = true
+		}
+	}
+	return suspects
+}
+
+// frees adds parameters to the free ones if the default of each of them alone changes the structure: there the package inserts YAML on
+// purpose. It reports whether all are free.
+func (g *guard) frees(involved []string) bool {
+	for _, p := range involved {
+		changed, known := g.without(p, func(a *template.Action) bool { return len(a.Parameters) == 1 && a.Parameters[0] == p })
+		if !changed || !known {
+			return false
+		}
+		g.free[p] = true
+	}
+	return true
+}
+
+// responsible returns the parameter that changes the structure; all of the possible ones if none does so alone.
+func (g *guard) responsible(involved []string) []string {
+	const tried = 32
+	if len(involved) == 1 || len(involved) > tried {
+		return involved
+	}
+	all := map[string]bool{}
+	for _, p := range involved {
+		all[p] = true
+	}
+	for _, p := range involved {
+		changed, known := g.without(p, func(a *template.Action) bool { return a.DependsOn(all) })
+		if !changed && known {
+			return []string{p}
+		}
+	}
+	return involved
+}
+
+// without reports whether the checked actions change the structure if a parameter has its default; known is false if the template does not
+// render then.
+func (g *guard) without(p string, checked func(*template.Action) bool) (changed, known bool) {
+	c := g.Context
+	c.Parameters = maps.Clone(c.Parameters)
+	delete(c.Parameters, p)
+	r, err := newRenderer(c)
+	if err != nil {
+		return false, false
+	}
+	out, err := r.execute(g.template)
+	if err != nil {
+		return false, false
+	}
+	read := (&decoder{}).read
+	if g.file {
+		read = readFile
+	}
+	if _, err := read(out.Text); err != nil {
+		return false, false
+	}
+	rules := structure.Rules{Read: read, Values: g.file, AnyType: true}
+	return rules.Changed(out, checked) != nil, true
+}
