@@ -76,6 +76,22 @@ func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.U
 	return action, wants, err
 }
 
+// distorted returns an error if a value changes the structure of a template of the task; err is the error of asks, which does not render
+// the pod of a Pipe task and the parameter file of a KudoOperator task.
+func (x *execution) distorted(placed plan.Placed, action plan.TaskAction, err error) error {
+	switch file := placed.Task.Spec.ParameterFile; {
+	case err != nil:
+	case action == plan.Pipe:
+		_, err = render.Named(x.context(placed), placed.Task.Spec.Pod, pipe.PodName(x.owner().Name, placed.Task.Name))
+	case action == plan.ApplyChild && file != "":
+		_, err = render.File(x.context(placed), file)
+	}
+	if changes := (*render.StructureError)(nil); !errors.As(err, &changes) {
+		return nil
+	}
+	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
+}
+
 // artifacts returns the objects that store the files of a Pipe task.
 func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured, error) {
 	objects := pipe.Artifacts(x.owner().Name, placed.Task)

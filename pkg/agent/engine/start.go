@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -17,7 +18,7 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
 	x := executionOf(o)
 	x.Execution, x.version = status.Execution, choice.Version
-	own, owed, unrenderable := e.rendered(x)
+	own, owed, unrenderable, distorted := e.rendered(x)
 	rendered := slices.Concat(owed, own)
 	if err := e.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
 		return result{}, err
@@ -25,9 +26,13 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	if choice.Restart {
 		x.inventory.entries = plan.MarkRestart(x.inventory.entries, rendered, unrenderable, x.UID)
 	}
-	if err := plan.Fits(plan.List(x.inventory.entries, rendered...), x.Parameters); err != nil && !o.Instance.Removing() {
+	tooLarge := plan.Fits(plan.List(x.inventory.entries, rendered...), x.Parameters)
+	if tooLarge != nil && o.Instance.Removing() {
+		tooLarge = nil
+	}
+	if problem := cmp.Or(tooLarge, distorted); problem != nil {
 		status.Inventory = x.inventory.entries // with the required restarts
-		return e.refuse(ctx, o, choice, status, err), nil
+		return e.refuse(ctx, o, choice, status, problem), nil
 	}
 	x.inventory.list(own...)
 	status.Inventory = x.inventory.entries
@@ -55,8 +60,9 @@ func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []k
 }
 
 // rendered lists the objects of the execution's plan, those of the other plans that it affects, and the tasks whose objects cannot be
-// rendered or whose kinds cannot be discovered: a task reports that when it runs.
-func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool) {
+// rendered or whose kinds cannot be discovered: a task reports that when it runs. distorted is the first task of the plan in which a value
+// changes the structure of a template: then no task runs.
+func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
 	affected := plan.Affected(x.Execution)
 	unrenderable = map[string]bool{}
 	for _, placed := range plan.Everywhere(x.version) {
@@ -67,6 +73,9 @@ func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrend
 			break
 		}
 		action, wants, err := x.asks(placed)
+		if distorted == nil && placed.Plan == x.Plan {
+			distorted = x.distorted(placed, action, err)
+		}
 		if !action.Makes() {
 			continue
 		}
@@ -83,11 +92,11 @@ func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrend
 			owed = plan.Track(owed, placed.Task.Name, x.aside(), wants)
 		}
 	}
-	return own, owed, unrenderable
+	return own, owed, unrenderable, distorted
 }
 
-// refuse ends an execution before it applies anything: the Instance could not be stored with its objects. If it cannot even be stored with
-// its parameters, nothing starts.
+// refuse ends an execution before it applies anything, such as one with whose objects the Instance could not be stored. If it cannot even be
+// stored with its parameters, nothing starts.
 func (e *engine) refuse(ctx context.Context, o plan.Observation, choice plan.Choice, started kudo.InstanceStatus, problem error) result {
 	if tooLarge := plan.Fits(started.Inventory, started.Execution.Parameters); tooLarge != nil {
 		return result{

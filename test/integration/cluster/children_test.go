@@ -472,7 +472,8 @@ var _ = Describe("A tree of operators", func() {
 		Entry("for a parameter that it does not define", "NAME: {{ .Params.SECRET | quote }}\n",
 			`parameter "NAME": not defined`),
 		Entry("for a value that is none", "COUNT: many\n", `parameter "COUNT": value "many": must be an integer`),
-		Entry("for a file that is not YAML", "COUNT: {{ .Params.SECRET }}\n", `parameterFile "bb.yaml": not valid YAML`),
+		Entry("for a file that is not YAML", "COUNT: a: {{ .Params.SECRET | quote }}\n", `parameterFile "bb.yaml": not valid YAML`),
+		Entry("for a value that changes the structure of the file", "COUNT: {{ .Params.SECRET }}\n", `template "bb.yaml", line 1: the value of parameter "SECRET"`),
 	)
 
 	It("leaves an Instance alone that has a child's name", func(ctx SpecContext) {

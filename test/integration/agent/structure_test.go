@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+// intruder is a parameter's value that ends the object that a template inserts it into, adds another one, and takes all lines that follow as
+// the text of a third.
+const intruder = `100m
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: NAME-intruder}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME-rest}
+data:
+ rest: |1`
+
+var _ = Describe("A parameter's value", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+
+	It("cannot add objects to those of its package", func(ctx context.Context) {
+		zookeeper, _ := pack.Load(os.DirFS("../../../examples/packages/zookeeper"))
+		h := newInstance(ctx, zookeeper.Version, nil)
+		h.edit(ctx, func(i *kudo.Instance) {
+			i.Spec.Parameters = map[string]string{"CPU": strings.ReplaceAll(intruder, "NAME", h.name)}
+		})
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring(`phase "servers": step "servers": task "servers": template "servers.yaml", line 46: `+
+				`the value of parameter "CPU" changes the structure of the rendered YAML`))))
+		Expect(h.plan(ctx, "deploy").Message).NotTo(ContainSubstring("intruder"))
+		Expect(h.there(ctx)).To(BeEmpty())
+		Expect(h.listed(ctx)).To(BeEmpty())
+		intruding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-intruder"}}
+		Expect(client.IgnoreNotFound(managed.Get(ctx, client.ObjectKeyFromObject(intruding), intruding))).To(Succeed())
+		Expect(intruding.UID).To(BeEmpty())
+
+		By("running the plan with another value")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"CPU": "200m"} })
+		Eventually(func() []string { return h.there(ctx) }).Should(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-config"))
+	})
+
+	DescribeTable("stops the plan before its first task", func(ctx context.Context, last kudo.Task, line string) {
+		spec := configOnly()
+		spec.Templates["last.yaml"] = "# A comment.\n" + line + "\n"
+		spec.Templates["pod.yaml"] = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Params.VALUE }}\nspec:\n  volumes: [{name: v, emptyDir: {}}]\n" +
+			"  initContainers:\n  - {name: a, image: a, volumeMounts: [{name: v, mountPath: /v}]}\n"
+		spec.Tasks = append(spec.Tasks, last)
+		spec.Plans = map[string]kudo.Plan{"deploy": serial("config", last.Name)}
+		h := newInstance(ctx, spec, map[string]string{"VALUE": "x\nkind: Secret"})
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring(`the value of parameter "VALUE" changes the structure of the rendered YAML`))))
+		Expect(h.there(ctx)).To(BeEmpty())
+	},
+		Entry("in the objects of a later task", task("last", kudo.TaskApply, "last.yaml"),
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {\n  a: {{ .Params.VALUE }}}}"),
+		Entry("in objects to delete", task("last", kudo.TaskDelete, "last.yaml"), "apiVersion: v1\nmetadata: {name: a}\ndata:\n  a: {{ .Params.VALUE }}"),
+		Entry("in the parameter file of a child", childTask("last", "last.yaml"), "CPU: {{ .Params.VALUE }}"),
+		Entry("in the pod of a Pipe task", pipeTask("last", "pod.yaml"), "{}"),
+	)
+
+	It("may be YAML where the package says so", func(ctx context.Context) {
+		spec := single("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-config\"}\ndata: {{ .Params.VALUE }}\n")
+		spec.Parameters[0].Default, spec.Parameters[0].Structure = ptr.To(""), new(true)
+		h := newInstance(ctx, spec, map[string]string{"VALUE": "{a: b, c: d}"})
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Complete))
+		Expect(h.object(ctx, "-config").Data).To(Equal(map[string]string{"a": "b", "c": "d"}))
+	})
+})
+
+func childTask(name, file string) kudo.Task {
+	t := task(name, kudo.TaskKudoOperator)
+	t.Spec.Package, t.Spec.ParameterFile = "child", file
+	return t
+}
+
+func pipeTask(name, pod string) kudo.Task {
+	t := task(name, kudo.TaskPipe)
+	t.Spec.Pod = pod
+	t.Spec.Pipe = []kudo.PipeSpec{{File: "/v/a", Kind: "ConfigMap", Key: "a"}}
+	return t
+}
