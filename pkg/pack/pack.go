@@ -37,6 +37,20 @@ func (p *Package) Verify() []Problem {
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, dryRun(subject)...)
 	}
+	return p.merge(problems, judged)
+}
+
+// VerifyValues returns the problems of Verify and, unless there are errors, the templates that do not accept every value of a parameter.
+func (p *Package) VerifyValues() []Problem {
+	problems := p.Verify()
+	if !p.readable || len(Errors(problems)) > 0 {
+		return problems
+	}
+	return p.merge(problems, hostileValues(newSubject(&p.Version)))
+}
+
+// merge returns located problems with judged ones, which it locates, sorted by file and line.
+func (p *Package) merge(problems, judged []Problem) []Problem {
 	unread := p.unread()
 	for _, f := range judged {
 		f = p.locate(f)

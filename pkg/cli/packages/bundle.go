@@ -54,6 +54,8 @@ type loader struct {
 	http *http.Client
 	// repository is the URL or folder of the KUDO repository in which names are looked up; empty for none.
 	repository string
+	// tryValues also tries hostile values of parameters.
+	tryValues bool
 	// catalog is the repository's content; nil until a name is looked up.
 	catalog catalog
 	// versions returns the versions on the hub, in which names are looked up without a repository; nil to not look up names.
@@ -102,6 +104,13 @@ func (l *loader) loadFrom(ctx context.Context, from source) (*bundle, error) {
 	return &l.bundle, nil
 }
 
+func (l *loader) verify(p *pack.Package) []pack.Problem {
+	if l.tryValues {
+		return p.VerifyValues()
+	}
+	return p.Verify()
+}
+
 // load loads the package at a location. Each location is loaded once.
 func (l *loader) load(ctx context.Context, from source) (*member, error) {
 	if known := l.met[from.key()]; known != nil {
@@ -114,7 +123,7 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{source: from, pkg: p, problems: p.Verify(), children: map[int]childVersion{}}
+	m := &member{source: from, pkg: p, problems: l.verify(p), children: map[int]childVersion{}}
 	l.met[from.key()] = m
 	for i, task := range p.Version.Tasks {
 		if !tree.MakesChild(task) || task.Spec.Package == "" {

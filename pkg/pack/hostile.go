@@ -1,0 +1,159 @@
+package pack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// hostileTexts are values that change the structure of YAML into which a template inserts them without quotes, or with other ones.
+var hostileTexts = []string{
+	"x\ny: z", "x\n---\ny: z", "{", "[x]", "*x", "|1", "x #", `"`, "'", `", "x`, "', 'x", "x: y", "x, y", "x: y, z: x", " x", "x\n", "- x", "?",
+}
+
+// hostileValues: no value of a parameter changes the structure of what a template renders. Such values are rejected when they are used; the
+// author learns here which ones they are. Like dryRun it is not a rule of Check.
+func hostileValues(s *subject) []Problem {
+	c := probe(s.OperatorVersionSpec)
+	var problems []Problem
+	for i := range s.Parameters {
+		p := &s.Parameters[i]
+		for _, value := range hostile(p) {
+			c.Parameters[p.Name] = value.given
+			if problem := s.breaksOut(c, p, value); problem != nil {
+				problems = append(problems, *problem)
+				break
+			}
+		}
+		restore(c, p)
+	}
+	return problems
+}
+
+// probe returns the rendering context of an Instance that only sets what it must.
+func probe(spec *kudo.OperatorVersionSpec) render.Context {
+	c := render.Context{
+		Version: spec, Instance: "instance", Namespace: "namespace", Strict: true, Parameters: map[string]string{},
+		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(spec, "instance"),
+	}
+	for i := range spec.Parameters {
+		restore(c, &spec.Parameters[i])
+	}
+	return c
+}
+
+// restore unsets a parameter, or sets it to a harmless value if it must be set.
+func restore(c render.Context, p *kudo.Parameter) {
+	delete(c.Parameters, p.Name)
+	if !isTrue(p.Required) || p.Default != nil {
+		return
+	}
+	harmless := map[kudo.ParameterType]string{
+		kudo.IntegerType: "1", kudo.NumberType: "1", kudo.BooleanType: "true", kudo.ArrayType: `["x"]`, kudo.MapType: `{"x":"x"}`,
+	}
+	c.Parameters[p.Name] = "x"
+	if value, ok := harmless[p.Type]; ok {
+		c.Parameters[p.Name] = value
+	}
+	if len(p.Enum) > 0 {
+		c.Parameters[p.Name] = p.Enum[0]
+	}
+}
+
+// hostileValue is a value of a parameter, and the text in it that a message shows.
+type hostileValue struct{ given, shown string }
+
+// hostile returns values that a parameter accepts.
+func hostile(p *kudo.Parameter) []hostileValue {
+	if len(p.Enum) > 0 || isTrue(p.Structure) {
+		return nil
+	}
+	var values []hostileValue
+	for _, bad := range hostileTexts {
+		quoted, _ := json.Marshal(bad) // a string always marshals
+		switch p.Type {
+		case "", kudo.StringType:
+			values = append(values, hostileValue{bad, bad})
+		case kudo.ArrayType:
+			values = append(values, hostileValue{fmt.Sprintf("[%s]", quoted), bad})
+		case kudo.MapType:
+			values = append(values, hostileValue{fmt.Sprintf(`{"x":%s}`, quoted), bad}, hostileValue{fmt.Sprintf(`{%s:"x"}`, quoted), bad})
+		}
+	}
+	return values
+}
+
+// breaksOut returns the problem of the first template whose structure a value changes.
+func (s *subject) breaksOut(c render.Context, p *kudo.Parameter, value hostileValue) *Problem {
+	for _, try := range s.tries(p.Name) {
+		err := try.render(c)
+		var failed *template.Error
+		var changes *render.StructureError
+		if !errors.As(err, &failed) || !errors.As(err, &changes) || !slices.Equal(changes.Parameters, []string{p.Name}) {
+			continue
+		}
+		problem := warningAt(templateField(try.template), "parameter %s: a value such as %s would change the structure of the rendered YAML, "+
+			"and is rejected: %s", text.Quote(p.Name), text.Quote(value.shown), wayOut(p))
+		c.Strict = false
+		if err := try.render(c); !errors.As(err, &changes) {
+			problem = warningAt(templateField(try.template), "parameter %s: the default changes the structure of the rendered YAML, so any value may: "+
+				"insert it with toYaml, or set structure: true to confirm it", text.Quote(p.Name))
+		}
+		problem.Line = failed.Line
+		return &problem
+	}
+	return nil
+}
+
+// wayOut returns how a template inserts any value of a parameter.
+func wayOut(p *kudo.Parameter) string {
+	switch {
+	case p.Type == kudo.ArrayType || p.Type == kudo.MapType:
+		return "insert it with toYaml or quote, or with indent in a block of text"
+	case p.Default != nil && integer.MatchString(*p.Default):
+		return "set type: integer, or insert it with quote or toYaml"
+	default:
+		return "insert it with quote or toYaml, or with indent in a block of text"
+	}
+}
+
+var integer = regexp.MustCompile(`^-?[0-9]+$`)
+
+// try is one way in which the package renders a template.
+type try struct {
+	template string
+	render   func(render.Context) error
+}
+
+// tries returns the templates that may refer to a parameter.
+func (s *subject) tries(parameter string) []try {
+	refers := func(name string) bool {
+		return slices.ContainsFunc(s.references[name], func(r reference) bool {
+			return r.kind == wholeParams || r.kind == paramReference && r.name == parameter
+		})
+	}
+	var all []try
+	for _, name := range sortedKeys(s.templatesOfObjects()) {
+		all = append(all, try{name, func(c render.Context) error { _, err := render.Objects(c, name); return err }})
+	}
+	for _, t := range s.Tasks {
+		switch {
+		case t.Kind == kudo.TaskPipe:
+			all = append(all, try{t.Spec.Pod, func(c render.Context) error {
+				_, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
+				return err
+			}})
+		case makesChild(t.Kind) && t.Spec.ParameterFile != "":
+			all = append(all, try{t.Spec.ParameterFile, func(c render.Context) error { _, err := render.File(c, t.Spec.ParameterFile); return err }})
+		}
+	}
+	return slices.DeleteFunc(all, func(t try) bool { return !refers(t.template) })
+}

@@ -1,0 +1,61 @@
+package pack
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestVerifyTriesHostileValues(t *testing.T) {
+	const operator = "apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" +
+		"tasks: [{name: a, kind: Apply, spec: {resources: [a.yaml]}}]\n" +
+		"plans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [a]}]}]}}\n"
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n"
+	for name, test := range map[string]struct{ parameter, data, want string }{
+		"a plain text":              {"", "data:\n  a: {{ .Params.P }}\n", `:6: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: insert it with quote or toYaml, or with indent in a block of text`},
+		"a plain number":            {`, default: "3"`, "data:\n  a: {{ .Params.P }}\n", `:6: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: set type: integer, or insert it with quote or toYaml`},
+		"a text in other quotes":    {"", "data: {a: '{{ .Params.P }}'}\n", `:5: a value such as "x\n---\ny: z" would change the structure of the rendered YAML, and is rejected: insert it with quote or toYaml, or with indent in a block of text`},
+		"a line of a block":         {"", "data:\n  a: |\n    {{ .Params.P }}\n", `:7: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: insert it with quote or toYaml, or with indent in a block of text`},
+		"a comment":                 {"", "# {{ .Params.P }}\n", `:5: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: insert it with quote or toYaml, or with indent in a block of text`},
+		"an item":                   {", type: array", "data:\n{{ range .Params.P }}  - {{ . }}\n{{ end }}", `:6: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: insert it with toYaml or quote, or with indent in a block of text`},
+		"a key":                     {", type: map", "data:\n{{ range $k, $v := .Params.P }}  {{ $k }}: {{ $v | quote }}\n{{ end }}", `:6: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: insert it with toYaml or quote, or with indent in a block of text`},
+		"a default that is YAML":    {`, default: "{a: b}"`, "data: {{ .Params.P }}\n", `:5: the default changes the structure of the rendered YAML, so any value may: insert it with toYaml, or set structure: true to confirm it`},
+		"a quoted text":             {"", "data:\n  a: {{ .Params.P | quote }}\n", ""},
+		"a text as YAML":            {"", "data:\n  a: {{ .Params.P | toYaml }}\n", ""},
+		"a text in a block":         {"", "data:\n  a: |\n{{ .Params.P | indent 4 }}\n", ""},
+		"a map as YAML":             {", type: map", "data: {{ .Params.P | toYaml | nindent 2 }}\n", ""},
+		"a list as JSON":            {", type: array", "data: {{ .Params.P | toJson }}\n", ""},
+		"an integer":                {", type: integer", "data:\n  a: {{ .Params.P }}\n", ""},
+		"an enum":                   {", enum: [x, y]", "data:\n  a: {{ .Params.P }}\n", ""},
+		"YAML that is confirmed":    {`, structure: true, required: false`, "data:\n  a: {{ .Params.P }}\n", ""},
+		"a condition":               {"", "{{ if .Params.P }}data: {}{{ end }}\n", ""},
+		"a text that must be set":   {", required: true", "data:\n  a: {{ .Params.P | quote }}\n", ""},
+		"a text that is not quoted": {", required: true", "data:\n  a: {{ .Params.P }}\n", `:6: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: insert it with quote or toYaml, or with indent in a block of text`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			required := ""
+			if !strings.Contains(test.parameter, "required") && !strings.Contains(test.parameter, "default") {
+				required = ", required: false"
+			}
+			p, _ := Load(fstest.MapFS{
+				"operator.yaml":    {Data: []byte(operator)},
+				"params.yaml":      {Data: []byte("apiVersion: kudo.dev/v1beta1\nparameters:\n- {name: P" + test.parameter + required + "}\n")},
+				"templates/a.yaml": {Data: []byte(object + test.data)},
+			})
+			want := []string{}
+			if test.want != "" {
+				line, message, _ := strings.Cut(test.want, " ")
+				want = append(want, `templates/a.yaml`+line+` warning: parameter "P": `+message)
+			}
+			got := []string{}
+			for _, problem := range p.VerifyValues() {
+				got = append(got, problem.String())
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
