@@ -105,8 +105,10 @@ func TestTheCacheHoldsWhatIsRead(t *testing.T) {
 func TestNothingThatIsDroppedDecides(t *testing.T) {
 	definition := &addonv1alpha1.ClusterManagementAddOn{}
 	for name, decide := range map[string]func(*addonv1alpha1.ManagedClusterAddOn) any{
-		"as a dependency":         func(a *addonv1alpha1.ManagedClusterAddOn) any { return dependency.See(nil, a) },
-		"its configuration":       func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Configure(definition, a, install.Namespaces{}) },
+		"as a dependency": func(a *addonv1alpha1.ManagedClusterAddOn) any { return dependency.See(nil, a) },
+		"its configuration": func(a *addonv1alpha1.ManagedClusterAddOn) any {
+			return install.Configure(definition, a, install.Namespaces{})
+		},
 		"the configs that it has": func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Named(definition, a) },
 		"what OCM desires":        func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Desired(a) },
 		"its rollout": func(a *addonv1alpha1.ManagedClusterAddOn) any {
