@@ -26,8 +26,9 @@ const (
 )
 
 // requestQueue is the queue of a controller, with a backlog of bulk requests: those of all objects at the start, and those of a change
-// that affects a fleet. controller-runtime uses it directly only because it is a PriorityQueue, and wraps other queues. Bulk requests are queued as workers become free, so that the change of one object does not wait for the whole fleet, and
-// because a request takes several times the memory in client-go's queue, which never shrinks.
+// that affects a fleet. Bulk requests are queued as workers become free, so that the change of one object does not wait for the whole fleet,
+// and because a request takes several times the memory in client-go's queue, which never shrinks. It is a PriorityQueue, because
+// controller-runtime wraps all other queues.
 type requestQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	size prometheus.Gauge

@@ -121,7 +121,7 @@ func (o *JoinOptions) connect() (joining, error) {
 		return j, fmt.Errorf("connecting to the hub: %w", err)
 	}
 	if hub.Insecure && !o.insecure {
-		return j, errors.New("the connection to the hub does not verify the hub's certificate (insecure-skip-tls-verify), and the agent would not do so " +
+		return j, errors.New("the connection to the hub does not verify the hub's certificate (insecure-skip-tls-verify), and the agent would not " +
 			"either: set certificate-authority in the kubeconfig of the hub, or use --agent-insecure-skip-tls-verify to accept that")
 	}
 	j.server = rest.CopyConfig(hub)

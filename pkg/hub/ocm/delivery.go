@@ -272,8 +272,8 @@ func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (up
 	return config.Spec, nil
 }
 
-// checkNamespace returns a ForeignConfigError if the AddOnDeploymentConfig is in the namespace of another cluster: the manifests would disclose it to
-// everyone who may read the add-on's namespace.
+// checkNamespace returns a ForeignConfigError if the AddOnDeploymentConfig is in the namespace of another cluster: the manifests would
+// disclose it to everyone who may read the add-on's namespace.
 func (d *delivery) checkNamespace(cluster string, config upstreamv1beta1.ConfigReferent) error {
 	clusters := map[string]bool{}
 	if _, err := d.clusters.Get(config.Namespace); err == nil {

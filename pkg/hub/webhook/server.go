@@ -53,7 +53,8 @@ const (
 	slowestRequest = 30 * time.Second
 )
 
-// The longest times that requests wait to be served.
+// The longest times that requests wait to be served. Without a conversion the API server fails the request; after 3 s without an answer to
+// an admission it continues without validation.
 const (
 	longestConversionWait = 20 * time.Second
 	longestAdmissionWait  = 2 * time.Second
@@ -80,10 +81,13 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("creating the endpoints of the webhook server: %w", err)
 	}
-	// A conversion that fails makes its request fail; admission is left out when its timeout of 3 s is over.
-	queues := map[bool]*queue{true: newQueue(longestConversionWait), false: newQueue(longestAdmissionWait)}
+	conversions, admissions := newQueue(longestConversionWait), newQueue(longestAdmissionWait)
 	for path, handler := range handlers {
-		server.Register(path, queues[path == conversionPath].through(limited(handler, longestRequest, slowestRequest)))
+		turn := admissions
+		if path == conversionPath {
+			turn = conversions
+		}
+		server.Register(path, turn.through(limited(handler, longestRequest, slowestRequest)))
 	}
 	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {
 		return err

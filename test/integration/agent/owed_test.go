@@ -17,7 +17,7 @@ import (
 // gated returns a package whose plan deploy fails while parameter KIND names a kind that does not exist. Plan noop does nothing.
 func gated() kudo.OperatorVersionSpec {
 	spec := standard()
-	spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "KIND", Trigger: "noop"}, kudo.Parameter{Name: "NOTE", Trigger: "noop"})
+	spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "KIND", Trigger: "noop", Structure: new(true)}, kudo.Parameter{Name: "NOTE", Trigger: "noop"})
 	spec.Templates["gate.yaml"] = "apiVersion: v1\nkind: {{ .Params.KIND }}\nmetadata: {name: \"{{ .Name }}-gate\"}"
 	spec.Tasks = append(spec.Tasks, task("gate", kudo.TaskApply, "gate.yaml"), done("noop"), task("wait", kudo.TaskDummy), fatal("broken"))
 	spec.Plans = map[string]kudo.Plan{

@@ -39,9 +39,9 @@ apiVersion: kudo.dev/v1beta1
 parameters:
 - {name: VALUE, default: one}
 - {name: SIZE, type: integer, default: 1, forcePodRestart: "false"}
-- {name: KIND, default: ConfigMap, forcePodRestart: "false"}
+- {name: KIND, default: ConfigMap, forcePodRestart: "false", structure: true}
 - {name: PLACE, default: "", forcePodRestart: false}
-- {name: LAST, default: ConfigMap, forcePodRestart: false}
+- {name: LAST, default: ConfigMap, forcePodRestart: false, structure: true}
 `),
 	"templates/gate.yaml": file(`
 apiVersion: v1

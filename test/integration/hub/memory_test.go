@@ -51,12 +51,15 @@ var _ = Describe("Admission of OperatorVersions that take much memory to verify"
 					version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: fmt.Sprint(f.named("poison"), i)}}
 					version.Spec.Operator, version.Spec.Version = corev1.ObjectReference{Name: "poison"}, "1.0.0"
 					version.Spec.Templates = map[string]string{"a.yaml": template}
-					err := user.Create(ctx, version)
-					if err == nil { // the webhook was busy for too long: the API server then admits the object without validation
-						Expect(user.Delete(ctx, version)).To(Succeed())
-						return
-					}
-					Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%.300v", err)
+					// The API server admits an object without validation if the webhook is busy for too long.
+					Eventually(func() error {
+						attempt := version.DeepCopy()
+						err := user.Create(ctx, attempt)
+						if err == nil {
+							Expect(user.Delete(ctx, attempt)).To(Succeed())
+						}
+						return err
+					}).WithContext(ctx).Should(MatchError(apierrors.IsInvalid, "is invalid"))
 				})
 			}
 			creations.Wait()
