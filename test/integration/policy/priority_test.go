@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -204,6 +205,13 @@ func (s *site) mayCreateConfigMaps(ctx context.Context, user string) {
 	} {
 		Expect(s.as("").Create(ctx, object)).To(Succeed())
 	}
+	Eventually(func() (bool, error) { // the API server's own cache of roles is behind its answers
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: cluster, Verb: "create", Resource: "configmaps"},
+		}}
+		err := s.as("").Create(ctx, review)
+		return review.Status.Allowed, err
+	}).WithContext(ctx).Should(BeTrue())
 }
 
 // hold makes the API server execute requests to create ConfigMaps until release is called: it calls a webhook that does not answer before.
