@@ -24,6 +24,7 @@ var aliases = map[string]string{
 	"k8s.io/api/admissionregistration/v1":                      "admissionregistrationv1",
 	"k8s.io/api/apps/v1":                                       "appsv1",
 	"k8s.io/api/authentication/v1":                             "authenticationv1",
+	"k8s.io/api/authorization/v1":                              "authorizationv1",
 	"k8s.io/api/batch/v1":                                      "batchv1",
 	"k8s.io/api/certificates/v1":                               "certificatesv1",
 	"k8s.io/api/coordination/v1":                               "coordinationv1",
