@@ -153,9 +153,12 @@ func (b *bench) describe(r *report) error {
 	if r.Versions.AddonManager, err = version.Of(b.program); err != nil {
 		return err
 	}
-	if r.Versions.Kubernetes, err = version.OfServer(b.hub.server.Config); err != nil {
-		return err
-	}
+	r.Versions.Kubernetes, err = version.OfServer(b.hub.server.Config)
+	return err
+}
+
+// weigh updates the memory of addon-manager after a scenario.
+func (b *bench) weigh(r *report) error {
 	now, err := b.manager.usage()
 	if err != nil {
 		return err
@@ -179,6 +182,15 @@ func (r *report) places() []place {
 	return []place{
 		{"fleetFlip", &r.FleetFlip}, {"sharedDependencyFlip", &r.SharedDependencyFlip}, {"clusterFlip", &r.ClusterFlip},
 		{"busyClusterFlip", &r.BusyClusterFlip}, {"restart", &r.Restart}, {"rest", &r.Rest},
+	}
+}
+
+// add adds the result of the scenario of that name.
+func (r *report) add(name string, found *result) {
+	for _, place := range r.places() {
+		if place.name == name {
+			*place.result = found
+		}
 	}
 }
 
