@@ -51,9 +51,15 @@ func NewLatency(options prometheus.HistogramOpts) *Latency {
 	return &Latency{Seconds: prometheus.NewHistogram(options), waiting: NewSightings[reconcile.Request]()}
 }
 
-// Queue returns a controller's queue that records when requests are added.
+// fewBulk is how many bulk requests are in progress while single objects change. A server with few cores executes all requests at the same
+// time, each as much more slowly, and is as slow in delivering changes.
+const fewBulk = 2
+
+// Queue returns a controller's queue that records when requests are added, and keeps the latency of single changes short.
 func (l *Latency) Queue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
-	return &timedQueue{latency: l, requestQueue: newQueue(controller, limiter)}
+	q := &timedQueue{latency: l, requestQueue: newQueue(controller, limiter)}
+	q.few = fewBulk
+	return q
 }
 
 // Take removes and returns the time since when a request waits; zero if no change led to it.

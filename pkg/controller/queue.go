@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
@@ -21,6 +22,8 @@ const (
 	bulkSize = 100
 	// overtaking is how many requests may overtake a bulk request before it is queued with them.
 	overtaking = 4
+	// single is how long single objects count as changing after a request that is not bulk: until the changes that it causes are observed.
+	single = 250 * time.Millisecond
 	// largeBacklog is the number of bulk requests whose garbage is returned to the machine.
 	largeBacklog = 10_000
 )
@@ -32,15 +35,21 @@ const (
 type requestQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	size prometheus.Gauge
+	// few is the maximum number of bulk requests in progress while single objects change; 0 for any number.
+	few int
 
 	mutex   sync.Mutex
 	started bool
 	// idle is the number of workers that wait for a request, overtaken how often one asked since the last bulk request was queued.
 	idle, overtaken int
-	// backlog holds the bulk requests in order, pending those of them that are still due, and most their highest number.
-	backlog []reconcile.Request
-	pending map[reconcile.Request]struct{}
-	most    int
+	// backlog holds the bulk requests in order, and most their highest number. pending holds them with whether they are still due, and due
+	// the number of those. Of the others it is known that they were bulk: the changes that they cause themselves are not single ones.
+	backlog   []reconcile.Request
+	pending   map[reconcile.Request]bool
+	due, most int
+	// inProgress holds the bulk requests that are queued or being reconciled, and changed is the time of the last request that is not bulk.
+	inProgress map[reconcile.Request]struct{}
+	changed    time.Time
 }
 
 // queue is the type of every controller's queue.
@@ -54,7 +63,7 @@ func newQueue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Re
 	return &requestQueue{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
 			limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: controller}),
-		size: sizes.WithLabelValues(controller), pending: map[reconcile.Request]struct{}{},
+		size: sizes.WithLabelValues(controller), pending: map[reconcile.Request]bool{}, inProgress: map[reconcile.Request]struct{}{},
 	}
 }
 
@@ -73,7 +82,14 @@ func (q *requestQueue) Add(request reconcile.Request) {
 		q.put(request)
 		return
 	}
-	delete(q.pending, request) // it overtakes itself
+	due, bulk := q.pending[request]
+	if due { // it overtakes itself
+		q.due--
+	}
+	if due || !bulk {
+		q.changed = time.Now()
+	}
+	delete(q.pending, request)
 	q.TypedRateLimitingInterface.Add(request)
 }
 
@@ -125,6 +141,14 @@ func (q *requestQueue) Get() (reconcile.Request, bool) {
 	return request, ended
 }
 
+// Done ends the reconciliation of a request.
+func (q *requestQueue) Done(request reconcile.Request) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	delete(q.inProgress, request)
+	q.TypedRateLimitingInterface.Done(request)
+}
+
 // wait counts a worker that waits for a request.
 func (q *requestQueue) wait() {
 	q.mutex.Lock()
@@ -139,35 +163,46 @@ func (q *requestQueue) wait() {
 
 // put adds a request to the backlog. The caller holds the lock.
 func (q *requestQueue) put(request reconcile.Request) {
-	if _, known := q.pending[request]; !known {
-		q.pending[request] = struct{}{}
+	if !q.pending[request] {
+		q.pending[request] = true
+		q.due++
 		q.backlog = append(q.backlog, request)
 		q.most = max(q.most, len(q.backlog))
 	}
-	q.size.Set(float64(len(q.pending)))
+	q.size.Set(float64(q.due))
 }
 
-// feed queues bulk requests: one for each waiting worker without another request, or one if enough others have overtaken it. The caller
-// holds the lock.
+// admits reports whether one more bulk request may be queued: for each waiting worker without another request, or one if enough others have
+// overtaken it. The caller holds the lock.
+func (q *requestQueue) admits() bool {
+	if q.ShuttingDown() || q.few > 0 && len(q.inProgress) >= q.few && time.Since(q.changed) < single {
+		return false
+	}
+	return q.Len() < q.idle || q.overtaken >= overtaking
+}
+
+// feed queues bulk requests as they are admitted. The caller holds the lock.
 func (q *requestQueue) feed() {
 	if len(q.backlog) == 0 {
 		return
 	}
-	for len(q.backlog) > 0 && (q.Len() < q.idle || q.overtaken >= overtaking) && !q.ShuttingDown() {
+	for len(q.backlog) > 0 && q.admits() {
 		next := q.backlog[0]
 		q.backlog = q.backlog[1:]
-		if _, due := q.pending[next]; due {
+		if q.pending[next] {
 			q.overtaken = 0
-			delete(q.pending, next)
+			q.pending[next] = false
+			q.due--
+			q.inProgress[next] = struct{}{}
 			q.TypedRateLimitingInterface.Add(next)
 		}
 	}
-	q.size.Set(float64(len(q.pending)))
+	q.size.Set(float64(q.due))
 	if len(q.backlog) == 0 {
 		if q.most >= largeBacklog {
 			go debug.FreeOSMemory() // the runtime would keep it for minutes
 		}
-		q.backlog, q.pending, q.most = nil, map[reconcile.Request]struct{}{}, 0 // a map never shrinks
+		q.backlog, q.pending, q.most = nil, map[reconcile.Request]bool{}, 0 // a map never shrinks
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,7 +114,7 @@ func TestQueue(t *testing.T) {
 			if diff := cmp.Diff(tc.want, w.taken); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if len(w.pending) > 0 && len(w.backlog) == 0 {
+			if (len(w.pending) > 0 || w.due != 0) && len(w.backlog) == 0 {
 				t.Errorf("what has been taken is remembered: %v", w.pending)
 			}
 		})
@@ -137,6 +139,60 @@ func TestAllWorkersTakeBulkRequests(t *testing.T) {
 		q.addBulk(numbered(workers))
 		ended.Wait()
 		q.ShutDown()
+	})
+}
+
+func TestFewBulkRequestsAreInProgressWhileSingleObjectsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 10
+		q := NewLatency(prometheus.HistogramOpts{Name: "seconds"}).Queue("test", Retries()).(*timedQueue)
+		next := make(chan struct{})
+		var bulk, others atomic.Int64
+		for range workers {
+			go func() {
+				for request, ended := q.Get(); !ended; request, ended = q.Get() {
+					count := &bulk
+					if request.Name == "x" {
+						count = &others
+					}
+					count.Add(1)
+					<-next
+					count.Add(-1)
+					q.Done(request)
+				}
+			}()
+		}
+		check := func(when string, wantBulk, wantOthers int64) {
+			t.Helper()
+			if synctest.Wait(); bulk.Load() != wantBulk || others.Load() != wantOthers {
+				t.Errorf("%s %d bulk requests and %d others are in progress, want %d and %d", when, bulk.Load(), others.Load(), wantBulk, wantOthers)
+			}
+		}
+		synctest.Wait()
+		<-time.After(2 * single)
+		q.addBulk(numbered(1000))
+		check("at first", workers, 0)
+		for range workers {
+			next <- struct{}{}
+		}
+		for _, own := range numbered(workers) {
+			q.Add(own) // the event of its own write
+		}
+		check("after their own changes", workers, 0)
+		q.Add(requested("x")[0])
+		for range 3 * workers {
+			next <- struct{}{}
+			synctest.Wait()
+		}
+		check("while another object changes,", fewBulk, others.Load())
+		q.Add(requested("x")[0])
+		check("without waiting", fewBulk, 1)
+		<-time.After(2 * single)
+		next <- struct{}{}
+		synctest.Wait()
+		check("after a while,", workers-others.Load(), others.Load())
+		q.ShutDown()
+		close(next)
 	})
 }
 

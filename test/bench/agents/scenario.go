@@ -51,8 +51,8 @@ func (b *bench) all() []named {
 	}
 }
 
-// scenarios runs the scenarios, without those that are skipped.
-func (b *bench) scenarios(ctx context.Context) (*report, error) {
+// scenarios runs the scenarios, without those that are skipped. After an error, the report has those before it.
+func (b *bench) scenarios(ctx context.Context) (program.Report, error) {
 	measured := &report{}
 	if err := b.describe(measured); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (b *bench) scenarios(ctx context.Context) (*report, error) {
 		}
 		s, err := b.measure(ctx, next.name, next.change)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", next.name, err)
+			return measured, fmt.Errorf("%s: %w", next.name, err)
 		}
 		measured.Scenarios = append(measured.Scenarios, s)
 	}

@@ -63,7 +63,7 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured pr
 }
 
 // scenarios runs the scenarios in an order in which each starts with the fleet at rest.
-func (b *bench) scenarios(ctx context.Context) (*report, error) {
+func (b *bench) scenarios(ctx context.Context) (program.Report, error) {
 	measured := &report{}
 	if err := errors.Join(b.describe(measured), b.settle(ctx, expect(nil, nil))); err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -108,23 +107,26 @@ func (b *bench) prepare(ctx context.Context) error {
 	return b.verify(ctx, nil, nil)
 }
 
-// measure runs the chosen scenarios in an order in which each starts with the fleet at rest.
-func (b *bench) measure(ctx context.Context) (*report, error) {
+// measure runs the chosen scenarios in the order in which they are given; each starts and ends with the fleet at rest. After an error, the
+// report has those before it.
+func (b *bench) measure(ctx context.Context) (program.Report, error) {
 	measured := &report{Clusters: b.fleet.clusters, AddOns: b.fleet.addOns, Limits: b.limits}
-	scenarios := b.scenarios()
-	for _, place := range measured.places() {
-		if !slices.Contains(b.chosen(), place.name) {
-			continue
-		}
-		scenario := scenarios[place.name]
-		b.say("%s: %s", place.name, scenario.does)
-		found, err := scenario.run(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", place.name, err)
-		}
-		*place.result = &found
+	if err := b.describe(measured); err != nil {
+		return nil, err
 	}
-	return measured, errors.Join(b.describe(measured), b.profile(ctx))
+	scenarios := b.scenarios()
+	for _, name := range b.chosen() {
+		b.say("%s: %s", name, scenarios[name].does)
+		found, err := scenarios[name].run(ctx)
+		if err == nil {
+			measured.add(name, &found)
+			err = b.weigh(measured)
+		}
+		if err != nil {
+			return measured, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return measured, b.profile(ctx)
 }
 
 // scenario is a change of the fleet, and the measurement of it.

@@ -17,6 +17,8 @@ type observation struct {
 	// answered is the time of the response to the write of an object, by any user; missing lists verdicts without one.
 	answered map[types.NamespacedName]time.Time
 	missing  map[types.NamespacedName]bool
+	// received is the arrival of each due verdict's write.
+	received map[types.NamespacedName]time.Time
 	// first is the response to the first change, or the arrival of the first write if that was earlier; last is the last response of all.
 	first, last time.Time
 	// sent lists the writes of addon-manager in order, except events; surplus lists the writes that were not due.
@@ -31,7 +33,7 @@ func expect(verdicts []verdict, namespaces []string) *observation {
 	o := &observation{
 		due:      make(map[types.NamespacedName]types.NamespacedName, len(verdicts)*len(namespaces)),
 		missing:  make(map[types.NamespacedName]bool, len(verdicts)*len(namespaces)),
-		answered: map[types.NamespacedName]time.Time{},
+		answered: map[types.NamespacedName]time.Time{}, received: map[types.NamespacedName]time.Time{},
 	}
 	for _, namespace := range namespaces {
 		o.expect(verdicts, namespace)
@@ -107,7 +109,7 @@ func (o *observation) addWrite(e *audit.Entry) {
 		return
 	}
 	delete(o.missing, e.Object())
-	o.answered[e.Object()] = e.Answered()
+	o.received[e.Object()], o.answered[e.Object()] = e.Received(), e.Answered()
 	o.span(e.Received(), e.Answered())
 }
 
@@ -137,20 +139,39 @@ func (o *observation) join(other *observation) {
 // seconds returns the total duration, until the response to the last verdict.
 func (o *observation) seconds() float64 { return o.last.Sub(o.first).Seconds() }
 
-// latencies returns, for every due verdict, the time from the response to its cause to the response to the verdict.
-func (o *observation) latencies() []time.Duration {
+// latencies are the durations of verdicts: from the answer to the write that caused each to the answer to its own write, and the two parts of
+// that: to the arrival of its own write, and from there.
+type latencies struct{ whole, reaction, write []time.Duration }
+
+func (l *latencies) join(other latencies) {
+	l.whole = append(l.whole, other.whole...)
+	l.reaction, l.write = append(l.reaction, other.reaction...), append(l.write, other.write...)
+}
+
+// latencies returns those of all due verdicts.
+func (o *observation) latencies() latencies {
 	return o.latenciesOf(maps.Keys(o.due))
 }
 
 // latenciesOf returns the latencies of the verdicts on some objects.
-func (o *observation) latenciesOf(objects iter.Seq[types.NamespacedName]) []time.Duration {
-	var found []time.Duration
+func (o *observation) latenciesOf(objects iter.Seq[types.NamespacedName]) latencies {
+	var found latencies
 	for object := range objects {
 		verdict, written := o.answered[object]
 		change, made := o.answered[o.due[object]]
 		if written && made {
-			found = append(found, verdict.Sub(change))
+			arrived := o.received[object]
+			found.join(latencies{[]time.Duration{verdict.Sub(change)}, []time.Duration{arrived.Sub(change)}, []time.Duration{verdict.Sub(arrived)}})
 		}
 	}
 	return found
+}
+
+// except returns all objects with due verdicts but some.
+func (o *observation) except(some []types.NamespacedName) iter.Seq[types.NamespacedName] {
+	others := maps.Clone(o.due)
+	for _, object := range some {
+		delete(others, object)
+	}
+	return maps.Keys(others)
 }

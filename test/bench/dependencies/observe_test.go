@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tandem-addons/tandem/test/audit"
 )
@@ -103,9 +104,18 @@ func TestLatencyIsFromTheWriteThatMadeAVerdictNecessary(t *testing.T) {
 		definition, logged(others, "a", 200, 0, 10),
 		logged(judge, "b", 200, 12, 15), logged(judge, "c", 200, 18, 22), logged(judge, "d", 200, 20, 31),
 	})
-	got := slices.Sorted(slices.Values(o.latencies()))
-	want := []time.Duration{5 * time.Millisecond, 7 * time.Millisecond, 30 * time.Millisecond}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	got := o.latencies()
+	for part, want := range map[string][]time.Duration{"whole": {5, 7, 30}, "reaction": {2, 3, 19}, "write": {3, 4, 11}} {
+		durations := map[string][]time.Duration{"whole": got.whole, "reaction": got.reaction, "write": got.write}[part]
+		for i := range want {
+			want[i] *= time.Millisecond
+		}
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(durations))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", part, diff)
+		}
+	}
+	rest := slices.Collect(o.except([]types.NamespacedName{{Namespace: "c", Name: "b"}, {Namespace: "c", Name: "c"}}))
+	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "c", Name: "d"}}, rest); diff != "" {
+		t.Errorf("all but two (-want +got):\n%s", diff)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"runtime"
 	"text/tabwriter"
-	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -39,6 +38,13 @@ type result struct {
 	PeakMemoryMB      float64  `json:"peakMemoryMB"`
 	P50Milliseconds   *float64 `json:"p50Milliseconds,omitempty"`
 	P99Milliseconds   *float64 `json:"p99Milliseconds,omitempty"`
+	// Reaction and Write are the two parts of that time: until the API server receives the verdict's write, and until it has answered it.
+	// FleetWrite is Write for the verdicts of the fleet meanwhile, in busyClusterFlip.
+	Reaction   *spread.Spread `json:"reaction,omitempty"`
+	Write      *spread.Spread `json:"write,omitempty"`
+	FleetWrite *spread.Spread `json:"fleetWrite,omitempty"`
+	// CPUSecondsOf is the CPU time of the other programs: the API server, etcd, and the benchmark.
+	CPUSecondsOf map[string]float64 `json:"cpuSecondsOf,omitempty"`
 
 	// wrong lists unexpected requests: surplus writes and failures.
 	wrong []audit.Entry
@@ -47,20 +53,22 @@ type result struct {
 }
 
 // newResult returns the result of an observation and the resource usage.
-func newResult(o *observation, used process.Usage) result {
+func newResult(o *observation, used usage) result {
 	r := result{
 		Seconds: o.seconds(), Writes: len(o.sent), WritesNeeded: len(o.due), Conflicts: o.conflicts, Events: o.events,
 		CPUSeconds: used.CPU.Seconds(), PeakMemoryMB: used.PeakMB(),
-		wrong: append(append([]audit.Entry(nil), o.surplus...), o.failed...), resident: used.Resident,
+		CPUSecondsOf: used.seconds(),
+		wrong:        append(append([]audit.Entry(nil), o.surplus...), o.failed...), resident: used.Resident,
 	}
 	r.spread(o.latencies())
 	return r
 }
 
-func (r *result) spread(latencies []time.Duration) {
-	if len(latencies) > 0 {
-		found := spread.Of(latencies)
+func (r *result) spread(l latencies) {
+	if len(l.whole) > 0 {
+		found := spread.Of(l.whole)
 		r.P50Milliseconds, r.P99Milliseconds = &found.P50, &found.P99
+		r.Reaction, r.Write = ptr.To(spread.Of(l.reaction)), ptr.To(spread.Of(l.write))
 	}
 }
 
@@ -73,20 +81,22 @@ type pair struct {
 // flips sums up pairs.
 type flips struct {
 	whole         *observation
-	latencies     []time.Duration
+	latencies     latencies
 	pairs         []pair
-	used, stoodBy process.Usage
+	used, stoodBy usage
 	needed        int
 }
 
 func newFlips() *flips { return &flips{whole: expect(nil, nil)} }
 
 // add adds a pair: what was observed of addon-manager, and the bare loop's seconds.
-func (f *flips) add(o *observation, used process.Usage, bare float64, stoodBy process.Usage) {
+func (f *flips) add(o *observation, used usage, bare float64, stoodBy usage) {
 	f.whole.join(o)
-	f.latencies, f.needed = append(f.latencies, o.latencies()...), f.needed+len(o.due)
+	f.latencies.join(o.latencies())
+	f.needed += len(o.due)
 	f.pairs = append(f.pairs, pair{Seconds: o.seconds(), BareLoopSeconds: bare})
-	f.used = process.Usage{CPU: f.used.CPU + used.CPU, Peak: max(f.used.Peak, used.Peak), Resident: used.Resident}
+	f.used = f.used.with(used.cpuOf)
+	f.used.Usage = process.Usage{CPU: f.used.CPU + used.CPU, Peak: max(f.used.Peak, used.Peak), Resident: used.Resident}
 	f.stoodBy.CPU += stoodBy.CPU
 }
 
@@ -100,7 +110,7 @@ func (f *flips) result() result {
 }
 
 // compare adds the times of all pairs to the result.
-func (r *result) compare(pairs []pair, stoodBy process.Usage) {
+func (r *result) compare(pairs []pair, stoodBy usage) {
 	var seconds, bare, ratios []float64
 	for _, p := range pairs {
 		seconds, bare, ratios = append(seconds, p.Seconds), append(bare, p.BareLoopSeconds), append(ratios, p.Seconds/p.BareLoopSeconds)
@@ -143,9 +153,12 @@ func (b *bench) describe(r *report) error {
 	if r.Versions.AddonManager, err = version.Of(b.program); err != nil {
 		return err
 	}
-	if r.Versions.Kubernetes, err = version.OfServer(b.hub.server.Config); err != nil {
-		return err
-	}
+	r.Versions.Kubernetes, err = version.OfServer(b.hub.server.Config)
+	return err
+}
+
+// weigh updates the memory of addon-manager after a scenario.
+func (b *bench) weigh(r *report) error {
 	now, err := b.manager.usage()
 	if err != nil {
 		return err
@@ -169,6 +182,15 @@ func (r *report) places() []place {
 	return []place{
 		{"fleetFlip", &r.FleetFlip}, {"sharedDependencyFlip", &r.SharedDependencyFlip}, {"clusterFlip", &r.ClusterFlip},
 		{"busyClusterFlip", &r.BusyClusterFlip}, {"restart", &r.Restart}, {"rest", &r.Rest},
+	}
+}
+
+// add adds the result of the scenario of that name.
+func (r *report) add(name string, found *result) {
+	for _, place := range r.places() {
+		if place.name == name {
+			*place.result = found
+		}
 	}
 }
 
@@ -213,11 +235,39 @@ func (r *report) Print(out io.Writer) {
 			orDash(row.P50Milliseconds, 1), orDash(row.P99Milliseconds, 1))
 	}
 	w.Flush()
+	r.printDetails(out)
 	fmt.Fprintf(out, "\nmemory for each 10,000 ManagedClusterAddOns: %.0f MB at rest, %.0f MB at the peak\n",
 		r.RestingMemoryMBPer10000, r.PeakMemoryMBPer10000)
 	for _, row := range r.rows() {
 		row.target(out)
 	}
+}
+
+// printDetails writes a table of what the verdicts waited for, and one of the CPU time of each program.
+func (r *report) printDetails(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\nmilliseconds\treaction p50\tp99\tmax\twrite p50\tp99\tmax\tfleet's write p50\tp99\tmax\t")
+	for _, row := range r.rows() {
+		if row.Reaction != nil {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", row.name, cells(row.Reaction), cells(row.Write), cells(row.FleetWrite))
+		}
+	}
+	w.Flush()
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\nCPU seconds\tkube-apiserver\tetcd\tbenchmark\t")
+	for _, row := range r.rows() {
+		of := row.CPUSecondsOf
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\n", row.name, of["kube-apiserver"], of["etcd"], of[benchmark])
+	}
+	w.Flush()
+}
+
+// cells returns the cells of a distribution in a table.
+func cells(s *spread.Spread) string {
+	if s == nil {
+		return "-\t-\t-"
+	}
+	return fmt.Sprintf("%.1f\t%.1f\t%.1f", s.P50, s.P99, s.Max)
 }
 
 // target prints whether a scenario reaches its target.

@@ -13,14 +13,16 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/spread"
 )
 
+var second = usage{Usage: process.Usage{CPU: time.Second}}
+
 // sample returns the report of a run without problems.
 func sample() *report {
 	r := &report{Clusters: 2, AddOns: 10, ManagedClusterAddOns: 20, Cores: 2}
 	r.Limits = limits{Concurrency: 10}
 	r.FleetFlip = &result{Writes: 2, WritesNeeded: 2}
-	r.FleetFlip.compare([]pair{{0.5, 0.25}, {1, 2}, {3, 2}}, process.Usage{CPU: time.Second})
+	r.FleetFlip.compare([]pair{{0.5, 0.25}, {1, 2}, {3, 2}}, second)
 	r.SharedDependencyFlip = &result{Writes: 8, WritesNeeded: 8}
-	r.SharedDependencyFlip.compare([]pair{{1.3, 1}}, process.Usage{CPU: time.Second})
+	r.SharedDependencyFlip.compare([]pair{{1.3, 1}}, second)
 	r.ClusterFlip, r.BusyClusterFlip, r.Restart, r.Rest = &result{}, &result{}, &result{}, &result{}
 	return r
 }
@@ -74,7 +76,7 @@ func TestPairsAreSummedUp(t *testing.T) {
 	for _, bare := range []float64{0.006, 0.003} {
 		o := expect([]verdict{{addOn: "b", cause: "a"}}, []string{"c"})
 		o.add([]audit.Entry{logged(others, "a", 200, 0, 10), logged(judge, "b", 200, 12, 16)})
-		f.add(o, process.Usage{CPU: time.Second, Peak: 1 << 20}, bare, process.Usage{CPU: time.Second})
+		f.add(o, usage{Usage: process.Usage{CPU: time.Second, Peak: 1 << 20}, cpuOf: map[string]time.Duration{"etcd": time.Second}}, bare, second)
 	}
 	r := f.result()
 	if r.Writes != 2 || r.WritesNeeded != 2 || r.CPUSeconds != 2 || r.PeakMemoryMB != 1 || *r.StandbyCPUSeconds != 2 {
@@ -82,6 +84,9 @@ func TestPairsAreSummedUp(t *testing.T) {
 	}
 	if diff := cmp.Diff(spread.Range{Median: 1.5, Min: 1, Max: 2}, *r.Ratio); diff != "" {
 		t.Errorf("ratio (-want +got):\n%s", diff)
+	}
+	if r.CPUSecondsOf["etcd"] != 2 || r.Reaction.P50 != 2 || r.Write.P50 != 4 {
+		t.Errorf("%v, want 2 s of etcd; reaction %v and write %v, want 2 and 4 ms", r.CPUSecondsOf, r.Reaction, r.Write)
 	}
 	if r.Seconds != 0.006 || *r.P99Milliseconds != 6 {
 		t.Errorf("%v s and p99 %v ms, want 0.006 s and 6 ms", r.Seconds, *r.P99Milliseconds)
@@ -94,7 +99,7 @@ func TestInvariants(t *testing.T) {
 		want   string
 	}{
 		"exactly the writes that are needed hold": {func(*report) {}, ""},
-		"a ratio beyond the target breaks none":   {func(r *report) { r.FleetFlip.compare([]pair{{1, 0.1}}, process.Usage{}) }, ""},
+		"a ratio beyond the target breaks none":   {func(r *report) { r.FleetFlip.compare([]pair{{1, 0.1}}, usage{}) }, ""},
 		"a write too many breaks one":             {func(r *report) { r.ClusterFlip.Writes = 1 }, "clusterFlip: 1 writes, 0 needed"},
 		"a conflict breaks one":                   {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
 		"a write after a restart breaks one":      {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},

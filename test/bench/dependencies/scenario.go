@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/test/bench/process"
 	"github.com/tandem-addons/tandem/test/bench/program"
+	"github.com/tandem-addons/tandem/test/bench/spread"
 )
 
 // flip is a change that affects many clusters.
@@ -106,9 +107,9 @@ func (b *bench) flip(ctx context.Context, flips []flip) (result, error) {
 }
 
 // judge applies a flip and lets addon-manager judge it, after the events of earlier changes are sent.
-func (b *bench) judge(ctx context.Context, f flip) (*observation, process.Usage, error) {
+func (b *bench) judge(ctx context.Context, f flip) (*observation, usage, error) {
 	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
-		return nil, process.Usage{}, err
+		return nil, usage{}, err
 	}
 	model := b.model.clone()
 	o := expect(f.done(model), f.namespaces)
@@ -119,23 +120,23 @@ func (b *bench) judge(ctx context.Context, f flip) (*observation, process.Usage,
 		return b.converge(ctx, o, poll)
 	})
 	if err != nil {
-		return nil, process.Usage{}, err
+		return nil, usage{}, err
 	}
 	return o, used, b.verify(ctx, f.namespaces, model)
 }
 
 // bare applies the same change again while addon-manager remains on standby, and sends the patches that it sent. It returns the duration in
 // seconds by the same clock, and the resource usage of standing by. Afterwards addon-manager is active again.
-func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, process.Usage, error) {
+func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, usage, error) {
 	if err := errors.Join(b.stopManager(), b.standBy(ctx)); err != nil {
-		return 0, process.Usage{}, err
+		return 0, usage{}, err
 	}
 	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
-		return 0, process.Usage{}, err
+		return 0, usage{}, err
 	}
 	loop, err := newBareLoop(ctx, b.hub.judge, b.limits)
 	if err != nil {
-		return 0, process.Usage{}, err
+		return 0, usage{}, err
 	}
 	model := b.model.clone()
 	again := expect(f.done(model), f.namespaces)
@@ -149,13 +150,13 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, proc
 		return b.converge(ctx, again, poll)
 	})
 	if err != nil {
-		return 0, process.Usage{}, err
+		return 0, usage{}, err
 	}
 	if err := b.verify(ctx, f.namespaces, model); err != nil {
-		return 0, process.Usage{}, fmt.Errorf("after the bare loop: %w", err)
+		return 0, usage{}, fmt.Errorf("after the bare loop: %w", err)
 	}
 	if err := errors.Join(b.stopManager(), b.hub.hold(ctx, false)); err != nil {
-		return 0, process.Usage{}, err
+		return 0, usage{}, err
 	}
 	_, err = b.lead(ctx)
 	return again.seconds(), used, err
@@ -207,14 +208,15 @@ func (b *bench) clusterFlip(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	whole := expect(nil, nil)
-	var latencies []time.Duration
+	var found latencies
 	var longest float64
 	needed := 0
 	observe := func(o *observation) error {
 		if err := b.observe(ctx, o, pollOne); err != nil {
 			return err
 		}
-		latencies, longest, needed = append(latencies, o.latencies()...), max(longest, o.seconds()), needed+len(o.due)
+		found.join(o.latencies())
+		longest, needed = max(longest, o.seconds()), needed+len(o.due)
 		whole.join(o)
 		return b.settle(ctx, whole, pause, pollOne)
 	}
@@ -233,7 +235,7 @@ func (b *bench) clusterFlip(ctx context.Context) (result, error) {
 	}
 	r := newResult(whole, used)
 	r.Seconds, r.WritesNeeded = longest, needed
-	r.spread(latencies)
+	r.spread(found)
 	return r, b.verify(ctx, nil, nil)
 }
 
@@ -290,6 +292,7 @@ func (b *bench) busyClusterFlip(ctx context.Context) (result, error) {
 	}
 	r := newResult(o, used)
 	r.spread(o.latenciesOf(slices.Values(singles)))
+	r.FleetWrite = ptr.To(spread.Of(o.latenciesOf(o.except(singles)).write))
 	b.say("%d flips of single clusters during %.2fs; putting everything back", len(on), o.seconds())
 	err = b.heal(ctx, single, on, func(o *observation) error { return b.observe(ctx, o, poll) })
 	return r, errors.Join(err, b.putBack(ctx, f))
@@ -314,18 +317,21 @@ func (b *bench) restart(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	o = expect(nil, nil)
-	took, err := b.lead(ctx)
+	var took time.Duration
+	others, err := b.meteredOthers(func() (err error) {
+		if took, err = b.lead(ctx); err != nil {
+			return err
+		}
+		return b.settle(ctx, o, quiet, poll)
+	})
 	if err != nil {
 		return result{}, err
 	}
-	if err := b.settle(ctx, o, quiet, poll); err != nil {
-		return result{}, err
-	}
-	used, err := b.manager.usage()
+	own, err := b.manager.usage()
 	if err != nil {
 		return result{}, err
 	}
-	r := newResult(o, used)
+	r := newResult(o, usage{Usage: own}.with(others))
 	r.Seconds = took.Seconds()
 	return r, b.verify(ctx, nil, nil)
 }
@@ -344,15 +350,6 @@ func (b *bench) atRest(ctx context.Context) (result, error) {
 	r := newResult(o, used)
 	r.Seconds = b.rest.Seconds()
 	return r, err
-}
-
-// metered returns addon-manager's resource usage during do.
-func (b *bench) metered(do func() error) (process.Usage, error) {
-	used, err := process.Metered([]int{b.manager.command.Process.Pid}, do)
-	if err != nil {
-		return process.Usage{}, err
-	}
-	return used[0], nil
 }
 
 // declare sets the dependencies of an add-on as its author does.

@@ -73,7 +73,7 @@ func (b *bench) connect(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) rows(ctx context.Context) (*report, error) {
+func (b *bench) rows(ctx context.Context) (program.Report, error) {
 	measured, err := b.describe()
 	if err != nil {
 		return nil, err

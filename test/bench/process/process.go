@@ -4,6 +4,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,39 @@ func Metered(pids []int, do func() error) ([]Usage, error) {
 		used[i].CPU -= before[i].CPU
 	}
 	return used, nil
+}
+
+// Children returns the processes that a process has started, by the names of their programs, which Linux shortens to 15 bytes.
+func Children(pid int) (map[string]int, error) {
+	folders, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	found := map[string]int{}
+	for _, folder := range folders {
+		stat, err := os.ReadFile(folder)
+		if err != nil {
+			continue // the process has ended meanwhile
+		}
+		if name, child, parent, ok := parseParent(string(stat)); ok && parent == pid {
+			found[name] = child
+		}
+	}
+	return found, nil
+}
+
+// parseParent parses the beginning of /proc/PID/stat: the number, the program's name in parentheses, the state, and the parent's number.
+func parseParent(stat string) (name string, pid, parent int, ok bool) {
+	from, to := strings.IndexByte(stat, '('), strings.LastIndexByte(stat, ')')
+	if from < 0 || to < from {
+		return "", 0, 0, false
+	}
+	if _, err := fmt.Sscan(stat[:from], &pid); err != nil {
+		return "", 0, 0, false
+	}
+	var state string
+	_, err := fmt.Sscan(stat[to+1:], &state, &parent)
+	return stat[from+1 : to], pid, parent, err == nil
 }
 
 func file(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }

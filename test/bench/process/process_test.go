@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -46,5 +47,35 @@ func TestMetered(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := Metered(nil, func() error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestChildren(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = child.Process.Kill(), child.Wait() }()
+	got, err := Children(os.Getpid())
+	if err != nil || got["sleep"] != child.Process.Pid {
+		t.Errorf("children %v, error %v, want sleep with %d", got, err, child.Process.Pid)
+	}
+}
+
+func TestParseParent(t *testing.T) {
+	type parent struct {
+		Name        string
+		PID, Parent int
+		OK          bool
+	}
+	for stat, want := range map[string]parent{
+		"42 (addon) manager) S 7 42 42 0": {"addon) manager", 42, 7, true},
+		"42 addon-manager S 7":            {},
+		"42 (addon-manager)":              {Name: "addon-manager", PID: 42},
+	} {
+		var got parent
+		if got.Name, got.PID, got.Parent, got.OK = parseParent(stat); got != want {
+			t.Errorf("%q: %+v, want %+v", stat, got, want)
+		}
 	}
 }

@@ -25,7 +25,7 @@ type Benchmark interface {
 	// Bind adds the flags, and Check validates them.
 	Bind(fs *flag.FlagSet)
 	Check() error
-	// Measure runs the benchmark and writes its progress.
+	// Measure runs the benchmark and writes its progress. After an error, the report has what was measured before; it is nil if nothing was.
 	Measure(ctx context.Context, progress io.Writer) (Report, error)
 }
 
@@ -65,11 +65,11 @@ func run(ctx context.Context, b Benchmark, arguments []string, out, progress io.
 	}
 	ctrl.SetLogger(logr.Discard())
 	measured, err := b.Measure(ctx, progress)
-	if err != nil {
+	if measured == nil {
 		return err
 	}
 	measured.Print(out)
-	return errors.Join(save(*file, measured), measured.Broken())
+	return errors.Join(err, save(*file, measured), measured.Broken())
 }
 
 // Progress returns a function that prints progress, in lines that begin with the seconds since the call.

@@ -29,8 +29,11 @@ func (c *count) Check() error {
 func (c *count) Measure(_ context.Context, progress io.Writer) (Report, error) {
 	c.measured = true
 	Progress(progress)("counting to %d", c.number)
-	if c.number > 9 {
+	if c.number > 99 {
 		return nil, errors.New("too large")
+	}
+	if c.number > 9 {
+		return counted{9}, errors.New("interrupted")
 	}
 	return counted{c.number}, nil
 }
@@ -61,7 +64,8 @@ func TestRun(t *testing.T) {
 		"a flag that does not exist": {[]string{"-numbers=3"}, false, "", "flag provided but not defined"},
 		"an argument":                {[]string{"-number=3", "now"}, false, "", `unexpected argument "now": bench takes flags only`},
 		"a flag that makes no sense": {[]string{"-number=-1"}, false, "", "too small"},
-		"it fails":                   {[]string{"-number=10"}, true, "", "too large"},
+		"it fails":                   {[]string{"-number=100"}, true, "", "too large"},
+		"it is interrupted":          {[]string{"-number=10"}, true, "|||||||||", "interrupted"},
 		"an invariant does not hold": {[]string{"-number=0"}, true, "", "nothing"},
 		"a file that cannot be made": {[]string{"-out=" + filepath.Join(t.TempDir(), "no", "folder")}, true, "|", "writing the report"},
 	} {
