@@ -14,6 +14,9 @@ GINKGOFLAGS ?=
 BASE ?= HEAD
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
+# The number of random histories that `make test-histories` plays, and a regular expression that selects the mistakes of `make mutants`.
+HISTORIES ?= 2000
+MUTANTS ?=
 # The size of the fleet of `make bench-dependencies`, and a file for the JSON report of a benchmark.
 CLUSTERS ?= 100
 ADDONS ?= 20
@@ -178,6 +181,14 @@ rest-ocm: build ## Count all writes on a fleet at rest for MINUTES, with OCM alo
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: test-histories
+test-histories: ## Play HISTORIES random histories of desired states and faults in a model of a hub and a managed cluster.
+	go test -count=1 -timeout=0 -v ./test/faults/model -rapid.checks=$(HISTORIES) $(TESTFLAGS)
+
+.PHONY: mutants
+mutants: ## Apply known mistakes to a copy, one by one, and check that the tests catch each (MUTANTS=REGEXP selects some).
+	@go run ./hack/mutants $(if $(MUTANTS),-run='$(MUTANTS)')
 
 .PHONY: bench-dependencies
 bench-dependencies: build ## Measure the evaluation of dependencies on CLUSTERS × ADDONS (OUT=FILE.json writes a report).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -67,8 +68,28 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil || state == nil {
 		return ctrl.Result{}, err
 	}
-	told, failed := c.act(ctx, parent, install.Children(*state))
+	steps := install.Children(*state)
+	if outdated, err := c.isOutdated(ctx, parent, steps); err != nil || outdated {
+		return ctrl.Result{RequeueAfter: controller.ConflictPause}, err
+	}
+	told, failed := c.act(ctx, parent, steps)
 	return controller.RetryConflict(errors.Join(failed, c.commit(ctx, state, told)))
+}
+
+// isOutdated reports whether steps that change children were decided for a parent that the cache shows in an older state.
+func (c *children) isOutdated(ctx context.Context, parent *kudo.Instance, steps []install.ChildStep) (bool, error) {
+	if !slices.ContainsFunc(steps, install.ChildStep.Changes) {
+		return false, nil
+	}
+	current := &kudo.Instance{}
+	err := c.live.Get(ctx, client.ObjectKeyFromObject(parent), current)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(parent), err)
+	}
+	return install.Outdated(parent, current), nil
 }
 
 // gather reads everything that decides about the children of an Instance. It returns nil if the Instance neither has nor needs children, as

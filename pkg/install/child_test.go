@@ -3,6 +3,7 @@ package install
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -403,6 +404,37 @@ func TestOnlyPins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := Children(parent(deploying(), test.child))[0].OnlyPins(); got != test.want {
 				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestOutdated(t *testing.T) {
+	parent := func(change func(*kudo.Instance)) *kudo.Instance {
+		i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop"}}
+		i.Status.Execution = &kudo.Execution{UID: "second"}
+		if change != nil {
+			change(i)
+		}
+		return i
+	}
+	for name, tc := range map[string]struct {
+		current  *kudo.Instance
+		outdated bool
+	}{
+		"the same state": {parent(nil), false},
+		"another message, generation and plan status": {parent(func(i *kudo.Instance) {
+			i.Generation, i.Status.PlanStatus = 7, map[string]kudo.PlanStatus{"deploy": {Message: "more"}}
+		}), false},
+		"another execution": {parent(func(i *kudo.Instance) { i.Status.Execution.UID = "third" }), true},
+		"no execution":      {parent(func(i *kudo.Instance) { i.Status.Execution = nil }), true},
+		"a deleted parent":  {parent(func(i *kudo.Instance) { i.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), true},
+		"another parent":    {parent(func(i *kudo.Instance) { i.UID = "other" }), true},
+		"no parent":         {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Outdated(parent(nil), tc.current); got != tc.outdated {
+				t.Errorf("outdated: %v, want %v", got, tc.outdated)
 			}
 		})
 	}

@@ -90,6 +90,9 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if wanted, err = m.confirmed(ctx, wanted, existing); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err) // the deletion is another event
+	}
 	m.needs.RLock()
 	err = m.follow(ctx, wanted, existing)
 	m.needs.RUnlock()
@@ -103,6 +106,20 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, m.dropVersions(ctx)
+}
+
+// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror: after a start the cache
+// may be filled with an older state, by which a plan would delete what a newer one has created. A hub that was restored has an older
+// generation, too.
+func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
+	if !Outdated(wanted, existing) {
+		return wanted, nil
+	}
+	current := &kudo.Instance{}
+	if err := m.hubLive.Get(ctx, client.ObjectKeyFromObject(wanted), current); err != nil {
+		return nil, fmt.Errorf("reading Instance %q on the hub: %w", wanted.Name, err)
+	}
+	return current, nil
 }
 
 // problemOf returns the part of an error to report to the user; empty for temporary errors.

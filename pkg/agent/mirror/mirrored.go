@@ -88,3 +88,8 @@ func Acknowledgements(i *kudo.Instance) string {
 	}
 	return fmt.Sprint(i.Status.Children)
 }
+
+// Outdated reports whether an Instance, as read from the cache of the hub, is older than its mirror; both may be nil.
+func Outdated(wanted, existing *kudo.Instance) bool {
+	return wanted != nil && existing != nil && mirrors(existing, wanted) && wanted.Generation < existing.HubGeneration()
+}

@@ -1,0 +1,348 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// mirror is one pass of the agent's mirror.
+func (w *world) mirror(name string, ago int) {
+	wanted, existing := w.view(w.hub, name, ago), w.mirrors.get(name)
+	isOf := wanted != nil && existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+	if mirror.Outdated(wanted, existing) {
+		wanted = w.hub.get(name) // a live read
+	}
+	switch {
+	case existing != nil && existing.Removing() && existing.Removed() && !isOf:
+		w.drop(w.mirrors, "delete the mirror of Instance "+name, name)
+	case wanted == nil:
+		if existing != nil {
+			w.t.Fatalf("Instance %s is released on the hub, and its mirror is not removed", name)
+		}
+	case wanted.DeletionTimestamp != nil && existing == nil:
+		if wanted.Status.Execution == nil || wanted.Removed() {
+			w.gone[wanted.UID] = true
+		}
+	case wanted.DeletionTimestamp != nil && !existing.Removing():
+		existing.Annotations[kudo.AnnotationHubDeleted] = "true"
+		w.store(w.mirrors, "hand over the mirror of Instance "+name, existing)
+	case wanted.DeletionTimestamp != nil:
+	case isResolved(wanted):
+		w.copy(wanted, existing)
+	case existing != nil:
+		w.acknowledge(wanted, existing)
+	}
+}
+
+func isResolved(i *kudo.Instance) bool {
+	resolved := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
+	return resolved != nil && resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration == i.Generation
+}
+
+// copy updates the mirror to the generation on the hub.
+func (w *world) copy(wanted, existing *kudo.Instance) {
+	changed := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: wanted.Name, Namespace: cluster, Annotations: map[string]string{}}}
+	if existing != nil {
+		changed = existing.DeepCopy()
+	}
+	version := w.versions[wanted.Spec.OperatorVersion.Name]
+	changed.Spec = *wanted.Spec.DeepCopy()
+	changed.Spec.OperatorVersion = corev1.ObjectReference{Namespace: pushedTo, Name: version.Name, UID: version.UID}
+	maps.Copy(changed.Annotations, map[string]string{
+		kudo.AnnotationHubUID: string(wanted.UID), kudo.AnnotationHubGeneration: strconv.FormatInt(wanted.Generation, 10),
+	})
+	if !w.store(w.mirrors, "mirror Instance "+wanted.Name, changed) {
+		w.acknowledge(wanted, changed)
+	}
+}
+
+// acknowledge copies the hub's status of children, and a request to cancel.
+func (w *world) acknowledge(wanted, existing *kudo.Instance) {
+	if existing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
+		return
+	}
+	if request := wanted.Spec.PlanExecution; request.Cancel && existing.Spec.PlanExecution != request {
+		existing.Spec.PlanExecution = request
+		if w.store(w.mirrors, "mirror the cancellation of Instance "+wanted.Name, existing) {
+			return
+		}
+	}
+	existing.Status.Children = wanted.DeepCopy().Status.Children
+	w.store(w.mirrors, "mirror the children of Instance "+wanted.Name, existing)
+}
+
+// report is one pass of the agent's reporter.
+func (w *world) report(name string, ago int) {
+	onHub, existing := w.hub.get(name), w.view(w.mirrors, name, ago)
+	if onHub == nil {
+		return
+	}
+	status := onHub.Status
+	switch {
+	case w.gone[onHub.UID]:
+		status.Inventory = nil
+		ready, _ := apply.Settle(status.Conditions, plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft), noon)
+		status.Conditions = slices.Clone(status.Conditions)
+		meta.SetStatusCondition(&status.Conditions, ready)
+	case existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(existing):
+		status = *existing.Status.DeepCopy()
+		status.Children = onHub.Status.Children
+		meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionResolved)
+		if resolved := meta.FindStatusCondition(onHub.Status.Conditions, kudo.ConditionResolved); resolved != nil {
+			status.Conditions = append(status.Conditions, *resolved)
+		}
+	}
+	if sameStatus(onHub.Status, status) {
+		return
+	}
+	onHub.Status = status
+	w.store(w.hub, "report Instance "+name, onHub)
+}
+
+// sameStatus compares two statuses, whose conditions may have different orders.
+func sameStatus(a, b kudo.InstanceStatus) bool {
+	byType := func(s kudo.InstanceStatus) map[string]metav1.Condition {
+		found := map[string]metav1.Condition{}
+		for _, c := range s.Conditions {
+			found[c.Type] = c
+		}
+		return found
+	}
+	same := equality.Semantic.DeepEqual(byType(a), byType(b))
+	a.Conditions, b.Conditions = nil, nil
+	return same && equality.Semantic.DeepEqual(a, b)
+}
+
+// execute is one pass of the agent's engine: rounds of observation, decision, action and commit.
+func (w *world) execute(name string, ago int) {
+	const inARow = 10
+	i := w.view(w.mirrors, name, ago)
+	if i == nil || !mirror.HandedOver(i) {
+		return
+	}
+	for range inARow {
+		o := w.observe(i)
+		r := w.act(o, plan.Decide(o))
+		status := r.statusOf(o)
+		if equality.Semantic.DeepEqual(i.Status, status) {
+			return
+		}
+		i.Status = status
+		if w.store(w.mirrors, "commit the status of Instance "+name, i) {
+			return
+		}
+		if !r.again {
+			return
+		}
+		i = w.mirrors.get(name)
+	}
+}
+
+// observe gathers what plan.Decide depends on.
+func (w *world) observe(i *kudo.Instance) plan.Observation {
+	o := plan.Observation{Now: noon, Instance: i, Owner: plan.Owner{Namespace: cluster, Name: render.InstanceName(i.Name)}}
+	o.Reference = i.Spec.OperatorVersion
+	o.Desired = &w.referenced(o.Reference).Spec
+	if last := i.Status.Execution; last != nil {
+		o.Running = &w.referenced(last.OperatorVersion).Spec
+		return o.Normalized()
+	}
+	return o
+}
+
+// result is the result of a round.
+type result struct {
+	status kudo.InstanceStatus
+	ready  metav1.Condition
+	again  bool
+}
+
+func (r result) statusOf(o plan.Observation) kudo.InstanceStatus {
+	status := r.status
+	status.ObservedGeneration = o.Instance.HubGeneration()
+	set := func(c metav1.Condition) {
+		c.ObservedGeneration = status.ObservedGeneration
+		settled, _ := apply.Settle(status.Conditions, c, noon)
+		status.Conditions = slices.Clone(status.Conditions)
+		meta.SetStatusCondition(&status.Conditions, settled)
+	}
+	set(r.ready)
+	if request := plan.LastRequest(status); request != nil {
+		set(*request)
+	}
+	return status
+}
+
+// act executes an action.
+func (w *world) act(o plan.Observation, action plan.Action) result {
+	switch action.Kind {
+	case plan.ActionStart:
+		return w.start(o, action.Start)
+	case plan.ActionStep:
+		return w.step(o, action.Tasks)
+	case plan.ActionSettle:
+		return w.settle(o, action.Prune)
+	case plan.ActionRemove:
+		return w.removeAll(o)
+	default:
+		return recorded(action)
+	}
+}
+
+func recorded(action plan.Action) result {
+	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt}
+}
+
+// start records an execution and all objects that it is going to apply.
+func (w *world) start(o plan.Observation, choice plan.Choice) result {
+	status := plan.Start(o.Instance.Status, choice, w.uid("execution"), noon)
+	x := executionOf(o)
+	x.Execution, x.version = status.Execution, choice.Version
+	own, owed, unrenderable, distorted := x.rendered()
+	rendered := slices.Concat(owed, own)
+	for _, entry := range plan.PendingExcept(x.inventory, rendered) {
+		if object := w.liveOf(entry); object.Live == nil || !x.owner.Owns(object.Live) {
+			x.inventory = plan.Forget(x.inventory, entry)
+		}
+	}
+	if choice.Restart {
+		x.inventory = plan.MarkRestart(x.inventory, rendered, unrenderable, x.UID)
+	}
+	if distorted != nil {
+		status.Inventory = x.inventory
+		o.Running = choice.Version
+		return w.end(o, plan.Refused(choice.Version, status, distorted.Error(), noon))
+	}
+	x.inventory = plan.List(x.inventory, own...)
+	status.Inventory = x.inventory
+	return result{status: status, ready: w.readyBeside(o, status), again: true}
+}
+
+// step runs the next tasks, and those after them that may run before the progress is recorded.
+func (w *world) step(o plan.Observation, tasks []plan.Task) result {
+	const mostAhead = 10
+	x := executionOf(o)
+	before, status := o.Instance.Status.PlanStatus[x.Plan], o.Instance.Status
+	for round := 0; len(tasks) > 0 && round < mostAhead; round++ {
+		outcomes := map[plan.Task]plan.Outcome{}
+		for _, at := range tasks {
+			outcomes[at] = w.carryOut(x, at, round)
+			if outcomes[at].Status == kudo.Complete {
+				w.observed(x.UID, at)
+			}
+			if outcomes[at].Status == kudo.FatalError {
+				break
+			}
+		}
+		status = plan.Advance(x.version, status, outcomes, noon)
+		tasks = plan.Ahead(x.version, status, outcomes)
+	}
+	progress := status.PlanStatus[x.Plan]
+	listed := x.listAhead(progress)
+	status.Inventory = x.inventory
+	if progress.Status.Terminal() {
+		return w.end(o, status)
+	}
+	return result{status: status, ready: w.readyBeside(o, status), again: listed || plan.Progressed(before, progress)}
+}
+
+func (w *world) readyBeside(o plan.Observation, status kudo.InstanceStatus) metav1.Condition {
+	if !plan.Aside(status) {
+		return plan.Running(status.PlanStatus[status.Execution.Plan])
+	}
+	return w.judge(o, status.Inventory)
+}
+
+// end settles an Instance after its plan has ended.
+func (w *world) end(o plan.Observation, status kudo.InstanceStatus) result {
+	o.Instance = o.Instance.DeepCopy()
+	o.Instance.Status = status
+	rest := o.Rest()
+	ended := recorded(rest)
+	if rest.Kind == plan.ActionSettle {
+		refused := try(func() { ended = w.settle(o, rest.Prune) })
+		if refused != nil {
+			ended = result{status: status, ready: plan.Running(status.PlanStatus[status.Execution.Plan])}
+		}
+	}
+	ended.again = true
+	return ended
+}
+
+// settle prunes objects that the current version no longer applies, and judges the objects in the inventory.
+func (w *world) settle(o plan.Observation, surplus []kudo.InventoryEntry) result {
+	x := executionOf(o)
+	w.prune(x, surplus)
+	status := *o.Instance.Status.DeepCopy()
+	status.Inventory = x.inventory
+	return result{status: status, ready: w.judge(o, status.Inventory)}
+}
+
+// judge returns condition Ready for the applied objects in the inventory and the children.
+func (w *world) judge(o plan.Observation, inventory []kudo.InventoryEntry) metav1.Condition {
+	var objects []plan.Object
+	for _, entry := range inventory {
+		if !entry.Manual && !entry.Pending {
+			objects = append(objects, w.liveOf(entry))
+		}
+	}
+	return o.Settled(objects, w.childrenOf(o))
+}
+
+// removeAll deletes all objects of the Instance.
+func (w *world) removeAll(o plan.Observation) result {
+	x := executionOf(o)
+	var left []plan.Object
+	_, others := plan.Claims(x.inventory)
+	for _, wave := range plan.Teardown(others) {
+		left = append(left, w.deleteListed(x, wave)...)
+	}
+	if len(left) == 0 {
+		for _, entry := range slices.SortedFunc(maps.Keys(w.objects), byName) {
+			if live := w.live(entry); x.owner.Owns(live) {
+				w.t.Fatalf("%s is not in the inventory of Instance %s, which would lose it", plan.Describe(live), o.Instance.Name)
+			}
+		}
+		return recorded(o.Removed())
+	}
+	status := *o.Instance.Status.DeepCopy()
+	status.Inventory = x.inventory
+	return result{status: status, ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, plan.DeleteOutcome(left).Message)}
+}
+
+// childrenOf returns the children of an idle Instance.
+func (w *world) childrenOf(o plan.Observation) []plan.Child {
+	var children []plan.Child
+	for _, said := range o.Instance.Status.Children {
+		child := w.child(said)
+		child.Vanished = plan.IsWhole(o.Instance.Status) && !hasTask(o.Running, said.Task)
+		children = append(children, child)
+	}
+	return children
+}
+
+func hasTask(version *kudo.OperatorVersionSpec, name string) bool {
+	return slices.ContainsFunc(version.Tasks, func(t kudo.Task) bool { return t.Name == name })
+}
+
+// child observes the mirror of a child.
+func (w *world) child(said kudo.ChildStatus) plan.Child {
+	child := plan.Child{Name: types.NamespacedName{Namespace: cluster, Name: said.Instance}, Acknowledged: said, Mirror: w.mirrors.get(said.Instance)}
+	if child.Mirror != nil {
+		child.Due = plan.Outstanding(w.observe(child.Mirror).State()) != ""
+	}
+	return child
+}
