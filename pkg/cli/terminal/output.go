@@ -93,6 +93,9 @@ func (o *Output) Print(out io.Writer, s Shown) error {
 	case o.Format == FormatName:
 		return printers.WriteEscaped(out, Lines(s.Names))
 	default:
+		if out = Raw(out); printers.IsTerminal(out) {
+			out = Guard(out)
+		}
 		return printData(o.printer, out, s.Data)
 	}
 }
