@@ -77,6 +77,25 @@ var _ = Describe("A parameter's value", func() {
 		Entry("in the pod of a Pipe task", pipeTask("last", "pod.yaml"), "{}"),
 	)
 
+	It("that a cleanup plan rejects holds a removal, which says the way out, until the value is corrected", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["last.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: {{ .Params.VALUE }}\n"
+		spec.Tasks = append(spec.Tasks, task("last", kudo.TaskApply, "last.yaml"))
+		spec.Plans["cleanup"] = serial("last")
+		h := newInstance(ctx, spec, map[string]string{"VALUE": "x\nkind: Secret"})
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
+			`plan "cleanup" failed and will be retried: phase "main": step "last": task "last": template "last.yaml", line 5: the value of `+
+				`parameter "VALUE" changes the structure of the rendered YAML: use a value without YAML syntax and line breaks, or quote it in `+
+				"the template (quote, toYaml)"))
+		Expect(h.there(ctx)).To(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-config"))
+		h.change(ctx, setting("VALUE", "x"))
+		h.release(ctx)
+		Expect(h.there(ctx)).To(BeEmpty())
+	})
+
 	It("may be YAML where the package says so", func(ctx context.Context) {
 		spec := single("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-config\"}\ndata: {{ .Params.VALUE }}\n")
 		spec.Parameters[0].Default, spec.Parameters[0].Structure = ptr.To(""), new(true)
