@@ -24,7 +24,7 @@ import (
 const most = 300
 
 // The kernel measures the whole programs, each in a process of its own.
-var _ = Describe("The memory of the programs", Label(quick), onSandbox("it reads /proc"), Ordered, func() {
+var _ = Describe("The memory of the programs", Label(quick), onSandbox("it reads the memory of processes"), Ordered, func() {
 	var (
 		box *sandbox.Sandbox
 		hub client.Client

@@ -89,7 +89,11 @@ func (x *execution) distorted(placed plan.Placed, action plan.TaskAction, err er
 	if changes := (*render.StructureError)(nil); !errors.As(err, &changes) {
 		return nil
 	}
-	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
+	at := fmt.Sprintf("phase %q: step %q: task %q", placed.Phase, placed.Step, placed.Task.Name)
+	if placed.Plan != x.Plan {
+		at = fmt.Sprintf("plan %q, %s", placed.Plan, at)
+	}
+	return fmt.Errorf("%s: %w", at, err)
 }
 
 // artifacts returns the objects that store the files of a Pipe task.

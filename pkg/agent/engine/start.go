@@ -61,22 +61,23 @@ func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []k
 
 // rendered lists the objects of the execution's plan, those of the other plans that it affects, and the tasks whose objects cannot be
 // rendered or whose kinds cannot be discovered: a task reports that when it runs. distorted is the first task of the plan in which a value
-// changes the structure of a template: then no task runs.
+// changes the structure of a template: then no task runs. The same holds for the cleanup plan, because a removal takes the values that were
+// started, and cannot correct them.
 func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
 	affected := plan.Affected(x.Execution)
 	unrenderable = map[string]bool{}
 	for _, placed := range plan.Everywhere(x.version) {
-		if !affected[placed.Plan] {
+		if !affected[placed.Plan] && placed.Plan != kudo.CleanupPlan {
 			continue
 		}
 		if len(own)+len(owed) > plan.MostObjects { // refused in any case
 			break
 		}
 		action, wants, err := x.asks(placed)
-		if distorted == nil && placed.Plan == x.Plan {
+		if distorted == nil && (placed.Plan == x.Plan || placed.Plan == kudo.CleanupPlan) {
 			distorted = x.distorted(placed, action, err)
 		}
-		if !action.Makes() {
+		if !action.Makes() || !affected[placed.Plan] {
 			continue
 		}
 		if err == nil {
