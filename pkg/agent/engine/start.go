@@ -19,6 +19,9 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	x := executionOf(o)
 	x.Execution, x.version = status.Execution, choice.Version
 	own, owed, unrenderable, distorted := e.rendered(x)
+	if distorted == nil {
+		distorted = x.cleanupDistorted()
+	}
 	rendered := slices.Concat(owed, own)
 	if err := e.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
 		return result{}, err
@@ -61,23 +64,22 @@ func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []k
 
 // rendered lists the objects of the execution's plan, those of the other plans that it affects, and the tasks whose objects cannot be
 // rendered or whose kinds cannot be discovered: a task reports that when it runs. distorted is the first task of the plan in which a value
-// changes the structure of a template: then no task runs. The same holds for the cleanup plan, because a removal takes the values that were
-// started, and cannot correct them.
+// changes the structure of a template: then no task runs.
 func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
 	affected := plan.Affected(x.Execution)
 	unrenderable = map[string]bool{}
 	for _, placed := range plan.Everywhere(x.version) {
-		if !affected[placed.Plan] && placed.Plan != kudo.CleanupPlan {
+		if !affected[placed.Plan] {
 			continue
 		}
 		if len(own)+len(owed) > plan.MostObjects { // refused in any case
 			break
 		}
 		action, wants, err := x.asks(placed)
-		if distorted == nil && (placed.Plan == x.Plan || placed.Plan == kudo.CleanupPlan) {
+		if distorted == nil && placed.Plan == x.Plan {
 			distorted = x.distorted(placed, action, err)
 		}
-		if !action.Makes() || !affected[placed.Plan] {
+		if !action.Makes() {
 			continue
 		}
 		if err == nil {
