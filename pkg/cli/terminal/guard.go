@@ -1,11 +1,15 @@
 package terminal
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Escape replaces all characters that control a terminal, or the order or visibility of others. Objects on the hub contain texts from
@@ -34,6 +38,33 @@ func Escape(text string) string {
 		text = text[size:]
 	}
 	return b.String()
+}
+
+// escapeJSON returns the same JSON with escapes for characters that Escape replaces: YAML has no control characters. Characters of more than
+// 16 bits stay, because YAML does not have JSON's escapes for them.
+func escapeJSON(encoded []byte) []byte {
+	hidden := func(r rune) bool { return !visible(r) && r <= 0xffff }
+	if !bytes.ContainsFunc(encoded, hidden) {
+		return encoded
+	}
+	var b bytes.Buffer
+	for _, r := range string(encoded) {
+		if hidden(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
+}
+
+// YAML returns an object as YAML, whatever characters its texts have.
+func YAML(object any) ([]byte, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(escapeJSON(encoded))
 }
 
 func visible(r rune) bool {

@@ -108,6 +108,6 @@ func printData(printer printers.ResourcePrinter, out io.Writer, data any) error 
 	if err := encoder.Encode(data); err != nil {
 		return fmt.Errorf("encoding the output: %w", err)
 	}
-	content := bytes.TrimSuffix(raw.Bytes(), []byte("\n"))
+	content := escapeJSON(bytes.TrimSuffix(raw.Bytes(), []byte("\n")))
 	return printer.PrintObj(&runtime.Unknown{Raw: content, ContentType: runtime.ContentTypeJSON}, out)
 }
