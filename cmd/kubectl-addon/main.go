@@ -10,10 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 // version is set by the linker (see the Makefile).
@@ -29,7 +29,7 @@ func run() int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := cli.New(streams, version).ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", printers.EscapeTerminal(err.Error()))
+		fmt.Fprintln(terminal.Guard(os.Stderr), "error:", err)
 	}
 	return cli.ExitCode(err)
 }

@@ -59,6 +59,7 @@ func ExitCode(err error) int {
 
 // New returns the root command, `kubectl addon`. It does not print errors.
 func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	streams.Out, streams.ErrOut = terminal.Guard(streams.Out), terminal.Guard(streams.ErrOut)
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName = nil // here --cluster names a managed cluster
 	f := &hubclient.Factory{IOStreams: streams, Flags: flags, Version: version}

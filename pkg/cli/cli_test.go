@@ -23,9 +23,36 @@ func run(args ...string) (output string, code int) {
 	cmd.SetArgs(args)
 	err := cmd.Execute()
 	if err != nil {
-		out.WriteString("error: " + err.Error() + "\n")
+		fmt.Fprintf(terminal.Guard(&out), "error: %v\n", err)
 	}
 	return out.String(), ExitCode(err)
+}
+
+// Texts of a package that anyone wrote cannot control the terminal, on whatever path they are printed.
+func TestTextsOfPackagesCannotControlTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	clitest.WritePackage(t, dir, "1.0.0")
+	const evil = `"\u009b2J\x1b[2J\u202e\a"`
+	operator := "apiVersion: kudo.dev/v1beta1\nname: zz\noperatorVersion: 1.0.0\nurl: " + evil + "\nmaintainers: [{name: " + evil + "}]\n" +
+		"tasks: [{name: a, kind: Dummy}]\nplans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [a]}]}]}}\n"
+	for file, text := range map[string]string{
+		"operator.yaml": operator,
+		"params.yaml":   "apiVersion: kudo.dev/v1beta1\nparameters: [{name: A, default: " + evil + ", description: " + evil + ", hint: " + evil + "}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := filepath.Join(t.TempDir(), "broken")
+	clitest.WritePackage(t, broken, "1.0.0", "package: "+evil)
+	for _, args := range [][]string{
+		{"package", "show", dir}, {"package", "show", dir, "-o", "wide"}, {"package", "verify", broken}, {"package", "tree", broken},
+		{"package", "verify", "\u009b2J"}, {"package", "\u009b2J"}, {"\u009b2J", "--\u009b2J"},
+	} {
+		if output, _ := run(args...); strings.ContainsAny(output, "\u009b\x1b\u202e\a") || !strings.Contains(output, `2J`) {
+			t.Errorf("%q: got %q", args, output)
+		}
+	}
 }
 
 func TestCommands(t *testing.T) {

@@ -1,13 +1,16 @@
 package controller
 
 import (
+	"encoding/json"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 func TestLogsWithoutLostLeadership(t *testing.T) {
@@ -39,4 +42,23 @@ func TestLogsWithoutLostLeadership(t *testing.T) {
 
 func TestLoggerTakesALoggerThatLogsNothing(t *testing.T) {
 	Logger(logr.Logger{}).Error(errors.New("disk full"), "is not heard")
+}
+
+// A value of another user cannot write a line of its own into the log of the programs, which log JSON by default.
+func TestAValueIsNoLineOfTheLog(t *testing.T) {
+	const forged = "a\n{\"level\":\"info\",\"msg\":\"all is well\"}\r\u2028\x1b[2J"
+	var out strings.Builder
+	logger := Logger(zap.New(zap.WriteTo(&out))).WithName(forged).WithValues("cluster", forged)
+	logger.Info(forged, "name", forged)
+	logger.Error(errors.New(forged), forged)
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 2 || strings.ContainsAny(out.String(), "\r\x1b") {
+		t.Errorf("got %d lines:\n%q", len(lines), out.String())
+	}
+	for _, line := range lines {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["msg"] != forged {
+			t.Errorf("got %v, %v", fields, err)
+		}
+	}
 }

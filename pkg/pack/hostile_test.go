@@ -8,6 +8,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func TestVerifyTriesHostileValuesInPodsAndParameterFiles(t *testing.T) {
+	p, _ := Load(fstest.MapFS{
+		"operator.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" +
+			"tasks:\n- {name: a, kind: Pipe, spec: {pod: pod.yaml, pipe: [{file: /v/a, kind: Secret, key: a}]}}\n" +
+			"- {name: b, kind: KudoOperator, spec: {package: other, parameterFile: file.yaml}}\n" +
+			"plans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [a, b]}]}]}}\n")},
+		"params.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nparameters: [{name: P, default: a}, {name: F, default: a}]\n")},
+		"templates/pod.yaml": {Data: []byte("apiVersion: v1\nkind: Pod\nspec:\n  volumes: [{name: v, emptyDir: {}}]\n" +
+			"  initContainers:\n  - {name: a, image: a, volumeMounts: [{name: v, mountPath: /v}]}\n  nodeName: {{ .Params.P }}\n")},
+		"templates/file.yaml": {Data: []byte("A: {{ .Params.F }}\n")},
+	})
+	const change = `a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: ` +
+		"insert it with quote or toYaml, or with indent in a block of text"
+	want := []string{`templates/file.yaml:1: warning: parameter "F": ` + change, `templates/pod.yaml:7: warning: parameter "P": ` + change}
+	got := []string{}
+	for _, problem := range p.VerifyValues() {
+		got = append(got, problem.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestVerifyTriesHostileValues(t *testing.T) {
 	const operator = "apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" +
 		"tasks: [{name: a, kind: Apply, spec: {resources: [a.yaml]}}]\n" +

@@ -183,7 +183,8 @@ func (o Observation) Removed() Action {
 
 // retryCleanup waits until a failed cleanup plan may be retried.
 func (o Observation) retryCleanup() Action {
-	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf("plan %q failed and will be retried: %s",
+	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf(
+		"plan %q failed and will be retried: %s; if it cannot succeed, 'kubectl addon uninstall --force' releases the Instance and leaves its objects",
 		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message)))
 	failed.After = o.CleanupWait
 	return failed

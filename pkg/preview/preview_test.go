@@ -28,6 +28,9 @@ data: {mode: "{{ .Params.MODE }}"}
 `
 	extra = "apiVersion: v1\nkind: Service\nmetadata: {name: extra, namespace: other}\n"
 	job   = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\n"
+	pod   = "apiVersion: v1\nkind: Pod\n"
+
+	wayOut = ": use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)"
 )
 
 // shop returns a version of an operator with tasks of every kind.
@@ -39,7 +42,7 @@ func shop(change ...func(*kudo.OperatorVersionSpec)) *kudo.OperatorVersion {
 		{Name: "EXTRA", Default: ptr.To("false"), Type: kudo.BooleanType},
 		{Name: "DB", Default: ptr.To("true"), Type: kudo.BooleanType},
 	}
-	v.Spec.Templates = map[string]string{"app.yaml": app, "extra.yaml": extra, "job.yaml": job, "db.yaml": "ROWS: {{ .Params.SIZE }}\n", "pod.yaml": "{}"}
+	v.Spec.Templates = map[string]string{"app.yaml": app, "extra.yaml": extra, "job.yaml": job, "db.yaml": "ROWS: {{ .Params.SIZE }}\n", "pod.yaml": pod}
 	v.Spec.Tasks = []kudo.Task{
 		taskOf("app", kudo.TaskApply, func(s *kudo.TaskSpec) { s.Resources = []string{"app.yaml"} }),
 		taskOf("extra", kudo.TaskToggle, func(s *kudo.TaskSpec) { s.Parameter, s.Resources = "EXTRA", []string{"extra.yaml"} }),
@@ -161,6 +164,18 @@ func TestPreview(t *testing.T) {
 			want: []string{"deploy (Installation)", "app Apply: created Deployment app, created ConfigMap settings-a", "extra Delete:",
 				"key Pipe: created Secret shop-key-key-6b45ef50", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows",
 				"once Apply: created Job once"},
+		},
+		"a value changes the structure of each kind of template": {
+			after: instance(shop(), map[string]string{"MODE": "a\nb: c", "SIZE": "1\nROWS: 2"}),
+			version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Templates["app.yaml"] = job
+				s.Templates["pod.yaml"] = pod + "metadata:\n  annotations:\n    a: {{ .Params.MODE }}\n"
+			}),
+			want: []string{"deploy (Installation)", "app Apply: created Job once", "extra Delete:",
+				`key Pipe: fails: template "pod.yaml", line 5: the value of parameter "MODE" changes the structure of the rendered YAML` + wayOut,
+				`db ApplyChild: fails: template "db.yaml", line 1: the value of parameter "SIZE" changes the structure of the rendered YAML` + wayOut +
+					"unchanged shop.db",
+				"once Apply: replaced Job once"},
 		},
 		"a parameter with a trigger changes the objects of that plan only": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,

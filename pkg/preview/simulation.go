@@ -49,14 +49,16 @@ func (s *simulation) versionOf(coming plan.Coming) *kudo.OperatorVersion {
 // wants returns the objects of a task: those that it renders, or that store the files of its pod.
 func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Execution, placed plan.Placed) ([]*unstructured.Unstructured, error) {
 	name := render.InstanceName(s.instance.Name)
-	if placed.Task.Kind == kudo.TaskPipe {
-		return pipe.Artifacts(name, placed.Task), nil
-	}
-	return render.Objects(render.Context{
+	c := render.Context{
 		Version: version, OperatorVersion: version.Version,
 		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
 		Plan: placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
-	}, placed.Task.Spec.Resources...)
+	}
+	if placed.Task.Kind == kudo.TaskPipe {
+		_, err := render.Named(c, placed.Task.Spec.Pod, pipe.PodName(name, placed.Task.Name))
+		return pipe.Artifacts(name, placed.Task), err
+	}
+	return render.Objects(c, placed.Task.Spec.Resources...)
 }
 
 // place sets the namespaces of objects from the inventory: only the agent knows the scope of a kind.

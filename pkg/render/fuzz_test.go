@@ -112,12 +112,14 @@ var places = []string{
 	"# {{ .Params.A }}\ndata:\n  b: c # {{ .Params.A }} d\n",
 	"data:\n  b: c\n{{ .Params.A }}\n",
 	"data:\n  b: c\n---\n{{ .Params.A }}\n",
+	"k: &k kept\ndata:\n  a: {{ .Params.A }}\nkeep: *k\n",
+	"k: &k kept\ndata: [{{ .Params.A }}, '{{ .Params.A }}', \"{{ .Params.A }}\", {{ .Params.A }}]\nkeep: *k\n",
 }
 
 // FuzzValues checks that a value that is accepted leaves the structure as any other value does.
 func FuzzValues(f *testing.F) {
 	for i := range places {
-		for _, value := range []string{"a", "a\n---\nb: c", "x\n  d: e", "|1", "{", "*a", "#", "\"", "', 'x", "a: b", " ", "\n  ", "- a", "? a", "\u2028 a", "a\r# b"} {
+		for _, value := range []string{"a", "a\n---\nb: c", "x\n  d: e", "|1", "{", "*a", "#", "\"", "', 'x", "a: b", " ", "\n  ", "- a", "? a", "\u2028 a", "a\r# b", "&k b", "*k", "!a &k b", "a\n  &k b"} {
 			f.Add(uint8(i), value)
 		}
 	}
@@ -140,6 +142,9 @@ func FuzzValues(f *testing.F) {
 		}
 		for _, o := range objects {
 			got = append(got, skeleton(o.Object))
+			if keep, anchored := o.Object["keep"]; anchored && keep != "kept" {
+				t.Errorf("%q in\n%schanges another field: %q", value, template, keep)
+			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q in\n%s(-want +got)\n%s", value, template, diff)

@@ -75,6 +75,13 @@ func TestAValueCannotChangeTheStructure(t *testing.T) {
 		"a line of a script":               {"data:\n  a: |\n    {{ range .Params.LIST }}{{ . }}\n    {{ end }}\n", map[string]string{"LIST": `["x\n  b: y"]`}},
 		"an indicator of a block":          {"data:\n  a: |{{ .Params.A }}\n    x\n", map[string]string{"A": "\n  b: y"}},
 		"a block header":                   {"data:\n  a: |{{ .Params.A }}\n    x\n", map[string]string{"A": "2"}},
+		// anchors
+		"the content of an anchor":               {"x: &x y\ndata: {a: {{ .Params.A }}, b: c}\n", map[string]string{"A": "*x"}},
+		"the content of an anchor, on a line":    {"x: &x y\ndata:\n  a: {{ .Params.A }}\n", map[string]string{"A": "\n    *x"}},
+		"an anchor that exists":                  {"x: &x y\ndata: {a: {{ .Params.A }}, b: *x}\n", map[string]string{"A": "&x z"}},
+		"an anchor that exists, of a value":      {"x: &x {{ .Params.B }}\ndata: {a: {{ .Params.A }}, b: *x}\n", map[string]string{"A": "&x z", "B": "y"}},
+		"an anchor that exists, after a tag":     {"x: &x {{ .Params.B }}\ndata: {a: {{ .Params.A }}, b: *x}\n", map[string]string{"A": "!y &x z", "B": "y"}},
+		"an anchor that exists, of another type": {"x: &x {{ .Params.B }}\ndata: {a: {{ .Params.A }}, b: *x}\n", map[string]string{"A": "!!str &x 3", "B": "y"}},
 		// keys
 		"a key that exists":               {"data:\n  a: x\n  {{ .Params.A }}: y\n", map[string]string{"A": "a"}},
 		"a key that exists, in quotes":    {"data:\n  a: x\n  \"{{ .Params.A }}\": y\n", map[string]string{"A": "a"}},

@@ -102,7 +102,7 @@ func (c *comparison) values(original, marked any) bool {
 			return true
 		}
 		text, _ := marked.(string)
-		return c.isPrint(text) && unmarked(original)
+		return c.isPrint(text) && unmarked(original) && !c.refers(original, text)
 	})
 }
 
@@ -122,9 +122,9 @@ func (c *comparison) value(original, marked any) bool {
 		after, ok := marked.([]any)
 		return ok && c.items(original, after)
 	case string:
-		return !strings.ContainsRune(original, mark) && c.scalar(marked)
+		return !strings.ContainsRune(original, mark) && c.scalar(original, marked)
 	default:
-		return c.scalar(marked)
+		return c.scalar(original, marked)
 	}
 }
 
@@ -140,16 +140,35 @@ func (c *comparison) items(original, marked []any) bool {
 	return true
 }
 
-// scalar reports whether a value of the twin is a scalar that holds all marks of its pieces.
-func (c *comparison) scalar(marked any) bool {
+// scalar reports whether a value of the twin is a scalar that holds all marks of its pieces, or no mark and is the same as in the original:
+// a value that redefines an anchor changes scalars elsewhere.
+func (c *comparison) scalar(original, marked any) bool {
 	switch marked := marked.(type) {
 	case map[string]any, []any:
 		return false
 	case string:
-		return c.complete(marked)
+		if strings.ContainsRune(marked, mark) {
+			return c.complete(marked) && !c.refers(original, marked)
+		}
+		return original == any(marked)
 	default:
-		return true
+		return original == marked
 	}
+}
+
+// refers reports whether a print begins with an alias or an anchor, also after a tag. If it is only a text that looks like that, such as a
+// quoted one, it is the same in the original.
+func (c *comparison) refers(original any, marked string) bool {
+	text, _ := c.strip(marked)
+	begin := strings.TrimLeft(text, blanks+breaks)
+	for strings.HasPrefix(begin, "!") {
+		end := strings.IndexAny(begin, blanks+breaks)
+		if end < 0 {
+			return false
+		}
+		begin = strings.TrimLeft(begin[end:], blanks+breaks)
+	}
+	return begin != "" && strings.Contains("*&", begin[:1]) && original != any(text)
 }
 
 // fields compares maps. A key that was printed must differ from all others: equal keys are one in the original.
@@ -175,8 +194,8 @@ func (c *comparison) key(original map[string]any, key string) (name string, same
 		if _, first, _ := cut(key); strings.HasPrefix(key, string(mark)) && c.twin.pieces[first].shifted || !c.complete(key) {
 			return "", false
 		}
-		if name = strings.TrimRight(name, blanks); original[name] == nil {
-			name = resolved(original, name)
+		if _, exact := original[name]; !exact {
+			name = resolved(original, strings.TrimRight(name, blanks))
 		}
 	}
 	_, exists := original[name]

@@ -92,6 +92,21 @@ func (x *execution) distorted(placed plan.Placed, action plan.TaskAction, err er
 	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
 }
 
+// cleanupDistorted returns an error if a value changes the structure of a template of the cleanup plan. That plan takes the values that were
+// started, and it could not be corrected during a removal.
+func (x *execution) cleanupDistorted() error {
+	for _, placed := range plan.Everywhere(x.version) {
+		if placed.Plan != kudo.CleanupPlan || placed.Plan == x.Plan {
+			continue
+		}
+		action, _, err := x.asks(placed)
+		if err := x.distorted(placed, action, err); err != nil {
+			return fmt.Errorf("plan %q, %w", placed.Plan, err)
+		}
+	}
+	return nil
+}
+
 // artifacts returns the objects that store the files of a Pipe task.
 func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured, error) {
 	objects := pipe.Artifacts(x.owner().Name, placed.Task)

@@ -19,6 +19,9 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	x := executionOf(o)
 	x.Execution, x.version = status.Execution, choice.Version
 	own, owed, unrenderable, distorted := e.rendered(x)
+	if distorted == nil {
+		distorted = x.cleanupDistorted()
+	}
 	rendered := slices.Concat(owed, own)
 	if err := e.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
 		return result{}, err

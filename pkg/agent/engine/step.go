@@ -37,9 +37,6 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	progress := status.PlanStatus[x.Plan]
 	listed := e.listAhead(x, progress)
 	status.Inventory = x.inventory.entries
-	if progress.Status == kudo.FatalError && x.Plan == kudo.CleanupPlan {
-		e.backoff.Next(cleanupKey(o.Instance), o.Now)
-	}
 	if progress.Status.Terminal() {
 		return e.end(ctx, o, status), nil
 	}
@@ -103,8 +100,11 @@ func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Tas
 	return outcomes, after
 }
 
-// end settles an Instance after its plan has ended. The end of the plan is recorded even if settling fails.
+// end settles an Instance after its plan has ended, or was refused. The end of the plan is recorded even if settling fails.
 func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) result {
+	if last := status.Execution.Plan; last == kudo.CleanupPlan && status.PlanStatus[last].Status == kudo.FatalError {
+		e.backoff.Next(cleanupKey(o.Instance), o.Now)
+	}
 	o.Instance = o.Instance.DeepCopy()
 	o.Instance.Status = status
 	rest := o.Rest()

@@ -19,6 +19,7 @@ import (
 func changesAcross() ([]change, refusals) {
 	version := ranOf("deploy", kudo.Complete).Version
 	version.Spec.Templates = map[string]string{
+		"pod.yaml":     "apiVersion: v1\nkind: Pod\n",
 		"brokers.yaml": "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: brokers}\nspec: {replicas: {{ .Params.BROKERS }}}\n",
 		"secret.yaml":  "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {key: \"{{ .Params.SIZE }}\", same: a, 'b{{ .Params.SIZE }}': c}\n",
 	}
@@ -27,7 +28,7 @@ func changesAcross() ([]change, refusals) {
 		{Name: "brokers", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"brokers.yaml"}}}},
 		{Name: "key", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"secret.yaml"}}}},
 		{Name: "extra", Kind: kudo.TaskToggle, Spec: kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "EXTRA"}}},
-		{Name: "files", Kind: kudo.TaskPipe, Spec: kudo.TaskSpec{PipeTaskSpec: kudo.PipeTaskSpec{Pipe: []kudo.PipeSpec{{File: "/tmp/a", Kind: "ConfigMap", Key: "a"}}}}},
+		{Name: "files", Kind: kudo.TaskPipe, Spec: kudo.TaskSpec{PipeTaskSpec: kudo.PipeTaskSpec{Pod: "pod.yaml", Pipe: []kudo.PipeSpec{{File: "/tmp/a", Kind: "ConfigMap", Key: "a"}}}}},
 		{Name: "child", Kind: kudo.TaskKudoOperator, Spec: kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: "zookeeper"}}},
 		{Name: "wrong", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{DummyTaskSpec: kudo.DummyTaskSpec{WantErr: true, Fatal: true}}},
 	}

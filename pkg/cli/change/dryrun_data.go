@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -258,7 +257,7 @@ func textOf(o *unstructured.Unstructured) string {
 	if o == nil {
 		return ""
 	}
-	text, err := yaml.Marshal(o.Object)
+	text, err := terminal.YAML(o.Object)
 	if err != nil {
 		return err.Error() // rendered objects always marshal
 	}

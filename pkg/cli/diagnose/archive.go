@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -86,7 +85,7 @@ func (d *diagnosis) write(out io.Writer, now time.Time) error {
 	packed := gzip.NewWriter(out)
 	archive := tar.NewWriter(packed)
 	names := append([]string{summaryFile}, slices.Sorted(maps.Keys(files))...)
-	files[summaryFile] = []byte(d.summary(now, files))
+	files[summaryFile] = []byte(terminal.Escape(d.summary(now, files)))
 	for _, name := range names {
 		header := &tar.Header{Name: "tandem-diagnosis/" + name, Mode: 0o600, Size: int64(len(files[name])), ModTime: now.Truncate(time.Second), Format: tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
@@ -111,25 +110,25 @@ func (d *diagnosis) files() map[string][]byte {
 	}
 	d.redaction.Learnt()
 	files, total := map[string][]byte{}, 0
-	keep := func(name string, content []byte) {
-		if len(content) == 0 {
+	keep := func(name, content string) {
+		if content == "" {
 			return
 		}
-		if len(content) > longestFile {
-			content = []byte(text.Truncate(string(content), longestFile))
+		if content = terminal.Escape(content); len(content) > longestFile {
+			content = text.Truncate(content, longestFile)
 			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, longestFile))
 		}
 		if total += len(content); total > longestArchive {
 			d.left = append(d.left, fmt.Sprintf("%s: the archive already has %d bytes", name, longestArchive))
 			return
 		}
-		files[name] = content
+		files[name] = []byte(content)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.texts)) {
-		keep(name, []byte(d.redaction.Text(d.texts[name])))
+		keep(name, d.redaction.Text(d.texts[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.objects)) {
-		keep(name, d.documents(name))
+		keep(name, string(d.documents(name)))
 	}
 	return files
 }
@@ -142,7 +141,7 @@ func (d *diagnosis) documents(name string) []byte {
 	})
 	var content bytes.Buffer
 	for _, object := range objects {
-		document, err := yaml.Marshal(d.redaction.Texts(object.Object))
+		document, err := terminal.YAML(d.redaction.Texts(object.Object))
 		if err != nil {
 			d.failed(fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName()), err)
 			continue

@@ -98,7 +98,7 @@ func diagnose(ctx context.Context, o *Options) error {
 	}
 	file := cmp.Or(o.file, "tandem-diagnosis-"+now.UTC().Format("20060102T150405Z")+".tar.gz")
 	if file == "-" {
-		return d.write(o.Out, now)
+		return d.write(terminal.Raw(o.Out), now)
 	}
 	if err := writeNew(file, func(out io.Writer) error { return d.write(out, now) }); err != nil {
 		return err

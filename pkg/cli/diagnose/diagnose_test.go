@@ -222,6 +222,24 @@ func TestADiagnosisIsOrderedAndSaysWhatItLacks(t *testing.T) {
 	}
 }
 
+func TestADiagnosisCannotControlATerminal(t *testing.T) {
+	const evil = "\x1b[2J\u009b2J\r\u202e"
+	d := newDiagnosis("", "tandem-system")
+	d.objects["hub/instance.yaml"] = []*unstructured.Unstructured{{Object: map[string]any{"kind": "Instance", "status": evil}}}
+	d.texts["hub/a.log"] = evil
+	d.say("# Fleet", evil)
+	d.failed("the hub", errors.New(evil))
+	_, files := unpacked(t, d)
+	if len(files) != 3 {
+		t.Errorf("an object with such a text is omitted: %q", files)
+	}
+	for name, content := range files {
+		if strings.ContainsAny(content, "\x1b\u009b\r\u202e") || !strings.Contains(content, "2J") {
+			t.Errorf("%s: %q", name, content)
+		}
+	}
+}
+
 func TestADiagnosisIsBounded(t *testing.T) {
 	d := newDiagnosis("", "tandem-system")
 	for i := range longestArchive/longestFile + 2 {

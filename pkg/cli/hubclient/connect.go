@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,9 +31,7 @@ func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error
 		return Hub{}, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
 	}
 	config.QPS, config.Burst = 50, 300 // kubectl's limits; client-go's defaults would delay the pages of a long list
-	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{
-		Deduplicate: true, Color: printers.AllowsColorOutput(errOut),
-	})
+	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true})
 	contact := newContact()
 	contact.watch(config)
 	scheme := runtime.NewScheme()

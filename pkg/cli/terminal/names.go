@@ -52,8 +52,10 @@ func StrategyText(strategy kudo.Ordering) string {
 
 // OneLine joins the lines of a message, so that it fits into a tree. Lines that are not sentences are separated by semicolons.
 func OneLine(message string) string {
-	return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(strings.TrimSpace(message))
+	return joined(strings.TrimSpace(message))
 }
+
+func joined(lines string) string { return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(lines) }
 
 // Counted returns a number with a noun, in the plural unless it is one.
 func Counted(n int, noun string) string {

@@ -93,6 +93,9 @@ func (o *Output) Print(out io.Writer, s Shown) error {
 	case o.Format == FormatName:
 		return printers.WriteEscaped(out, Lines(s.Names))
 	default:
+		if out = Raw(out); printers.IsTerminal(out) {
+			out = Guard(out)
+		}
 		return printData(o.printer, out, s.Data)
 	}
 }
@@ -105,6 +108,6 @@ func printData(printer printers.ResourcePrinter, out io.Writer, data any) error 
 	if err := encoder.Encode(data); err != nil {
 		return fmt.Errorf("encoding the output: %w", err)
 	}
-	content := bytes.TrimSuffix(raw.Bytes(), []byte("\n"))
+	content := escapeJSON(bytes.TrimSuffix(raw.Bytes(), []byte("\n")))
 	return printer.PrintObj(&runtime.Unknown{Raw: content, ContentType: runtime.ContentTypeJSON}, out)
 }

@@ -22,3 +22,17 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// One text with control characters, which YAML does not have, must not hide the output of a whole fleet.
+func TestFormatsOfAnyText(t *testing.T) {
+	s := terminal.Shown{Data: map[string]any{"text": "\u009b\x7f\u202e\U000e0041\ufeff"}}
+	for format, want := range map[string]string{
+		"json":                      "{\n    \"text\": \"\\u009b\\u007f\\u202e\U000e0041\\ufeff\"\n}\n",
+		"yaml":                      "text: \"\\x9B\\x7F\u202e\\U000E0041\\uFEFF\"\n",
+		"go-template={{len .text}}": "13",
+	} {
+		if got := clitest.Printed(t, format, s); got != want {
+			t.Errorf("-o %s: got %q, want %q", format, got, want)
+		}
+	}
+}

@@ -30,11 +30,11 @@ type Progress struct {
 
 // NewProgress returns a progress on out, drawn in place if out is a terminal.
 func NewProgress(out io.Writer) *Progress {
-	file, ok := out.(*os.File)
-	if !ok || !printers.IsTerminal(out) || os.Getenv("TERM") == "dumb" {
+	file, ok := Raw(out).(*os.File)
+	if !ok || !printers.IsTerminal(file) || os.Getenv("TERM") == "dumb" {
 		return &Progress{out: out}
 	}
-	return NewProgressOn(out, printers.AllowsColorOutput(out), func() (int, int) {
+	return NewProgressOn(file, printers.AllowsColorOutput(file), func() (int, int) {
 		if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 && height > 0 {
 			return width, height
 		}
@@ -85,7 +85,7 @@ func (p *Progress) hubLine() []Node {
 // draw draws the lines over the last ones, unless they are identical. The cursor ends below them.
 func (p *Progress) draw(lines []string, width int) error {
 	for i, line := range lines {
-		line = printers.EscapeTerminal(line)
+		line = Escape(line)
 		if runes := []rune(line); len(runes) > width {
 			line = string(runes[:width-1]) + "…"
 		}

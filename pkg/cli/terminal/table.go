@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -18,11 +19,17 @@ func Lines(texts []string) string {
 	return b.String()
 }
 
-// Table returns rows of cells in columns below a header.
+// Table returns rows of cells in columns below a header. A cell that would add a row or a column is quoted.
 func Table(header []string, rows [][]string) string {
 	all := make([]string, 0, len(rows)+1)
 	for _, row := range append([][]string{header}, rows...) {
-		all = append(all, strings.Join(row, "\t"))
+		cells := slices.Clone(row)
+		for i, cell := range cells {
+			if strings.ContainsAny(cell, "\n\t\v\f") {
+				cells[i] = strconv.Quote(cell)
+			}
+		}
+		all = append(all, strings.Join(cells, "\t"))
 	}
 	return Aligned(Lines(all))
 }
@@ -55,4 +62,6 @@ func Aligned(lines string) string {
 }
 
 // WriteField writes a line with a name and a value, aligned with other fields.
-func WriteField(b *strings.Builder, name, value string) { fmt.Fprintf(b, "%-18s%s\n", name+":", value) }
+func WriteField(b *strings.Builder, name, value string) {
+	fmt.Fprintf(b, "%-18s%s\n", name+":", OneLine(value))
+}

@@ -35,7 +35,7 @@ func (n Node) says(message string) bool {
 
 // WriteTree writes the root and everything below it as a tree.
 func WriteTree(b *strings.Builder, root Node) {
-	b.WriteString(root.Text + "\n")
+	b.WriteString(joined(root.Text) + "\n")
 	writeChildren(b, root, "")
 }
 
@@ -45,7 +45,7 @@ func writeChildren(b *strings.Builder, n Node, margin string) {
 		if i == len(n.Children)-1 {
 			branch, below = "└── ", "    "
 		}
-		b.WriteString(margin + branch + child.Text + "\n")
+		b.WriteString(margin + branch + joined(child.Text) + "\n")
 		writeChildren(b, child, margin+below)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -536,6 +537,33 @@ var _ = Describe("An object of another owner", func() {
 		h.finish(ctx)
 		Expect(h.object(ctx, "-config")).To(And(HaveField("Labels", BeEmpty()), HaveField("Data", HaveKeyWithValue("value", "foreign"))))
 	})
+
+	DescribeTable("is not taken over, wherever it is", func(ctx context.Context, object, shown string) {
+		spec := configOnly()
+		spec.Templates["theirs.yaml"] = object
+		spec.Tasks = append(spec.Tasks, task("theirs", kudo.TaskApply, "theirs.yaml"))
+		spec.Plans["deploy"] = serial("theirs")
+		theirs := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(object), &theirs.Object)).To(Succeed())
+		Expect(managed.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
+		before := theirs.GetResourceVersion()
+		DeferCleanup(runAgent())
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
+			shown+": already exists and was not created by this Instance"))
+		h.finish(ctx)
+		Expect(managed.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
+		Expect(theirs.GetResourceVersion()).To(Equal(before))
+	},
+		Entry("in kube-system", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extension-apiserver-authentication, namespace: kube-system}\ndata: {a: b}\n",
+			"ConfigMap kube-system/extension-apiserver-authentication"),
+		Entry("the role of administrators", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: cluster-admin}\nrules: []\n",
+			"ClusterRole cluster-admin"),
+		Entry("the API server's Service", "apiVersion: v1\nkind: Service\nmetadata: {name: kubernetes, namespace: default}\nspec: {externalName: a}\n",
+			"Service default/kubernetes"),
+		Entry("a namespace", "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {a: b}}\n", "Namespace kube-system"),
+	)
 
 	It("that takes an object's place between look and apply is not taken over", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)

@@ -77,6 +77,45 @@ var _ = Describe("A parameter's value", func() {
 		Entry("in the pod of a Pipe task", pipeTask("last", "pod.yaml"), "{}"),
 	)
 
+	Describe("that only the cleanup plan inserts", func() {
+		cleaning := func() kudo.OperatorVersionSpec {
+			spec := configOnly()
+			spec.Templates["last.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: {{ .Params.VALUE }}\n"
+			spec.Tasks = append(spec.Tasks, task("last", kudo.TaskApply, "last.yaml"))
+			spec.Plans["cleanup"] = serial("last")
+			return spec
+		}
+		const hostile = "x\nkind: Secret"
+		const problem = `phase "main": step "last": task "last": template "last.yaml", line 5: the value of parameter "VALUE" changes the ` +
+			`structure of the rendered YAML: use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)`
+
+		It("stops each plan before, so that a removal does not depend on it", func(ctx context.Context) {
+			h := newInstance(ctx, cleaning(), map[string]string{"VALUE": hostile})
+			h.resolve(ctx)
+			Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+				HaveField("Message", `plan "cleanup", `+problem)))
+			Expect(h.there(ctx)).To(BeEmpty())
+			h.change(ctx, setting("VALUE", "x"))
+			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Complete))
+			h.finish(ctx)
+		})
+
+		It("holds a removal if an earlier release has started it, which says the way out", func(ctx context.Context) {
+			h := newInstance(ctx, cleaning(), nil)
+			h.resolve(ctx)
+			h.completes(ctx, "deploy", kudo.PlanStatus{})
+			h.tamperStatus(ctx, func(i *kudo.Instance) { i.Status.Execution.Parameters = map[string]string{"VALUE": hostile} })
+			Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
+				`plan "cleanup" failed and will be retried: `+problem+
+					`; if it cannot succeed, 'kubectl addon uninstall --force' releases the Instance and leaves its objects`))
+			Expect(h.there(ctx)).To(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-config"))
+			h.force(ctx)
+			h.release(ctx)
+			Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
+		})
+	})
+
 	It("may be YAML where the package says so", func(ctx context.Context) {
 		spec := single("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-config\"}\ndata: {{ .Params.VALUE }}\n")
 		spec.Parameters[0].Default, spec.Parameters[0].Structure = ptr.To(""), new(true)

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -120,6 +121,22 @@ var _ = Describe("The Instance controller", func() {
 		instance := create(ctx, "a", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = broken.Name })
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(And(
 			HaveField("Reason", "OperatorVersionInvalid"), HaveField("Message", ContainSubstring("missing.yaml"))))
+	})
+
+	It("fetches nothing from a URL that an OperatorVersion names", func(ctx SpecContext) {
+		var requests atomic.Int32
+		inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+		defer inside.Close()
+		parent := version.DeepCopy()
+		parent.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("fetching") + "-1.0.0"}
+		child := kudo.Task{Name: parent.Spec.Tasks[0].Name, Kind: kudo.TaskKudoOperator}
+		child.Spec.Package = inside.URL + "/child.tgz"
+		parent.Spec.Tasks[0] = child
+		Expect(server.Create(ctx, parent)).To(Succeed())
+		instance := create(ctx, "a", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = parent.Name })
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(And(
+			HaveField("Status", "False"), HaveField("Message", ContainSubstring(inside.URL))))
+		Expect(requests.Load()).To(BeZero())
 	})
 
 	It("admits an Instance as soon as its OperatorVersion is there", func(ctx SpecContext) {
