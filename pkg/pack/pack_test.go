@@ -341,7 +341,7 @@ func TestVerifyParams(t *testing.T) {
 	}{
 		"a list of old":                               {nil, []string{`params.yaml:1: error: must be a map, got a list`, `templates/app.yaml:6: error: parameter "REPLICAS" is not defined in params.yaml: none exist`}},
 		"a field that does not exist":                 {[]string{"{name: A, trigger: deploy, typ: map}"}, []string{`params.yaml:3: error: parameters[1].typ: unknown field: did you mean type?`}},
-		"a field with no similar name":                {[]string{"{name: A, trigger: deploy, colour: red}"}, []string{`params.yaml:3: error: parameters[1].colour: unknown field: must be one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, structure, group, advanced, hint`}},
+		"a field with no similar name":                {[]string{"{name: A, trigger: deploy, colour: red}"}, []string{`params.yaml:3: error: parameters[1].colour: unknown field: must be one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, structure, sensitive, group, advanced, hint`}},
 		"names that differ in case":                   {[]string{"{name: A, trigger: deploy}", "{name: a, trigger: deploy}"}, []string{`params.yaml:4: error: parameter "a" differs from "A" only in case: rename one`}},
 		"a name that lists of parameters cannot hold": {[]string{"{name: 'A;B', trigger: deploy}"}, []string{`params.yaml:3: error: parameter "A;B": the name must not contain any of ",;": use letters, digits and _`}},
 		"an enum of nothing":                          {[]string{"{name: A, trigger: deploy, enum: []}"}, []string{`params.yaml:3: error: parameters[1].enum: must not be empty: list the allowed values, or remove the field`}},

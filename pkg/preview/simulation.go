@@ -55,7 +55,8 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 	return render.Objects(render.Context{
 		Version: version, OperatorVersion: version.Version,
 		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
-		Plan: placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
+		Sensitive: render.HiddenOf(execution.ParametersFrom),
+		Plan:      placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
 	}, placed.Task.Spec.Resources...)
 }
 

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -55,7 +56,7 @@ func (g *guard) check() error {
 		rules := structure.Rules{Read: g.read, Values: g.file}
 		culprit := rules.Changed(g.out, func(a *template.Action) bool { return a.DependsOn(suspects) })
 		if culprit == nil {
-			return g.unreadable(slices.Sorted(maps.Keys(suspects)))
+			return cmp.Or(g.unreadable(slices.Sorted(maps.Keys(suspects))), g.disclosed())
 		}
 		involved := slices.DeleteFunc(slices.Sorted(maps.Keys(suspects)), func(p string) bool {
 			return !culprit.DependsOn(map[string]bool{p: true})
@@ -69,6 +70,31 @@ func (g *guard) check() error {
 func (g *guard) fail(parameters []string, action *template.Action) error {
 	problem := template.NewError(g.template, &StructureError{Parameters: parameters})
 	problem.Line = action.Line
+	return problem
+}
+
+// disclosed returns an error if a sensitive parameter is part of the name or the namespace of an object, which is no secret.
+func (g *guard) disclosed() error {
+	sensitive := map[string]bool{}
+	for i := range g.Version.Parameters {
+		if p := &g.Version.Parameters[i]; p.IsSensitive() && g.Parameters[p.Name] != "" {
+			sensitive[p.Name] = true
+		}
+	}
+	if len(sensitive) == 0 || g.file {
+		return nil
+	}
+	rules := structure.Rules{Read: g.read, Names: true}
+	culprit := rules.Changed(g.out, func(a *template.Action) bool { return a.DependsOn(sensitive) })
+	if culprit == nil {
+		return nil
+	}
+	involved := slices.DeleteFunc(slices.Sorted(maps.Keys(sensitive)), func(p string) bool {
+		return !culprit.DependsOn(map[string]bool{p: true})
+	})
+	problem := template.NewError(g.template, &SensitiveError{Parameters: involved, Reason: "is part of the name or namespace of an object, which is " +
+		"no secret: use another parameter there"})
+	problem.Line = culprit.Line
 	return problem
 }
 

@@ -17,12 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 )
@@ -48,6 +50,10 @@ type engine struct {
 	metrics *metrics
 	clock   func() time.Time
 
+	// secrets are the values of sensitive parameters, and view those of the Instance that a pass advances.
+	secrets *secret.Store
+	view    secret.View
+
 	// clients act with the agent's own identity, and identities holds the clients of service accounts.
 	clients    clients
 	identities *identities
@@ -66,6 +72,9 @@ type Options struct {
 
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
+
+	// Namespace is that of the agent, with copies of sensitive values.
+	Namespace string
 }
 
 // Add adds the engine to the manager of the managed cluster.
@@ -85,6 +94,18 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
+	secrets, err := secret.New(ctx, o.Namespace, local)
+	if err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
+	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if err := secrets.List(ctx); err != nil { // each copy is then read when it is needed
+			local.GetLogger().Error(err, "failed to list copies of sensitive values")
+		}
+		return nil
+	})); err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
 	e := &engine{
 		client: local.GetClient(),
 		live:   local.GetAPIReader(),
@@ -98,6 +119,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
+		secrets: secrets,
+
 		clients:    clients{client: local.GetClient(), remote: remote},
 		identities: newIdentities(local),
 
@@ -108,6 +131,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
+		WatchesRawSource(source.Channel(secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)

@@ -20,6 +20,9 @@ const inARow = 10
 // Reconcile advances an Instance in rounds while there is more to do immediately. Later rounds use the response of the last commit.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance, pause, err := e.cached(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		e.secrets.Release(request.NamespacedName)
+	}
 	if err != nil || pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, client.IgnoreNotFound(err)
 	}
@@ -53,15 +56,23 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	if e, err = e.as(instance); err != nil {
 		return nil, reconcile.Result{}, err
 	}
+	if e, err = e.seeing(ctx, instance); err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	defer func() { err = e.view.Masker.Error(err) }()
 	observed, err := e.observe(ctx, instance)
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	done, err := e.execute(ctx, observed, plan.Decide(observed))
+	if err == nil && done.ready.Reason == kudo.ReasonRemoved {
+		err = e.forgetValues(ctx, instance)
+	}
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	status, after := done.statusOf(observed, instance.Status)
+	status, after := done.masked(e.view.Masker).statusOf(observed, instance.Status)
+	after = soonest(after, e.view.After)
 	written, err = e.commit(ctx, observed, instance.Status, status)
 	if written != nil && done.unsearched != "" {
 		e.tellUnsearched(instance, done.unsearched)
@@ -92,6 +103,29 @@ func (e *engine) as(instance *kudo.Instance) (*engine, error) {
 	return &acting, nil
 }
 
+// seeing returns the engine with a view of the Instance's sensitive parameters. Instances without any cost no request.
+func (e *engine) seeing(ctx context.Context, instance *kudo.Instance) (*engine, error) {
+	if !e.secrets.Concerns(instance) {
+		e.secrets.Release(client.ObjectKeyFromObject(instance))
+		return e, nil
+	}
+	view, err := e.secrets.View(ctx, instance)
+	if err != nil {
+		return nil, err
+	}
+	acting := *e
+	acting.view = view
+	return &acting, nil
+}
+
+// forgetValues deletes the copy of the Instance's sensitive values once nothing is left to render.
+func (e *engine) forgetValues(ctx context.Context, instance *kudo.Instance) error {
+	if !e.secrets.Concerns(instance) {
+		return nil
+	}
+	return e.secrets.Forget(ctx, instance)
+}
+
 // execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	for _, pod := range action.Pods {
@@ -100,6 +134,8 @@ func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Ac
 		}
 	}
 	switch action.Kind {
+	case plan.ActionAdopt:
+		return recorded(action), e.keepValues(ctx, o, action.Status.Execution)
 	case plan.ActionStart:
 		return e.start(ctx, o, action.Start)
 	case plan.ActionStep:

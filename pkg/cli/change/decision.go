@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/preview"
 )
 
@@ -37,7 +38,7 @@ func (r refusals) err() error {
 
 // sameSpec reports whether two Instances have the same spec.
 func sameSpec(a, b *kudo.Instance) bool {
-	return referenceOf(a) == referenceOf(b) && maps.Equal(a.Spec.Parameters, b.Spec.Parameters)
+	return referenceOf(a) == referenceOf(b) && install.SameParameters(a.Spec, b.Spec)
 }
 
 func referenceOf(i *kudo.Instance) corev1.ObjectReference {
