@@ -11,7 +11,7 @@ import (
 // Choice is the action for a State. The zero value means that nothing is started or stopped.
 type Choice struct {
 	// Adopt is true if the desired OperatorVersion replaces that of the last execution, which was deleted and re-created with equal content, or
-	// if references of sensitive parameters are recorded anew, without a change of their values.
+	// if references of sensitive parameters are recorded again, without a change of their values.
 	Adopt bool
 
 	// Start is the execution to start, without a uid unless the request has one (a manually requested plan). It supersedes a running

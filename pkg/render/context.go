@@ -40,7 +40,7 @@ type Context struct {
 	Strict bool
 }
 
-// Hidden stands for the value of a sensitive parameter where the value is not known.
+// Hidden replaces the value of a sensitive parameter where the value is not known.
 const Hidden = "(sensitive)"
 
 // HiddenOf returns Hidden as the value of each referenced parameter.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/template"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // FileError reports that a parameter file is not valid.
@@ -21,25 +20,6 @@ type FileError struct {
 func (e *FileError) Error() string { return fmt.Sprintf("parameterFile %q: %v", e.File, e.Err) }
 
 func (e *FileError) Unwrap() error { return e.Err }
-
-// SensitiveError reports that a template uses a sensitive parameter in a way that would disclose its value.
-type SensitiveError struct {
-	// Parameters are the possible parameters, usually one.
-	Parameters []string
-	Reason     string
-}
-
-func (e *SensitiveError) Error() string {
-	names := make([]string, len(e.Parameters))
-	for i, name := range e.Parameters {
-		names[i] = text.Quote(name)
-	}
-	if len(names) == 1 {
-		return fmt.Sprintf("sensitive parameter %s %s", names[0], e.Reason)
-	}
-	const shown = 12
-	return fmt.Sprintf("one of the sensitive parameters %s %s", strings.Join(text.Limit(names, shown, "more"), ", "), e.Reason)
-}
 
 // passOn is the rule for sensitive parameters in parameter files.
 const passOn = "can only be passed on as a whole: write NAME: {{ .Params.%s }}, with nothing else in the action and in the value"

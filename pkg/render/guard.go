@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,25 @@ func (e *StructureError) Error() string {
 	}
 	return subject + " changes the structure of the rendered YAML: " +
 		"use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)"
+}
+
+// SensitiveError reports that a template uses a sensitive parameter in a way that would disclose its value.
+type SensitiveError struct {
+	// Parameters are the possible parameters, usually one.
+	Parameters []string
+	Reason     string
+}
+
+func (e *SensitiveError) Error() string {
+	names := make([]string, len(e.Parameters))
+	for i, name := range e.Parameters {
+		names[i] = text.Quote(name)
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("sensitive parameter %s %s", names[0], e.Reason)
+	}
+	const shown = 12
+	return fmt.Sprintf("one of the sensitive parameters %s %s", strings.Join(text.Limit(names, shown, "more"), ", "), e.Reason)
 }
 
 // guard checks what one template has rendered.

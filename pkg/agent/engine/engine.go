@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -73,7 +72,7 @@ type Options struct {
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
 
-	// Namespace is that of the agent, with copies of sensitive values.
+	// Namespace is the agent's own namespace, which stores copies of sensitive values.
 	Namespace string
 }
 
@@ -94,16 +93,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
-	secrets, err := secret.New(ctx, o.Namespace, local)
+	secrets, err := secret.Add(ctx, o.Namespace, local)
 	if err != nil {
-		return fmt.Errorf("adding the engine: %w", err)
-	}
-	if err := local.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if err := secrets.List(ctx); err != nil { // each copy is then read when it is needed
-			local.GetLogger().Error(err, "failed to list copies of sensitive values")
-		}
-		return nil
-	})); err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
 	e := &engine{

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sensitive"
@@ -42,7 +43,7 @@ type Store struct {
 	// Changed receives the Secrets that have changed.
 	Changed chan event.TypedGenericEvent[client.Object]
 
-	// namespace is that of the agent.
+	// namespace is the agent's own.
 	namespace string
 	client    client.Client
 	live      client.Reader
@@ -62,24 +63,31 @@ type Store struct {
 	users map[types.NamespacedName]map[types.NamespacedName]bool
 }
 
-// New returns a Store that keeps its own Secrets in the namespace of the agent. Its watches end with ctx.
-func New(ctx context.Context, namespace string, local ctrl.Manager) (*Store, error) {
+// Add returns a Store that keeps its own Secrets in the namespace of the agent. Its watches end with ctx. When the manager starts, it lists
+// the copies that earlier processes have written.
+func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Store, error) {
 	secrets, err := corev1client.NewForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("preparing to read Secrets: %w", err)
 	}
 	const room = 1024 // the channel's reader only moves events to a queue
-	return &Store{
+	s := &Store{
 		Changed:   make(chan event.TypedGenericEvent[client.Object], room),
 		namespace: namespace, client: local.GetClient(), live: local.GetAPIReader(), secrets: secrets, ctx: ctx,
 		copies:  map[types.UID]sensitive.Values{},
 		watches: map[types.NamespacedName]*watching{},
 		users:   map[types.NamespacedName]map[types.NamespacedName]bool{},
-	}, nil
+	}
+	return s, local.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if err := s.list(ctx); err != nil { // each copy is then read when it is needed
+			local.GetLogger().Error(err, "failed to list copies of sensitive values")
+		}
+		return nil
+	}))
 }
 
-// List reads the copies that earlier processes have written, with one request, so that no Instance without sensitive parameters costs one.
-func (s *Store) List(ctx context.Context) error {
+// list reads all copies with one request, so that no Instance without sensitive parameters costs one.
+func (s *Store) list(ctx context.Context) error {
 	list := &corev1.SecretList{}
 	if err := s.live.List(ctx, list, client.InNamespace(s.namespace), client.HasLabels{copyLabel}); err != nil {
 		return fmt.Errorf("listing copies of sensitive values in namespace %q: %w", s.namespace, err)
