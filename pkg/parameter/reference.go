@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // secretPrefix begins a reference in text.
@@ -52,39 +51,4 @@ func References(defs []kudo.Parameter, given map[string]string) (plain map[strin
 	}
 	slices.SortFunc(from, func(a, b kudo.ParameterFrom) int { return strings.Compare(a.Name, b.Name) })
 	return plain, from, problems
-}
-
-// referenced returns values for validation in which references count as values, and the problems of references.
-func referenced(defs []kudo.Parameter, given map[string]string, from []kudo.ParameterFrom) (map[string]string, []Problem) {
-	defined := byName(defs)
-	var problems []Problem
-	for i := range defs {
-		if _, plain := given[defs[i].Name]; plain && defs[i].IsSensitive() {
-			problems = append(problems, Problem{Parameter: defs[i].Name, Reason: "sensitive: a value in spec.parameters is rejected: " +
-				"remove it, and refer to a Secret on the managed cluster (spec.parametersFrom, or -p " + defs[i].Name + "=secret:NAME/KEY)"})
-		}
-	}
-	if len(from) == 0 {
-		return given, problems
-	}
-	all := make(map[string]string, len(given)+len(from))
-	for name, value := range given {
-		all[name] = value
-	}
-	seen := map[string]bool{}
-	for _, f := range from {
-		switch def := defined[f.Name]; {
-		case seen[f.Name]:
-			problems = append(problems, Problem{Parameter: f.Name, Reason: "spec.parametersFrom lists it twice: remove one"})
-		case def == nil:
-			problems = append(problems, Problem{Parameter: f.Name, Reason: notDefined(f.Name, namesOf(defs))})
-		case !def.IsSensitive():
-			problems = append(problems, Problem{Parameter: f.Name, Reason: "not sensitive: only a sensitive parameter can refer to a Secret " +
-				"(spec.parametersFrom): set a value in spec.parameters"})
-		default:
-			all[f.Name] = text.Quote(f.SecretKeyRef.Name) // any value that is not empty
-		}
-		seen[f.Name] = true
-	}
-	return all, problems
 }

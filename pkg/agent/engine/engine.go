@@ -107,12 +107,9 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  local.GetEventRecorder(fieldManager),
-		metrics: measured,
-		clock:   time.Now,
+		metrics: measured, clock: time.Now,
 
-		secrets: secrets,
-
-		clients:    clients{client: local.GetClient(), remote: remote},
+		secrets: secrets, clients: clients{client: local.GetClient(), remote: remote},
 		identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
