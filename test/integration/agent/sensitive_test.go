@@ -229,7 +229,7 @@ var _ = Describe("A sensitive parameter", func() {
 			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"{{ .Name }}-s\"\n  labels: {x: {{ printf \"a-%s-b\" .Params.PASSWORD | b64enc | quote }}}\n",
 			`*****`),
 		Entry("of templates that fail with it", "{{ fail (printf \"bad password %s\" .Params.PASSWORD) }}", `bad password *****`),
-		Entry("about structure", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-s\"}\ndata: {a: '{{ .Params.PASSWORD }}'}\n",
+		Entry("about structure", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-s\"}\ndata: {a: {{ printf \"{x: %s}\" .Params.PASSWORD }}}\n",
 			`the value of parameter "PASSWORD" changes the structure of the rendered YAML`),
 		Entry("about names of objects", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Params.PASSWORD | sha256sum | quote }}}\n",
 			`sensitive parameter "PASSWORD" is part of the name or namespace of an object`),

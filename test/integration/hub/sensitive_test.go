@@ -59,7 +59,7 @@ var _ = Describe("A sensitive parameter", func() {
 		By("giving it by reference")
 		mine := instance(version, byReference)
 		Expect(user.Create(ctx, mine)).To(Succeed())
-		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", metav1.ConditionTrue))
+		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))
 		Expect(started.Traces(ctx, value)).To(BeEmpty())
 	})
 
@@ -94,7 +94,7 @@ var _ = Describe("A sensitive parameter", func() {
 		unchecked()
 		mine := instance(parent, byReference)
 		Expect(server.Create(ctx, mine)).To(Succeed())
-		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", metav1.ConditionTrue))
+		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))
 		deploys(ctx, mine, parent)
 		child := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine." + version.Spec.Operator.Name}}
 		Eventually(exists(child)).WithContext(ctx).Should(BeTrue())
