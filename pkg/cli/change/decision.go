@@ -73,6 +73,9 @@ func setParameters(spec *kudo.InstanceSpec, texts map[string]string, version *ku
 	if len(problems) > 0 {
 		return &parameter.InvalidError{Problems: problems}
 	}
+	if texts == nil {
+		plain = nil
+	}
 	spec.Parameters, spec.ParametersFrom = plain, references
 	return nil
 }
