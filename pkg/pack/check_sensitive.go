@@ -22,26 +22,21 @@ func sensitiveParameters(s *subject) []Problem {
 		if !p.IsSensitive() {
 			continue
 		}
-		add := func(field, format string, args ...any) {
-			problems = append(problems, problemAt(parameterField(i, field), "parameter %s is sensitive%s", text.Quote(p.Name), fmt.Sprintf(format, args...)))
-		}
-		if p.Default != nil {
-			add("default", " and cannot have a default, which everyone can read: remove it, and set required: false if it is optional")
-		}
-		if p.Type != "" && p.Type != kudo.StringType {
-			add("value-type", " and must be of type string: parts of a value of another type could not be masked in messages")
-		}
-		if len(p.Enum) > 0 {
-			add("enum", " and cannot have an enum, which everyone can read: remove it")
-		}
-		if isTrue(p.Immutable) {
-			add("immutable", " and cannot be immutable, because its Secret can change at any time: remove one of the two")
-		}
-		if isTrue(p.Structure) {
-			add("structure", " and cannot insert structure, which could become the name of an object: remove one of the two")
-		}
-		if task, switching := switches[p.Name]; switching {
-			add("sensitive", " and cannot enable task %s, whose effect everyone can see: use another parameter", text.Quote(task))
+		task, switching := switches[p.Name]
+		for _, rule := range []struct {
+			broken      bool
+			field, text string
+		}{
+			{p.Default != nil, "default", "cannot have a default, which everyone can read: remove it, and set required: false if it is optional"},
+			{p.Type != "" && p.Type != kudo.StringType, "value-type", "must be of type string: parts of a value of another type could not be masked in messages"},
+			{len(p.Enum) > 0, "enum", "cannot have an enum, which everyone can read: remove it"},
+			{isTrue(p.Immutable), "immutable", "cannot be immutable, because its Secret can change at any time: remove one of the two"},
+			{isTrue(p.Structure), "structure", "cannot insert structure, which could become the name of an object: remove one of the two"},
+			{switching, "sensitive", fmt.Sprintf("cannot enable task %s, whose effect everyone can see: use another parameter", text.Quote(task))},
+		} {
+			if rule.broken {
+				problems = append(problems, problemAt(parameterField(i, rule.field), "parameter %s is sensitive and %s", text.Quote(p.Name), rule.text))
+			}
 		}
 	}
 	return problems

@@ -34,19 +34,16 @@ type Choice struct {
 // Choose compares the desired state with the reached one (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on the
 // last edit. A *MissingPlanError means that the plan to run does not exist, an *UnresolvedError that it waits for values.
 func Choose(s State) (Choice, error) {
-	if s.Last != nil && s.Sensitive.Rebased != nil {
+	switch {
+	case s.Last != nil && s.Sensitive.Rebased != nil:
 		return Choice{Adopt: true}, nil
-	}
-	if s.Removing {
+	case s.Removing:
 		return chooseCleanup(s), nil
-	}
-	if s.isRecreated() {
+	case s.isRecreated():
 		return Choice{Adopt: true}, nil
-	}
-	if s.Last != nil && s.Request.Cancel && s.Request.UID == s.Last.UID && s.LastStatus.Running() {
+	case s.isCancelled():
 		return Choice{Cancel: true}, nil
-	}
-	if s.Version == nil {
+	case s.Version == nil:
 		return Choice{}, nil
 	}
 	choice, err := s.next()
@@ -57,6 +54,11 @@ func Choose(s State) (Choice, error) {
 		return Choice{}, &UnresolvedError{Plan: choice.Start.Plan, Reason: s.Sensitive.Unresolved}
 	}
 	return choice, nil
+}
+
+// isCancelled reports whether the running execution is to be cancelled.
+func (s State) isCancelled() bool {
+	return s.Last != nil && s.Request.Cancel && s.Request.UID == s.Last.UID && s.LastStatus.Running()
 }
 
 // Due returns the plan that starts next, regardless of what it has to wait for; empty if there is none or if it does not exist.

@@ -109,21 +109,23 @@ func (o Observation) action(choice Choice, err error) Action {
 		return o.Removed()
 	case choice.Remove:
 		return Action{Kind: ActionRemove}
-	case o.runs() && o.Sensitive.Lost != "":
-		return o.wait(o.lost())
 	case o.runs():
-		return Action{Kind: ActionStep, Tasks: Next(o.Running.Plans[o.Instance.Status.Execution.Plan], o.lastStatus())}
+		return o.step()
 	default:
 		return o.idle(err)
 	}
 }
 
-// lost returns condition Ready of an Instance whose execution has lost the values of sensitive parameters.
-func (o Observation) lost() metav1.Condition {
-	if o.Instance.Removing() {
-		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Sensitive.Lost)
+// step returns the next step of the running execution. It waits if the values of sensitive parameters are lost.
+func (o Observation) step() Action {
+	switch {
+	case o.Sensitive.Lost == "":
+		return Action{Kind: ActionStep, Tasks: Next(o.Running.Plans[o.Instance.Status.Execution.Plan], o.lastStatus())}
+	case o.Instance.Removing():
+		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Sensitive.Lost))
+	default:
+		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, o.Sensitive.Lost))
 	}
-	return Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, o.Sensitive.Lost)
 }
 
 // runs reports whether there is an execution that can continue.

@@ -53,10 +53,7 @@ func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.I
 // advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the
 // updated Instance if there is more to do immediately; otherwise it is nil, and the result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
-	if e, err = e.as(instance); err != nil {
-		return nil, reconcile.Result{}, err
-	}
-	if e, err = e.seeing(ctx, instance); err != nil {
+	if e, err = e.acting(ctx, instance); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	defer func() { err = e.view.Masker.Error(err) }()
@@ -65,8 +62,8 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return nil, reconcile.Result{}, err
 	}
 	done, err := e.execute(ctx, observed, plan.Decide(observed))
-	if err == nil && done.ready.Reason == kudo.ReasonRemoved {
-		err = e.forgetValues(ctx, instance)
+	if err == nil {
+		err = e.forgetValues(ctx, instance, done)
 	}
 	if err != nil {
 		return nil, reconcile.Result{}, err
@@ -86,6 +83,15 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: after}, nil
+}
+
+// acting returns the engine that acts for the Instance: as its service account, and with a view of its sensitive parameters.
+func (e *engine) acting(ctx context.Context, instance *kudo.Instance) (*engine, error) {
+	e, err := e.as(instance)
+	if err != nil {
+		return nil, err
+	}
+	return e.seeing(ctx, instance)
 }
 
 // as returns the engine that acts as the service account that the Instance names.
@@ -118,9 +124,9 @@ func (e *engine) seeing(ctx context.Context, instance *kudo.Instance) (*engine, 
 	return &acting, nil
 }
 
-// forgetValues deletes the copy of the Instance's sensitive values once nothing is left to render.
-func (e *engine) forgetValues(ctx context.Context, instance *kudo.Instance) error {
-	if !e.secrets.Concerns(instance) {
+// forgetValues deletes the copy of the Instance's sensitive values once it is removed, and nothing is left to render.
+func (e *engine) forgetValues(ctx context.Context, instance *kudo.Instance, done result) error {
+	if done.ready.Reason != kudo.ReasonRemoved || !e.secrets.Concerns(instance) {
 		return nil
 	}
 	return e.secrets.Forget(ctx, instance)

@@ -53,12 +53,13 @@ func (s *Store) View(ctx context.Context, i *kudo.Instance) (View, error) {
 	if last == nil {
 		return v, nil
 	}
-	v.Rebased = sensitive.Rebase(last.ParametersFrom, v.From, v.Values, key.ID, func(from kudo.ParameterFrom, value string) kudo.StartedParameterFrom {
+	identify := func(from kudo.ParameterFrom, value string) kudo.StartedParameterFrom {
 		return key.Identify(i.Namespace, i.Name, from, value)
-	})
+	}
+	v.Rebased = sensitive.Rebase(last.ParametersFrom, v.From, v.Values, key.ID, identify)
 	if _, unknown := v.Values.Of(last.ParametersFrom); len(unknown) > 0 && v.Rebased == nil {
-		v.Lost = fmt.Sprintf("the copies of the values of sensitive parameters %s are lost: restore their Secrets in namespace %q of the managed cluster",
-			text.List(unknown, shown), i.Namespace)
+		v.Lost = fmt.Sprintf("the copies of the values of sensitive parameters %s are lost: "+
+			"restore their Secrets in namespace %q of the managed cluster", text.List(unknown, shown), i.Namespace)
 	}
 	return v, s.tidy(ctx, i, v, copied)
 }

@@ -76,7 +76,8 @@ func runPlanRun(ctx context.Context, o *PlanRunOptions) error {
 
 // parametersFlag adds the flag -p, which parseParameters parses.
 func parametersFlag(cmd *cobra.Command, parameters *[]string) {
-	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "Parameter to set, as NAME=VALUE, or as NAME=secret:SECRET/KEY if it is sensitive. Can be repeated.")
+	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil,
+		"Parameter to set, as NAME=VALUE, or as NAME=secret:SECRET/KEY if it is sensitive. Can be repeated.")
 }
 
 func parseParameters(cmd *cobra.Command, given []string) (map[string]string, error) {
