@@ -81,8 +81,8 @@ func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.U
 	return action, wants, err
 }
 
-// distorted returns an error if a value changes the structure of a template of the task, or would be disclosed by it; err is the error of asks, which does not render
-// the pod of a Pipe task and the parameter file of a KudoOperator task.
+// distorted returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error of
+// asks, which does not render the pod of a Pipe task and the parameter file of a KudoOperator task.
 func (x *execution) distorted(placed plan.Placed, action plan.TaskAction, err error) error {
 	switch file := placed.Task.Spec.ParameterFile; {
 	case err != nil:
