@@ -67,6 +67,9 @@ func (s *settings) flags() *flag.FlagSet {
 		"Run the controllers only while holding a Lease, so that one agent at a time is active.")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
 		"Namespace of the leader election Lease. Defaults to the namespace of the pod.")
+	flags.StringVar(&o.Namespace, "namespace", "",
+		"Namespace of the agent on the managed cluster, in which it stores copies of sensitive parameter values. Defaults to the namespace of\n"+
+			"the pod, or "+agent.DefaultNamespace+" outside of the cluster.")
 	flags.BoolVar(&o.Standalone, "standalone", false,
 		"Run without an OCM klusterlet on this cluster: determine the availability of add-ons from their leases, and renew a lease on the hub.")
 	flags.StringVar(&o.LeaseNamespace, "lease-namespace", "",
@@ -110,6 +113,9 @@ func run() error {
 	return agent.Run(ctrl.SetupSignalHandler(), s.options)
 }
 
+// podNamespace is the file with the namespace of the pod.
+const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
 // complete sets defaults and rejects invalid combinations of flags.
 func (s *settings) complete() error {
 	if s.hubKubeconfig == "" {
@@ -123,6 +129,9 @@ func (s *settings) complete() error {
 		if s.options.ClusterName = strings.TrimSpace(string(name)); s.options.ClusterName == "" {
 			return fmt.Errorf("the file cluster-name next to the hub's kubeconfig is empty: set the name with --cluster-name")
 		}
+	}
+	if own, err := os.ReadFile(podNamespace); s.options.Namespace == "" && err == nil {
+		s.options.Namespace = strings.TrimSpace(string(own))
 	}
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
 		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.LongestPeriod)

@@ -83,9 +83,16 @@ type Options struct {
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
 
+	// Namespace on the managed cluster in which the agent stores copies of sensitive values, and the key of their digests; tandem-system if
+	// empty.
+	Namespace string
+
 	// ReportInterval is the minimum time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
 }
+
+// DefaultNamespace is the namespace of the agent in its manifests.
+const DefaultNamespace = "tandem-system"
 
 // Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried.
 func Run(ctx context.Context, o Options) error {
@@ -120,7 +127,7 @@ type shared struct {
 // addLocal adds the controllers that only need the managed cluster.
 func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	return cmp.Or(
-		engine.Add(ctx, engine.Options{PipeImage: o.PipeImage, Writes: kept.writes}, local),
+		engine.Add(ctx, engine.Options{PipeImage: o.PipeImage, Writes: kept.writes, Namespace: cmp.Or(o.Namespace, DefaultNamespace)}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),
 	)

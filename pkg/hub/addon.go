@@ -127,7 +127,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 		return err
 	}
 	options := []client.ApplyOption{client.FieldOwner(ManagerAddOn)}
-	configuration, err := instanceConfiguration(want)
+	configuration, err := instanceConfiguration(state.OwnInstance(), want)
 	if err != nil {
 		return err
 	}

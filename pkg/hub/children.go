@@ -197,7 +197,7 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 		live = &unstructured.Unstructured{}
 		live.SetUID(step.Current.UID)
 	}
-	configuration, err := childConfiguration(want)
+	configuration, err := childConfiguration(step.Current, want)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +216,8 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 }
 
 // childConfiguration returns the apply configuration of a child.
-func childConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error) {
-	configuration, err := instanceConfiguration(want)
+func childConfiguration(current, want *kudo.Instance) (*unstructured.Unstructured, error) {
+	configuration, err := instanceConfiguration(current, want)
 	if err != nil {
 		return nil, err
 	}

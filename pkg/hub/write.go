@@ -50,8 +50,8 @@ func deleteInstance(ctx context.Context, c client.Client, instance *kudo.Instanc
 	return nil
 }
 
-// instanceConfiguration returns the apply configuration of an Instance that the hub creates.
-func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error) {
+// instanceConfiguration returns the apply configuration of an Instance that the hub creates, or updates if current is not nil.
+func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstructured, error) {
 	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want.OwnerReferences[0])
 	if err != nil {
 		return nil, fmt.Errorf("encoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
@@ -67,9 +67,16 @@ func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, err
 	if uid := want.Spec.OperatorVersion.UID; uid != "" {
 		version["uid"] = string(uid)
 	}
+	from := make([]any, 0, len(want.Spec.ParametersFrom))
+	for _, f := range want.Spec.ParametersFrom {
+		from = append(from, map[string]any{"name": f.Name, "secretKeyRef": map[string]any{"name": f.SecretKeyRef.Name, "key": f.SecretKeyRef.Key}})
+	}
 	spec := map[string]any{
 		"operatorVersion": version,
 		"parameters":      parameters, // always set, so that the hub owns the field
+	}
+	if len(from) > 0 || current != nil && len(current.Spec.ParametersFrom) > 0 { // others may have set the field
+		spec["parametersFrom"] = from
 	}
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace

@@ -5,7 +5,6 @@ package install
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -74,7 +73,7 @@ func Decide(a AddOn) Decision {
 		return Decision{Resolved: resolved(problems, "", a.ManagedAddOn.Generation)}
 	}
 	given := a.variables()
-	want, misspelt := desired(a, own, given.parameters), given.misspelt(a.DefinedElsewhere)
+	want, misspelt := desired(a, own, given), given.misspelt(a.DefinedElsewhere)
 	decision := Decision{Remarks: remarksOn(a, own, given.ignored(misspelt))}
 	problems := given.problems(misspelt)
 	if own == nil {
@@ -196,7 +195,7 @@ func remarksOn(a AddOn, own *kudo.Instance, ignored []string) []string {
 }
 
 // desired returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.
-func desired(a AddOn, own *kudo.Instance, parameters map[string]string) *kudo.Instance {
+func desired(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 	version := a.Configuration.OperatorVersion
 	instance := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
@@ -208,7 +207,8 @@ func desired(a AddOn, own *kudo.Instance, parameters map[string]string) *kudo.In
 		},
 		Spec: kudo.InstanceSpec{
 			OperatorVersion:  corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name},
-			Parameters:       parameters,
+			Parameters:       given.parameters,
+			ParametersFrom:   given.references,
 			InstallNamespace: installNamespace(a),
 		},
 	}
@@ -285,5 +285,5 @@ func Matches(current, want *kudo.Instance) bool {
 		current.Spec.OperatorVersion.Namespace == want.Spec.OperatorVersion.Namespace &&
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
 		current.Spec.InstallNamespace == want.Spec.InstallNamespace &&
-		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
+		SameParameters(current.Spec, want.Spec)
 }

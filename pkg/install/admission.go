@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -88,12 +89,28 @@ func (w write) sets(name string) bool {
 	}
 	was, given := w.before.Instance.Spec.Parameters[name]
 	is, stays := w.after.Instance.Spec.Parameters[name]
-	return given != stays || was != is
+	return given != stays || was != is || referenceTo(w.before.Instance, name) != referenceTo(w.after.Instance, name)
+}
+
+// referenceTo returns where the value of a sensitive parameter is; empty if the Instance does not refer to one.
+func referenceTo(i *kudo.Instance, name string) kudo.SecretKeyRef {
+	at := slices.IndexFunc(i.Spec.ParametersFrom, func(f kudo.ParameterFrom) bool { return f.Name == name })
+	if at < 0 {
+		return kudo.SecretKeyRef{}
+	}
+	return i.Spec.ParametersFrom[at].SecretKeyRef
 }
 
 // setsAny reports whether the write changes the value of any parameter.
 func (w write) setsAny() bool {
-	return w.choosesVersion() || !maps.Equal(w.before.Instance.Spec.Parameters, w.after.Instance.Spec.Parameters)
+	return w.choosesVersion() || !SameParameters(w.before.Instance.Spec, w.after.Instance.Spec)
+}
+
+// SameParameters reports whether two specs set the same values and references of parameters, in whatever order.
+func SameParameters(a, b kudo.InstanceSpec) bool {
+	byName := func(x, y kudo.ParameterFrom) int { return strings.Compare(x.Name, y.Name) }
+	return maps.Equal(a.Parameters, b.Parameters) &&
+		slices.Equal(slices.SortedFunc(slices.Values(a.ParametersFrom), byName), slices.SortedFunc(slices.Values(b.ParametersFrom), byName))
 }
 
 // parameterProblems requires that every set parameter is defined and has a value of its type, and that all required parameters are set.
@@ -102,7 +119,7 @@ func parameterProblems(w write) []string {
 		return nil
 	}
 	var invalid *parameter.InvalidError
-	if !errors.As(parameter.Validate(&w.after.Version.Spec, w.after.Instance.Spec.Parameters), &invalid) {
+	if !errors.As(parameter.Validate(&w.after.Version.Spec, w.after.Instance.Spec.Parameters, w.after.Instance.Spec.ParametersFrom), &invalid) {
 		return nil
 	}
 	var problems []string
@@ -145,7 +162,7 @@ func triggerProblems(w write) []string {
 	if w.after.Version == nil || w.choosesVersion() {
 		return nil
 	}
-	triggers := plan.Triggers(w.after.Version.Spec.Parameters, w.before.Instance.Spec.Parameters, w.after.Instance.Spec.Parameters)
+	triggers := plan.Triggers(w.after.Version.Spec.Parameters, plan.ValuesOf(w.before.Instance.Spec), plan.ValuesOf(w.after.Instance.Spec))
 	if len(triggers) < 2 {
 		return nil
 	}

@@ -278,7 +278,7 @@ func (p Parent) answer(to kudo.ChildStatus) kudo.ChildStatus {
 
 // child returns the desired child of the execution, which never uses a newer spec of the parent.
 func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVersion) (*kudo.Instance, error) {
-	parameters, err := p.parameters(placed)
+	parameters, from, err := p.parameters(placed, version)
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +293,7 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 		Spec: kudo.InstanceSpec{
 			OperatorVersion:  corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
 			Parameters:       parameters,
+			ParametersFrom:   from,
 			InstallNamespace: p.Instance.TargetNamespace(),
 
 			ServiceAccountName: p.Instance.Spec.ServiceAccountName,
@@ -304,23 +305,45 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 	return child, nil
 }
 
-// parameters returns the child's parameters, which come only from the parent's parameter file.
-func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
-	file := placed.Task.Spec.ParameterFile
+// parameters returns the child's parameters, which come only from the parent's parameter file. The hub does not know the values of sensitive
+// ones: it passes the references of the parent's execution on.
+func (p Parent) parameters(placed plan.Placed, version *kudo.OperatorVersion) (map[string]string, []kudo.ParameterFrom, error) {
+	file, started := placed.Task.Spec.ParameterFile, p.Instance.Status.Execution
 	if file == "" {
-		return map[string]string{}, nil
+		return map[string]string{}, nil, nil
 	}
-	return render.File(render.Context{
+	values, passed, err := render.File(render.Context{
 		Version:    p.Running.NamedSpec(),
 		Instance:   p.Instance.Name,
 		Namespace:  p.Instance.TargetNamespace(),
-		Parameters: p.Instance.Status.Execution.Parameters,
+		Parameters: started.Parameters,
+		Sensitive:  render.HiddenOf(started.ParametersFrom),
 		Plan:       placed.Plan,
 		Phase:      placed.Phase,
 		Step:       placed.Step,
-		Execution:  p.Instance.Status.Execution.UID,
+		Execution:  started.UID,
 		Pipes:      pipe.Keys(&p.Running.Spec, render.InstanceName(p.Instance.Name)),
 	}, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	from, err := passOn(passed, started.ParametersFrom, version)
+	return values, from, err
+}
+
+// passOn returns the references of a child whose sensitive parameters have the values of parameters of the parent.
+func passOn(passed map[string]string, started []kudo.StartedParameterFrom, child *kudo.OperatorVersion) ([]kudo.ParameterFrom, error) {
+	var from []kudo.ParameterFrom
+	for _, name := range slices.Sorted(maps.Keys(passed)) {
+		defined := slices.IndexFunc(child.Spec.Parameters, func(d kudo.Parameter) bool { return d.Name == name })
+		if defined < 0 || !child.Spec.Parameters[defined].IsSensitive() {
+			return nil, fmt.Errorf("sensitive parameter %q is passed on as parameter %q, which OperatorVersion %q does not define as sensitive: "+
+				"set sensitive: true there, or pass another value", passed[name], name, child.Name)
+		}
+		at := slices.IndexFunc(started, func(f kudo.StartedParameterFrom) bool { return f.Name == passed[name] })
+		from = append(from, kudo.ParameterFrom{Name: name, SecretKeyRef: started[at].SecretKeyRef})
+	}
+	return from, nil
 }
 
 // problem returns why the desired child cannot exist or run; empty if no problem is known.
@@ -354,7 +377,7 @@ func matchesChild(current, want *kudo.Instance) bool {
 	return current.Labels[kudo.LabelRoot] == want.Labels[kudo.LabelRoot] &&
 		VersionOf(current) == VersionOf(want) && current.Spec.OperatorVersion.UID == want.Spec.OperatorVersion.UID &&
 		current.Spec.ServiceAccountName == want.Spec.ServiceAccountName &&
-		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
+		SameParameters(current.Spec, want.Spec)
 }
 
 // rerun returns the plan of a child to run again once, because the parent's plan runs again: an owed plan that came from the parent and
@@ -371,6 +394,7 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 		return nil
 	}
 	reached.Version, reached.Reference, reached.Parameters = &version.Spec, reached.Last.OperatorVersion, want.Spec.Parameters
+	reached.Sensitive.From = plan.Undigested(want.Spec.ParametersFrom)
 	if plan.Due(reached) != "" {
 		return nil
 	}

@@ -217,7 +217,7 @@ func parametersRule(i Instance) []Problem {
 	if i.Version == nil {
 		return nil
 	}
-	if err := parameter.Validate(&i.Version.Spec, i.Instance.Spec.Parameters); err != nil {
+	if err := parameter.Validate(&i.Version.Spec, i.Instance.Spec.Parameters, i.Instance.Spec.ParametersFrom); err != nil {
 		return []Problem{{kudo.ReasonParametersInvalid, err.Error()}}
 	}
 	return nil
@@ -261,6 +261,7 @@ func (i Instance) state() plan.State {
 	}
 	s := plan.Reached(i.Instance.Status, started)
 	s.Version, s.Parameters = &i.Version.Spec, i.Instance.Spec.Parameters
+	s.Sensitive.From = plan.Undigested(i.Instance.Spec.ParametersFrom)
 	s.Reference = corev1.ObjectReference{Namespace: i.Version.Namespace, Name: i.Version.Name, UID: i.Version.UID}
 	return s
 }

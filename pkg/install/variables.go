@@ -10,6 +10,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -102,10 +103,10 @@ func (o Others) mayDefine(u User, variable string) bool {
 }
 
 // operatorDefines reports whether any version of the operator defines the parameter.
-func (o Others) operatorDefines(operator, parameter string) bool {
+func (o Others) operatorDefines(operator, name string) bool {
 	return slices.ContainsFunc(o.Versions, func(v kudo.OperatorVersion) bool {
 		return v.OperatorName() == operator &&
-			slices.ContainsFunc(v.Spec.Parameters, func(p kudo.Parameter) bool { return p.Name == parameter })
+			slices.ContainsFunc(v.Spec.Parameters, func(p kudo.Parameter) bool { return p.Name == name })
 	})
 }
 
@@ -114,6 +115,9 @@ type given struct {
 	version *kudo.OperatorVersion
 	// parameters are the values of the variables that the version defines; later AddOnDeploymentConfigs take precedence.
 	parameters map[string]string
+	// references are those of the sensitive ones, and invalid the problems of the others.
+	references []kudo.ParameterFrom
+	invalid    []Problem
 	// undefined are the names of the others, with the AddOnDeploymentConfigs that set them.
 	undefined map[string][]types.NamespacedName
 }
@@ -130,6 +134,7 @@ func variablesOf(
 	for _, p := range version.Spec.Parameters {
 		defined[p.Name] = true
 	}
+	setBy := map[string]types.NamespacedName{}
 	for _, name := range order {
 		config := configs[name]
 		if config == nil {
@@ -137,11 +142,17 @@ func variablesOf(
 		}
 		for _, variable := range config.Spec.CustomizedVariables {
 			if defined[variable.Name] {
-				g.parameters[variable.Name] = variable.Value
+				g.parameters[variable.Name], setBy[variable.Name] = variable.Value, name
 			} else {
 				g.undefined[variable.Name] = append(g.undefined[variable.Name], name)
 			}
 		}
+	}
+	var problems []parameter.Problem
+	g.parameters, g.references, problems = parameter.References(version.Spec.Parameters, g.parameters)
+	for _, problem := range problems {
+		g.invalid = append(g.invalid, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+			"AddOnDeploymentConfig %s: variable %s: %s", setBy[problem.Parameter], problem.Parameter, problem.Reason)})
 	}
 	return g
 }
@@ -154,7 +165,9 @@ func (g given) doubts() []Doubt {
 	var unset []string
 	for _, p := range g.version.Spec.Parameters {
 		// A variable has the name of an identifier.
-		if _, set := g.parameters[p.Name]; !set && len(validation.IsCIdentifier(p.Name)) == 0 {
+		_, set := g.parameters[p.Name]
+		set = set || slices.ContainsFunc(g.references, func(f kudo.ParameterFrom) bool { return f.Name == p.Name })
+		if !set && len(validation.IsCIdentifier(p.Name)) == 0 {
 			unset = append(unset, p.Name)
 		}
 	}
@@ -179,9 +192,9 @@ func (g given) ignored(misspelt []Doubt) []string {
 	})
 }
 
-// problems returns a problem for each misspelt variable, up to a limit.
+// problems returns a problem for each sensitive variable that is no reference, and for each misspelt variable, up to a limit.
 func (g given) problems(misspelt []Doubt) []Problem {
-	var problems []Problem
+	problems := slices.Clone(g.invalid[:min(len(g.invalid), problemLimit)])
 	for _, doubt := range misspelt[:min(len(misspelt), problemLimit)] {
 		problems = append(problems, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
 			"AddOnDeploymentConfig %s sets variable %s, which OperatorVersion %q does not define: did you mean %s? Correct or remove the variable",

@@ -26,6 +26,7 @@ var rules = []func(*subject) []Problem{
 	parameterValues,
 	parameterTriggers,
 	immutableParameters,
+	sensitiveParameters,
 	switchingParameters,
 	unusedParameters,
 

@@ -80,7 +80,7 @@ func valueProblems(p kudo.Parameter, value *string, enum []string, what, field s
 	}
 	err := parameter.Validate(&kudo.OperatorVersionSpec{
 		Parameters: []kudo.Parameter{{Name: p.Name, Type: p.Type, Default: value, Enum: enum}},
-	}, nil)
+	}, nil, nil)
 	var invalid *parameter.InvalidError
 	if !errors.As(err, &invalid) {
 		return nil

@@ -29,7 +29,7 @@ func dryRun(s *subject) []Problem {
 			problems = append(problems, tryPod(c, t)...)
 		}
 		if makesChild(t.Kind) {
-			if _, err := childParameters(c, t); err != nil {
+			if _, _, err := childParameters(c, t); err != nil {
 				problems = append(problems, dryRunProblem(t.Spec.ParameterFile, err))
 			}
 		}
@@ -37,33 +37,41 @@ func dryRun(s *subject) []Problem {
 	return problems
 }
 
-// firstDeployment returns the rendering context of an Instance without parameters, unless parameters are required.
+// firstDeployment returns the rendering context of an Instance that sets only sensitive parameters, unless others are required.
 func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, complete bool) {
-	for _, p := range spec.Parameters {
-		if isTrue(p.Required) && p.Default == nil {
+	sensitive := map[string]string{}
+	for i := range spec.Parameters {
+		p := &spec.Parameters[i]
+		switch {
+		case p.IsSensitive():
+			sensitive[p.Name] = render.Hidden
+		case isTrue(p.Required) && p.Default == nil:
 			return c, false
 		}
 	}
 	return render.Context{
-		Version: spec, Instance: "instance", Namespace: "namespace",
+		Version: spec, Sensitive: sensitive, Instance: "instance", Namespace: "namespace",
 		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(spec, "instance"),
 	}, true
 }
 
-// ChildParameters returns the parameters that a task sets on its child when an Instance without parameters is deployed. They are unknown if
-// parameters are required, or if Verify reports a problem.
-func (p *Package) ChildParameters(task kudo.Task) (parameters map[string]string, known bool) {
+// ChildParameters returns the parameters that a task sets on its child when an Instance is deployed that sets only sensitive parameters, and
+// the sensitive ones that it passes on. They are unknown if other parameters are required, or if Verify reports a problem.
+func (p *Package) ChildParameters(task kudo.Task) (parameters map[string]string, from []kudo.ParameterFrom, known bool) {
 	c, complete := firstDeployment(&p.Version)
 	if !complete && task.Spec.ParameterFile != "" {
-		return nil, false
+		return nil, nil, false
 	}
-	parameters, err := childParameters(c, task)
-	return parameters, err == nil
+	parameters, passed, err := childParameters(c, task)
+	for _, name := range sortedKeys(passed) {
+		from = append(from, kudo.ParameterFrom{Name: name})
+	}
+	return parameters, from, err == nil
 }
 
-func childParameters(c render.Context, task kudo.Task) (map[string]string, error) {
+func childParameters(c render.Context, task kudo.Task) (parameters, passed map[string]string, err error) {
 	if task.Spec.ParameterFile == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	return render.File(c, task.Spec.ParameterFile)
 }

@@ -142,7 +142,7 @@ func fields(p *pack.Package, parameter, value string) (string, bool) {
 		if task.Spec.ParameterFile == "" {
 			continue
 		}
-		file, err := render.File(c, task.Spec.ParameterFile)
+		file, _, err := render.File(c, task.Spec.ParameterFile)
 		if err != nil {
 			return "", false
 		}

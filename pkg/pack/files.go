@@ -213,6 +213,7 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 			key{name: "enum", read: d.enum(&p.Enum)},
 			key{name: "forcePodRestart", read: d.quotedFlag(&p.ForcePodRestart)},
 			key{name: "structure", read: d.optionalFlag(&p.Structure)},
+			key{name: "sensitive", read: d.optionalFlag(&p.Sensitive)},
 			key{name: "group", read: func(node *yaml.Node, _ string) { *groups = append(*groups, node) }, describes: true},
 			key{name: "advanced", read: d.flag(&advanced), describes: true},
 			key{name: "hint", read: d.text(&hint), describes: true},

@@ -152,7 +152,7 @@ func (s *subject) tries(parameter string) []try {
 				return err
 			}})
 		case makesChild(t.Kind) && t.Spec.ParameterFile != "":
-			all = append(all, try{t.Spec.ParameterFile, func(c render.Context) error { _, err := render.File(c, t.Spec.ParameterFile); return err }})
+			all = append(all, try{t.Spec.ParameterFile, func(c render.Context) error { _, _, err := render.File(c, t.Spec.ParameterFile); return err }})
 		}
 	}
 	return slices.DeleteFunc(all, func(t try) bool { return !refers(t.template) })

@@ -339,9 +339,19 @@ func TestVerifyParams(t *testing.T) {
 		parameters []string // from line 3 on; REPLICAS comes first, trigger: deploy keeps the others from being unused
 		want       []string
 	}{
-		"a list of old":                               {nil, []string{`params.yaml:1: error: must be a map, got a list`, `templates/app.yaml:6: error: parameter "REPLICAS" is not defined in params.yaml: none exist`}},
-		"a field that does not exist":                 {[]string{"{name: A, trigger: deploy, typ: map}"}, []string{`params.yaml:3: error: parameters[1].typ: unknown field: did you mean type?`}},
-		"a field with no similar name":                {[]string{"{name: A, trigger: deploy, colour: red}"}, []string{`params.yaml:3: error: parameters[1].colour: unknown field: must be one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, structure, group, advanced, hint`}},
+		"a list of old":                {nil, []string{`params.yaml:1: error: must be a map, got a list`, `templates/app.yaml:6: error: parameter "REPLICAS" is not defined in params.yaml: none exist`}},
+		"a field that does not exist":  {[]string{"{name: A, trigger: deploy, typ: map}"}, []string{`params.yaml:3: error: parameters[1].typ: unknown field: did you mean type?`}},
+		"a field with no similar name": {[]string{"{name: A, trigger: deploy, colour: red}"}, []string{`params.yaml:3: error: parameters[1].colour: unknown field: must be one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, structure, sensitive, group, advanced, hint`}},
+		"a sensitive parameter":        {[]string{"{name: A, trigger: deploy, sensitive: true}"}, []string{}},
+		"a sensitive parameter that everyone can read": {[]string{"{name: A, trigger: deploy, sensitive: true, default: a, enum: [a]}"}, []string{
+			`params.yaml:3: error: parameter "A" is sensitive and cannot have a default, which everyone can read: remove it, and set required: false if it is optional`,
+			`params.yaml:3: error: parameter "A" is sensitive and cannot have an enum, which everyone can read: remove it`,
+		}},
+		"a sensitive parameter of another kind": {[]string{"{name: A, trigger: deploy, sensitive: true, type: map, immutable: true, structure: true}"}, []string{
+			`params.yaml:3: error: parameter "A" is sensitive and must be of type string: parts of a value of another type could not be masked in messages`,
+			`params.yaml:3: error: parameter "A" is sensitive and cannot be immutable, because its Secret can change at any time: remove one of the two`,
+			`params.yaml:3: error: parameter "A" is sensitive and cannot insert structure, which could become the name of an object: remove one of the two`,
+		}},
 		"names that differ in case":                   {[]string{"{name: A, trigger: deploy}", "{name: a, trigger: deploy}"}, []string{`params.yaml:4: error: parameter "a" differs from "A" only in case: rename one`}},
 		"a name that lists of parameters cannot hold": {[]string{"{name: 'A;B', trigger: deploy}"}, []string{`params.yaml:3: error: parameter "A;B": the name must not contain any of ",;": use letters, digits and _`}},
 		"an enum of nothing":                          {[]string{"{name: A, trigger: deploy, enum: []}"}, []string{`params.yaml:3: error: parameters[1].enum: must not be empty: list the allowed values, or remove the field`}},

@@ -31,16 +31,58 @@ func Values(defs []kudo.Parameter, given map[string]string) (map[string]any, err
 
 // Validate validates the given parameters for an OperatorVersion: it reports the problems of Values, and parameters that switch a task (a
 // Toggle's, KEP-23; an enablingParameter's, KEP-36) and are not boolean or not defined. Admission, the controllers and the verification of
-// packages all use it. The error is an *InvalidError.
-func Validate(version *kudo.OperatorVersionSpec, given map[string]string) error {
+// packages all use it. Sensitive parameters must be given by reference, and no others. The error is an *InvalidError.
+func Validate(version *kudo.OperatorVersionSpec, given map[string]string, from []kudo.ParameterFrom) error {
 	switches := map[string]string{}
 	for i := range version.Tasks {
 		for _, name := range SwitchesOf(&version.Tasks[i]) {
 			switches[name] = version.Tasks[i].Name
 		}
 	}
-	_, err := judge(version.Parameters, given, switches)
-	return err
+	all, problems := referenced(version.Parameters, given, from)
+	var invalid *InvalidError
+	if _, err := judge(version.Parameters, all, switches); errors.As(err, &invalid) {
+		problems = append(problems, invalid.Problems...)
+	}
+	if len(problems) > 0 {
+		return &InvalidError{Problems: problems}
+	}
+	return nil
+}
+
+// referenced returns values for validation in which references count as values, and the problems of references.
+func referenced(defs []kudo.Parameter, given map[string]string, from []kudo.ParameterFrom) (map[string]string, []Problem) {
+	defined := byName(defs)
+	var problems []Problem
+	for i := range defs {
+		if _, plain := given[defs[i].Name]; plain && defs[i].IsSensitive() {
+			problems = append(problems, Problem{Parameter: defs[i].Name, Reason: "sensitive: a value in spec.parameters is rejected: " +
+				"remove it, and refer to a Secret on the managed cluster (spec.parametersFrom, or -p " + defs[i].Name + "=secret:NAME/KEY)"})
+		}
+	}
+	if len(from) == 0 {
+		return given, problems
+	}
+	all := make(map[string]string, len(given)+len(from))
+	for name, value := range given {
+		all[name] = value
+	}
+	seen := map[string]bool{}
+	for _, f := range from {
+		switch def := defined[f.Name]; {
+		case seen[f.Name]:
+			problems = append(problems, Problem{Parameter: f.Name, Reason: "spec.parametersFrom lists it twice: remove one"})
+		case def == nil:
+			problems = append(problems, Problem{Parameter: f.Name, Reason: notDefined(f.Name, namesOf(defs))})
+		case !def.IsSensitive():
+			problems = append(problems, Problem{Parameter: f.Name, Reason: "not sensitive: only a sensitive parameter can refer to a Secret " +
+				"(spec.parametersFrom): set a value in spec.parameters"})
+		default:
+			all[f.Name] = text.Quote(f.SecretKeyRef.Name) // any value that is not empty
+		}
+		seen[f.Name] = true
+	}
+	return all, problems
 }
 
 // SwitchesOf returns the parameters that enable the task; none if it is always enabled.
@@ -176,8 +218,12 @@ func valueOf(def *kudo.Parameter, given map[string]string) (any, *Problem) {
 }
 
 // presentable returns a value as messages may show it. Conditions, events and warnings have more readers than the Instance: text, lists and
-// maps, which may hold a password, are replaced by "". Numbers, booleans, enum values and the package's own default are shown.
+// maps, which may hold a password, are replaced by "", and so are sensitive values of any type. Numbers, booleans, enum values and the
+// package's own default are shown.
 func presentable(def *kudo.Parameter, value string) string {
+	if def.IsSensitive() {
+		return ""
+	}
 	if len(def.Enum) > 0 || (def.Default != nil && value == *def.Default) {
 		return value
 	}
@@ -191,7 +237,11 @@ func presentable(def *kudo.Parameter, value string) string {
 
 func emptyValue(def *kudo.Parameter) (any, *Problem) {
 	if def.Required != nil && *def.Required && def.Default == nil {
-		return nil, &Problem{Parameter: def.Name, Reason: "required, but has neither a value nor a default: set it"}
+		reason := "required, but has neither a value nor a default: set it"
+		if def.IsSensitive() {
+			reason = "required and sensitive: refer to a Secret on the managed cluster (spec.parametersFrom, or -p " + def.Name + "=secret:NAME/KEY)"
+		}
+		return nil, &Problem{Parameter: def.Name, Reason: reason}
 	}
 	switch def.Type {
 	case kudo.ArrayType:

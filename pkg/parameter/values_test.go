@@ -145,7 +145,7 @@ func TestValidateJudgesWhatSwitchesATask(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			test.def.Name = "ON"
-			err := parameter.Validate(&kudo.OperatorVersionSpec{Parameters: []kudo.Parameter{test.def}, Tasks: []kudo.Task{test.task}}, test.given)
+			err := parameter.Validate(&kudo.OperatorVersionSpec{Parameters: []kudo.Parameter{test.def}, Tasks: []kudo.Task{test.task}}, test.given, nil)
 			if diff := cmp.Diff(test.want, text(err)); diff != "" {
 				t.Error(diff)
 			}

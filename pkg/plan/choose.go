@@ -10,7 +10,8 @@ import (
 
 // Choice is the action for a State. The zero value means that nothing is started or stopped.
 type Choice struct {
-	// Adopt is true if the desired OperatorVersion replaces that of the last execution, which was deleted and re-created with equal content.
+	// Adopt is true if the desired OperatorVersion replaces that of the last execution, which was deleted and re-created with equal content, or
+	// if references of sensitive parameters are recorded again, without a change of their values.
 	Adopt bool
 
 	// Start is the execution to start, without a uid unless the request has one (a manually requested plan). It supersedes a running
@@ -31,25 +32,33 @@ type Choice struct {
 }
 
 // Choose compares the desired state with the reached one (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on the
-// last edit. A *MissingPlanError means that the plan to run does not exist.
+// last edit. A *MissingPlanError means that the plan to run does not exist, an *UnresolvedError that it waits for values.
 func Choose(s State) (Choice, error) {
-	if s.Removing {
-		return chooseCleanup(s), nil
-	}
-	if s.isRecreated() {
+	switch {
+	case s.Last != nil && s.Sensitive.Rebased != nil:
 		return Choice{Adopt: true}, nil
-	}
-	if s.Last != nil && s.Request.Cancel && s.Request.UID == s.Last.UID && s.LastStatus.Running() {
+	case s.Removing:
+		return chooseCleanup(s), nil
+	case s.isRecreated():
+		return Choice{Adopt: true}, nil
+	case s.isCancelled():
 		return Choice{Cancel: true}, nil
-	}
-	if s.Version == nil {
+	case s.Version == nil:
 		return Choice{}, nil
 	}
 	choice, err := s.next()
 	if err != nil || choice.Start == nil || mustWait(s, choice.Start.Plan) {
 		return Choice{}, err
 	}
+	if s.Sensitive.Unresolved != "" {
+		return Choice{}, &UnresolvedError{Plan: choice.Start.Plan, Reason: s.Sensitive.Unresolved}
+	}
 	return choice, nil
+}
+
+// isCancelled reports whether the running execution is to be cancelled.
+func (s State) isCancelled() bool {
+	return s.Last != nil && s.Request.Cancel && s.Request.UID == s.Last.UID && s.LastStatus.Running()
 }
 
 // Due returns the plan that starts next, regardless of what it has to wait for; empty if there is none or if it does not exist.
@@ -119,7 +128,15 @@ func mustWait(s State, plan string) bool {
 	if s.Last == nil || !s.LastStatus.Running() || s.Last.Plan == plan || s.LastVersion == nil {
 		return false
 	}
-	return s.LastStatus != kudo.Error || s.Last.Generation == s.Generation
+	return s.LastStatus != kudo.Error || !s.isEdited()
+}
+
+// isEdited reports whether the spec, or a value that it refers to, has changed since the last execution started.
+func (s State) isEdited() bool {
+	if s.Generation != s.Last.Generation || s.Version == nil {
+		return s.Generation != s.Last.Generation
+	}
+	return slices.ContainsFunc(s.Version.Parameters, func(p kudo.Parameter) bool { return p.IsSensitive() && differs(&p, s.taken(), s.desired()) })
 }
 
 // next returns what starts next, in the order of DESIGN's table: the first difference between the desired state and the last execution,
@@ -128,14 +145,14 @@ func (s State) next() (Choice, error) {
 	if s.Last == nil || s.isOtherVersion() {
 		return s.startWhole("")
 	}
-	changed := changedParameters(s.Version.Parameters, s.Last.Parameters, s.Parameters)
+	changed := changedParameters(s.Version.Parameters, s.taken(), s.desired())
 	switch {
 	case len(changed) > 0 && s.owedWhole() != "":
 		return s.startWhole(s.owedWhole())
 	case len(changed) > 0:
 		return s.startTriggered(changed)
 	case !s.LastStatus.Running() && s.firstOwed() != "":
-		return s.start(s.firstOwed(), s.Last.Parameters, owe(s.Last.Owed, kudo.OwedPlan{Plan: s.firstOwed()}), false)
+		return s.start(s.firstOwed(), s.taken(), owe(s.Last.Owed, kudo.OwedPlan{Plan: s.firstOwed()}), false)
 	case s.isRequested():
 		return s.startRequested()
 	default:
@@ -154,10 +171,10 @@ func (s State) startWhole(name string) (Choice, error) {
 	var changed []kudo.Parameter
 	restart := true
 	if s.Last != nil {
-		changed = changedParameters(s.Version.Parameters, s.Last.Parameters, s.Parameters)
+		changed = changedParameters(s.Version.Parameters, s.taken(), s.desired())
 		restart = s.isOtherVersion() || slices.ContainsFunc(changed, RestartsPods)
 	}
-	return s.start(name, s.Parameters, s.owing(name, changed), restart)
+	return s.start(name, s.desired(), s.owing(name, changed), restart)
 }
 
 // startTriggered starts the next triggered plan with the values of the parameters that trigger it. The other parameters keep their values
@@ -171,7 +188,7 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 	if values == nil {
 		values = map[string]string{}
 	}
-	restart := false
+	restart, from := false, s.Last.ParametersFrom
 	for _, p := range changed {
 		if triggered, _ := TriggeredPlan(s.Version, p); triggered != name {
 			continue
@@ -181,13 +198,16 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 		} else {
 			delete(values, p.Name)
 		}
+		if p.IsSensitive() {
+			from = withFrom(from, s.Sensitive.From, p.Name)
+		}
 		restart = restart || RestartsPods(p)
 	}
 	owed := s.Last.Owed
-	if s.Generation != s.Last.Generation {
+	if s.isEdited() {
 		owed = untried(owed) // otherwise the values are of the edit for which it failed
 	}
-	return s.start(name, values, owe(owed, kudo.OwedPlan{Plan: name}), restart)
+	return s.start(name, Values{Given: values, From: from}, owe(owed, kudo.OwedPlan{Plan: name}), restart)
 }
 
 // triggered returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
@@ -218,7 +238,7 @@ func (s State) startRequested() (Choice, error) {
 	case owedAt(owed, name) >= 0:
 		owed = owe(owed, kudo.OwedPlan{Plan: name})
 	}
-	choice, err := s.start(name, s.Last.Parameters, owed, false)
+	choice, err := s.start(name, s.taken(), owed, false)
 	if err != nil {
 		return Choice{}, &MissingPlanError{Plan: name, Requested: true}
 	}
@@ -228,14 +248,16 @@ func (s State) startRequested() (Choice, error) {
 
 // start returns the start of a plan of the desired version with values. The cleanup plan removes what was applied, so the OperatorVersion has
 // to be deployed again.
-func (s State) start(name string, values map[string]string, owed []kudo.OwedPlan, restart bool) (Choice, error) {
+func (s State) start(name string, values Values, owed []kudo.OwedPlan, restart bool) (Choice, error) {
 	if _, exists := s.Version.Plans[name]; !exists {
 		return Choice{}, &MissingPlanError{Plan: name}
 	}
 	if name == kudo.CleanupPlan {
 		owed = owedAfterCleanup(s.Version, owed)
 	}
-	started := &kudo.Execution{Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, Parameters: values, Owed: owed}
+	started := &kudo.Execution{
+		Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, Parameters: values.Given, ParametersFrom: values.From, Owed: owed,
+	}
 	if s.Last != nil {
 		started.Request = s.Last.Request
 	}

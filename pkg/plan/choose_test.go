@@ -422,7 +422,7 @@ func TestTriggers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plan.Triggers(definitions, test.before, test.after)); diff != "" {
+			if diff := cmp.Diff(test.want, plan.Triggers(definitions, plan.Values{Given: test.before}, plan.Values{Given: test.after})); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -34,6 +34,9 @@ type Observation struct {
 	// Pods are the pods with the owner's labels. They are only observed for an OperatorVersion with Pipe tasks.
 	Pods []Object
 
+	// Sensitive is what was observed about sensitive parameters; the zero value if the Instance has none.
+	Sensitive Sensitive
+
 	// CleanupWait is the remaining time before a failed cleanup plan is retried; zero if it may start.
 	CleanupWait time.Duration
 }
@@ -46,7 +49,8 @@ const (
 	ActionWait ActionKind = "Wait"
 	// ActionCancel records that the running execution was cancelled manually.
 	ActionCancel ActionKind = "Cancel"
-	// ActionAdopt records that a re-created OperatorVersion with equal content replaces the one of the last execution.
+	// ActionAdopt records that a re-created OperatorVersion with equal content replaces the one of the last execution, or new references of
+	// unchanged sensitive values.
 	ActionAdopt ActionKind = "Adopt"
 	// ActionStart records the start of an execution and the objects that its first tasks apply, before any task runs.
 	ActionStart ActionKind = "Start"
@@ -106,9 +110,21 @@ func (o Observation) action(choice Choice, err error) Action {
 	case choice.Remove:
 		return Action{Kind: ActionRemove}
 	case o.runs():
-		return Action{Kind: ActionStep, Tasks: Next(o.Running.Plans[o.Instance.Status.Execution.Plan], o.lastStatus())}
+		return o.step()
 	default:
 		return o.idle(err)
+	}
+}
+
+// step returns the next step of the running execution. It waits if the values of sensitive parameters are lost.
+func (o Observation) step() Action {
+	switch {
+	case o.Sensitive.Lost == "":
+		return Action{Kind: ActionStep, Tasks: Next(o.Running.Plans[o.Instance.Status.Execution.Plan], o.lastStatus())}
+	case o.Instance.Removing():
+		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Sensitive.Lost))
+	default:
+		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, o.Sensitive.Lost))
 	}
 }
 
@@ -126,7 +142,10 @@ func (o Observation) isRemoved() bool {
 func (o Observation) idle(err error) Action {
 	last := o.Instance.Status.Execution
 	var missing *MissingPlanError
+	var unresolved *UnresolvedError
 	switch {
+	case errors.As(err, &unresolved):
+		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, err.Error()))
 	case o.Desired == nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
 			fmt.Sprintf("OperatorVersion %q is missing on the managed cluster and will be mirrored again", o.Instance.Spec.OperatorVersion.Name)))
@@ -199,7 +218,14 @@ func (o Observation) cancel() Action {
 }
 
 func (o Observation) adopt() Action {
-	return Action{Kind: ActionAdopt, Status: Adopt(o.Instance.Status, o.Reference), Ready: o.recordedReady()}
+	status := *o.Instance.Status.DeepCopy()
+	if o.State().isRecreated() {
+		status = Adopt(status, o.Reference)
+	}
+	if o.Sensitive.Rebased != nil {
+		status.Execution.ParametersFrom = o.Sensitive.Rebased
+	}
+	return Action{Kind: ActionAdopt, Status: status, Ready: o.recordedReady()}
 }
 
 // recordedReady returns condition Ready as it is recorded.
@@ -238,7 +264,10 @@ func (o Observation) State() State {
 	s.Version = o.Desired
 	s.Reference = o.Reference
 	s.Generation = o.Instance.HubGeneration()
-	s.Parameters = o.Instance.Spec.Parameters
+	s.Parameters, s.Sensitive = o.Instance.Spec.Parameters, o.Sensitive
+	if s.Sensitive.From == nil {
+		s.Sensitive.From = Undigested(o.Instance.Spec.ParametersFrom)
+	}
 	s.Request = o.Instance.Spec.PlanExecution
 	s.Removing = o.Instance.Removing()
 	return s

@@ -105,7 +105,7 @@ func (s State) coming(choice Choice) Coming {
 		c.Cause = Installation
 		return c
 	}
-	for _, p := range changedParameters(s.Version.Parameters, s.Last.Parameters, start.Parameters) {
+	for _, p := range changedParameters(s.Version.Parameters, s.taken(), Values{Given: start.Parameters, From: start.ParametersFrom}) {
 		c.Cause, c.Changed = OtherParameters, append(c.Changed, p.Name)
 		if !RestartsPods(p) {
 			c.NoRestart = append(c.NoRestart, p.Name)

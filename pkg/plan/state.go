@@ -25,6 +25,9 @@ type State struct {
 	// Parameters are the parameters in the Instance's spec.
 	Parameters map[string]string
 
+	// Sensitive are the references of its sensitive parameters. Without digests, only their places are compared.
+	Sensitive Sensitive
+
 	// Request is the Instance's spec.planExecution.
 	Request kudo.PlanExecution
 
@@ -44,6 +47,11 @@ type State struct {
 	// Handled are the uids of manual requests that were started.
 	Handled []types.UID
 }
+
+// desired returns the values in the spec, and taken those of the last execution.
+func (s State) desired() Values { return Values{Given: s.Parameters, From: s.Sensitive.From} }
+
+func (s State) taken() Values { return Values{Given: s.Last.Parameters, From: s.Last.ParametersFrom} }
 
 // Reached returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion of
 // its last execution, nil if it is lost.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
 // MissingPlanError reports that an OperatorVersion lacks the plan to run; Requested is true if the plan was requested manually.
@@ -28,7 +27,7 @@ type Trigger struct {
 
 // Triggers lists the plans that the parameters with a changed effective value trigger, in the package's order. It omits a parameter without
 // a trigger, which may change along with any other, as in KUDO.
-func Triggers(definitions []kudo.Parameter, before, after map[string]string) []Trigger {
+func Triggers(definitions []kudo.Parameter, before, after Values) []Trigger {
 	var triggers []Trigger
 	places := map[string]int{}
 	for _, p := range changedParameters(definitions, before, after) {
@@ -46,10 +45,10 @@ func Triggers(definitions []kudo.Parameter, before, after map[string]string) []T
 }
 
 // changedParameters lists the parameters with a changed effective value, in the package's order.
-func changedParameters(definitions []kudo.Parameter, before, after map[string]string) []kudo.Parameter {
+func changedParameters(definitions []kudo.Parameter, before, after Values) []kudo.Parameter {
 	var changed []kudo.Parameter
 	for i := range definitions {
-		if p := &definitions[i]; parameter.InForce(p, before) != parameter.InForce(p, after) {
+		if p := &definitions[i]; differs(p, before, after) {
 			changed = append(changed, *p)
 		}
 	}

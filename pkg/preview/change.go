@@ -110,7 +110,7 @@ func (c Change) state() plan.State {
 	}
 	s.Removing = c.After == nil
 	if c.After != nil {
-		s.Parameters = c.After.Spec.Parameters
+		s.Parameters, s.Sensitive.From = c.After.Spec.Parameters, plan.Undigested(c.After.Spec.ParametersFrom)
 	}
 	if c.Version != nil {
 		s.Version = &c.Version.Spec

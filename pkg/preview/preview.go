@@ -147,7 +147,7 @@ func (s *simulation) below(child *Child, step install.ChildStep) (problem string
 	if change.Version == nil {
 		return ""
 	}
-	if err := parameter.Validate(&change.Version.Spec, change.After.Spec.Parameters); err != nil {
+	if err := parameter.Validate(&change.Version.Spec, change.After.Spec.Parameters, change.After.Spec.ParametersFrom); err != nil {
 		return err.Error()
 	}
 	below := of(change, s.depth+1)

@@ -52,7 +52,8 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 	c := render.Context{
 		Version: version, OperatorVersion: version.Version,
 		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
-		Plan: placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
+		Sensitive: render.HiddenOf(execution.ParametersFrom),
+		Plan:      placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
 	}
 	if placed.Task.Kind == kudo.TaskPipe {
 		_, err := render.Named(c, placed.Task.Spec.Pod, pipe.PodName(name, placed.Task.Name))

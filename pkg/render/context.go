@@ -28,6 +28,8 @@ type Context struct {
 	Namespace string
 	// Parameters are the values that the Instance sets; the others have their defaults.
 	Parameters map[string]string
+	// Sensitive are the values of sensitive parameters: on the managed cluster the values themselves, and Hidden elsewhere.
+	Sensitive map[string]string
 	// Plan, Phase and Step are the names of the running plan, phase and step.
 	Plan, Phase, Step string
 	// Execution is the uid of the plan's execution.
@@ -38,7 +40,22 @@ type Context struct {
 	Strict bool
 }
 
-// renderer is a Context with the values of its parameters.
+// Hidden replaces the value of a sensitive parameter where the value is not known.
+const Hidden = "(sensitive)"
+
+// HiddenOf returns Hidden as the value of each referenced parameter.
+func HiddenOf(from []kudo.StartedParameterFrom) map[string]string {
+	if len(from) == 0 {
+		return nil
+	}
+	hidden := make(map[string]string, len(from))
+	for _, f := range from {
+		hidden[f.Name] = Hidden
+	}
+	return hidden
+}
+
+// renderer is a Context with the values of its parameters. All of them are in Parameters.
 type renderer struct {
 	Context
 	params map[string]any
@@ -49,6 +66,11 @@ type renderer struct {
 func newRenderer(c Context) (*renderer, error) {
 	if c.Version == nil {
 		return nil, errors.New("rendering templates: no OperatorVersion")
+	}
+	if len(c.Sensitive) > 0 {
+		all := maps.Clone(c.Sensitive)
+		maps.Copy(all, c.Parameters)
+		c.Parameters, c.Sensitive = all, nil
 	}
 	params, err := parameter.Values(c.Version.Parameters, c.Parameters)
 	if err != nil {

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,6 +36,25 @@ func (e *StructureError) Error() string {
 		"use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)"
 }
 
+// SensitiveError reports that a template uses a sensitive parameter in a way that would disclose its value.
+type SensitiveError struct {
+	// Parameters are the possible parameters, usually one.
+	Parameters []string
+	Reason     string
+}
+
+func (e *SensitiveError) Error() string {
+	names := make([]string, len(e.Parameters))
+	for i, name := range e.Parameters {
+		names[i] = text.Quote(name)
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("sensitive parameter %s %s", names[0], e.Reason)
+	}
+	const shown = 12
+	return fmt.Sprintf("one of the sensitive parameters %s %s", strings.Join(text.Limit(names, shown, "more"), ", "), e.Reason)
+}
+
 // guard checks what one template has rendered.
 type guard struct {
 	*renderer
@@ -55,7 +76,7 @@ func (g *guard) check() error {
 		rules := structure.Rules{Read: g.read, Values: g.file}
 		culprit := rules.Changed(g.out, func(a *template.Action) bool { return a.DependsOn(suspects) })
 		if culprit == nil {
-			return g.unreadable(slices.Sorted(maps.Keys(suspects)))
+			return cmp.Or(g.unreadable(slices.Sorted(maps.Keys(suspects))), g.disclosed())
 		}
 		involved := slices.DeleteFunc(slices.Sorted(maps.Keys(suspects)), func(p string) bool {
 			return !culprit.DependsOn(map[string]bool{p: true})
@@ -69,6 +90,31 @@ func (g *guard) check() error {
 func (g *guard) fail(parameters []string, action *template.Action) error {
 	problem := template.NewError(g.template, &StructureError{Parameters: parameters})
 	problem.Line = action.Line
+	return problem
+}
+
+// disclosed returns an error if a sensitive parameter is part of the name or the namespace of an object, which is no secret.
+func (g *guard) disclosed() error {
+	sensitive := map[string]bool{}
+	for i := range g.Version.Parameters {
+		if p := &g.Version.Parameters[i]; p.IsSensitive() && g.Parameters[p.Name] != "" {
+			sensitive[p.Name] = true
+		}
+	}
+	if len(sensitive) == 0 || g.file {
+		return nil
+	}
+	rules := structure.Rules{Read: g.read, Names: true}
+	culprit := rules.Changed(g.out, func(a *template.Action) bool { return a.DependsOn(sensitive) })
+	if culprit == nil {
+		return nil
+	}
+	involved := slices.DeleteFunc(slices.Sorted(maps.Keys(sensitive)), func(p string) bool {
+		return !culprit.DependsOn(map[string]bool{p: true})
+	})
+	problem := template.NewError(g.template, &SensitiveError{Parameters: involved, Reason: "is part of the name or namespace of an object, which is " +
+		"no secret: use another parameter there"})
+	problem.Line = culprit.Line
 	return problem
 }
 

@@ -9,6 +9,8 @@ import (
 // comparison compares the documents of a text with those of its twin.
 type comparison struct {
 	twin *twin
+	// names is true if no mark may be in names and namespaces of objects.
+	names bool
 	// seen are the pieces that are inside a scalar.
 	seen []bool
 }
@@ -18,7 +20,7 @@ func (r Rules) same(t *twin, original, marked []any) bool {
 	if len(original) != len(marked) {
 		return false
 	}
-	c := &comparison{twin: t, seen: make([]bool, len(t.pieces))}
+	c := &comparison{twin: t, names: r.Names, seen: make([]bool, len(t.pieces))}
 	for i := range original {
 		compare := c.object
 		switch {
@@ -59,10 +61,28 @@ func (c *comparison) object(original, marked any) bool {
 			return false
 		}
 	}
+	if c.names && !c.named(fields["metadata"]) {
+		return false
+	}
 	before, _ := original.(map[string]any)["items"].([]any)
 	items, _ := fields["items"].([]any)
 	for i := range min(len(items), len(before)) {
 		if !c.object(before[i], items[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// named reports whether no mark is in the name and the namespace in the metadata of an object.
+func (c *comparison) named(metadata any) bool {
+	fields, _ := metadata.(map[string]any)
+	for key, value := range fields {
+		name, _ := c.strip(key)
+		if name = strings.TrimRight(name, blanks); name != "name" && name != "namespace" {
+			continue
+		}
+		if !unmarked(value) {
 			return false
 		}
 	}

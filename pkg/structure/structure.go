@@ -20,6 +20,8 @@ type Rules struct {
 	// Values is true for a map of values each of which is stored as text, such as a parameter file: a value that one action prints may have
 	// any kind.
 	Values bool
+	// Names is true if actions must not print names and namespaces of objects.
+	Names bool
 	// AnyType is true if actions may print apiVersion and kind of objects.
 	AnyType bool
 }

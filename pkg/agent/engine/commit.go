@@ -17,6 +17,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -42,6 +43,13 @@ type result struct {
 
 	// unsearched describes the kinds that a completed removal could not search; empty if there are none.
 	unsearched string
+}
+
+// masked returns the result without sensitive values in its messages.
+func (r result) masked(m sensitive.Masker) result {
+	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
+	r.unsearched = m.Text(r.unsearched)
+	return r
 }
 
 // recorded returns the result of an action that is only recorded.

@@ -23,6 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 )
@@ -48,6 +49,10 @@ type engine struct {
 	metrics *metrics
 	clock   func() time.Time
 
+	// secrets are the values of sensitive parameters, and view those of the Instance that a pass advances.
+	secrets *secret.Store
+	view    secret.View
+
 	// clients act with the agent's own identity, and identities holds the clients of service accounts.
 	clients    clients
 	identities *identities
@@ -66,6 +71,9 @@ type Options struct {
 
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
+
+	// Namespace is the agent's own namespace, which stores copies of sensitive values.
+	Namespace string
 }
 
 // Add adds the engine to the manager of the managed cluster.
@@ -85,6 +93,10 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
+	secrets, err := secret.Add(ctx, o.Namespace, local)
+	if err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
 	e := &engine{
 		client: local.GetClient(),
 		live:   local.GetAPIReader(),
@@ -95,10 +107,9 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  local.GetEventRecorder(fieldManager),
-		metrics: measured,
-		clock:   time.Now,
+		metrics: measured, clock: time.Now,
 
-		clients:    clients{client: local.GetClient(), remote: remote},
+		secrets: secrets, clients: clients{client: local.GetClient(), remote: remote},
 		identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
@@ -108,6 +119,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
+		WatchesRawSource(source.Channel(secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)

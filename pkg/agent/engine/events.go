@@ -75,12 +75,19 @@ const (
 	byLabel   = "tandem.labels.instance"        // the value of KUDO's label on their objects
 	byVersion = "spec.operatorVersion.name"     // the mirrored OperatorVersion
 	byChild   = "status.children.instance"      // the children that they wait for, or include in their health
+	bySecret  = "spec.parametersFrom.secret"    // the Secrets with values of their sensitive parameters
 	byClaims  = "tandem.inventory.volumeclaims" // "true" if they have applied volume claims
 )
 
 var indexes = map[string]func(*kudo.Instance) []string{
 	byLabel:   func(i *kudo.Instance) []string { return []string{render.InstanceName(i.Name)} },
 	byVersion: func(i *kudo.Instance) []string { return []string{i.Spec.OperatorVersion.Name} },
+	bySecret: func(i *kudo.Instance) (names []string) {
+		for _, from := range i.Spec.ParametersFrom {
+			names = append(names, from.SecretKeyRef.Name)
+		}
+		return names
+	},
 	byChild: func(i *kudo.Instance) (names []string) {
 		for _, child := range i.Status.Children {
 			names = append(append(names, child.Instance), child.Former...)
@@ -127,6 +134,11 @@ func (e *engine) affectedBy(kind schema.GroupVersionKind) func(context.Context, 
 // usersOf maps an OperatorVersion to the Instances that refer to it.
 func (e *engine) usersOf(ctx context.Context, version client.Object) []reconcile.Request {
 	return e.requestsFor(ctx, version.GetNamespace(), byVersion, version.GetName())
+}
+
+// readersOf maps a Secret to the Instances whose sensitive parameters refer to it.
+func (e *engine) readersOf(ctx context.Context, secret client.Object) []reconcile.Request {
+	return e.requestsFor(ctx, secret.GetNamespace(), bySecret, secret.GetName())
 }
 
 // parentsOf maps an Instance to the parents that wait for it, or include its health.

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
 )
 
 // execution is status.execution together with its OperatorVersion.
@@ -24,13 +25,17 @@ type execution struct {
 	version   *kudo.OperatorVersionSpec
 	inventory *ledger
 
+	// known are values of sensitive parameters, of this and other executions.
+	known sensitive.Values
+
 	// round counts the rounds of tasks since the last commit.
 	round int
 }
 
 // executionOf returns the last started execution, if there is one.
-func executionOf(o plan.Observation) *execution {
+func (e *engine) executionOf(o plan.Observation) *execution {
 	return &execution{
+		known:     e.view.Values,
 		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
 		inventory: &ledger{entries: o.Instance.Status.Inventory},
 	}
@@ -76,17 +81,19 @@ func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.U
 	return action, wants, err
 }
 
-// distorted returns an error if a value changes the structure of a template of the task; err is the error of asks, which does not render
-// the pod of a Pipe task and the parameter file of a KudoOperator task.
+// distorted returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error of
+// asks, which does not render the pod of a Pipe task and the parameter file of a KudoOperator task.
 func (x *execution) distorted(placed plan.Placed, action plan.TaskAction, err error) error {
 	switch file := placed.Task.Spec.ParameterFile; {
 	case err != nil:
 	case action == plan.Pipe:
 		_, err = render.Named(x.context(placed), placed.Task.Spec.Pod, pipe.PodName(x.owner().Name, placed.Task.Name))
 	case action == plan.ApplyChild && file != "":
-		_, err = render.File(x.context(placed), file)
+		_, _, err = render.File(x.context(placed), file)
 	}
-	if changes := (*render.StructureError)(nil); !errors.As(err, &changes) {
+	var changes *render.StructureError
+	var discloses *render.SensitiveError
+	if !errors.As(err, &changes) && !errors.As(err, &discloses) {
 		return nil
 	}
 	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
@@ -122,12 +129,14 @@ func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured,
 
 // context returns the rendering context of a task: it is based on the execution, never on the Instance's spec.
 func (x *execution) context(placed plan.Placed) render.Context {
+	values, _ := x.known.Of(x.ParametersFrom)
 	return render.Context{
 		Version:         x.version,
 		OperatorVersion: x.version.Version,
 		Instance:        x.instance.Name,
 		Namespace:       x.instance.Namespace,
 		Parameters:      x.Parameters,
+		Sensitive:       values,
 		Plan:            placed.Plan,
 		Phase:           placed.Phase,
 		Step:            placed.Step,

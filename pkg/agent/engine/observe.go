@@ -15,6 +15,7 @@ func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Obs
 	if err != nil {
 		return o, err
 	}
+	o.Sensitive = e.view.Sensitive
 	o.CleanupWait = e.cleanupWait(instance, o.Now)
 	if hasPipes(o.Running) || hasPipes(o.Desired) {
 		o.Pods, err = e.objects.pods(ctx, o.Owner)

@@ -20,6 +20,9 @@ const inARow = 10
 // Reconcile advances an Instance in rounds while there is more to do immediately. Later rounds use the response of the last commit.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance, pause, err := e.cached(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		e.secrets.Release(request.NamespacedName)
+	}
 	if err != nil || pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, client.IgnoreNotFound(err)
 	}
@@ -50,18 +53,23 @@ func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.I
 // advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the
 // updated Instance if there is more to do immediately; otherwise it is nil, and the result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
-	if e, err = e.as(instance); err != nil {
+	if e, err = e.acting(ctx, instance); err != nil {
 		return nil, reconcile.Result{}, err
 	}
+	defer func() { err = e.view.Masker.Error(err) }()
 	observed, err := e.observe(ctx, instance)
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	done, err := e.execute(ctx, observed, plan.Decide(observed))
+	if err == nil {
+		err = e.forgetValues(ctx, instance, done)
+	}
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	status, after := done.statusOf(observed, instance.Status)
+	status, after := done.masked(e.view.Masker).statusOf(observed, instance.Status)
+	after = soonest(after, e.view.After)
 	written, err = e.commit(ctx, observed, instance.Status, status)
 	if written != nil && done.unsearched != "" {
 		e.tellUnsearched(instance, done.unsearched)
@@ -75,6 +83,15 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: after}, nil
+}
+
+// acting returns the engine that acts for the Instance: as its service account, and with a view of its sensitive parameters.
+func (e *engine) acting(ctx context.Context, instance *kudo.Instance) (*engine, error) {
+	e, err := e.as(instance)
+	if err != nil {
+		return nil, err
+	}
+	return e.seeing(ctx, instance)
 }
 
 // as returns the engine that acts as the service account that the Instance names.
@@ -92,6 +109,29 @@ func (e *engine) as(instance *kudo.Instance) (*engine, error) {
 	return &acting, nil
 }
 
+// seeing returns the engine with a view of the Instance's sensitive parameters. Instances without any cost no request.
+func (e *engine) seeing(ctx context.Context, instance *kudo.Instance) (*engine, error) {
+	if !e.secrets.Concerns(instance) {
+		e.secrets.Release(client.ObjectKeyFromObject(instance))
+		return e, nil
+	}
+	view, err := e.secrets.View(ctx, instance)
+	if err != nil {
+		return nil, err
+	}
+	acting := *e
+	acting.view = view
+	return &acting, nil
+}
+
+// forgetValues deletes the copy of the Instance's sensitive values once it is removed, and nothing is left to render.
+func (e *engine) forgetValues(ctx context.Context, instance *kudo.Instance, done result) error {
+	if done.ready.Reason != kudo.ReasonRemoved || !e.secrets.Concerns(instance) {
+		return nil
+	}
+	return e.secrets.Forget(ctx, instance)
+}
+
 // execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	for _, pod := range action.Pods {
@@ -100,6 +140,8 @@ func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Ac
 		}
 	}
 	switch action.Kind {
+	case plan.ActionAdopt:
+		return recorded(action), e.keepValues(ctx, o, action.Status.Execution)
 	case plan.ActionStart:
 		return e.start(ctx, o, action.Start)
 	case plan.ActionStep:

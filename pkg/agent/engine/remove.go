@@ -23,7 +23,7 @@ const removalPause = time.Second
 // remove deletes all objects of the Instance, volume claims last, and waits until they are deleted. The mirror stays until the hub has
 // received this report: only the mirror records that the cleanup plan has run.
 func (e *engine) remove(ctx context.Context, o plan.Observation) result {
-	x := executionOf(o)
+	x := e.executionOf(o)
 	if x.Execution == nil {
 		x.Execution, x.version = unstarted(o)
 	}

@@ -11,7 +11,7 @@ import (
 
 // settle prunes objects that the current version no longer applies, and judges the objects in the inventory.
 func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry) (result, error) {
-	x := executionOf(o)
+	x := e.executionOf(o)
 	if _, err := e.prune(ctx, x, surplus); err != nil {
 		return result{}, err
 	}

@@ -16,7 +16,7 @@ import (
 // execution.
 func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
-	x := executionOf(o)
+	x := e.executionOf(o)
 	x.Execution, x.version = status.Execution, choice.Version
 	own, owed, unrenderable, distorted := e.rendered(x)
 	if distorted == nil {
@@ -28,6 +28,9 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	}
 	if choice.Restart {
 		x.inventory.entries = plan.MarkRestart(x.inventory.entries, rendered, unrenderable, x.UID)
+	}
+	if err := e.keepValues(ctx, o, x.Execution); err != nil {
+		return result{}, err
 	}
 	tooLarge := plan.Fits(plan.List(x.inventory.entries, rendered...), x.Parameters)
 	if tooLarge != nil && o.Instance.Removing() {
@@ -41,6 +44,18 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	status.Inventory = x.inventory.entries
 	ready, err := e.readyBeside(ctx, o, status)
 	return result{status: status, ready: ready, again: true}, err
+}
+
+// keepValues copies the sensitive values of an execution before it is recorded, beside those of the last one.
+func (e *engine) keepValues(ctx context.Context, o plan.Observation, started *kudo.Execution) error {
+	if len(e.view.Values) == 0 {
+		return nil
+	}
+	used := e.view.Values.Only(started.ParametersFrom)
+	if last := o.Instance.Status.Execution; last != nil {
+		used = used.With(e.view.Values.Only(last.ParametersFrom))
+	}
+	return e.secrets.Keep(ctx, o.Instance, used)
 }
 
 // forgetUnapplied removes entries that were listed for earlier executions and never applied, unless this one renders them too. If nothing

@@ -22,7 +22,7 @@ const mostAhead = 10
 
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
-	x := executionOf(o)
+	x := e.executionOf(o)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome

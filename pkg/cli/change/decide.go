@@ -38,15 +38,25 @@ func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (chan
 			"change the parent instead", cluster, c.name, existing.Parent().Name)
 	}
 	after := existing.DeepCopy()
-	after.Spec.Parameters = c.given.changed(existing.Spec.Parameters, cluster)
+	version, err := c.versionAfter(ctx, existing, upgrade)
+	if err != nil {
+		return change{}, fmt.Errorf("cluster %s: %w", cluster, err)
+	}
 	if upgrade {
-		version, err := c.chooseFor(ctx, install.VersionOf(existing))
-		if err != nil {
-			return change{}, fmt.Errorf("cluster %s: %w", cluster, err)
-		}
 		after.Spec.OperatorVersion = reference(version)
 	}
+	if err := setParameters(&after.Spec, c.given.changed(textsOf(existing.Spec), cluster), version); err != nil {
+		return change{}, fmt.Errorf("cluster %s: Instance %q: %w", cluster, c.name, err)
+	}
 	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: existing, After: after}})
+}
+
+// versionAfter returns the OperatorVersion that the Instance runs after the change; nil if it does not change and does not exist.
+func (c *changing) versionAfter(ctx context.Context, existing *kudo.Instance, upgrade bool) (*kudo.OperatorVersion, error) {
+	if upgrade {
+		return c.chooseFor(ctx, install.VersionOf(existing))
+	}
+	return c.versionAt(ctx, install.VersionOf(existing))
 }
 
 // chooseFor returns the requested version of the operator of a running OperatorVersion, from the same namespace.
@@ -95,7 +105,10 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	}
 	after := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: c.name}}
 	after.Spec = kudo.InstanceSpec{
-		OperatorVersion: reference(version), Parameters: c.given.of(cluster), InstallNamespace: namespace,
+		OperatorVersion: reference(version), InstallNamespace: namespace,
+	}
+	if err := setParameters(&after.Spec, c.given.of(cluster), version); err != nil {
+		return change{}, fmt.Errorf("cluster %s: Instance %q: %w", cluster, c.name, err)
 	}
 	if existing := c.existing(cluster); existing != nil {
 		if !sameSpec(existing, after) || existing.TargetNamespace() != after.TargetNamespace() || existing.Parent() != nil {

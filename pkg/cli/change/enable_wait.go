@@ -230,7 +230,7 @@ func (t *target) settle(problem error) { t.settled, t.problem = true, problem }
 // applied reports whether the Instance has the given parameters.
 func (t *target) applied(instance *kudo.Instance) bool {
 	for name, value := range t.parameters {
-		if instance.Spec.Parameters[name] != value {
+		if !setsTo(instance.Spec, name, value) {
 			return false
 		}
 	}

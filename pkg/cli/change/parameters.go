@@ -24,7 +24,8 @@ type givenParameters struct {
 
 func (g *givenParameters) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&g.texts, "parameter", "p", nil,
-		"Parameter to set, as NAME=VALUE, or as CLUSTER/NAME=VALUE for one of the clusters. Can be repeated.")
+		"Parameter to set, as NAME=VALUE, or as NAME=secret:SECRET/KEY if it is sensitive. CLUSTER/NAME=VALUE sets it for one of the\n"+
+			"clusters. Can be repeated.")
 	cmd.Flags().StringArrayVarP(&g.files, "parameter-file", "P", nil,
 		"YAML file with parameters, as NAME: VALUE. Can be repeated. Values of -p take precedence.")
 }

@@ -76,7 +76,8 @@ func runPlanRun(ctx context.Context, o *PlanRunOptions) error {
 
 // parametersFlag adds the flag -p, which parseParameters parses.
 func parametersFlag(cmd *cobra.Command, parameters *[]string) {
-	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "Parameter to set, as NAME=VALUE. Can be repeated.")
+	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil,
+		"Parameter to set, as NAME=VALUE, or as NAME=secret:SECRET/KEY if it is sensitive. Can be repeated.")
 }
 
 func parseParameters(cmd *cobra.Command, given []string) (map[string]string, error) {
@@ -137,7 +138,9 @@ func asking(v planstatus.View, plan string, uid types.UID, parameters map[string
 		return kudo.InstanceSpec{}, nil, err
 	}
 	wanted := v.Instance.DeepCopy()
-	wanted.Spec.Parameters = merged(wanted.Spec.Parameters, parameters)
+	if err := setParameters(&wanted.Spec, merged(textsOf(wanted.Spec), parameters), v.Version); err != nil {
+		return kudo.InstanceSpec{}, nil, fmt.Errorf("Instance %q: %w", wanted.Name, err)
+	}
 	wanted.Spec.PlanExecution = kudo.PlanExecution{}
 	if (planstatus.View{Instance: wanted, Version: v.Version}).Due() != plan {
 		wanted.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
@@ -207,6 +210,9 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	}
 	if changed := changedValues(instance.Spec.Parameters, wanted.Parameters); len(changed) > 0 {
 		spec["parameters"] = changed
+	}
+	if !slices.Equal(wanted.ParametersFrom, instance.Spec.ParametersFrom) {
+		spec["parametersFrom"] = wanted.ParametersFrom
 	}
 	if runs := wanted.OperatorVersion; runs != instance.Spec.OperatorVersion {
 		spec["operatorVersion"] = map[string]any{"namespace": runs.Namespace, "name": runs.Name}

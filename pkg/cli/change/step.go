@@ -358,8 +358,12 @@ func ofAddOn(instance *kudo.Instance, name string) bool {
 // undefined returns an error that names the given parameters that the OperatorVersion, nil if unknown, does not define. The hub ignores a
 // variable that is not defined, but a user who gives it expects an effect.
 func (e enabling) undefined(version *kudo.OperatorVersion) error {
+	if version == nil {
+		return nil
+	}
 	var invalid *parameter.InvalidError
-	if version == nil || !errors.As(parameter.Validate(&version.Spec, e.parameters), &invalid) {
+	plain, from, _ := parameter.References(version.Spec.Parameters, e.parameters) // the hub judges the references
+	if !errors.As(parameter.Validate(&version.Spec, plain, from), &invalid) {
 		return nil
 	}
 	invalid.Problems = slices.DeleteFunc(invalid.Problems, func(p parameter.Problem) bool {

@@ -153,11 +153,11 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 // misfits returns problems about parameters that the task passes to the child. A problem that no parameter of the parent can fix is an
 // error.
 func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Problem {
-	parameters, known := m.pkg.ChildParameters(task)
+	parameters, from, known := m.pkg.ChildParameters(task)
 	if !known {
 		return nil
 	}
-	err := parameter.Validate(child.spec, parameters)
+	err := parameter.Validate(child.spec, parameters, from)
 	if err == nil {
 		return nil
 	}

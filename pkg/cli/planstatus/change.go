@@ -37,6 +37,7 @@ func (v View) Due() string {
 		state = state.Completed()
 	}
 	state.Generation, state.Parameters, state.Request = v.Instance.Generation, v.Instance.Spec.Parameters, v.Instance.Spec.PlanExecution
+	state.Sensitive.From = plan.Undigested(v.Instance.Spec.ParametersFrom)
 	state.Version = &v.Version.Spec
 	state.Reference = corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}
 	return plan.Due(state)

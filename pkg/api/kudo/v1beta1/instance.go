@@ -30,6 +30,12 @@ type InstanceSpec struct {
 	// +mapType=atomic
 	Parameters map[string]string `json:"parameters,omitempty"`
 
+	// parametersFrom gives sensitive parameters their values by reference. Not part of KUDO's API.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ParametersFrom []ParameterFrom `json:"parametersFrom,omitempty"`
+
 	// planExecution requests a manual run of a plan.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitzero"`
@@ -49,6 +55,43 @@ type InstanceSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+}
+
+// ParameterFrom gives a sensitive parameter its value by reference.
+type ParameterFrom struct {
+	// name is the name of the parameter.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// secretKeyRef refers to the value: a key of a Secret in the install namespace on the managed cluster.
+	SecretKeyRef SecretKeyRef `json:"secretKeyRef"`
+}
+
+// SecretKeyRef refers to a key of a Secret in the install namespace on the managed cluster.
+type SecretKeyRef struct {
+	// name is the name of the Secret.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	// key is the key of the value.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// StartedParameterFrom is a ParameterFrom as an execution uses it. It identifies the value and never contains it.
+type StartedParameterFrom struct {
+	ParameterFrom `json:",inline"`
+
+	// digest is a keyed digest (HMAC) of the value. Its key never leaves the managed cluster.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// digestKey identifies the key of the digest. Digests with different keys are not compared.
+	// +optional
+	DigestKey string `json:"digestKey,omitempty"`
 }
 
 // PlanExecution requests a manual run of a plan.
@@ -154,6 +197,8 @@ const (
 	ReasonPlanError = "PlanError"
 	// ReasonPlanFailed means that a plan failed or was cancelled that is still owed.
 	ReasonPlanFailed = "PlanFailed"
+	// ReasonSecretNotFound means that a plan waits for the value of a sensitive parameter. The message names the Secret and its key.
+	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonUnhealthy means that an object applied by the Instance is missing or not healthy.
 	ReasonUnhealthy = "Unhealthy"
 	// ReasonNotMirrored means that the agent cannot create the Instance's mirror on the managed cluster. The message gives the cause.
@@ -231,6 +276,13 @@ type Execution struct {
 	// +optional
 	// +mapType=atomic
 	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// parametersFrom lists the references of sensitive parameters, as in the spec from which the execution was started, with digests of the
+	// values that the execution uses.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	ParametersFrom []StartedParameterFrom `json:"parametersFrom,omitempty"`
 
 	// owed lists the plans that still have to complete, in the order in which they start. Only a plan that completes is removed.
 	// +optional

@@ -351,7 +351,16 @@ type Parameter struct {
 	// +optional
 	// +nullable
 	Structure *bool `json:"structure,omitempty"`
+
+	// sensitive specifies that the value is confidential: it is given by reference to a Secret on the managed cluster
+	// (spec.parametersFrom of the Instance), and never leaves that cluster. Not part of KUDO's API.
+	// +optional
+	// +nullable
+	Sensitive *bool `json:"sensitive,omitempty"`
 }
+
+// IsSensitive reports whether the value of the parameter is confidential.
+func (p *Parameter) IsSensitive() bool { return p.Sensitive != nil && *p.Sensitive }
 
 // Flag is a boolean that can be quoted in input, as in KEP-27. It is always marshaled without quotes.
 type Flag bool

@@ -1,0 +1,244 @@
+// Package secret reads the values of sensitive parameters from Secrets of the managed cluster, watches exactly these Secrets, and keeps copies
+// of the values that executions use. It touches only that cluster.
+package secret
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
+)
+
+// fieldManager is the field manager of copies and of the key of digests.
+const fieldManager = "addon-agent-secret"
+
+// The Secrets in the agent's namespace.
+const (
+	// keySecret holds the key of digests, in keyField.
+	keySecret = "tandem-digest-key"
+	keyField  = "key"
+	// copyPrefix begins the names of copies; the uid of the Instance on the hub follows.
+	copyPrefix = "tandem-parameters-"
+	// copyLabel labels copies.
+	copyLabel = "kudo.dev/parameters-of"
+)
+
+// Store reads and copies values. It is safe for concurrent use.
+type Store struct {
+	// Changed receives the Secrets that have changed.
+	Changed chan event.TypedGenericEvent[client.Object]
+
+	// namespace is the agent's own.
+	namespace string
+	client    client.Client
+	live      client.Reader
+	secrets   corev1client.SecretsGetter
+	// ctx ends with the agent.
+	ctx context.Context
+
+	mutex sync.Mutex
+	key   *sensitive.Key
+	// copies are the values in the copies that this process has read or written, by the uid of the Instance on the hub. No other process
+	// writes them.
+	copies map[types.UID]sensitive.Values
+	// listed is true once all existing copies are in copies.
+	listed  bool
+	watches map[types.NamespacedName]*watching
+	// users are the Secrets that Instances refer to.
+	users map[types.NamespacedName]map[types.NamespacedName]bool
+}
+
+// Add returns a Store that keeps its own Secrets in the namespace of the agent. Its watches end with ctx. When the manager starts, it lists
+// the copies that earlier processes have written.
+func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Store, error) {
+	secrets, err := corev1client.NewForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("preparing to read Secrets: %w", err)
+	}
+	const room = 1024 // the channel's reader only moves events to a queue
+	s := &Store{
+		Changed:   make(chan event.TypedGenericEvent[client.Object], room),
+		namespace: namespace, client: local.GetClient(), live: local.GetAPIReader(), secrets: secrets, ctx: ctx,
+		copies:  map[types.UID]sensitive.Values{},
+		watches: map[types.NamespacedName]*watching{},
+		users:   map[types.NamespacedName]map[types.NamespacedName]bool{},
+	}
+	return s, local.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if err := s.list(ctx); err != nil { // each copy is then read when it is needed
+			local.GetLogger().Error(err, "failed to list copies of sensitive values")
+		}
+		return nil
+	}))
+}
+
+// list reads all copies with one request, so that no Instance without sensitive parameters costs one.
+func (s *Store) list(ctx context.Context) error {
+	list := &corev1.SecretList{}
+	if err := s.live.List(ctx, list, client.InNamespace(s.namespace), client.HasLabels{copyLabel}); err != nil {
+		return fmt.Errorf("listing copies of sensitive values in namespace %q: %w", s.namespace, err)
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for i := range list.Items {
+		uid := types.UID(list.Items[i].Labels[copyLabel])
+		if _, known := s.copies[uid]; !known {
+			s.copies[uid] = valuesIn(&list.Items[i])
+		}
+	}
+	s.listed = true
+	return nil
+}
+
+// Concerns reports whether an Instance has sensitive parameters, or a copy of values that it had.
+func (s *Store) Concerns(i *kudo.Instance) bool {
+	if len(i.Spec.ParametersFrom) > 0 || i.Status.Execution != nil && len(i.Status.Execution.ParametersFrom) > 0 {
+		return true
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.copies) > 0 && len(s.copies[hubUID(i)]) > 0
+}
+
+// hubUID returns the uid of the Instance on the hub, under which its values are found again if the mirror is lost.
+func hubUID(i *kudo.Instance) types.UID {
+	if uid := i.Annotations[kudo.AnnotationHubUID]; uid != "" {
+		return types.UID(uid)
+	}
+	return i.UID
+}
+
+// copied returns the values in the copy of an Instance.
+func (s *Store) copied(ctx context.Context, i *kudo.Instance) (sensitive.Values, error) {
+	uid := hubUID(i)
+	s.mutex.Lock()
+	values, known := s.copies[uid]
+	known = known || s.listed
+	s.mutex.Unlock()
+	if known {
+		return values, nil
+	}
+	stored := &corev1.Secret{}
+	err := s.live.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: copyPrefix + string(uid)}, stored)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the copy of sensitive values of Instance %q: %w", i.Name, err)
+	}
+	values = valuesIn(stored)
+	s.remember(uid, values)
+	return values, nil
+}
+
+func valuesIn(stored *corev1.Secret) sensitive.Values {
+	values := make(sensitive.Values, len(stored.Data))
+	for id, value := range stored.Data {
+		values[id] = string(value)
+	}
+	return values
+}
+
+func (s *Store) remember(uid types.UID, values sensitive.Values) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.copies[uid] = values
+}
+
+// Keep replaces the copy of an Instance's values, before an execution is recorded that uses them.
+func (s *Store) Keep(ctx context.Context, i *kudo.Instance, values sensitive.Values) error {
+	uid := hubUID(i)
+	if len(values) == 0 {
+		return s.Forget(ctx, i)
+	}
+	if known, err := s.copied(ctx, i); err != nil || maps.Equal(known, values) {
+		return err
+	}
+	data := make(map[string][]byte, len(values))
+	for id, value := range values {
+		data[id] = []byte(value)
+	}
+	stored := corev1ac.Secret(copyPrefix+string(uid), s.namespace).
+		WithLabels(map[string]string{copyLabel: string(uid), "app.kubernetes.io/part-of": "tandem"}).
+		WithAnnotations(map[string]string{"kubernetes.io/description": "The values of sensitive parameters that the plans of Instance " +
+			i.Namespace + "/" + i.Name + " use"}).
+		WithType(corev1.SecretTypeOpaque).WithData(data)
+	if err := s.client.Apply(ctx, stored, client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("copying sensitive values of Instance %q to namespace %q: %w", i.Name, s.namespace, sensitive.NewMasker(values).Error(err))
+	}
+	s.remember(uid, values)
+	return nil
+}
+
+// Forget deletes the copy of an Instance's values, if there is one.
+func (s *Store) Forget(ctx context.Context, i *kudo.Instance) error {
+	uid := hubUID(i)
+	if known, err := s.copied(ctx, i); err != nil || len(known) == 0 {
+		return err
+	}
+	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: copyPrefix + string(uid)}}
+	if err := s.client.Delete(ctx, stored); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the copy of sensitive values of Instance %q: %w", i.Name, err)
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.copies, uid)
+	return nil
+}
+
+// digestKey returns the key of digests. A key that does not exist or is not valid is replaced by a random one.
+func (s *Store) digestKey(ctx context.Context) (sensitive.Key, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.key != nil {
+		return *s.key, nil
+	}
+	key, err := s.storedKey(ctx)
+	if err != nil {
+		return sensitive.Key{}, fmt.Errorf("reading Secret %s/%s: %w", s.namespace, keySecret, err)
+	}
+	s.key = &key
+	return key, nil
+}
+
+func (s *Store) storedKey(ctx context.Context) (sensitive.Key, error) {
+	stored := &corev1.Secret{}
+	name := types.NamespacedName{Namespace: s.namespace, Name: keySecret}
+	err := s.live.Get(ctx, name, stored)
+	if client.IgnoreNotFound(err) != nil {
+		return sensitive.Key{}, err
+	}
+	missing := err != nil
+	if key, err := sensitive.NewKey(stored.Data[keyField]); err == nil {
+		return key, nil
+	}
+	drawn := make([]byte, sensitive.KeyBytes)
+	_, _ = rand.Read(drawn) // never fails
+	stored.Namespace, stored.Name = name.Namespace, name.Name
+	stored.Data = map[string][]byte{keyField: drawn}
+	if missing {
+		err = s.client.Create(ctx, stored, client.FieldOwner(fieldManager))
+	} else {
+		err = s.client.Update(ctx, stored, client.FieldOwner(fieldManager))
+	}
+	if apierrors.IsAlreadyExists(err) { // another agent was first
+		if err = s.live.Get(ctx, name, stored); err == nil {
+			return sensitive.NewKey(stored.Data[keyField])
+		}
+	}
+	if err != nil {
+		return sensitive.Key{}, err
+	}
+	return sensitive.NewKey(drawn)
+}

@@ -1,0 +1,159 @@
+package sensitive
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Mask replaces sensitive values in messages.
+const Mask = "*****"
+
+// Masker replaces values, their lines, and their usual encodings in messages. The zero value replaces nothing.
+type Masker struct {
+	// forms are the texts to replace, the longest first.
+	forms    []string
+	replacer *strings.Replacer
+}
+
+// NewMasker returns a masker of values.
+func NewMasker(values ...Values) Masker {
+	var forms []string
+	for _, set := range values {
+		for _, value := range set {
+			forms = append(forms, formsOf(value)...)
+		}
+	}
+	if len(forms) == 0 {
+		return Masker{}
+	}
+	slices.SortFunc(forms, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	forms = slices.Compact(forms)
+	pairs := make([]string, 0, 2*len(forms))
+	for _, form := range forms {
+		pairs = append(pairs, form, Mask)
+	}
+	return Masker{forms: forms, replacer: strings.NewReplacer(pairs...)}
+}
+
+// formsOf returns the texts by which messages may quote a value, or a line of it.
+func formsOf(value string) []string {
+	var forms []string
+	plain := append([]string{value, strings.TrimSpace(value), text.OneLine(value)}, strings.Split(value, "\n")...)
+	for _, p := range plain {
+		p = strings.TrimSpace(p)
+		quoted, _ := json.Marshal(p) // text always marshals
+		forms = append(forms, p, strings.Trim(strconv.Quote(p), `"`), strings.Trim(string(quoted), `"`), unescaped(p),
+			strings.ReplaceAll(p, "'", "''"), url.QueryEscape(p), url.PathEscape(p))
+	}
+	for _, p := range []string{value, strings.TrimSpace(value), strings.TrimSpace(value) + "\n"} {
+		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(p)), base64.URLEncoding.EncodeToString([]byte(p)))
+		forms = append(forms, aligned(p)...)
+	}
+	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < MinBytes })
+}
+
+// unescaped returns the text in JSON without HTML escapes, as the API server writes it.
+func unescaped(s string) string {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(s) // text always encodes
+	return strings.Trim(strings.TrimSpace(out.String()), `"`)
+}
+
+// aligned returns the base64 of the value inside a longer text, for each of the three places where it may begin in a group of three bytes:
+// without the characters at both ends that also depend on the text around it.
+func aligned(value string) []string {
+	var forms []string
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			encoded := encoding.EncodeToString([]byte(strings.Repeat("\x00", before) + value))
+			begin := (before*8 + 5) / 6
+			end := (before + len(value)) * 8 / 6
+			if begin < end {
+				forms = append(forms, encoded[begin:end])
+			}
+		}
+	}
+	return forms
+}
+
+// Text returns a message without values. A message may have been cut inside of a value: a sufficiently long beginning of a value is replaced
+// at its end.
+func (m Masker) Text(message string) string {
+	if m.replacer == nil || message == "" {
+		return message
+	}
+	message = m.replacer.Replace(message)
+	for _, form := range m.forms {
+		for length := min(len(form)-1, len(message)); length >= MinBytes; length-- {
+			if strings.HasSuffix(message, form[:length]) {
+				return message[:len(message)-length] + Mask
+			}
+		}
+	}
+	return message
+}
+
+// Error returns an error whose message has no values. It wraps the original one, whose message still has them.
+func (m Masker) Error(err error) error {
+	if err == nil || m.replacer == nil {
+		return err
+	}
+	masked := m.Text(err.Error())
+	if masked == err.Error() {
+		return err
+	}
+	return &maskedError{message: masked, err: err}
+}
+
+type maskedError struct {
+	message string
+	err     error
+}
+
+func (e *maskedError) Error() string { return e.message }
+func (e *maskedError) Unwrap() error { return e.err }
+
+// Status returns a status whose messages have no values.
+func (m Masker) Status(status kudo.InstanceStatus) kudo.InstanceStatus {
+	if m.replacer == nil {
+		return status
+	}
+	status = *status.DeepCopy()
+	for i := range status.Conditions {
+		status.Conditions[i].Message = m.Text(status.Conditions[i].Message)
+	}
+	for name, plan := range status.PlanStatus {
+		m.plan(&plan)
+		status.PlanStatus[name] = plan
+	}
+	return status
+}
+
+func (m Masker) plan(plan *kudo.PlanStatus) {
+	plan.Message = m.Text(plan.Message)
+	for p := range plan.Phases {
+		phase := &plan.Phases[p]
+		phase.Message = m.Text(phase.Message)
+		for s := range phase.Steps {
+			step := &phase.Steps[s]
+			step.Message = m.Text(step.Message)
+			for t := range step.Tasks {
+				step.Tasks[t].Message = m.Text(step.Tasks[t].Message)
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package hub
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+var _ = Describe("A sensitive parameter", func() {
+	const value = "hunter2-of-the-hub"
+	var (
+		f               fleet
+		cluster         string
+		version, parent *kudo.OperatorVersion
+	)
+	hidden := kudo.Parameter{Name: "PASSWORD", Sensitive: ptrTo(true)}
+	from := []kudo.ParameterFrom{{Name: "PASSWORD", SecretKeyRef: kudo.SecretKeyRef{Name: "db", Key: "password"}}}
+
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		cluster = f.cluster(ctx, "cluster")
+		base := f.push(ctx, "base", packages)
+		version = &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("db") + "-1.0.0"}, Spec: base.Spec}
+		version.Spec.Operator.Name = f.named("db")
+		version.Spec.Parameters = append(version.Spec.Parameters, hidden)
+		Expect(server.Create(ctx, version)).To(Succeed())
+		parent = parentOf(version)
+		parent.Spec.Parameters = []kudo.Parameter{hidden}
+		parent.Spec.Templates = map[string]string{"db.yaml": "PASSWORD: {{ .Params.PASSWORD }}\n"}
+		parent.Spec.Tasks[0].Spec.ParameterFile = "db.yaml"
+		Expect(server.Create(ctx, parent)).To(Succeed())
+	})
+	instance := func(of *kudo.OperatorVersion, change func(*kudo.InstanceSpec)) *kudo.Instance {
+		i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}}
+		i.Spec.OperatorVersion = corev1.ObjectReference{Namespace: of.Namespace, Name: of.Name}
+		change(&i.Spec)
+		return i
+	}
+	plain := func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"PASSWORD": value} }
+	byReference := func(s *kudo.InstanceSpec) { s.ParametersFrom = from }
+
+	It("is refused by admission as a plain value", func(ctx SpecContext) {
+		user, _ := newUser()
+		checked(ctx)
+		Expect(user.Create(ctx, instance(version, plain))).To(MatchError(And(ContainSubstring("denied the request: "),
+			ContainSubstring(`parameter "PASSWORD": sensitive: a value in spec.parameters is rejected`), Not(ContainSubstring(value)))))
+		broken := version.DeepCopy()
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
+		broken.Spec.Parameters[2].Default = ptrTo("public")
+		Expect(user.Create(ctx, broken)).To(MatchError(ContainSubstring(`parameter "PASSWORD" is sensitive and cannot have a default`)))
+
+		By("giving it by reference")
+		mine := instance(version, byReference)
+		Expect(user.Create(ctx, mine)).To(Succeed())
+		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(started.Traces(ctx, value)).To(BeEmpty())
+	})
+
+	It("is not resolved as a plain value without admission", func(ctx SpecContext) {
+		unchecked()
+		mine := instance(version, plain)
+		Expect(server.Create(ctx, mine)).To(Succeed())
+		Eventually(resolvedOf(mine)).WithContext(ctx).Should(And(HaveField("Reason", kudo.ReasonParametersInvalid),
+			HaveField("Message", And(ContainSubstring(`parameter "PASSWORD": sensitive`), Not(ContainSubstring(value))))))
+	})
+
+	It("of an add-on is a reference in its configuration", func(ctx SpecContext) {
+		unchecked()
+		config := f.variables(ctx, "config", cluster, "PASSWORD", "no-reference-"+value)
+		f.define(ctx, "db", runs(version))
+		addOn := f.enable(ctx, cluster, "db", configured(config))
+		Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", addonv1alpha1.ReasonConfigurationInvalid),
+			HaveField("Message", And(ContainSubstring("variable PASSWORD: sensitive: must be secret:NAME/KEY"), Not(ContainSubstring(value))))))
+		Expect(exists(instanceOf(addOn))(Default, ctx)).To(BeFalse())
+
+		config.Spec.CustomizedVariables[0].Value = "secret:db/password"
+		Expect(server.Update(ctx, config)).To(Succeed())
+		Eventually(specOf(instanceOf(addOn))).WithContext(ctx).Should(And(HaveField("ParametersFrom", from), HaveField("Parameters", BeEmpty())))
+		By("removing what a user has added")
+		edit(ctx, instanceOf(addOn), func(i *kudo.Instance) {
+			i.Spec.ParametersFrom = append(i.Spec.ParametersFrom, kudo.ParameterFrom{Name: "TEXT", SecretKeyRef: from[0].SecretKeyRef})
+		})
+		Eventually(specOf(instanceOf(addOn))).WithContext(ctx).Should(HaveField("ParametersFrom", from))
+	})
+
+	It("is passed on to a child as a reference", func(ctx SpecContext) {
+		unchecked()
+		mine := instance(parent, byReference)
+		Expect(server.Create(ctx, mine)).To(Succeed())
+		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))
+		deploys(ctx, mine, parent)
+		child := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine." + version.Spec.Operator.Name}}
+		Eventually(exists(child)).WithContext(ctx).Should(BeTrue())
+		Expect(specOf(child)(Default, ctx)).To(And(HaveField("ParametersFrom", from), HaveField("Parameters", BeEmpty())))
+
+		By("editing it as a user")
+		stranger, _ := newUser()
+		edited := get(ctx, child)
+		edited.Spec.ParametersFrom[0].SecretKeyRef.Key = "other"
+		Expect(stranger.Update(ctx, edited)).To(MatchError(ContainSubstring("are set by its parent")))
+	})
+})
+
+// deploys acts as the agent: it reports that plan deploy runs with the references of the spec, and that its child is in progress.
+func deploys(ctx context.Context, i *kudo.Instance, version *kudo.OperatorVersion) {
+	GinkgoHelper()
+	reported := get(ctx, i)
+	before := reported.DeepCopy()
+	reported.Status.Execution = &kudo.Execution{
+		UID: "x", Plan: kudo.DeployPlan, Parameters: reported.Spec.Parameters,
+		OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
+	}
+	for _, from := range reported.Spec.ParametersFrom {
+		reported.Status.Execution.ParametersFrom = append(reported.Status.Execution.ParametersFrom,
+			kudo.StartedParameterFrom{ParameterFrom: from, Digest: "d", DigestKey: "k"})
+	}
+	reported.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.DeployPlan: {Name: kudo.DeployPlan, UID: "x", Status: kudo.InProgress,
+		Phases: []kudo.PhaseStatus{{Name: "child", Status: kudo.InProgress, Steps: []kudo.StepStatus{{Name: "child", Status: kudo.InProgress,
+			Tasks: []kudo.TaskStatus{{Name: "child", Status: kudo.InProgress}}}}}}}}
+	Expect(server.Status().Patch(ctx, reported, client.MergeFrom(before))).To(Succeed())
+}
