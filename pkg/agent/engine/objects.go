@@ -49,8 +49,8 @@ type objects struct {
 	// detect a stale cache and redundant events. A forgotten entry only costs a read.
 	expectations *controller.Expectations[place]
 
-	// deletions holds the uids of objects that the engine is deleting and that the cache had then. Once the cache lacks one, it is deleted. A
-	// forgotten entry only costs a read.
+	// deletions holds the uids of objects that the engine has deleted and that the cache had then, until they are applied again. Once the cache
+	// lacks one, it is gone. A forgotten entry only costs a read.
 	deletions *lru.Cache
 
 	mutex   sync.Mutex
@@ -251,14 +251,27 @@ func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*
 // delete deletes exactly this version of an object, and returns its new state, nil if it is deleted. A conflict means that it was changed or
 // replaced.
 func (o *objects) delete(ctx context.Context, c client.Client, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	known := o.hasCached(ctx, live)
 	gone, err := apply.Delete(ctx, c, live)
-	if err != nil || gone {
+	if err != nil {
 		return nil, err
 	}
-	if cached, _, err := o.cached(ctx, live); err == nil && cached != nil && cached.GetUID() == live.GetUID() {
+	if known {
 		o.deletions.Add(placeOf(live), live.GetUID())
 	}
+	if gone {
+		return nil, nil
+	}
 	return deletedNow(live), nil
+}
+
+// hasCached reports whether the cache has an object, in any version. It starts no watch.
+func (o *objects) hasCached(ctx context.Context, live *unstructured.Unstructured) bool {
+	if !o.watches(live.GroupVersionKind()) {
+		return false
+	}
+	cached, _, err := o.cached(ctx, live)
+	return err == nil && cached != nil && cached.GetUID() == live.GetUID()
 }
 
 // deletedNow returns a copy of an object that is being deleted, also if the cache does not show that yet.

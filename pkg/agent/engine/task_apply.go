@@ -153,6 +153,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}
 	x.inventory.applied(live)
+	e.objects.deletions.Remove(placeOf(live))
 	e.objects.expectations.NoteNewest(live)
 	return plan.Object{Want: want, Live: live}, nil
 }

@@ -301,9 +301,10 @@ spec: {ports: [{port: 80}]}
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		before := len(requests.about("services/" + h.name))
+		service, config := len(requests.about("services/"+h.name)), len(requests.about("configmaps/"+h.name))
 		h.finish(ctx)
-		Expect(requests.about("services/" + h.name)[before:]).To(ConsistOf("DELETE services/" + h.name))
+		Expect(requests.about("services/" + h.name)[service:]).To(ConsistOf("DELETE services/" + h.name))
+		Expect(requests.about("configmaps/" + h.name)[config:]).To(ConsistOf("DELETE configmaps/" + h.name + "-a"))
 	})
 
 	It("stay if they are taken over before they are deleted", func(ctx context.Context) {
