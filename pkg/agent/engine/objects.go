@@ -256,6 +256,9 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 	if err != nil {
 		return nil, err
 	}
+	if live.GroupVersionKind().GroupKind() == definition && !gone { // the API server adds a finalizer, for which others wait
+		return o.read(ctx, live)
+	}
 	if known {
 		o.deletions.Add(placeOf(live), live.GetUID())
 	}
@@ -264,6 +267,9 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 	}
 	return deletedNow(live), nil
 }
+
+// definition is the kind of definitions of custom resources.
+var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // hasCached reports whether the cache has an object, in any version. It starts no watch.
 func (o *objects) hasCached(ctx context.Context, live *unstructured.Unstructured) bool {
