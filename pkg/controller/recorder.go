@@ -25,6 +25,14 @@ const (
 	eventRoom  = 500
 )
 
+// EventsDropped returns the counter of a program's dropped events.
+func EventsDropped() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "addon_events_dropped_total",
+		Help: "Number of Kubernetes events that were dropped because too many were emitted at once.",
+	})
+}
+
 // Recorder sends the events of all controllers at a limited rate, so that verdicts on a whole fleet do not cause the same number of event
 // writes. It never blocks a controller: excess events are dropped, counted, and logged once per series. client-go's own queue has no limit,
 // because every queued event is a waiting goroutine.

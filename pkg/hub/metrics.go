@@ -41,10 +41,7 @@ func newMetrics() *metrics {
 			// The goal is 100 ms for one cluster; a whole fleet takes as long as its writes.
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
-		eventsDropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "addon_events_dropped_total",
-			Help: "Number of Kubernetes events that were dropped because too many were emitted at once.",
-		}),
+		eventsDropped: controller.EventsDropped(),
 	}
 }
 

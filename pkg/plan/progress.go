@@ -104,6 +104,12 @@ func Progressed(before, after kudo.PlanStatus) bool {
 	return false
 }
 
+// Waits reports whether each of the next tasks was just observed in progress: then only a change of its objects or its child continues the
+// execution.
+func Waits(next []Task, outcomes map[Task]Outcome) bool {
+	return !slices.ContainsFunc(next, func(at Task) bool { return outcomes[at].Status != kudo.InProgress })
+}
+
 // OnlyMessagesDiffer reports whether two statuses of an Instance differ only in the messages of the running execution.
 func OnlyMessagesDiffer(before, after kudo.InstanceStatus) bool {
 	if before.Execution == nil || after.Execution == nil {

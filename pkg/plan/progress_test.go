@@ -397,3 +397,22 @@ func TestOnlyTellingIsNoProgress(t *testing.T) {
 		})
 	}
 }
+
+func TestAnExecutionWaitsOnceAllNextTasksAreObservedInProgress(t *testing.T) {
+	first, second := plan.Task{Step: 0}, plan.Task{Step: 1}
+	for name, test := range map[string]struct {
+		outcomes map[plan.Task]plan.Outcome
+		waits    bool
+	}{
+		"both are in progress":                     {map[plan.Task]plan.Outcome{first: {Status: kudo.InProgress}, second: {Status: kudo.InProgress}}, true},
+		"one has not run yet":                      {map[plan.Task]plan.Outcome{first: {Status: kudo.InProgress}}, false},
+		"one has failed and is retried":            {map[plan.Task]plan.Outcome{first: {Status: kudo.InProgress}, second: {Status: kudo.Error}}, false},
+		"one waits for the inventory to be stored": {map[plan.Task]plan.Outcome{first: {Status: kudo.InProgress}, second: {Status: kudo.Pending}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := plan.Waits([]plan.Task{first, second}, test.outcomes); got != test.waits {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

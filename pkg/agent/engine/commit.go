@@ -38,6 +38,9 @@ type result struct {
 	again bool
 	after time.Duration
 
+	// postponed is true if nothing is written yet.
+	postponed bool
+
 	// unhurried is true if a change of messages only may be delayed.
 	unhurried bool
 
@@ -61,6 +64,9 @@ func recorded(action plan.Action) result {
 // changes messages if the stored status is recent: the message about a Deployment with many pods changes all the time. Outcomes of tasks
 // are written immediately.
 func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
+	if r.postponed {
+		return stored, r.after
+	}
 	status, ready := r.status, r.ready
 	status.ObservedGeneration = o.Instance.HubGeneration()
 	ready.ObservedGeneration = status.ObservedGeneration

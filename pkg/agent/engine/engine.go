@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,17 +98,22 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
+	recorder := controller.NewRecorder(fieldManager, local.GetLogger().WithName("events"), measured.eventsDropped)
+	if err := recorder.SetUp(local); err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
 	e := &engine{
 		client: local.GetClient(),
 		live:   local.GetAPIReader(),
 		objects: &objects{
 			client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
-			expectations: controller.NewExpectations(placeOf, mostKnown), watched: map[schema.GroupVersionKind]bool{},
+			expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown), watched: map[schema.GroupVersionKind]bool{},
 		},
 		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
-		events:  local.GetEventRecorder(fieldManager),
-		metrics: measured, clock: time.Now,
+		events:  recorder,
+		metrics: measured,
+		clock:   time.Now,
 
 		secrets: secrets, clients: clients{client: local.GetClient(), remote: remote},
 		identities: newIdentities(local),

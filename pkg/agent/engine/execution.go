@@ -37,7 +37,7 @@ func (e *engine) executionOf(o plan.Observation) *execution {
 	return &execution{
 		known:     e.view.Values,
 		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
-		inventory: &ledger{entries: o.Instance.Status.Inventory},
+		inventory: &ledger{entries: o.Instance.Status.Inventory, live: liveObjects{}},
 	}
 }
 
@@ -195,6 +195,9 @@ type ledger struct {
 
 	// rounds holds the first round of this pass that applied or deleted each object.
 	rounds map[kudo.InventoryEntry]int
+
+	// live holds the objects that this pass has applied.
+	live liveObjects
 }
 
 // claim reports whether a task may apply or delete objects in a round: no earlier round of this pass, which is not recorded yet, has done so.
@@ -219,6 +222,7 @@ func (l *ledger) applied(object *unstructured.Unstructured) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.entries = plan.MarkApplied(l.entries, plan.Entry(object, ""))
+	l.live[placeOf(object)] = object
 }
 
 func (l *ledger) list(entries ...kudo.InventoryEntry) {

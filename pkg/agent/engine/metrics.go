@@ -16,6 +16,8 @@ type metrics struct {
 	ended *prometheus.CounterVec
 	// took is the duration of executions, in seconds, by operator, plan and result.
 	took *prometheus.HistogramVec
+	// eventsDropped counts events that were not sent.
+	eventsDropped prometheus.Counter
 }
 
 // newMetrics registers the metrics; a second agent in one process shares the metrics of the first.
@@ -30,10 +32,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help:    "Duration of an execution from start to end in seconds, by operator, plan and result.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
 		}, []string{"operator", "plan", "result"}),
+		eventsDropped: controller.EventsDropped(),
 	}
-	var errs [2]error
+	var errs [3]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
+	m.eventsDropped, errs[2] = controller.Register(registry, m.eventsDropped)
 	return m, errors.Join(errs[:]...)
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,10 @@ type objects struct {
 	// expectations hold the newest version of the Instances' objects that the engine has read or received as a response to an apply. They
 	// detect a stale cache and redundant events. A forgotten entry only costs a read.
 	expectations *controller.Expectations[place]
+
+	// deletions holds the uids of objects that the engine has deleted and that the cache had then, until they are applied again. Once the cache
+	// lacks one, it is gone. A forgotten entry only costs a read.
+	deletions *lru.Cache
 
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
@@ -173,16 +178,30 @@ func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (
 
 // get is a reader of the cache, and of the API server if the cache lacks the object or is older than what the engine has seen.
 func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	cached, _, err := o.cached(ctx, want)
-	if err != nil {
-		return nil, err
-	}
-	if cached != nil {
-		if upToDate, _ := o.expectations.UpToDate(cached); upToDate {
-			return cached, nil
+	return o.newest(nil)(ctx, want)
+}
+
+// liveObjects are objects as the API server has returned them.
+type liveObjects map[place]*unstructured.Unstructured
+
+// newest returns a reader of the cache; of live if the cache lacks the object or is older; and otherwise of the API server. Nothing that it
+// returns is older than what the engine has seen.
+func (o *objects) newest(live liveObjects) reader {
+	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		cached, _, err := o.cached(ctx, want)
+		if err != nil {
+			return nil, err
 		}
+		for _, found := range []*unstructured.Unstructured{cached, live[placeOf(want)]} {
+			if found == nil {
+				continue
+			}
+			if upToDate, _ := o.expectations.UpToDate(found); upToDate {
+				return found, nil
+			}
+		}
+		return o.read(ctx, want)
 	}
-	return o.read(ctx, want)
 }
 
 // applied returns a reader of objects that an execution has applied: of the cache once it shows them, and of the API server while it may
@@ -211,15 +230,64 @@ func (o *objects) unmade(ctx context.Context, want *unstructured.Unstructured) (
 	return o.read(ctx, want)
 }
 
-// known is a reader before a deletion of exactly the version that it returns: of the cache if that has the object, and of the API server
-// otherwise.
+// known is a reader before a deletion of exactly the version that it returns: of the cache if that has the object or has seen its deletion,
+// and of the API server otherwise.
 func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if o.watches(want.GroupVersionKind()) {
-		if cached, _, err := o.cached(ctx, want); err == nil && cached != nil {
-			return cached, nil
-		}
+	if !o.watches(want.GroupVersionKind()) {
+		return o.read(ctx, want)
 	}
-	return o.read(ctx, want)
+	cached, filled, err := o.cached(ctx, want)
+	uid, deleting := o.deletions.Get(placeOf(want))
+	switch {
+	case err != nil || cached == nil && !(filled && deleting):
+		return o.read(ctx, want)
+	case cached != nil && deleting && uid == cached.GetUID():
+		return deletedNow(cached), nil
+	default:
+		return cached, nil
+	}
+}
+
+// delete deletes exactly this version of an object, and returns its new state, nil if it is deleted. A conflict means that it was changed or
+// replaced.
+func (o *objects) delete(ctx context.Context, c client.Client, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	known := o.hasCached(ctx, live)
+	gone, err := apply.Delete(ctx, c, live)
+	if err != nil {
+		return nil, err
+	}
+	if live.GroupVersionKind().GroupKind() == definition && !gone { // the API server adds a finalizer, for which others wait
+		return o.read(ctx, live)
+	}
+	if known {
+		o.deletions.Add(placeOf(live), live.GetUID())
+	}
+	if gone {
+		return nil, nil
+	}
+	return deletedNow(live), nil
+}
+
+// definition is the kind of definitions of custom resources.
+var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// hasCached reports whether the cache has an object, in any version. It starts no watch.
+func (o *objects) hasCached(ctx context.Context, live *unstructured.Unstructured) bool {
+	if !o.watches(live.GroupVersionKind()) {
+		return false
+	}
+	cached, _, err := o.cached(ctx, live)
+	return err == nil && cached != nil && cached.GetUID() == live.GetUID()
+}
+
+// deletedNow returns a copy of an object that is being deleted, also if the cache does not show that yet.
+func deletedNow(live *unstructured.Unstructured) *unstructured.Unstructured {
+	if live.GetDeletionTimestamp() != nil {
+		return live
+	}
+	live = live.DeepCopy()
+	live.SetDeletionTimestamp(ptr.To(metav1.Now()))
+	return live
 }
 
 // observe is a reader of the API server that also watches the kind.
@@ -363,20 +431,19 @@ func (e *engine) deleteOwn(ctx context.Context, owner plan.Owner, object plan.Ob
 		if !owner.Has(object) || object.Deleted() {
 			return nil
 		}
-		gone, refused := apply.Delete(ctx, e.clients.client, object.Live)
-		if refused != nil && !apierrors.IsConflict(refused) {
+		live, refused := e.objects.delete(ctx, e.clients.client, object.Live)
+		if apierrors.IsConflict(refused) {
+			var err error
+			if object.Live, err = e.objects.read(ctx, object.Want); err != nil {
+				return err
+			}
+			return refused
+		}
+		if refused != nil {
 			return fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), refused)
 		}
-		object.Live = nil
-		if gone {
-			return nil
-		}
-		live, err := e.objects.read(ctx, object.Want)
-		if err != nil {
-			return err
-		}
 		object.Live = live
-		return refused
+		return nil
 	})
 	return object, err
 }

@@ -17,7 +17,7 @@ func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Obs
 	}
 	o.Sensitive = e.view.Sensitive
 	o.CleanupWait = e.cleanupWait(instance, o.Now)
-	if hasPipes(o.Running) || hasPipes(o.Desired) {
+	if !untouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
 		o.Pods, err = e.objects.pods(ctx, o.Owner)
 	}
 	return o, err

@@ -40,11 +40,17 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 }
 
 // cached reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task is
-// repeated because of a stale cache.
+// repeated because of a stale cache. An Instance without an execution needs no confirmation: the next action only records the start of one,
+// which is a conflict if another was recorded.
 func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.Instance, time.Duration, error) {
 	instance := &kudo.Instance{}
-	if err := e.client.Get(ctx, name, instance); err == nil && e.writes.Behind(instance) > 0 {
-		return nil, mirror.StaleCachePause, nil
+	if err := e.client.Get(ctx, name, instance); err == nil {
+		switch {
+		case e.writes.Behind(instance) > 0:
+			return nil, mirror.StaleCachePause, nil
+		case untouched(instance) && !instance.Removing():
+			return instance, 0, nil
+		}
 	}
 	instance, err := e.read(ctx, name)
 	return instance, 0, err
@@ -147,7 +153,7 @@ func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Ac
 	case plan.ActionStep:
 		return e.step(ctx, o, action.Tasks)
 	case plan.ActionSettle:
-		return e.settle(ctx, o, action.Prune)
+		return e.settle(ctx, o, action.Prune, nil)
 	case plan.ActionRemove:
 		return e.remove(ctx, o), nil
 	default:

@@ -42,12 +42,21 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	}
 	status := *o.Instance.Status.DeepCopy()
 	status.Inventory = x.inventory.entries
+	found := len(x.inventory.entries) > len(o.Instance.Status.Inventory)
 	return result{
-		status: status,
-		ready:  plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message),
-		again:  len(x.inventory.entries) > len(o.Instance.Status.Inventory),
-		after:  e.removalWait(o, err),
+		status:    status,
+		ready:     plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message),
+		again:     found,
+		after:     e.removalWait(o, err),
+		postponed: err == nil && !found && hasJustBegun(o),
 	}
+}
+
+// hasJustBegun reports whether a removal began so recently that its progress is not recorded yet: most removals end soon. Objects that it has
+// deleted stay in the inventory until then.
+func hasJustBegun(o plan.Observation) bool {
+	began, err := time.Parse(time.RFC3339, o.Instance.Annotations[kudo.AnnotationHubDeleted])
+	return err == nil && o.Now.Sub(began).Abs() < leastTalk
 }
 
 // unstarted returns the desired execution if nothing was started: existing objects remain from a cancelled removal.

@@ -9,27 +9,30 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// settle prunes objects that the current version no longer applies, and judges the objects in the inventory.
-func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry) (result, error) {
+// settle prunes objects that the current version no longer applies, and judges the objects in the inventory. live are those that the pass has
+// applied.
+func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry, live liveObjects) (result, error) {
 	x := e.executionOf(o)
 	if _, err := e.prune(ctx, x, surplus); err != nil {
 		return result{}, err
 	}
 	status := *o.Instance.Status.DeepCopy()
 	status.Inventory = x.inventory.entries
-	ready, err := e.judge(ctx, o, status.Inventory)
+	ready, err := e.judge(ctx, o, status.Inventory, live)
 	return result{status: status, ready: ready}, err
 }
 
 // judge returns condition Ready for the applied objects in the inventory and the children. Objects that only manually requested plans have
-// applied do not influence it.
-func (e *engine) judge(ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry) (metav1.Condition, error) {
+// applied do not influence it. live are objects that the cache may lack.
+func (e *engine) judge(
+	ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, live liveObjects,
+) (metav1.Condition, error) {
 	objects := make([]plan.Object, 0, len(inventory))
 	for _, entry := range inventory {
 		if entry.Manual || entry.Pending {
 			continue
 		}
-		object, err := e.objects.listed(ctx, entry, e.objects.get)
+		object, err := e.objects.listed(ctx, entry, e.objects.newest(live))
 		if err != nil {
 			return metav1.Condition{}, err
 		}

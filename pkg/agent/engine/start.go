@@ -123,5 +123,5 @@ func (e *engine) refuse(ctx context.Context, o plan.Observation, choice plan.Cho
 		}
 	}
 	o.Running = choice.Version
-	return e.end(ctx, o, plan.Refused(choice.Version, started, problem.Error(), o.Now))
+	return e.end(ctx, o, plan.Refused(choice.Version, started, problem.Error(), o.Now), nil)
 }

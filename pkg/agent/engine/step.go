@@ -35,19 +35,29 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 		tasks = plan.Ahead(x.version, status, outcomes)
 	}
 	progress := status.PlanStatus[x.Plan]
-	listed := e.listAhead(x, progress)
+	continues := e.continues(x, before, progress, outcomes)
 	status.Inventory = x.inventory.entries
 	if progress.Status.Terminal() {
-		return e.end(ctx, o, status), nil
+		return e.end(ctx, o, status, x.inventory.live), nil
 	}
 	ready, err := e.readyBeside(ctx, o, status)
 	if err != nil {
 		return result{}, err
 	}
 	return result{
-		status: status, ready: ready, again: listed || plan.Progressed(before, progress), unhurried: true,
+		status: status, ready: ready, again: continues, unhurried: true,
 		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), lookAgain(outcomes)),
 	}, nil
+}
+
+// continues lists the objects of the next tasks, and reports whether another round can do more at once. Otherwise it takes a change of the
+// objects that the tasks wait for.
+func (e *engine) continues(x *execution, before, progress kudo.PlanStatus, outcomes map[plan.Task]plan.Outcome) bool {
+	progressed := plan.Progressed(before, progress)
+	if plan.Waits(plan.Next(x.version.Plans[x.Plan], progress), outcomes) {
+		return progressed && e.listAhead(x, progress)
+	}
+	return e.listAhead(x, progress) || progressed
 }
 
 // readyBeside returns condition Ready while a plan runs: a plan that was requested manually and is not owed leaves it to the objects.
@@ -55,7 +65,7 @@ func (e *engine) readyBeside(ctx context.Context, o plan.Observation, status kud
 	if !plan.Aside(status) {
 		return plan.Running(status.PlanStatus[status.Execution.Plan]), nil
 	}
-	return e.judge(ctx, o, status.Inventory)
+	return e.judge(ctx, o, status.Inventory, nil)
 }
 
 // carryOutAll runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks
@@ -100,8 +110,9 @@ func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Tas
 	return outcomes, after
 }
 
-// end settles an Instance after its plan has ended, or was refused. The end of the plan is recorded even if settling fails.
-func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) result {
+// end settles an Instance after its plan has ended, or was refused. The end of the plan is recorded even if settling fails. live are the
+// objects that the pass has applied.
+func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus, live liveObjects) result {
 	if last := status.Execution.Plan; last == kudo.CleanupPlan && status.PlanStatus[last].Status == kudo.FatalError {
 		e.backoff.Next(cleanupKey(o.Instance), o.Now)
 	}
@@ -110,7 +121,7 @@ func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.Instan
 	rest := o.Rest()
 	ended, err := recorded(rest), error(nil)
 	if rest.Kind == plan.ActionSettle {
-		ended, err = e.settle(ctx, o, rest.Prune)
+		ended, err = e.settle(ctx, o, rest.Prune, live)
 	}
 	if err != nil {
 		ended = result{status: status, ready: plan.Running(status.PlanStatus[status.Execution.Plan])}

@@ -143,7 +143,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, err
 	}
 	if begun && object.AppliedBy(x.UID) {
-		x.inventory.applied(want)
+		x.inventory.applied(object.Live)
 		e.objects.expectations.NoteNewest(object.Live)
 		return object, nil
 	}
@@ -152,7 +152,8 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}
-	x.inventory.applied(want)
+	x.inventory.applied(live)
+	e.objects.deletions.Remove(placeOf(live))
 	e.objects.expectations.NoteNewest(live)
 	return plan.Object{Want: want, Live: live}, nil
 }

@@ -121,13 +121,7 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	} else {
 		made.Annotations[kudo.AnnotationInventoryRestored] = "true"
 	}
-	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager))
-	if apierrors.IsNotFound(err) { // the namespace is missing, and no OperatorVersion was mirrored into it before
-		if err := m.ensureNamespace(ctx, made.Namespace); err != nil {
-			return nil, err
-		}
-		err = m.local.Create(ctx, made, client.FieldOwner(fieldManager))
-	}
+	err := m.createIn(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, m.taken(ctx, made, err)
 	}

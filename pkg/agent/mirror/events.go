@@ -91,6 +91,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 
 // usersOf maps a mirrored OperatorVersion to the Instances in its namespace: a lost one is mirrored again.
 func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
+	m.created.Delete(client.ObjectKeyFromObject(version))
 	list := &kudo.InstanceList{}
 	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", version.Namespace)

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +38,14 @@ type mirror struct {
 	// needs is read-locked while an OperatorVersion and then its Instance are mirrored, and write-locked while unneeded OperatorVersions
 	// are deleted.
 	needs sync.RWMutex
+
+	// dropped holds the uids of mirrors that were deleted last.
+	dropped *lru.Cache
+
+	// creations are those of OperatorVersions that are under way; created holds the names of those that the cache may lack, until it reports
+	// their first change.
+	creations singleflight.Group
+	created   sync.Map
 }
 
 // Options configure the mirror.
@@ -61,6 +71,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		clock:     time.Now,
 
 		resolutions: newResolutions(),
+		dropped:     lru.New(mostWritten),
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.losing(), onHubChanged())).

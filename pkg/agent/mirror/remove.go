@@ -17,6 +17,9 @@ import (
 
 // drop deletes the mirror of a removed Instance once the hub has received that report. Until then the removal can be cancelled.
 func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
+	if _, known := m.dropped.Get(existing.UID); known { // the cache still has it
+		return nil
+	}
 	dropped := existing.DeepCopy()
 	if controllerutil.RemoveFinalizer(dropped, kudo.Finalizer) {
 		if err := m.update(ctx, dropped); err != nil {
@@ -27,6 +30,7 @@ func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %q: %w", dropped.Name, err))
 	}
+	m.dropped.Add(existing.UID, nil)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,17 @@ func (r *resolutions) note(name string, by resolution, version types.NamespacedN
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.chosen[name] = choice{by: by, version: version}
+}
+
+// without returns the OperatorVersions, except for those that an Instance on the hub has chosen.
+func (r *resolutions) without(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	chosen := map[types.NamespacedName]bool{}
+	for _, c := range r.chosen {
+		chosen[c.version] = true
+	}
+	return slices.DeleteFunc(slices.Clone(versions), func(v kudo.OperatorVersion) bool { return chosen[client.ObjectKeyFromObject(&v)] })
 }
 
 // forget drops an Instance that the hub no longer has.

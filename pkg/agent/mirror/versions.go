@@ -20,8 +20,7 @@ import (
 func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
 	resolution := m.resolutions.of(wanted)
 	if known, noted := m.resolutions.version(wanted.Name, resolution); noted {
-		err := m.local.Get(ctx, known, &kudo.OperatorVersion{})
-		if !apierrors.IsNotFound(err) {
+		if exists, err := m.hasVersion(ctx, known); err != nil || exists {
 			return known, err
 		}
 	}
@@ -83,7 +82,8 @@ func (m *mirror) readVersion(ctx context.Context, key types.NamespacedName) (*ku
 	return original, nil
 }
 
-// mirrorVersion creates the mirror of an OperatorVersion if it does not exist. The mirror, which has another name, names the operator.
+// mirrorVersion creates the mirror of an OperatorVersion if it does not exist; Instances that are mirrored at the same time share the request.
+// The mirror, which has another name, names the operator.
 func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersion, namespace string) (*kudo.OperatorVersion, error) {
 	key := client.ObjectKeyFromObject(original)
 	made := &kudo.OperatorVersion{
@@ -97,27 +97,45 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 		},
 		Spec: *original.NamedSpec(),
 	}
-	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), &kudo.OperatorVersion{})
-	if apierrors.IsNotFound(err) {
-		if err := m.ensureNamespace(ctx, namespace); err != nil {
+	mirrored := client.ObjectKeyFromObject(made)
+	_, err, _ := m.creations.Do(mirrored.String(), func() (any, error) {
+		if exists, err := m.hasVersion(ctx, mirrored); err != nil || exists {
 			return nil, err
 		}
-		err = m.local.Create(ctx, made, client.FieldOwner(fieldManager))
-	}
+		err := m.createIn(ctx, made)
+		if err == nil {
+			m.created.Store(mirrored, true)
+		}
+		return nil, err
+	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("mirroring OperatorVersion %q: %w", key, err)
 	}
 	return made, nil
 }
 
-// dropVersions deletes mirrored OperatorVersions that no Instance needs. Candidates come from the cache, and are confirmed with live reads,
-// because the cache may lack an Instance that was just written.
+// hasVersion reports whether a mirrored OperatorVersion exists, also if the cache does not have it yet.
+func (m *mirror) hasVersion(ctx context.Context, name types.NamespacedName) (bool, error) {
+	err := m.local.Get(ctx, name, &kudo.OperatorVersion{})
+	if apierrors.IsNotFound(err) {
+		_, created := m.created.Load(name)
+		return created, nil
+	}
+	return err == nil, err
+}
+
+// dropVersions deletes mirrored OperatorVersions that no Instance needs. Candidates come from the cache, without those that a resolved
+// Instance has chosen, and are confirmed with live reads, because the cache may lack an Instance that was just written.
 func (m *mirror) dropVersions(ctx context.Context) error {
 	versions := &kudo.OperatorVersionList{}
 	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing mirrored OperatorVersions: %w", err)
 	}
-	candidates, err := unneeded(ctx, m.local, versions.Items)
+	candidates := m.resolutions.without(versions.Items)
+	if len(candidates) == 0 {
+		return nil
+	}
+	candidates, err := unneeded(ctx, m.local, candidates)
 	if err != nil || len(candidates) == 0 {
 		return err
 	}

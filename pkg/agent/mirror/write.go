@@ -50,14 +50,16 @@ func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error 
 	return nil
 }
 
-func (m *mirror) ensureNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	err := m.local.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-	if apierrors.IsNotFound(err) {
-		err = m.local.Create(ctx, namespace, client.FieldOwner(fieldManager))
+// createIn creates an object, after its namespace if that does not exist.
+func (m *mirror) createIn(ctx context.Context, made client.Object) error {
+	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager))
+	if !apierrors.IsNotFound(err) {
+		return err
 	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: made.GetNamespace()}}
+	err = m.local.Create(ctx, namespace, client.FieldOwner(fieldManager))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("ensuring namespace %q: %w", name, err)
+		return fmt.Errorf("creating namespace %q: %w", namespace.Name, err)
 	}
-	return nil
+	return m.local.Create(ctx, made, client.FieldOwner(fieldManager))
 }

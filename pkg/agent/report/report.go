@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -33,6 +34,13 @@ import (
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
+// The rate per second and the burst of reports of progress. Later reports replace them, so those of many Instances that change at the same
+// time must not delay the reports of what has ended.
+const (
+	progressQPS   = 5
+	progressBurst = 10
+)
+
 // reporter reports the status of every Instance to the hub. It combines all changes within the interval into one write, except for those
 // that the hub has to act on. Progress waits for the interval as well, so that a plan or a removal that ends within it takes one report. The
 // last state always arrives, because reports are compared with the status on the hub.
@@ -41,6 +49,7 @@ type reporter struct {
 	local    client.Client
 	statuses *mirror.Statuses
 	interval time.Duration
+	progress flowcontrol.RateLimiter // for reports of progress
 	clock    func() time.Time
 
 	mutex sync.Mutex
@@ -76,6 +85,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		local:    local.GetClient(),
 		statuses: o.Statuses,
 		interval: cmp.Or(o.Interval, time.Second),
+		progress: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
 		clock:    time.Now,
 		sent:     map[string]sent{},
 		since:    map[string]time.Time{},
@@ -311,7 +321,7 @@ func upToDate(onHub, want kudo.InstanceStatus) bool {
 }
 
 // wait returns how long a report is delayed, so that an Instance is written at most once per interval. Progress waits for an interval even if
-// nothing was reported before.
+// nothing was reported before, and for another one if too many Instances report progress.
 func (r *reporter) wait(due *report) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -323,7 +333,11 @@ func (r *reporter) wait(due *report) time.Duration {
 	if due.progress() && r.since[name].After(last) {
 		last = r.since[name]
 	}
-	return r.interval - now.Sub(last)
+	wait := r.interval - now.Sub(last)
+	if wait <= 0 && due.progress() && !r.progress.TryAccept() {
+		return r.interval
+	}
+	return wait
 }
 
 func (r *reporter) nothingPending(name string) {

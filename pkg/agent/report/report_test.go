@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -103,7 +104,10 @@ func TestProgressWaitsForTheInterval(t *testing.T) {
 		"why it cannot be mirrored":                       {with(kudo.InstanceStatus{}, kudo.ReasonNotMirrored), time.Minute, 0, -50 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reporter{interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{}, since: map[string]time.Time{}}
+			r := &reporter{
+				interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{}, since: map[string]time.Time{},
+				progress: flowcontrol.NewFakeAlwaysRateLimiter(),
+			}
 			if test.sent > 0 {
 				r.sent["kafka"] = sent{at: now.Add(-test.sent)}
 			}
@@ -115,6 +119,24 @@ func TestProgressWaitsForTheInterval(t *testing.T) {
 				t.Errorf("it waits for %s, want %s", wait, test.wait)
 			}
 		})
+	}
+}
+
+func TestOnlyProgressWaitsWhileManyInstancesReportIt(t *testing.T) {
+	const interval = 10 * time.Second
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	r := &reporter{
+		interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{},
+		since: map[string]time.Time{"kafka": now.Add(-time.Minute)}, progress: flowcontrol.NewFakeNeverRateLimiter(),
+	}
+	due := &report{onHub: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}}
+	for status, want := range map[kudo.ExecutionStatus]bool{kudo.InProgress: true, kudo.Complete: false, kudo.FatalError: false} {
+		due.want = kudo.InstanceStatus{
+			Execution: &kudo.Execution{Plan: "deploy"}, PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: status}},
+		}
+		if got := r.wait(due) > 0; got != want {
+			t.Errorf("%s waits: %v, want %v", status, got, want)
+		}
 	}
 }
 

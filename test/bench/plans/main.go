@@ -52,8 +52,8 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	s.limits.Bind(fs, "addon-agent", "kube-api")
 }
 
-// most is the number of Instances, with two pods each, that fit on the sandbox's one node.
-const most = 200
+// most is the number of Instances, with two pods each, that fit on the sandbox's nodes.
+const most = 700
 
 // Check rejects settings that cannot be measured.
 func (s *settings) Check() error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -83,8 +84,41 @@ var _ = Describe("A plan", func() {
 		// If the mirror's event precedes the response to its creation, the mirror is read once.
 		status, read := "PUT instances/"+h.name+"/status", "GET instances/"+h.name
 		Expect(requests.about("instances/" + h.name)).To(Or(Equal([]string{status, status}), Equal([]string{read, status, status})))
-		writes := slices.DeleteFunc(requests.about("configmaps/"+h.name), func(r string) bool { return strings.HasPrefix(r, "GET") })
-		Expect(writes).To(Equal([]string{applied("a"), applied("b"), applied("c"), applied("d"), applied("e")}))
+		Expect(requests.about("configmaps/"+h.name)).To(Equal([]string{applied("a"), applied("b"), applied("c"), applied("d"), applied("e")}),
+			"no object is read")
+		warm.finish(ctx)
+		h.finish(ctx)
+	})
+
+	It("has its OperatorVersion mirrored by one request if the namespace exists", func(ctx context.Context) {
+		var (
+			mutex    sync.Mutex
+			requests []string
+		)
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, func(request *http.Request) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if _, own, found := strings.Cut(request.URL.Path, kudo.GroupVersion.String()+"/"); found && !request.URL.Query().Has("watch") {
+				requests = append(requests, request.Method+" "+own)
+			}
+		})))
+		warm := newInstance(ctx, steps("x"), nil) // otherwise ConfigMaps are not watched yet
+		warm.resolve(ctx)
+		warm.completes(ctx, "deploy", kudo.PlanStatus{})
+		h := newInstance(ctx, steps("a"), nil)
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		mutex.Lock()
+		requests = nil
+		mutex.Unlock()
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		mutex.Lock()
+		sent := slices.Clone(requests)
+		mutex.Unlock()
+		Expect(sent).NotTo(ContainElement("GET instances"), "no OperatorVersion was searched for that no Instance needs")
+		Expect(sent[:2]).To(Equal([]string{
+			"POST namespaces/" + h.namespace + "/operatorversions", "POST namespaces/" + h.namespace + "/instances",
+		}))
 		warm.finish(ctx)
 		h.finish(ctx)
 	})
@@ -247,6 +281,30 @@ var _ = Describe("The objects of an Instance that is removed", func() {
 		before := len(requests.about("configmaps/" + h.name))
 		h.finish(ctx)
 		Expect(requests.about("configmaps/" + h.name)[before:]).To(ConsistOf("DELETE configmaps/"+h.name+"-a", "DELETE configmaps/"+h.name+"-b"))
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+		Consistently(func() []string {
+			return slices.DeleteFunc(requests.about("instances/"+h.name), func(r string) bool { return !strings.HasPrefix(r, http.MethodDelete) })
+		}).WithTimeout(time.Second).Should(HaveLen(1), "the mirror is deleted once")
+	})
+
+	It("take one request each, also if the garbage collector has to delete what they own", func(ctx context.Context) {
+		requests := &journal{}
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		spec := steps("a")
+		spec.Templates["service.yaml"] = `apiVersion: v1
+kind: Service
+metadata: {name: "{{ .Name }}"}
+spec: {ports: [{port: 80}]}
+`
+		spec.Tasks = append(spec.Tasks, task("service", kudo.TaskApply, "service.yaml"))
+		spec.Plans["deploy"] = serial("a", "service")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		service, config := len(requests.about("services/"+h.name)), len(requests.about("configmaps/"+h.name))
+		h.finish(ctx)
+		Expect(requests.about("services/" + h.name)[service:]).To(ConsistOf("DELETE services/" + h.name))
+		Expect(requests.about("configmaps/" + h.name)[config:]).To(ConsistOf("DELETE configmaps/" + h.name + "-a"))
 	})
 
 	It("stay if they are taken over before they are deleted", func(ctx context.Context) {
