@@ -22,6 +22,7 @@ var pure = []string{
 	"pkg/plan",
 	"pkg/preview",
 	"pkg/render",
+	"pkg/rights",
 	"pkg/structure",
 	"pkg/template",
 	"pkg/text",
