@@ -1,9 +1,12 @@
 package rights
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -103,6 +106,16 @@ func (p Policy) Protects(namespace string) error {
 		return nil
 	}
 	return &Refused{fmt.Sprintf("nothing is applied to namespace %q: use another one (the agent's flag to allow it is --allow-namespaces)", namespace)}
+}
+
+// CheckServiceAccount returns an error if a DefaultServiceAccount is not valid; empty is.
+func CheckServiceAccount(account string) error {
+	parts := strings.Split(account, "/")
+	invalid := func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 }
+	if account != "" && (len(parts) > 2 || slices.ContainsFunc(parts, invalid)) {
+		return errors.New("must be NAME or NAMESPACE/NAME of a service account")
+	}
+	return nil
 }
 
 // serviceAccount returns the identity of a service account, with its groups.

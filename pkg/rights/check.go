@@ -82,20 +82,13 @@ func checkRule(rule rbacv1.PolicyRule, namespaced bool) []Problem {
 	if len(rule.Verbs) == 0 {
 		wrong("", "the rule has no verbs: list them, such as create and patch")
 	}
-	for _, list := range []struct {
-		name  string
-		items []string
-	}{{"verbs", rule.Verbs}, {"resources", rule.Resources}, {"nonResourceURLs", rule.NonResourceURLs}} {
-		if slices.Contains(list.items, "") {
-			wrong(list.name, "must not contain an empty name")
-		}
-	}
+	urls, resources := len(rule.NonResourceURLs) > 0, len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames) > 0
 	switch {
-	case len(rule.NonResourceURLs) > 0 && namespaced:
+	case urls && namespaced:
 		wrong("nonResourceURLs", "apply to the whole cluster: move the rule to clusterRules")
-	case len(rule.NonResourceURLs) > 0 && (len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0):
+	case urls && resources:
 		wrong("nonResourceURLs", "a rule is for resources or for nonResourceURLs, not both: split it")
-	case len(rule.NonResourceURLs) > 0:
+	case urls:
 	case len(rule.APIGroups) == 0:
 		wrong("", `the rule has no apiGroups: list them; the core group is ""`)
 	case len(rule.Resources) == 0:
@@ -109,9 +102,17 @@ func checkRule(rule rbacv1.PolicyRule, namespaced bool) []Problem {
 	return problems
 }
 
-// checkNames returns the problems about names that never match: kinds in place of resources, and created objects by name.
+// checkNames returns the problems about names that never match: empty ones, kinds in place of resources, and created objects by name.
 func checkNames(rule rbacv1.PolicyRule) []Problem {
 	var problems []Problem
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"verbs", rule.Verbs}, {"resources", rule.Resources}, {"nonResourceURLs", rule.NonResourceURLs}} {
+		if slices.Contains(list.items, "") {
+			problems = append(problems, Problem{Field: list.name, Message: "must not contain an empty name"})
+		}
+	}
 	for _, resource := range rule.Resources {
 		if strings.ToLower(resource) != resource {
 			problems = append(problems, Problem{Field: "resources",
