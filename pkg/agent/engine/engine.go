@@ -22,9 +22,11 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/controller"
 
+	"github.com/tandem-addons/tandem/pkg/agent/bindings"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // A failed task is retried after one second at first, and after one minute at most.
@@ -48,8 +50,12 @@ type engine struct {
 	metrics *metrics
 	clock   func() time.Time
 
-	// clients act with the agent's own identity, and identities holds the clients of service accounts.
-	clients    clients
+	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of an Instance; hindrance is why it cannot.
+	own, acting clients
+	hindrance   error
+
+	policy     rights.Policy
+	bindings   *bindings.Keeper
 	identities *identities
 
 	// pipeImage is the image of the waiting container in the pod of a Pipe task.
@@ -66,11 +72,18 @@ type Options struct {
 
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
+
+	// Rights is what the plans of Instances may do.
+	Rights rights.Policy
 }
 
 // Add adds the engine to the manager of the managed cluster.
 func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err := index(ctx, local); err != nil {
+		return err
+	}
+	keeper, err := bindings.New(ctx, local)
+	if err != nil {
 		return err
 	}
 	measured, err := newMetrics(registry.Registry)
@@ -81,7 +94,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
-	remote, err := newRemote(local.GetConfig(), local.GetHTTPClient())
+	own, err := ownClients(local)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
@@ -98,15 +111,15 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		clients:    clients{client: local.GetClient(), remote: remote},
-		identities: newIdentities(local),
+		own: own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
 	}
-	built, err := controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
+	built, err := keeper.Watch(controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers})).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.heirsOf), builder.WithPredicates(controller.Changed(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		Build(e)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
@@ -20,11 +19,14 @@ const inARow = 10
 // Reconcile advances an Instance in rounds while there is more to do immediately. Later rounds use the response of the last commit.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance, pause, err := e.cached(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, e.disown(ctx, request.NamespacedName)
+	}
 	if err != nil || pause > 0 {
-		return reconcile.Result{RequeueAfter: pause}, client.IgnoreNotFound(err)
+		return reconcile.Result{RequeueAfter: pause}, err
 	}
 	if !mirror.HandedOver(instance) {
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, e.disownOrphan(ctx, instance)
 	}
 	for range inARow {
 		written, result, err := e.advance(ctx, instance)
@@ -50,7 +52,7 @@ func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.I
 // advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the
 // updated Instance if there is more to do immediately; otherwise it is nil, and the result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
-	if e, err = e.as(instance); err != nil {
+	if e, err = e.as(ctx, instance); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	observed, err := e.observe(ctx, instance)
@@ -74,28 +76,13 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	case written != nil && done.again: // terminates: every such round makes progress
 		return written, reconcile.Result{}, nil
 	}
-	return nil, reconcile.Result{RequeueAfter: after}, nil
-}
-
-// as returns the engine that acts as the service account that the Instance names.
-func (e *engine) as(instance *kudo.Instance) (*engine, error) {
-	name := instance.Spec.ServiceAccountName
-	if name == "" {
-		return e, nil
-	}
-	clients, err := e.identities.of(types.NamespacedName{Namespace: instance.Namespace, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	acting := *e
-	acting.clients = clients
-	return &acting, nil
+	return nil, reconcile.Result{RequeueAfter: soonest(after, e.regrant())}, nil
 }
 
 // execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	for _, pod := range action.Pods {
-		if _, err := e.deleteOwn(ctx, o.Owner, pod); err != nil {
+		if _, err := e.deleteOwn(ctx, e.own, o.Owner, pod); err != nil {
 			return result{}, err
 		}
 	}
