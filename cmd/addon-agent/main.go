@@ -43,6 +43,7 @@ type settings struct {
 	hubKubeconfig, kubeconfig string
 	hubAuthority, hubSecret   string
 	hub, local                controller.Limit
+	permissions               permissions
 	logging                   zap.Options
 	version                   bool
 }
@@ -76,6 +77,7 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "Minimum interval between two reports of one Instance to the hub; 1s if zero.")
 	flags.StringVar(&o.PipeImage, "pipe-image", pipe.DefaultImage,
 		"Image of the container that provides the files of Pipe tasks to the agent. It must contain sleep and head.")
+	s.permissions.bind(flags)
 	s.hub.Bind(flags, "hub-api", "hub")
 	s.local.Bind(flags, "kube-api", "managed cluster")
 	flags.BoolVar(&s.version, "version", false, "Print the version and exit.")
@@ -127,7 +129,9 @@ func (s *settings) complete() error {
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
 		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.LongestPeriod)
 	}
-	return errors.Join(s.findSecret(), s.hub.Check(), s.local.Check())
+	var err error
+	s.options.Rights, err = s.permissions.policy(s.ownNamespace())
+	return errors.Join(err, s.findSecret(), s.hub.Check(), s.local.Check())
 }
 
 // findSecret parses the Secret of the agent's certificate, if one is given.
