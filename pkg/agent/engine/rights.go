@@ -64,7 +64,7 @@ func (e *engine) permissions(ctx context.Context, instance *kudo.Instance) (*kud
 		return declared, err
 	}
 	parent := &kudo.Instance{}
-	err = e.client.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: name}, parent)
+	err = e.client.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: name}, parent, client.UnsafeDisableDeepCopy)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading parent Instance %q: %w", name, err)
@@ -89,7 +89,7 @@ func acknowledges(parent, child *kudo.Instance) bool {
 func (e *engine) declared(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
 	var declared []*kudo.Permissions
 	for _, name := range versionsOf(instance) {
-		version, err := e.version(ctx, instance.Namespace, name)
+		version, err := e.version(ctx, instance.Namespace, name, client.UnsafeDisableDeepCopy) // it is large, and only read
 		if err != nil {
 			return nil, err
 		}

@@ -64,9 +64,9 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	return o.Normalized(), nil
 }
 
-func (e *engine) version(ctx context.Context, namespace, name string) (*kudo.OperatorVersion, error) {
+func (e *engine) version(ctx context.Context, namespace, name string, options ...client.GetOption) (*kudo.OperatorVersion, error) {
 	version := &kudo.OperatorVersion{}
-	err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version)
+	err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version, options...)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
