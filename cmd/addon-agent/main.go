@@ -43,6 +43,7 @@ type settings struct {
 	hubKubeconfig, kubeconfig string
 	hubAuthority, hubSecret   string
 	hub, local                controller.Limit
+	permissions               permissions
 	logging                   zap.Options
 	version                   bool
 }
@@ -79,6 +80,7 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "Minimum interval between two reports of one Instance to the hub; 1s if zero.")
 	flags.StringVar(&o.PipeImage, "pipe-image", pipe.DefaultImage,
 		"Image of the container that provides the files of Pipe tasks to the agent. It must contain sleep and head.")
+	s.permissions.bind(flags)
 	s.hub.Bind(flags, "hub-api", "hub")
 	s.local.Bind(flags, "kube-api", "managed cluster")
 	flags.BoolVar(&s.version, "version", false, "Print the version and exit.")
@@ -130,13 +132,16 @@ func (s *settings) complete() error {
 			return fmt.Errorf("the file cluster-name next to the hub's kubeconfig is empty: set the name with --cluster-name")
 		}
 	}
-	if own, err := os.ReadFile(podNamespace); s.options.Namespace == "" && err == nil {
-		s.options.Namespace = strings.TrimSpace(string(own))
+	if s.options.Namespace == "" {
+		own, _ := os.ReadFile(podNamespace) // outside of the cluster there is none
+		s.options.Namespace = cmp.Or(strings.TrimSpace(string(own)), agent.DefaultNamespace)
 	}
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
 		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.LongestPeriod)
 	}
-	return errors.Join(s.findSecret(), s.hub.Check(), s.local.Check())
+	var err error
+	s.options.Rights, err = s.permissions.policy(s.options.Namespace)
+	return errors.Join(err, s.findSecret(), s.hub.Check(), s.local.Check())
 }
 
 // findSecret parses the Secret of the agent's certificate, if one is given.

@@ -42,6 +42,7 @@ type settings struct {
 	logging zap.Options
 
 	uninstall, version bool
+	agentArguments     string
 }
 
 func (s *settings) flags(errors io.Writer) *flag.FlagSet {
@@ -70,6 +71,9 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "Namespace that stores the webhooks' certificates.")
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,
 		"Deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), if OCM is installed on the hub.")
+	fs.StringVar(&s.agentArguments, "agent-args", "",
+		"Further arguments of all agents that are delivered, separated by spaces, such as --rights=declared. Variables of an agent's\n"+
+			"AddOnDeploymentConfig can restrict the permissions of plans further.")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "Number of objects that each controller reconciles in parallel.")
 	s.limit.Bind(fs, "kube-api", "hub")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
@@ -99,6 +103,12 @@ func (n *names) Set(value string) error {
 func (s *settings) check() error {
 	if s.options.Concurrency <= 0 {
 		return fmt.Errorf("--concurrency must be greater than 0, got %d", s.options.Concurrency)
+	}
+	s.options.AgentArguments = strings.Fields(s.agentArguments)
+	for _, argument := range s.options.AgentArguments {
+		if name, _, found := strings.Cut(argument, "="); !found || !strings.HasPrefix(name, "--") {
+			return fmt.Errorf(`invalid argument %q for "--agent-args" flag: must be flags of addon-agent, as --NAME=VALUE`, argument)
+		}
 	}
 	return s.limit.Check()
 }

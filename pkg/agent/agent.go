@@ -41,6 +41,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/report"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // Options configure the agent: its managed cluster and its connections to both clusters.
@@ -87,6 +88,9 @@ type Options struct {
 	// empty.
 	Namespace string
 
+	// Rights is what the plans of Instances may do.
+	Rights rights.Policy
+
 	// ReportInterval is the minimum time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
 }
@@ -127,7 +131,9 @@ type shared struct {
 // addLocal adds the controllers that only need the managed cluster.
 func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	return cmp.Or(
-		engine.Add(ctx, engine.Options{PipeImage: o.PipeImage, Writes: kept.writes, Namespace: cmp.Or(o.Namespace, DefaultNamespace)}, local),
+		engine.Add(ctx, engine.Options{
+			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Namespace: cmp.Or(o.Namespace, DefaultNamespace),
+		}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),
 	)

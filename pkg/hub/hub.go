@@ -63,6 +63,8 @@ type Options struct {
 	Concurrency int
 	// DeliverAgents installs addon-agent on managed clusters as an OCM add-on, if the hub has OCM.
 	DeliverAgents bool
+	// AgentArguments are further arguments of all agents that are delivered.
+	AgentArguments []string
 	// Version of the program, shown by `kubectl addon version`.
 	Version string
 	// Logger is the logger of the controllers.
@@ -99,7 +101,9 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&renewals{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), logger: mgr.GetLogger().WithName("renewal"), answers: metrics.ocm.Certificates,
 		},
-		&ocm.Controllers{DeliverAgents: options.DeliverAgents, AddOns: &rolledOut, Recorder: recorder, Metrics: metrics.ocm},
+		&ocm.Controllers{
+			DeliverAgents: options.DeliverAgents, AgentArguments: options.AgentArguments, AddOns: &rolledOut, Recorder: recorder, Metrics: metrics.ocm,
+		},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
 

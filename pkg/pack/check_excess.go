@@ -1,6 +1,10 @@
 package pack
 
 import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -68,6 +72,7 @@ func tallyOf(spec *kudo.OperatorVersionSpec) *tally {
 	for i := range spec.Tasks {
 		all.task(&spec.Tasks[i])
 	}
+	all.permissions(spec.Permissions)
 	for name, plan := range spec.Plans {
 		all.add(name, string(plan.Strategy))
 		for _, phase := range plan.Phases {
@@ -90,5 +95,26 @@ func (t *tally) task(task *kudo.Task) {
 	}
 	for _, file := range task.Spec.Pipe {
 		t.add(file.Key, file.Kind)
+	}
+}
+
+func (t *tally) permissions(p *kudo.Permissions) {
+	if p == nil {
+		return
+	}
+	t.rules(p.Rules)
+	t.rules(p.ClusterRules)
+	for _, n := range p.Namespaces {
+		t.add(n.Name)
+		t.rules(n.Rules)
+	}
+}
+
+func (t *tally) rules(rules []rbacv1.PolicyRule) {
+	for _, r := range rules {
+		t.add()
+		for _, name := range slices.Concat(r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs, r.Verbs) {
+			t.add(name)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
@@ -28,6 +29,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "maintainers", read: d.list(d.maintainer(&p.Operator.Maintainers)), describes: true},
 		key{name: "url", read: d.text(&p.Operator.URL), describes: true},
 		key{name: "namespaceManifest", read: d.text(&p.Operator.NamespaceManifest)},
+		key{name: "permissions", read: d.permissions(&p.Version.Permissions)},
 		key{name: "tasks", read: d.list(d.task(&p.Version.Tasks)), required: true},
 		key{name: "plans", read: d.plans(&p.Version.Plans), required: true},
 	)
@@ -57,6 +59,39 @@ func (d *document) maintainer(into *[]kudo.Maintainer) reader {
 		)
 		*into = append(*into, m)
 	}
+}
+
+// permissions decodes the permissions of plans. An empty value declares that they need none.
+func (d *document) permissions(into **kudo.Permissions) reader {
+	return func(node *yaml.Node, path string) {
+		*into = &kudo.Permissions{}
+		d.object(node, path,
+			key{name: "rules", read: d.rules(&(*into).Rules)},
+			key{name: "clusterRules", read: d.rules(&(*into).ClusterRules)},
+			key{name: "namespaces", read: d.list(func(node *yaml.Node, path string) {
+				var n kudo.NamespacePermissions
+				d.object(node, path,
+					key{name: "name", read: d.text(&n.Name), required: true},
+					key{name: "rules", read: d.rules(&n.Rules)},
+				)
+				(*into).Namespaces = append((*into).Namespaces, n)
+			})},
+		)
+	}
+}
+
+func (d *document) rules(into *[]rbacv1.PolicyRule) reader {
+	return d.list(func(node *yaml.Node, path string) {
+		var r rbacv1.PolicyRule
+		d.object(node, path,
+			key{name: "apiGroups", read: d.texts(&r.APIGroups)},
+			key{name: "resources", read: d.texts(&r.Resources)},
+			key{name: "resourceNames", read: d.texts(&r.ResourceNames)},
+			key{name: "nonResourceURLs", read: d.texts(&r.NonResourceURLs)},
+			key{name: "verbs", read: d.texts(&r.Verbs), required: true},
+		)
+		*into = append(*into, r)
+	})
 }
 
 func (d *document) task(into *[]kudo.Task) reader {

@@ -36,6 +36,7 @@ func (p *Package) Verify() []Problem {
 	judged := append(subject.judge(), objectName(subject)...)
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, dryRun(subject)...)
+		judged = append(judged, neededPermissions(subject)...)
 	}
 	return p.merge(problems, judged)
 }

@@ -99,13 +99,13 @@ func TestVerifyOperatorFile(t *testing.T) {
 		want             []string
 	}{
 		"a field that does not exist": {"name: shop\n", "name: shop\nversion: 1\n",
-			[]string{`operator.yaml:3: error: version: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, tasks, plans`}},
+			[]string{`operator.yaml:3: error: version: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, tasks, plans`}},
 		"a field that is misspelt": {"appVersion: 1.10\n", "appversion: 1.10\n",
 			[]string{`operator.yaml:4: error: appversion: unknown field: did you mean appVersion?`}},
 		"a field that is misspelt, but only describes": {"name: shop\n", "name: shop\ndesription: sells\n",
 			[]string{`operator.yaml:3: warning: desription: unknown field: did you mean description?`}},
 		"a field with a name that would garble the terminal": {"name: shop\n", "name: shop\n\"\\e[2J\": 1\n",
-			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, tasks, plans`}},
+			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, tasks, plans`}},
 		"a field that is set twice": {"name: shop\n", "name: shop\nname: pub\n",
 			[]string{`operator.yaml:3: error: name: is set twice, first in line 2: remove one`}},
 		"a field that says the same twice": {"name: shop\n", "name: shop\nname: shop\n",

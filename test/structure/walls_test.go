@@ -22,6 +22,7 @@ var pure = []string{
 	"pkg/plan",
 	"pkg/preview",
 	"pkg/render",
+	"pkg/rights",
 	"pkg/sensitive",
 	"pkg/structure",
 	"pkg/template",

@@ -1,58 +1,153 @@
 package engine
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/agent/remote"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // clients apply and delete objects on the managed cluster, and run commands in containers.
 type clients struct {
 	client client.Client
-	remote *remote
+	remote *remote.Remote
+	// limits is nil if the identity has permissions that no package declares.
+	limits *limits
 }
 
-// identities holds the clients of impersonated service accounts: the API server limits them to the permissions of the account, and records
-// the impersonation. It is safe for concurrent use.
+// ownClients returns the clients with the agent's own identity.
+func ownClients(local ctrl.Manager) (clients, error) {
+	commands, err := remote.New(local.GetConfig(), local.GetHTTPClient())
+	return clients{client: local.GetClient(), remote: commands}, err
+}
+
+// identities holds the clients of impersonated users: the API server limits them to the permissions of the user, and records the
+// impersonation. It is safe for concurrent use.
 type identities struct {
 	local ctrl.Manager
+	clock func() time.Time
 	known *lru.Cache
 }
 
-// identityLimit is the number of most recently used service accounts in the cache. It only limits memory.
+// identityLimit is the number of most recently used identities in the cache. It only limits memory.
 const identityLimit = 256
 
-func newIdentities(local ctrl.Manager) *identities {
-	return &identities{local: local, known: lru.New(identityLimit)}
+// identity is an impersonated user.
+type identity struct {
+	clients
+	// granted is when the user's permissions last changed, or may have.
+	granted atomic.Pointer[time.Time]
 }
 
-// of returns the clients of a service account. They share connections and rate limits with the agent's own.
-func (i *identities) of(account types.NamespacedName) (clients, error) {
-	if known, ok := i.known.Get(account); ok {
-		return known.(clients), nil
+func newIdentities(local ctrl.Manager) *identities {
+	return &identities{local: local, clock: time.Now, known: lru.New(identityLimit)}
+}
+
+// of returns the clients of a user. They share connections and rate limits with the agent's own. granted reports whether the user's
+// permissions have just changed.
+func (i *identities) of(actor rights.Actor, granted bool) (clients, error) {
+	if known, ok := i.known.Get(actor.User); ok {
+		if granted {
+			known.(*identity).granted.Store(new(i.clock()))
+		}
+		return known.(*identity).clients, nil
 	}
 	config := rest.CopyConfig(i.local.GetConfig())
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + account.Namespace + ":" + account.Name,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
-	}
+	config.Impersonate = rest.ImpersonationConfig{UserName: actor.User, Groups: actor.Groups}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return clients{}, fmt.Errorf("impersonating service account %s: %w", account, err)
+		return clients{}, fmt.Errorf("impersonating user %q: %w", actor.User, err)
 	}
 	c, err := client.New(config, client.Options{HTTPClient: transport, Scheme: i.local.GetScheme(), Mapper: i.local.GetRESTMapper()})
 	if err != nil {
-		return clients{}, fmt.Errorf("impersonating service account %s: %w", account, err)
+		return clients{}, fmt.Errorf("impersonating user %q: %w", actor.User, err)
 	}
-	remote, err := newRemote(config, transport)
+	commands, err := remote.New(config, transport)
 	if err != nil {
-		return clients{}, fmt.Errorf("impersonating service account %s: %w", account, err)
+		return clients{}, fmt.Errorf("impersonating user %q: %w", actor.User, err)
 	}
-	made := clients{client: c, remote: remote}
-	i.known.Add(account, made)
-	return made, nil
+	made := &identity{clients: clients{client: c, remote: commands}}
+	made.granted.Store(new(i.clock()))
+	if actor.Permissions != nil {
+		limits := &limits{user: actor.User, granted: &made.granted, clock: i.clock}
+		made.client, made.limits = limited{Client: c, limits: limits}, limits
+	}
+	i.known.Add(actor.User, made)
+	return made.clients, nil
+}
+
+// forget drops the clients of a user.
+func (i *identities) forget(user string) { i.known.Remove(user) }
+
+// limits explain the API server's answers to a user with declared permissions.
+type limits struct {
+	user    string
+	granted *atomic.Pointer[time.Time]
+	clock   func() time.Time
+}
+
+// RBAC applies a change of permissions after a moment, on each API server at another time. A request that lacks a permission is repeated for
+// graceful after a change. For settled after it, its task is retried; then the permission is not declared.
+const (
+	graceful = 2 * time.Second
+	settled  = 10 * time.Second
+)
+
+// missingRight reports that the package does not declare a permission that a task needs.
+type missingRight struct {
+	why   string
+	final bool
+	err   error
+}
+
+func (m *missingRight) Error() string { return m.why }
+func (m *missingRight) Unwrap() error { return m.err }
+
+// explain returns a *missingRight if the error is the API server's answer to a missing permission, and other errors unchanged.
+func (l *limits) explain(err error) error {
+	if l == nil || err == nil {
+		return err
+	}
+	if why := rights.Refusal(l.user, err.Error()); why != "" {
+		return &missingRight{why: why, final: l.clock().Sub(*l.granted.Load()) > settled, err: err}
+	}
+	return err
+}
+
+// try sends a request, and repeats it while permissions that were just granted may be missing.
+func (l *limits) try(ctx context.Context, send func() error) error {
+	for pause := 10 * time.Millisecond; ; pause *= 2 {
+		err := l.explain(send())
+		if _, missing := err.(*missingRight); !missing || l.clock().Add(pause).Sub(*l.granted.Load()) > graceful {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// limited is a client of a user with declared permissions.
+type limited struct {
+	client.Client
+	*limits
+}
+
+func (l limited) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	return l.try(ctx, func() error { return l.Client.Apply(ctx, object, options...) })
+}
+
+func (l limited) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	return l.try(ctx, func() error { return l.Client.Delete(ctx, object, options...) })
 }

@@ -23,10 +23,12 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/controller"
 
+	"github.com/tandem-addons/tandem/pkg/agent/bindings"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // A failed task is retried after one second at first, and after one minute at most.
@@ -54,8 +56,12 @@ type engine struct {
 	secrets *secret.Store
 	view    secret.View
 
-	// clients act with the agent's own identity, and identities holds the clients of service accounts.
-	clients    clients
+	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of an Instance; hindrance is why it cannot.
+	own, acting clients
+	hindrance   error
+
+	policy     rights.Policy
+	bindings   *bindings.Keeper
 	identities *identities
 
 	// pipeImage is the image of the waiting container in the pod of a Pipe task.
@@ -75,11 +81,18 @@ type Options struct {
 
 	// Namespace is the agent's own namespace, which stores copies of sensitive values.
 	Namespace string
+
+	// Rights is what the plans of Instances may do.
+	Rights rights.Policy
 }
 
 // Add adds the engine to the manager of the managed cluster.
 func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err := index(ctx, local); err != nil {
+		return err
+	}
+	keeper, err := bindings.New(ctx, local)
+	if err != nil {
 		return err
 	}
 	measured, err := newMetrics(registry.Registry)
@@ -90,7 +103,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
-	remote, err := newRemote(local.GetConfig(), local.GetHTTPClient())
+	own, err := ownClients(local)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
@@ -115,15 +128,16 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		secrets: secrets, clients: clients{client: local.GetClient(), remote: remote},
-		identities: newIdentities(local),
+		secrets: secrets,
+		own:     own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
 	}
-	built, err := controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
+	built, err := keeper.Watch(controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers})).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.heirsOf), builder.WithPredicates(controller.Changed(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WatchesRawSource(source.Channel(secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
 		Build(e)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,6 +77,7 @@ const (
 	byVersion = "spec.operatorVersion.name"     // the mirrored OperatorVersion
 	byChild   = "status.children.instance"      // the children that they wait for, or include in their health
 	bySecret  = "spec.parametersFrom.secret"    // the Secrets with values of their sensitive parameters
+	byParent  = "tandem.annotations.parent"     // the parent of a child
 	byClaims  = "tandem.inventory.volumeclaims" // "true" if they have applied volume claims
 )
 
@@ -94,6 +96,7 @@ var indexes = map[string]func(*kudo.Instance) []string{
 		}
 		return names
 	},
+	byParent: func(i *kudo.Instance) []string { return []string{i.Annotations[kudo.AnnotationParent]} },
 	byClaims: func(i *kudo.Instance) []string {
 		isClaim := func(e kudo.InventoryEntry) bool { return e.Group == "" && e.Kind == "PersistentVolumeClaim" }
 		return []string{strconv.FormatBool(slices.ContainsFunc(i.Status.Inventory, isClaim))}
@@ -144,6 +147,23 @@ func (e *engine) readersOf(ctx context.Context, secret client.Object) []reconcil
 // parentsOf maps an Instance to the parents that wait for it, or include its health.
 func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile.Request {
 	return e.requestsFor(ctx, child.GetNamespace(), byChild, child.GetName())
+}
+
+// viewParent returns the state on which the permissions of children depend.
+func viewParent(o client.Object) string {
+	i := o.(*kudo.Instance)
+	return fmt.Sprint(i.Spec.OperatorVersion, i.Status.Execution != nil, versionsOf(i), mirror.Acknowledgements(i), i.Annotations[kudo.AnnotationParent])
+}
+
+// heirsOf maps an Instance to its descendants, which may have its permissions.
+func (e *engine) heirsOf(ctx context.Context, parent client.Object) []reconcile.Request {
+	children := e.requestsFor(ctx, parent.GetNamespace(), byParent, parent.GetName())
+	heirs := slices.Clone(children)
+	for _, child := range children {
+		descendants := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: child.Name}}
+		heirs = append(heirs, e.heirsOf(ctx, descendants)...) // ends, because the name of a child is longer than that of its parent
+	}
+	return heirs
 }
 
 // requestsFor returns requests for the Instances of a namespace (all namespaces if empty) with that value in an index.

@@ -100,7 +100,7 @@ func (e *engine) deleteListed(
 		if err != nil {
 			return nil, err
 		}
-		if object, err = e.deleteOwn(ctx, x.owner(), object); err != nil {
+		if object, err = e.deleteOwn(ctx, e.own, x.owner(), object); err != nil {
 			return nil, err
 		}
 		if !x.owner().Has(object) {

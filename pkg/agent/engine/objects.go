@@ -426,12 +426,12 @@ func isDefaultClass(class client.Object) bool {
 
 // deleteOwn deletes an object of the owner, unless it is being deleted already, and returns its new state. An object that was changed since
 // it was read is read again, and left alone if it no longer belongs to the owner.
-func (e *engine) deleteOwn(ctx context.Context, owner plan.Owner, object plan.Object) (plan.Object, error) {
+func (e *engine) deleteOwn(ctx context.Context, as clients, owner plan.Owner, object plan.Object) (plan.Object, error) {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if !owner.Has(object) || object.Deleted() {
 			return nil
 		}
-		live, refused := e.objects.delete(ctx, e.clients.client, object.Live)
+		live, refused := e.objects.delete(ctx, as.client, object.Live)
 		if apierrors.IsConflict(refused) {
 			var err error
 			if object.Live, err = e.objects.read(ctx, object.Want); err != nil {

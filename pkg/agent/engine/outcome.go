@@ -10,16 +10,21 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/rights"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // outcomeOf maps an error of the API server to an outcome: a permanent rejection is fatal, everything else may be temporary.
 func outcomeOf(err error) plan.Outcome {
 	var foreign *plan.ForeignError
+	var refused *rights.Refused
+	var missing *missingRight
 	switch {
 	case meta.IsNoMatchError(err):
 		return fatal(withReplacement(err))
-	case errors.Is(err, errUnwatchable), errors.As(err, &foreign), apply.Final(err):
+	case errors.Is(err, errUnwatchable), errors.As(err, &foreign), errors.As(err, &refused), apply.Final(err):
+		return fatal(err)
+	case errors.As(err, &missing) && missing.final:
 		return fatal(err)
 	default:
 		return plan.Outcome{Status: kudo.Error, Message: oneLine(err)}

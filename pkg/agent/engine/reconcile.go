@@ -22,12 +22,13 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	instance, pause, err := e.cached(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		e.secrets.Release(request.NamespacedName)
+		return reconcile.Result{}, e.disown(ctx, request.NamespacedName)
 	}
 	if err != nil || pause > 0 {
-		return reconcile.Result{RequeueAfter: pause}, client.IgnoreNotFound(err)
+		return reconcile.Result{RequeueAfter: pause}, err
 	}
 	if !mirror.HandedOver(instance) {
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, e.disownOrphan(ctx, instance)
 	}
 	for range inARow {
 		written, result, err := e.advance(ctx, instance)
@@ -59,7 +60,10 @@ func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.I
 // advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the
 // updated Instance if there is more to do immediately; otherwise it is nil, and the result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
-	if e, err = e.acting(ctx, instance); err != nil {
+	if e, err = e.as(ctx, instance); err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	if e, err = e.seeing(ctx, instance); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	defer func() { err = e.view.Masker.Error(err) }()
@@ -88,31 +92,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	case written != nil && done.again: // terminates: every such round makes progress
 		return written, reconcile.Result{}, nil
 	}
-	return nil, reconcile.Result{RequeueAfter: after}, nil
-}
-
-// acting returns the engine that acts for the Instance: as its service account, and with a view of its sensitive parameters.
-func (e *engine) acting(ctx context.Context, instance *kudo.Instance) (*engine, error) {
-	e, err := e.as(instance)
-	if err != nil {
-		return nil, err
-	}
-	return e.seeing(ctx, instance)
-}
-
-// as returns the engine that acts as the service account that the Instance names.
-func (e *engine) as(instance *kudo.Instance) (*engine, error) {
-	name := instance.Spec.ServiceAccountName
-	if name == "" {
-		return e, nil
-	}
-	clients, err := e.identities.of(types.NamespacedName{Namespace: instance.Namespace, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	acting := *e
-	acting.clients = clients
-	return &acting, nil
+	return nil, reconcile.Result{RequeueAfter: soonest(after, e.regrant())}, nil
 }
 
 // seeing returns the engine with a view of the Instance's sensitive parameters. Instances without any cost no request.
@@ -141,7 +121,7 @@ func (e *engine) forgetValues(ctx context.Context, instance *kudo.Instance, done
 // execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	for _, pod := range action.Pods {
-		if _, err := e.deleteOwn(ctx, o.Owner, pod); err != nil {
+		if _, err := e.deleteOwn(ctx, e.own, o.Owner, pod); err != nil {
 			return result{}, err
 		}
 	}

@@ -36,7 +36,7 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	if tooLarge != nil && o.Instance.Removing() {
 		tooLarge = nil
 	}
-	if problem := cmp.Or(tooLarge, distorted); problem != nil {
+	if problem := cmp.Or(tooLarge, distorted, e.forbids(own)); problem != nil {
 		status.Inventory = x.inventory.entries // with the required restarts
 		return e.refuse(ctx, o, choice, status, problem), nil
 	}

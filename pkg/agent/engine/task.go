@@ -11,6 +11,9 @@ import (
 // carryOut observes one task of the running execution, completes it as far as possible, and returns its outcome. It is idempotent.
 func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
 	placed, found := plan.Find(x.version, x.Plan, at)
+	if e.hindrance != nil {
+		return outcomeOf(e.hindrance)
+	}
 	if !found {
 		return fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 		if !object.Deleted() {
 			ctrl.LoggerFrom(ctx).Info("replacing a Job of an earlier execution", "object", plan.Describe(object.Live), "execution", x.UID)
 		}
-		if object, err = e.deleteOwn(ctx, x.owner(), object); err != nil {
+		if object, err = e.deleteOwn(ctx, e.acting, x.owner(), object); err != nil {
 			return outcomeOf(err)
 		}
 		going = append(going, object)
@@ -103,7 +104,7 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 // wouldChange reports whether applying the object would change immutable fields. Other rejections by the API server are left to the apply.
 func (e *engine) wouldChange(ctx context.Context, object plan.Object) bool {
 	var immutable *apply.ImmutableError
-	err := apply.Rehearse(ctx, e.clients.client, object.Want, fieldManager)
+	err := apply.Rehearse(ctx, e.acting.client, object.Want, fieldManager)
 	return errors.As(apply.Refused(err, object.Live, object.Want), &immutable)
 }
 
@@ -138,7 +139,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	if err != nil || begun && object.Expired() {
 		return object, err
 	}
-	if err := x.owner().Claim(object); err != nil {
+	if err := cmp.Or(e.policy.Protects(want.GetNamespace()), x.owner().Claim(object)); err != nil {
 		x.inventory.forget(plan.Entry(want, ""))
 		return object, err
 	}
@@ -148,7 +149,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, nil
 	}
 	desired := render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want))
-	live, err := apply.Onto(ctx, e.clients.client, object.Live, desired, fieldManager)
+	live, err := apply.Onto(ctx, e.acting.client, object.Live, desired, fieldManager)
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}

@@ -25,7 +25,7 @@ func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed
 	for _, want := range wants {
 		object, err := e.objects.find(ctx, x.instance, want, e.objects.get)
 		if err == nil {
-			object, err = e.deleteOwn(ctx, x.owner(), object)
+			object, err = e.deleteOwn(ctx, e.acting, x.owner(), object)
 		}
 		if err != nil {
 			return outcomeOf(err)

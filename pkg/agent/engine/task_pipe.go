@@ -135,7 +135,7 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 
 // replacePod deletes a pod, which is re-created once it is deleted.
 func (e *engine) replacePod(ctx context.Context, p *piping, pod plan.Object, outcome plan.Outcome) plan.Outcome {
-	if _, err := e.deleteOwn(ctx, p.owner(), pod); err != nil {
+	if _, err := e.deleteOwn(ctx, e.acting, p.owner(), pod); err != nil {
 		return outcomeOf(err)
 	}
 	return outcome
@@ -147,7 +147,10 @@ func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 	for i, file := range p.task.Spec.Pipe {
 		content, err := e.readFile(ctx, client.ObjectKeyFromObject(p.pod), p.paths[i])
 		var failed exec.CodeExitError
+		var missing *missingRight
 		switch {
+		case errors.As(err, &missing):
+			return outcomeOf(fmt.Errorf("reading file %q: %w", file.File+file.EnvFile, err))
 		case errors.As(err, &failed):
 			return fatal(fmt.Errorf("file %q cannot be read: %w", file.File+file.EnvFile, err))
 		case err != nil:
@@ -169,7 +172,8 @@ func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path st
 	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("timed out after %v", filePatience))
 	defer cancel()
 	const most = pipe.MostBytes + 1
-	return e.clients.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
+	content, err := e.acting.remote.Output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
+	return content, e.acting.limits.explain(err)
 }
 
 // dropPod deletes the task's pod, if there is one.
@@ -178,5 +182,5 @@ func (e *engine) dropPod(ctx context.Context, p *piping) (plan.Object, error) {
 	if err != nil || pod.Live == nil || !p.owner().Owns(pod.Live) {
 		return plan.Object{Want: p.pod}, err
 	}
-	return e.deleteOwn(ctx, p.owner(), pod)
+	return e.deleteOwn(ctx, e.acting, p.owner(), pod)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,9 +64,9 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	return o.Normalized(), nil
 }
 
-func (e *engine) version(ctx context.Context, namespace, name string) (*kudo.OperatorVersion, error) {
+func (e *engine) version(ctx context.Context, namespace, name string, options ...client.GetOption) (*kudo.OperatorVersion, error) {
 	version := &kudo.OperatorVersion{}
-	err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version)
+	err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version, options...)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -73,4 +74,19 @@ func (e *engine) version(ctx context.Context, namespace, name string) (*kudo.Ope
 		return nil, fmt.Errorf("reading OperatorVersion %q: %w", name, err)
 	}
 	return version, nil
+}
+
+// versionsOf returns the names of the mirrored OperatorVersions whose permissions an Instance has: the running one, and the one before it.
+func versionsOf(instance *kudo.Instance) []string {
+	last := instance.Status.Execution
+	if last == nil {
+		return []string{instance.Spec.OperatorVersion.Name}
+	}
+	names := []string{mirror.VersionName(last.OperatorVersion)}
+	if whole := instance.Status.Whole; whole != nil && whole.OperatorVersion != (corev1.ObjectReference{}) {
+		if before := mirror.VersionName(whole.OperatorVersion); before != names[0] {
+			names = append(names, before)
+		}
+	}
+	return names
 }

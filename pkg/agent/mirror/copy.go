@@ -96,10 +96,19 @@ func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.Instance
 }
 
 func marksOf(wanted *kudo.Instance) map[string]string {
-	return map[string]string{
-		kudo.AnnotationHubUID:        string(wanted.UID),
-		kudo.AnnotationHubGeneration: strconv.FormatInt(wanted.Generation, 10),
+	marks := identityOf(wanted)
+	marks[kudo.AnnotationHubGeneration] = strconv.FormatInt(wanted.Generation, 10)
+	return marks
+}
+
+// identityOf returns the annotations of a mirror that do not change: the Instance on the hub, and the parent that created it, whose permissions
+// it may have. Other owners than the hub set no label.
+func identityOf(wanted *kudo.Instance) map[string]string {
+	marks := map[string]string{kudo.AnnotationHubUID: string(wanted.UID)}
+	if parent := wanted.Parent(); parent != nil && wanted.Labels[kudo.LabelRoot] != "" {
+		marks[kudo.AnnotationParent] = parent.Name
 	}
+	return marks
 }
 
 // create creates a mirror. If the hub knows an execution, the engine ignores the mirror until its status is restored.
@@ -111,7 +120,7 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        wanted.Name,
 			Namespace:   wanted.TargetNamespace(),
-			Annotations: map[string]string{kudo.AnnotationHubUID: string(wanted.UID)},
+			Annotations: identityOf(wanted),
 			Finalizers:  []string{kudo.Finalizer},
 		},
 		Spec: specOf(wanted, version),

@@ -68,12 +68,13 @@ func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconci
 }
 
 // mirrorChanged admits the changes of a mirror that the mirror controller depends on: all except for the engine's status, of which only the
-// running OperatorVersion and the completed removal matter.
+// OperatorVersions and the completed removal matter.
 func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 	type view struct {
 		metadata string
 		spec     int64
 		runs     corev1.ObjectReference
+		upgrades bool
 		removed  bool
 	}
 	return controller.TypedChanged(func(i *kudo.Instance) view {
@@ -85,6 +86,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 		if i.Status.Execution != nil {
 			v.runs = i.Status.Execution.OperatorVersion
 		}
+		v.upgrades = i.Status.Whole != nil && i.Status.Whole.OperatorVersion != v.runs
 		return v
 	})
 }

@@ -153,7 +153,8 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 	return nil
 }
 
-// unneeded lists the mirrored versions that are neither desired nor run by any Instance.
+// unneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete: its
+// permissions are those of both versions.
 func unneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := local.List(ctx, instances, client.UnsafeDisableDeepCopy); err != nil {
@@ -164,6 +165,9 @@ func unneeded(ctx context.Context, local client.Reader, versions []kudo.Operator
 		needed[types.NamespacedName{Namespace: i.Namespace, Name: i.Spec.OperatorVersion.Name}] = true
 		if i.Status.Execution != nil {
 			needed[types.NamespacedName{Namespace: i.Namespace, Name: VersionName(i.Status.Execution.OperatorVersion)}] = true
+		}
+		if i.Status.Whole != nil {
+			needed[types.NamespacedName{Namespace: i.Namespace, Name: VersionName(i.Status.Whole.OperatorVersion)}] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(versions), func(v kudo.OperatorVersion) bool {

@@ -64,6 +64,8 @@ type delivery struct {
 	logger logr.Logger
 	// certificates counts the answers to certificate requests.
 	certificates *prometheus.CounterVec
+	// arguments are further arguments of all agents.
+	arguments []string
 
 	// clusters, configs and works are the listers that addon-framework uses.
 	clusters clusterlisters.ManagedClusterLister
@@ -71,12 +73,12 @@ type delivery struct {
 	works    toolscache.Indexer
 }
 
-func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec) *delivery {
+func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec, arguments []string) *delivery {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.UserAgent = "addon-framework" // the API server uses it to distinguish its fields from Tandem's
 	return &delivery{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), config: config, logger: mgr.GetLogger().WithName("delivery"),
-		certificates: certificates,
+		certificates: certificates, arguments: arguments,
 	}
 }
 
@@ -232,7 +234,7 @@ func (d *delivery) Manifests(_ context.Context, on *clusterv1.ManagedCluster, ad
 	if err != nil {
 		return nil, err
 	}
-	return agentManifests(image, config)
+	return agentManifests(image, d.arguments, config)
 }
 
 // errNotRolledOut reports that the add-on's AddOnDeploymentConfig differs from the one that OCM currently desires on the cluster.

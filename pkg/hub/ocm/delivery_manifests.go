@@ -25,7 +25,7 @@ const (
 
 // agentVariables returns the variables of a config. All of them must be variables of addon-agent.
 func agentVariables(config upstreamv1beta1.AddOnDeploymentConfigSpec) (map[string]string, error) {
-	known := []string{variableImage, variablePipeImage}
+	known := []string{variableImage, variablePipeImage, variableRights, variableServiceAccount}
 	variables := map[string]string{}
 	var unknown []error
 	for _, v := range config.CustomizedVariables {
@@ -37,18 +37,26 @@ func agentVariables(config upstreamv1beta1.AddOnDeploymentConfigSpec) (map[strin
 			hint = fmt.Sprintf(" (did you mean %s?)", meant)
 		}
 		unknown = append(unknown, fmt.Errorf("unknown variable %s of addon-agent%s: available variables are %s",
-			v.Name, hint, strings.Join(known, " and ")))
+			v.Name, hint, strings.Join(known, ", ")))
 	}
 	return variables, errors.Join(unknown...)
 }
 
-// agentManifests returns all manifests that a managed cluster needs to run addon-agent from that image, beginning with those that OCM's
+// agentManifests returns all manifests that a managed cluster needs to run addon-agent from that image, with those arguments, beginning with those that OCM's
 // work agent needs to apply the rest. Objects whose deletion would delete users' objects are marked to be left behind: deleting a resource
 // definition deletes its objects, and deleting a namespace everything in it.
-func agentManifests(image string, config upstreamv1beta1.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
+func agentManifests(image string, arguments []string, config upstreamv1beta1.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
 	variables, err := agentVariables(config)
 	if err := errors.Join(err, checkProxy(config.ProxyConfig)); err != nil {
 		return nil, err
+	}
+	more, err := rightsArguments(arguments, variables)
+	if err != nil {
+		return nil, err
+	}
+	arguments = slices.Concat(arguments, more)
+	if pipeImage := variables[variablePipeImage]; pipeImage != "" {
+		arguments = append(arguments, "--pipe-image="+pipeImage)
 	}
 	var objects []runtime.Object
 	for _, pattern := range []string{
@@ -59,7 +67,7 @@ func agentManifests(image string, config upstreamv1beta1.AddOnDeploymentConfigSp
 			return nil, err
 		}
 		for _, object := range found {
-			if object, err = adapt(object, image, variables[variablePipeImage], config); err != nil {
+			if object, err = adapt(object, image, arguments, config); err != nil {
 				return nil, err
 			}
 			delete(object.Object, "status")
@@ -74,7 +82,7 @@ func agentManifests(image string, config upstreamv1beta1.AddOnDeploymentConfigSp
 
 // adapt returns a manifest adapted to the config.
 func adapt(
-	object *unstructured.Unstructured, image, pipeImage string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
+	object *unstructured.Unstructured, image string, arguments []string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
 ) (*unstructured.Unstructured, error) {
 	object, err := settle(object, installNamespaceOf(config))
 	if err != nil {
@@ -89,7 +97,7 @@ func adapt(
 			object.SetLabels(nil) // other add-ons may use the namespace, with pods that need more privileges
 		}
 	case "Deployment":
-		return configureAgent(object, image, pipeImage, config)
+		return configureAgent(object, image, arguments, config)
 	}
 	return object, nil
 }
@@ -120,7 +128,7 @@ func orphan(object *unstructured.Unstructured) {
 
 // configureAgent returns the Deployment adapted to the config.
 func configureAgent(
-	object *unstructured.Unstructured, image, pipeImage string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
+	object *unstructured.Unstructured, image string, arguments []string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
 ) (*unstructured.Unstructured, error) {
 	deployment := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
@@ -132,9 +140,7 @@ func configureAgent(
 	}
 	container := &pod.Containers[0]
 	container.Image = image
-	if pipeImage != "" {
-		container.Args = append(container.Args, "--pipe-image="+pipeImage)
-	}
+	container.Args = append(container.Args, arguments...)
 	throughProxy(pod, config)
 	for _, r := range config.ResourceRequirements { // the last match wins
 		if matchesContainer(r.ContainerID, "deployments", deployment.Name, container.Name) {

@@ -26,7 +26,7 @@ import (
 // rendered returns the manifests for a config, by KIND NAMESPACE/NAME.
 func rendered(t *testing.T, config upstreamv1beta1.AddOnDeploymentConfigSpec) map[string]*unstructured.Unstructured {
 	t.Helper()
-	objects, err := agentManifests("registry.example/addon-agent:1", config)
+	objects, err := agentManifests("registry.example/addon-agent:1", nil, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestAgentManifestsTrustTheAuthorityOfTheProxy(t *testing.T) {
 }
 
 func TestAgentManifestsRefuseAnAuthorityThatIsNone(t *testing.T) {
-	_, err := agentManifests("image", upstreamv1beta1.AddOnDeploymentConfigSpec{
+	_, err := agentManifests("image", nil, upstreamv1beta1.AddOnDeploymentConfigSpec{
 		ProxyConfig: upstreamv1beta1.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: []byte("-----BEGIN NOTHING-----")},
 	})
 	if err == nil || err.Error() != "proxyConfig.caBundle has no certificate in PEM" {
@@ -216,11 +216,11 @@ func TestAgentManifestsRefuseAnAuthorityThatIsNone(t *testing.T) {
 }
 
 func TestAgentManifestsRefuseWhatTheyDoNotKnow(t *testing.T) {
-	_, err := agentManifests("image", upstreamv1beta1.AddOnDeploymentConfigSpec{
+	_, err := agentManifests("image", nil, upstreamv1beta1.AddOnDeploymentConfigSpec{
 		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "image", Value: "x"}, {Name: "Colour", Value: "red"}},
 	})
-	want := "unknown variable image of addon-agent (did you mean Image?): available variables are Image and PipeImage\n" +
-		"unknown variable Colour of addon-agent: available variables are Image and PipeImage"
+	want := "unknown variable image of addon-agent (did you mean Image?): available variables are Image, PipeImage, Rights, DefaultServiceAccount\n" +
+		"unknown variable Colour of addon-agent: available variables are Image, PipeImage, Rights, DefaultServiceAccount"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v", err)
 	}

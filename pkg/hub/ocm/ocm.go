@@ -21,9 +21,11 @@ import (
 type Controllers struct {
 	// DeliverAgents installs addon-agent on managed clusters.
 	DeliverAgents bool
-	AddOns        *read.AddOns
-	Recorder      events.EventRecorder
-	Metrics       *Metrics
+	// AgentArguments are further arguments of all agents that are delivered.
+	AgentArguments []string
+	AddOns         *read.AddOns
+	Recorder       events.EventRecorder
+	Metrics        *Metrics
 }
 
 // SetUp adds the controllers to the manager if the hub has OCM.
@@ -56,7 +58,7 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.Recorder},
 	}
 	if o.DeliverAgents {
-		controllers = append(controllers, newDelivery(mgr, o.Metrics.Certificates))
+		controllers = append(controllers, newDelivery(mgr, o.Metrics.Certificates, o.AgentArguments))
 	}
 	for _, c := range controllers {
 		if err := c.SetUp(mgr); err != nil {

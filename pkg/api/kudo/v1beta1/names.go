@@ -33,6 +33,13 @@ const (
 	AnnotationPipe = "kudo.dev/pipepod"
 )
 
+// Labels of the Roles and bindings that hold the permissions of an Instance on the managed cluster, in addition to LabelHeritage: the
+// namespace and the name of the Instance.
+const (
+	LabelRightsNamespace = "kudo.dev/rights-namespace"
+	LabelRightsInstance  = "kudo.dev/rights-instance"
+)
+
 // LabelRoot is the label of every child Instance on the hub that holds the name of the Instance at the root of its tree.
 const LabelRoot = "kudo.dev/root"
 
@@ -63,6 +70,8 @@ const (
 	// AnnotationInventoryRestored, if "true", means that the mirror was re-created with the status on the hub, whose inventory may lack
 	// objects: its removal searches all kinds of the cluster.
 	AnnotationInventoryRestored = "kudo.dev/inventory-restored"
+	// AnnotationParent is the name of the parent Instance, on the mirror of a child Instance.
+	AnnotationParent = "kudo.dev/parent"
 	// AnnotationOrphaned means that the hub no longer has an object for the mirror, or has released it: existing objects stay on the
 	// cluster. Together with AnnotationHubDeleted it means that some objects were removed before.
 	AnnotationOrphaned = "kudo.dev/orphaned"

@@ -54,6 +54,11 @@ type OperatorVersionSpec struct {
 	// +nullable
 	// +listType=atomic
 	UpgradableFrom []corev1.ObjectReference `json:"upgradableFrom,omitempty"`
+
+	// permissions are the permissions that plans need on the managed cluster. If it is set, plans have exactly these permissions; otherwise
+	// they have those of the parent, of a service account, or of the agent. Not part of KUDO's API.
+	// +optional
+	Permissions *Permissions `json:"permissions,omitempty"`
 }
 
 // Ordering is the order of execution of the phases of a plan or the steps of a phase.

@@ -1,4 +1,5 @@
-package engine
+// Package remote runs commands in containers of the managed cluster. It does I/O.
+package remote
 
 import (
 	"bytes"
@@ -21,23 +22,24 @@ import (
 // mostComplaints is the maximum number of bytes kept of a command's error output.
 const mostComplaints = 1 << 10
 
-// remote runs commands in containers of the managed cluster through its API server, like `kubectl exec`.
-type remote struct {
+// Remote runs commands in containers of the managed cluster through its API server, like `kubectl exec`.
+type Remote struct {
 	config *rest.Config
 	pods   rest.Interface
 }
 
-func newRemote(config *rest.Config, client *http.Client) (*remote, error) {
+// New returns a Remote with the identity of the config and its client.
+func New(config *rest.Config, client *http.Client) (*Remote, error) {
 	pods, err := corev1client.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to run commands in containers: %w", err)
 	}
-	return &remote{config: config, pods: pods.RESTClient()}, nil
+	return &Remote{config: config, pods: pods.RESTClient()}, nil
 }
 
-// output runs a command and returns its output, which must not exceed that many bytes. A command that fails returns an exec.CodeExitError
+// Output runs a command and returns its output, which must not exceed that many bytes. A command that fails returns an exec.CodeExitError
 // with its error output.
-func (r *remote) output(ctx context.Context, pod types.NamespacedName, container string, most int, command ...string) ([]byte, error) {
+func (r *Remote) Output(ctx context.Context, pod types.NamespacedName, container string, most int, command ...string) ([]byte, error) {
 	executor, err := r.executor(pod, &corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true})
 	if err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func (r *remote) output(ctx context.Context, pod types.NamespacedName, container
 }
 
 // executor uses WebSocket, with a fallback to SPDY if the API server or a proxy does not support it.
-func (r *remote) executor(pod types.NamespacedName, options *corev1.PodExecOptions) (remotecommand.Executor, error) {
+func (r *Remote) executor(pod types.NamespacedName, options *corev1.PodExecOptions) (remotecommand.Executor, error) {
 	address := r.pods.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
 		VersionedParams(options, scheme.ParameterCodec).URL()
 	socket, err := remotecommand.NewWebSocketExecutor(r.config, http.MethodGet, address.String())

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tandem-addons/tandem/pkg/rights"
+)
+
+// permissions holds the values of the flags about the permissions of plans.
+type permissions struct {
+	mode                       string
+	account, accounts, allowed string
+	escalation                 bool
+}
+
+func (p *permissions) bind(flags *flag.FlagSet) {
+	flags.StringVar(&p.mode, "rights", "any",
+		"Packages that may run: declared (those that declare their permissions in operator.yaml), or any. Packages that declare none run as\n"+
+			"--default-service-account, or with all permissions of the agent.")
+	flags.StringVar(&p.account, "default-service-account", "",
+		"Service account (NAME in the namespace of each Instance, or NAMESPACE/NAME) as which packages run that declare no permissions.")
+	flags.StringVar(&p.accounts, "service-account-namespaces", "",
+		"Comma-separated namespaces in which Instances may name a service account (spec.serviceAccountName), * for all, or none. If empty, all\n"+
+			"without --default-service-account, and none with it. kube-system and the agent's namespace are never included.")
+	flags.StringVar(&p.allowed, "allow-namespaces", "",
+		"Comma-separated namespaces to which packages may apply objects although they are reserved: kube-system and the agent's namespace.")
+	flags.BoolVar(&p.escalation, "allow-escalation", false,
+		"Allow packages that declare a permission for the verbs escalate, bind or impersonate, by which they get any other permission.")
+}
+
+// systemNamespace is the namespace of the cluster's own components.
+const systemNamespace = "kube-system"
+
+// policy returns the policy that the flags describe; the agent is in the namespace.
+func (p *permissions) policy(namespace string) (rights.Policy, error) {
+	policy := rights.Policy{DefaultServiceAccount: p.account, Escalation: p.escalation, Reserved: []string{systemNamespace, namespace}}
+	switch p.mode {
+	case "declared":
+		policy.Declared = true
+	case "any":
+	default:
+		return policy, fmt.Errorf(`invalid argument %q for "--rights" flag: must be declared or any`, p.mode)
+	}
+	if err := rights.CheckServiceAccount(p.account); err != nil {
+		return policy, fmt.Errorf(`invalid argument %q for "--default-service-account" flag: %w`, p.account, err)
+	}
+	var wrong, alsoWrong error
+	switch p.accounts {
+	case "*":
+		policy.ServiceAccountNamespaces = []string{"*"}
+	case "none":
+		policy.ServiceAccountNamespaces = []string{}
+	default:
+		policy.ServiceAccountNamespaces, wrong = namespaces("service-account-namespaces", p.accounts)
+	}
+	policy.Allowed, alsoWrong = namespaces("allow-namespaces", p.allowed)
+	return policy, errors.Join(wrong, alsoWrong)
+}
+
+// namespaces parses a comma-separated list of namespaces.
+func namespaces(flag, list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, fmt.Errorf(`invalid argument %q for "--%s" flag: %q is not the name of a namespace`, list, flag, name)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/rights"
+)
+
+// as returns the engine that acts for an Instance: as its own user if its package or that of its parent declares permissions, which it grants
+// first, and otherwise as a service account or as the agent.
+func (e *engine) as(ctx context.Context, instance *kudo.Instance) (*engine, error) {
+	acting := *e
+	actor, granted, err := e.authorize(ctx, instance)
+	if acting.hindrance = err; err != nil || actor.User == "" {
+		acting.acting = e.own
+		return &acting, nil
+	}
+	acting.acting, err = e.identities.of(actor, granted)
+	return &acting, err
+}
+
+// authorize grants an Instance exactly its permissions, and returns the identity that has them. granted reports whether they have changed. An
+// error is why no task can be carried out.
+func (e *engine) authorize(ctx context.Context, instance *kudo.Instance) (actor rights.Actor, granted bool, err error) {
+	key := client.ObjectKeyFromObject(instance)
+	permissions, err := e.permissions(ctx, instance)
+	if errors.Is(err, errBereft) {
+		if held, err := e.bindings.Has(ctx, key); err != nil || held {
+			return rights.Actor{User: rights.User(key.Namespace, key.Name), Permissions: &kudo.Permissions{}}, false, err
+		}
+		permissions, err = nil, nil
+	}
+	if err != nil {
+		return rights.Actor{}, false, err
+	}
+	actor, refused := e.policy.Actor(rights.Subject{
+		Namespace: key.Namespace, Name: key.Name, ServiceAccount: instance.Spec.ServiceAccountName, Permissions: permissions,
+	})
+	granted, err = e.bindings.Sync(ctx, key, rights.Grants(actor.Permissions, key.Namespace))
+	if refused != nil {
+		err = refused
+	}
+	return actor, granted, err
+}
+
+// errBereft reports that an Instance which is being removed has the permissions of a parent that no longer exists. Those that it has stay until
+// it is removed.
+var errBereft = errors.New("the parent no longer exists")
+
+// permissions returns the permissions of an Instance: those that its package declares, or the permissions of its parent; nil if no package of
+// them declares any. The hub must have acknowledged the Instance as a child: owner references alone can be written by any user.
+func (e *engine) permissions(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
+	declared, err := e.declared(ctx, instance)
+	name := instance.Annotations[kudo.AnnotationParent]
+	if err != nil || declared != nil || name == "" {
+		return declared, err
+	}
+	parent := &kudo.Instance{}
+	err = e.client.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: name}, parent, client.UnsafeDisableDeepCopy)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading parent Instance %q: %w", name, err)
+	case err == nil && acknowledges(parent, instance):
+		return e.permissions(ctx, parent)
+	case instance.Removing():
+		return nil, errBereft
+	default:
+		return nil, fmt.Errorf("waiting for parent Instance %q, whose permissions the Instance has: the hub has not reported it as a child yet", name)
+	}
+}
+
+// acknowledges reports whether the hub has created the child for a task of the parent.
+func acknowledges(parent, child *kudo.Instance) bool {
+	return slices.ContainsFunc(parent.Status.Children, func(c kudo.ChildStatus) bool {
+		return c.Instance == child.Name && string(c.UID) == child.Annotations[kudo.AnnotationHubUID] || slices.Contains(c.Former, child.Name)
+	})
+}
+
+// declared returns the permissions that the last started OperatorVersion declares, or the desired one before the first start; together with
+// those of the version before it until the whole plan is complete.
+func (e *engine) declared(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
+	var declared []*kudo.Permissions
+	for _, name := range versionsOf(instance) {
+		version, err := e.version(ctx, instance.Namespace, name, client.UnsafeDisableDeepCopy) // it is large, and only read
+		if err != nil {
+			return nil, err
+		}
+		if version == nil {
+			version = &kudo.OperatorVersion{}
+		}
+		declared = append(declared, version.Spec.Permissions)
+	}
+	if len(declared) == 1 {
+		return declared[0], nil
+	}
+	return rights.Union(declared[0], declared[1]), nil
+}
+
+// forbids returns why an execution that applies these objects does not start.
+func (e *engine) forbids(objects []kudo.InventoryEntry) error {
+	if refused := (*rights.Refused)(nil); errors.As(e.hindrance, &refused) {
+		return e.hindrance
+	}
+	for _, object := range objects {
+		if err := e.policy.Protects(object.Namespace); err != nil {
+			return fmt.Errorf("%s: %w", object, err)
+		}
+	}
+	return nil
+}
+
+// regrantPause is how long to wait before permissions that could not be granted are granted again.
+const regrantPause = 10 * time.Second
+
+// regrant returns when to grant the permissions of an Instance again; zero if that is not necessary.
+func (e *engine) regrant() time.Duration {
+	if refused := (*rights.Refused)(nil); e.hindrance == nil || errors.As(e.hindrance, &refused) {
+		return 0
+	}
+	return regrantPause
+}
+
+// disown removes the permissions of an Instance that no longer exists.
+func (e *engine) disown(ctx context.Context, instance types.NamespacedName) error {
+	e.identities.forget(rights.User(instance.Namespace, instance.Name))
+	_, err := e.bindings.Sync(ctx, instance, nil)
+	return client.IgnoreNotFound(err)
+}
+
+// disownOrphan removes the permissions of an Instance that no longer belongs to the hub, whose plans do not run.
+func (e *engine) disownOrphan(ctx context.Context, instance *kudo.Instance) error {
+	if _, orphaned := instance.Annotations[kudo.AnnotationOrphaned]; !orphaned {
+		return nil
+	}
+	return e.disown(ctx, client.ObjectKeyFromObject(instance))
+}

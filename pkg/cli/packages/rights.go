@@ -1,0 +1,104 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// RightsOptions holds the arguments and flags of the command.
+type RightsOptions struct {
+	*hubclient.Factory
+	name string
+	loader
+	output *terminal.Output
+}
+
+// NewCmdRights returns the command. If runF is set, it replaces runRights.
+func NewCmdRights(f *hubclient.Factory, runF func(context.Context, *RightsOptions) error) *cobra.Command {
+	o := &RightsOptions{Factory: f, output: terminal.NewOutput()}
+	if runF == nil {
+		runF = runRights
+	}
+	cmd := &cobra.Command{
+		Use:   "rights DIR",
+		Short: "Print the permissions that a package needs",
+		Long: "Print the permissions that the plans of the package in DIR, in a tarball or at a URL need on a managed cluster, as\n" +
+			"permissions to paste into operator.yaml. They include all plans, and both values of the parameters of Toggle tasks.\n\n" +
+			"Templates are rendered with the default parameters. Comments name what is not known before the package runs, such as kinds\n" +
+			"that depend on parameters. Child packages have permissions of their own. No cluster is needed.",
+		Example: "  kubectl addon package rights ./kafka\n" +
+			"  kubectl addon package rights https://repository.example.com/kafka.tgz -o json",
+		Args: terminal.Exactly("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return runF(cmd.Context(), o)
+		},
+	}
+	o.output.AddFlag(cmd)
+	o.loader.addFlag(cmd)
+	return cmd
+}
+
+func runRights(ctx context.Context, o *RightsOptions) error {
+	b, err := verifiedBundle(ctx, &o.loader, o.ErrOut, o.name)
+	if err != nil {
+		return err
+	}
+	needed := b.rights()
+	text, err := needed.text()
+	if err != nil {
+		return err
+	}
+	return o.output.Print(o.Out, terminal.Shown{Text: text, Data: needed})
+}
+
+// rightsData are the permissions that a package needs.
+type rightsData struct {
+	OperatorVersion string            `json:"operatorVersion"`
+	Permissions     *kudo.Permissions `json:"permissions"`
+	// Unknown lists what the permissions do not include.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// rights returns the permissions that the package itself needs. Its children have their own, or those of their parent.
+func (b *bundle) rights() rightsData {
+	root := b.root()
+	data := rightsData{OperatorVersion: versionName(root.pkg)}
+	data.Permissions, data.Unknown = root.pkg.Rights()
+	for _, child := range b.rootFirst()[1:] {
+		if child.pkg.Version.Permissions == nil {
+			data.Unknown = append(data.Unknown, fmt.Sprintf("child package %s declares no permissions and has those of its parent: declare them there",
+				child.pkg.Name))
+		}
+	}
+	for _, name := range b.notLookedFor() {
+		data.Unknown = append(data.Unknown, fmt.Sprintf("child package %s is not known here: if it declares no permissions, it has those of its parent", name))
+	}
+	return data
+}
+
+// text returns the permissions as a part of operator.yaml, with comments.
+func (d rightsData) text() (string, error) {
+	permissions, err := yaml.Marshal(map[string]any{"permissions": d.Permissions})
+	if err != nil {
+		return "", fmt.Errorf("printing permissions: %w", err)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "# The permissions that the plans of %s need.\n", d.OperatorVersion)
+	for i, note := range d.Unknown {
+		if i == 0 {
+			text.WriteString("# Not known before the package runs:\n")
+		}
+		fmt.Fprintf(&text, "# - %s\n", strings.ReplaceAll(note, "\n", " "))
+	}
+	text.Write(permissions)
+	return text.String(), nil
+}
