@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -144,15 +145,20 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
-	e.objects.watch = func(gvk schema.GroupVersionKind) error {
+	e.objects.watch = e.watchWith(built.Watch, local.GetCache())
+	return nil
+}
+
+// watchWith returns the function that makes the controller watch a kind of applied objects.
+func (e *engine) watchWith(watch func(source.Source) error, from cache.Cache) func(schema.GroupVersionKind) error {
+	return func(gvk schema.GroupVersionKind) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
 		affected := handler.EnqueueRequestsFromMapFunc(e.affectedBy(gvk))
-		err := built.Watch(source.Kind(local.GetCache(), client.Object(object), affected, judgedChanged(), e.objects.expectations.News()))
+		err := watch(source.Kind(from, client.Object(object), affected, judgedChanged(), e.objects.expectations.News()))
 		if err != nil {
 			return err
 		}
-		return built.Watch(e.onceListed(local.GetCache(), object))
+		return watch(e.onceListed(from, object))
 	}
-	return nil
 }
