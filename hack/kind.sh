@@ -57,9 +57,10 @@ find_engine() {
   if [ -z "$engine" ]; then
     if [ -n "$dry_run" ] || docker info >/dev/null 2>&1; then engine=docker
     elif command -v podman >/dev/null; then engine=podman
-    else fail "neither Docker nor podman runs containers here; install one of them (Debian: apt-get install podman runc)"
+    else fail "neither Docker nor podman runs containers here; on Debian: apt-get install podman runc netavark aardvark-dns iptables debootstrap"
     fi
   fi
+  need "$engine"
   export KIND_EXPERIMENTAL_PROVIDER=$engine KIND_EXPERIMENTAL_DOCKER_NETWORK=$network KIND_EXPERIMENTAL_PODMAN_NETWORK=$network
   [ "$engine" = docker ] || configure_podman
 }
@@ -77,7 +78,7 @@ configure_podman() {
   local files processes
   files=$(ulimit -Hn) processes=30000 # podman lowers its own limit of processes
   if limited; then lines+=('[containers]' "default_ulimits = [\"nofile=$files:$files\", \"nproc=$processes:$processes\"]"); fi
-  if cgroup_v1; then lines+=('[engine]' 'runtime = "runc"'); fi # crun refuses the hybrid of both versions
+  if cgroup_v1; then need runc; lines+=('[engine]' 'runtime = "runc"'); fi # crun refuses the hybrid of both versions
   [ ${#lines[@]} -gt 0 ] && [ -z "${CONTAINERS_CONF:-}" ] && [ -z "$dry_run" ] || return 0
   mkdir -p "$folder"
   printf '%s\n' "${lines[@]}" >"$folder/containers.conf"
@@ -161,6 +162,8 @@ up() {
   for name in "${managed[@]}"; do
     cluster "$name" addon-agent
   done
+  [ -n "$dry_run" ] || "$engine" exec tandem-cluster1-control-plane getent hosts tandem-hub-control-plane >/dev/null ||
+    fail "containers do not find each other by name; with podman, install netavark and aardvark-dns"
   if [ -n "$ocm" ]; then up_with_ocm; else up_without_ocm; fi
   echo "To run the end-to-end tests on these clusters:"
   echo "  make test-e2e HUB=$(file hub) CLUSTERS=$(file cluster1),$(file cluster2)"
@@ -205,7 +208,8 @@ down() {
   find_engine
   find_programs
   for name in "${managed[@]}" hub; do
-    run "$kind" delete cluster --name "tandem-$name"
+    # On a busy machine, the processes of a node may take longer to end than podman waits.
+    run "$kind" delete cluster --name "tandem-$name" || run "$kind" delete cluster --name "tandem-$name"
   done
   [ -n "$dry_run" ] || ! "$engine" network inspect "$network" >/dev/null 2>&1 || run "$engine" network rm "$network"
   for image in $([ -n "$dry_run" ] || "$engine" images --quiet "$built"); do run "$engine" rmi "$image"; done # the cache has its archive
