@@ -136,13 +136,15 @@ spec:
 `, more, restartPolicy, container, script)
 }
 
-// deploymentOf returns the template of a Deployment that runs a shell script.
+// deploymentOf returns the template of a Deployment that runs a shell script. Without a probe, a container is ready as soon as it runs, also
+// between two crashes: minReadySeconds tells the difference.
 func deploymentOf(more, script string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: "{{ .Name }}"}
 spec:
+  minReadySeconds: 5
   selector: {matchLabels: {app: "{{ .Name }}"}}
   template:
     metadata: {labels: {app: "{{ .Name }}"}}
