@@ -12,17 +12,16 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here"
 
 suite=bookworm
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 packages=systemd,conntrack,iptables,nftables,iproute2,ethtool,kmod,jq,procps,containerd,runc,containernetworking-plugins,busybox-static
 # The image of Pipe tasks, and of the specs' pods.
-busybox=docker.io/library/busybox:1.37.0
+busybox=$(sed -n 's/.*DefaultImage = "\(.*\)".*/\1/p' ../../pkg/pipe/*.go)
 
 say() { printf 'kind: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 
 version=$(awk '$1 == "k8s.io/kubernetes" {print $2}' go.mod)
 cache=${TANDEM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem}
-key=$(cat go.mod build.sh node/* ./*/*.go ../controlplane/programs/go.mod | git hash-object --stdin | cut -c1-12)
+key=$( (echo "$busybox"; cat go.mod build.sh node/* ./*/*.go ../controlplane/programs/go.mod) | git hash-object --stdin | cut -c1-12)
 out=$cache/kind-$version-$key
 mkdir -p "$out"
 
@@ -33,9 +32,9 @@ if command -v flock >/dev/null && ! flock -n 9; then
   flock 9
 fi
 work=$out/.work
-rm -rf "$work"
+rm -rf --one-file-system "$work" # debootstrap, if it was killed, has left mounts
 mkdir "$work"
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf --one-file-system "$work"' EXIT
 
 # compile FLAGS PACKAGE...: builds static programs into the folder, unless they are there.
 compile() {
@@ -104,14 +103,14 @@ images() {
       */kube-proxy:*) kube_proxy "$name" ;;
       */coredns:*) program "$name" "$out/coredns" /usr/local/bin/coredns ;;
       */pause:*) ;;
-      *) name=${name##*/}; program "registry.k8s.io/$name" "$assets/${name%%:*}" ;;
+      *) program "$name" "$assets/$(basename "${name%%:*}")" ;;
     esac
   done
   program "$(sed -n 's/.*sandbox_image = "\(.*\)"/\1/p' "$work/root/etc/containerd/config.toml")" "$out/pause" /usr/local/bin/pause
   rm -rf "$work/files"
   mkdir -p "$work/files"/{bin,etc,root} "$work/files/tmp"
   chmod 1777 "$work/files/tmp"
-  printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$work/files/etc/passwd"
+  echo 'root:x:0:0:root:/root:/bin/sh' >"$work/files/etc/passwd"
   install "$work/root/bin/busybox" "$work/files/bin/busybox"
   for name in $("$work/root/bin/busybox" --list | grep -vx busybox); do ln -s busybox "$work/files/bin/$name"; done
   image "$busybox" "$work/files"
@@ -167,10 +166,10 @@ node() {
   compile "$(printf -- '-X k8s.io/component-base/version.%s ' "gitVersion=$version" "gitTreeState=clean" \
     "gitMajor=1" "gitMinor=$(cut -d. -f2 <<<"$version")")" k8s.io/kubernetes/cmd/{kubelet,kubeadm,kube-proxy}
   compile "" ./coredns ./pause
-  say "installing Debian packages from $mirror"
-  debootstrap --variant=minbase --include="$packages" "$suite" "$work/root" "$mirror" >"$out/debootstrap.log" ||
+  say "installing Debian packages"
+  debootstrap --variant=minbase --include="$packages" "$suite" "$work/root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$out/debootstrap.log" ||
     fail "debootstrap failed: $(tail -1 "$out/debootstrap.log")"
-  rm -rf "$work"/root/var/cache/apt/* "$work"/root/var/lib/apt/lists/*
+  rm -rf "$work"/root/var/cache/apt/* "$work"/root/var/lib/apt/lists/* "$work"/root/etc/{hostname,resolv.conf} # of this machine
   configure
   images
   import

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/test/census"
 )
 
@@ -38,7 +39,7 @@ func simulated(ctx context.Context, files string) (bool, error) {
 }
 
 // container is the image of the containers. It is the one of Pipe tasks, so that nodes need no other.
-const container = "docker.io/library/busybox:1.37.0"
+const container = pipe.DefaultImage
 
 // broken is the namespace of the workloads that fail.
 const broken = "broken"
