@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs Tandem in containers on kind clusters: a hub and two managed clusters, with Docker or podman. kind and kubectl are built or downloaded
-# if they are missing; --ocm requires clusteradm.
+# Runs Tandem in containers on kind clusters: a hub and two managed clusters, with Docker or podman. kind is built, and kubectl too if it is
+# missing; --ocm requires clusteradm.
 #
 #   hack/kind.sh up [--ocm] [--dry-run]     create the clusters and install Tandem, optionally with OCM
 #   hack/kind.sh down [--dry-run]           delete them
 #   hack/kind.sh test                       create them, run the end-to-end tests on them, and delete them (KEEP=1 keeps them)
 #
-# --dry-run prints the commands without running them. The clusters' kubeconfigs are bin/kind/*.kubeconfig. KIND_EXPERIMENTAL_PROVIDER selects
-# docker or podman, and KIND_IMAGE a node image. By default that is kind's own, or if it cannot be pulled, one that hack/kind/build.sh builds.
+# --dry-run prints the commands without running them. The clusters' kubeconfigs are bin/kind/*.kubeconfig. KIND_EXPERIMENTAL_PROVIDER is
+# docker or podman, and KIND_IMAGE a node image: by default kind's own, or if it cannot be pulled, one that hack/kind/build.sh builds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -57,7 +57,7 @@ find_engine() {
   if [ -z "$engine" ]; then
     if [ -n "$dry_run" ] || docker info >/dev/null 2>&1; then engine=docker
     elif command -v podman >/dev/null; then engine=podman
-    else fail "neither Docker nor podman runs containers here; on Debian: apt-get install podman runc netavark aardvark-dns iptables debootstrap"
+    else fail "neither Docker nor podman is installed; on Debian: apt-get install podman runc netavark aardvark-dns iptables debootstrap"
     fi
   fi
   need "$engine"
@@ -100,7 +100,8 @@ find_image() {
   [ -z "$image" ] && [ -z "$dry_run" ] || return 0
   local own node
   go -C hack/kind mod download sigs.k8s.io/kind
-  own=$(sed -n 's/^const Image = "\(.*\)"/\1/p' "$(go -C hack/kind list -m -f '{{.Dir}}' sigs.k8s.io/kind)/pkg/apis/config/defaults/image.go")
+  own=$(go -C hack/kind list -m -f '{{.Dir}}' sigs.k8s.io/kind)/pkg/apis/config/defaults/image.go
+  own=$(sed -n 's/^const Image = "\(.*\)"/\1/p' "$own")
   if "$engine" image inspect "docker.io/$own" >/dev/null 2>&1 || "$engine" pull --quiet "docker.io/$own" >/dev/null 2>&1; then
     image=$own
     return
@@ -123,7 +124,8 @@ find_programs() {
 
 # cluster NAME ARCHIVE: creates a cluster and loads an image.
 cluster() {
-  run "$kind" create cluster --name "tandem-$1" --kubeconfig "$(file "$1")" --config "$folder/cluster.yaml" ${image:+--image "$image"} --wait 3m
+  run "$kind" create cluster --name "tandem-$1" --kubeconfig "$(file "$1")" --config "$folder/cluster.yaml" ${image:+--image "$image"} \
+    --wait 3m
   run "$kind" load image-archive "bin/images/$2.tar" --name "tandem-$1"
 }
 

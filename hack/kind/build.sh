@@ -5,8 +5,8 @@
 #   hack/kind/build.sh kind     the program kind
 #   hack/kind/build.sh node     the file system of the node image, as a tar archive; requires root and debootstrap
 #
-# The base files of the node image are those in kind's module. The folder is in the cache of hack/controlplane, which builds the control plane
-# in it; a change of versions, or of any file here, creates a new one. DEBIAN_MIRROR names another server of Debian packages.
+# The base files of the node image are those in kind's module. The folder is in the cache of hack/controlplane, which builds its control
+# plane; a change of versions, or of any file here, creates a new one. DEBIAN_MIRROR names another server of Debian packages.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here"
@@ -55,8 +55,8 @@ image() {
   mkdir -p "$archive" "$work/root/kind/images"
   tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$2" -cf "$archive/layer.tar" .
   layer=$(sha256sum "$archive/layer.tar" | cut -d' ' -f1)
-  config=$(printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]%s},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-    "$(go env GOARCH)" "${3:+,\"Entrypoint\":[\"$3\"]}" "$layer")
+  config=$(printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=%s"]%s},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+    "$(go env GOARCH)" /usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${3:+,\"Entrypoint\":[\"$3\"]}" "$layer")
   printf '%s' "$config" >"$archive/config.json"
   printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$1" >"$archive/manifest.json"
   tar -C "$archive" -cf "$work/root/kind/images/$(basename "${1%%:*}").tar" manifest.json config.json layer.tar
@@ -136,10 +136,10 @@ configure() {
   printf '%s' "$version" >"$root/kind/version"
   sed "s,BUSYBOX,$busybox," node/network.yaml >"$root/kind/manifests/default-cni.yaml"
   cp node/storage.yaml "$root/kind/manifests/default-storage.yaml"
-  chroot "$root" systemctl enable kubelet.service containerd.service undo-mount-hacks.service
-  chroot "$root" systemctl mask systemd-binfmt.service
-  chroot "$root" sh -c "ctr oci spec | jq '.hooks.createContainer[.hooks.createContainer | length] |= . + {path: \"/kind/bin/mount-product-files.sh\"}
-    | del(.process.rlimits)' >/etc/containerd/cri-base.json"
+  chroot "$root" systemctl --quiet enable kubelet.service containerd.service undo-mount-hacks.service
+  chroot "$root" systemctl --quiet mask systemd-binfmt.service
+  chroot "$root" sh -c "ctr oci spec | jq '.hooks.createContainer += [{path: \"/kind/bin/mount-product-files.sh\"}] | del(.process.rlimits)' \
+    >/etc/containerd/cri-base.json"
 }
 
 # Puts the images into containerd's store, from which nodes unpack them when they start a container.
@@ -158,7 +158,7 @@ import() {
 
 node() {
   [ -f "$out/node.tar" ] && return
-  [ "$(id -u)" = 0 ] || fail "building a node image requires root; run $0 node as root once, or set KIND_IMAGE to an image that this machine has"
+  [ "$(id -u)" = 0 ] || fail "building a node image requires root; run $0 node as root, or set KIND_IMAGE to an existing one"
   command -v debootstrap >/dev/null || fail "building a node image requires debootstrap: apt-get install debootstrap"
   local started=$SECONDS
   say "building a node image of Kubernetes $version, once (from Debian packages and Go modules; about ten minutes on two cores)"

@@ -81,7 +81,8 @@ var failures = []struct{ name, workload, message string }{
 	{
 		"a command that does not exist",
 		strings.ReplaceAll(deploymentOf("", "sleep 1000"), "[sh,", "[no-such-command,"),
-		`timed out after 40s: .*Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff: exited with code 128 \(StartError\): .*no-such-command`,
+		`timed out after 40s: .*Pod broken/[a-z0-9-]+: container main restarts: CrashLoopBackOff: ` +
+			`exited with code 128 \(StartError\): .*no-such-command`,
 	},
 }
 
@@ -171,7 +172,9 @@ func brokenPackage(i int) *kudo.OperatorVersion {
 				ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"workload.yaml"}},
 			}}},
 			Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{
-				Name: "main", Steps: []kudo.Step{{Name: "workload", Tasks: []string{"workload"}, Timeout: &metav1.Duration{Duration: 40 * time.Second}}},
+				Name: "main", Steps: []kudo.Step{{
+					Name: "workload", Tasks: []string{"workload"}, Timeout: &metav1.Duration{Duration: 40 * time.Second},
+				}},
 			}}}},
 		},
 	}
