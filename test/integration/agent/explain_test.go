@@ -40,7 +40,7 @@ var _ = Describe("A step that waits for a workload", func() {
 			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "12:00: no such host"}}}}
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
-			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff" +
+			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff: image app:1" +
 				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound: StorageClass nope does not exist"))
 		Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Error))
 		h.rollOut(ctx)
@@ -96,6 +96,6 @@ func (h *hubPart) podOf(ctx context.Context, labels map[string]string) *corev1.P
 		ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: labels},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
 	}
-	Expect(managed.Create(ctx, pod)).To(Succeed())
+	Eventually(func() error { return managed.Create(ctx, pod) }).Should(Succeed(), "the plan creates its namespace")
 	return pod
 }
