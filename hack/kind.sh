@@ -94,11 +94,11 @@ configuration() {
   fi
 }
 
-# Sets the variable image to the node image: the given one, kind's own if it can be pulled, else one that is built.
+# Sets the variable image to the node image: the given one, kind's own if it can be pulled, else one that is built, from the variable archive.
 find_image() {
-  image=${KIND_IMAGE:-}
+  image=${KIND_IMAGE:-} archive=''
   [ -z "$image" ] && [ -z "$dry_run" ] || return 0
-  local own node
+  local own
   go -C hack/kind mod download sigs.k8s.io/kind
   own=$(go -C hack/kind list -m -f '{{.Dir}}' sigs.k8s.io/kind)/pkg/apis/config/defaults/image.go
   own=$(sed -n 's/^const Image = "\(.*\)"/\1/p' "$own")
@@ -107,11 +107,14 @@ find_image() {
     return
   fi
   echo "kind: ${own%@*} cannot be pulled here"
-  node=$(hack/kind/build.sh node)
-  image=$built:$(basename "$(dirname "$node")")
+  archive=$(hack/kind/build.sh node)
+  image=$built:$(basename "$(dirname "$archive")")
+}
+
+import_image() {
   "$engine" image inspect "$image" >/dev/null 2>&1 ||
     run "$engine" import --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change 'ENV container=docker' \
-      --change 'STOPSIGNAL SIGRTMIN+3' "$node" "$image"
+      --change 'STOPSIGNAL SIGRTMIN+3' "$archive" "$image"
 }
 
 # Sets the variable kind to the program, and puts kubectl into PATH.
@@ -150,7 +153,8 @@ component() {
     echo "components: [../../../deploy/before-1.36]"
 }
 
-up() {
+# Finds or builds all that the clusters need.
+prepare() {
   need go make ${ocm:+clusteradm}
   find_engine
   find_programs
@@ -158,6 +162,10 @@ up() {
   run make images build REPOSITORY="$repository" VERSION="$version" PLATFORMS="linux/$(go env GOARCH)"
   run mkdir -p "$folder"
   [ -n "$dry_run" ] || configuration >"$folder/cluster.yaml"
+}
+
+create() {
+  [ -z "$archive" ] || import_image
   # Nodes mount this folder, which podman does not create.
   if [ "$engine" = podman ] && [ ! -d /lib/modules ]; then run mkdir /lib/modules; run touch "$folder/modules"; fi
   cluster hub addon-manager
@@ -170,6 +178,8 @@ up() {
   echo "To run the end-to-end tests on these clusters:"
   echo "  make test-e2e HUB=$(file hub) CLUSTERS=$(file cluster1),$(file cluster2)"
 }
+
+up() { prepare; create; }
 
 up_without_ocm() {
   install hub hub addon-manager "$(component)"
@@ -228,8 +238,9 @@ finish() {
 }
 
 run_tests() {
+  prepare
   trap finish EXIT
-  up
+  create
   make test-e2e HUB="$(file hub)" CLUSTERS="$(file cluster1),$(file cluster2)"
 }
 
