@@ -50,8 +50,8 @@ func pod(f *fields) verdict {
 	if ready.isTrue() {
 		return healthy("is ready")
 	}
-	if waiting := waitingContainer(f); waiting != "" {
-		return progressing("%s", waiting)
+	if waits := waitingContainer(f); waits != "" {
+		return progressing("%s", waits)
 	}
 	if c := f.condition("PodScheduled"); c.isFalse() {
 		return progressing("is not scheduled: %s", c.why())
@@ -65,28 +65,44 @@ func pod(f *fields) verdict {
 // containerLists are the lists of containers' statuses, in the order in which containers start.
 var containerLists = []string{"initContainerStatuses", "containerStatuses"}
 
-// waitingContainer describes the first container that waits, or that is restarted because it failed, and why. A container that fails is
-// restarted, runs, fails and waits in turn: the description is the same throughout. It omits the messages of waiting containers, which contain
-// a back-off time that changes repeatedly.
+// waitingContainer describes the first container that waits, or that is restarted because it failed, and why.
 func waitingContainer(f *fields) string {
 	for _, list := range containerLists {
 		for _, status := range f.list("status", list) {
-			name, reason := status.text("name"), status.text("state", "waiting", "reason")
-			exited, ready := lastExit(status), status.boolean("ready")
+			name, waits := status.text("name"), waiting(status)
 			f.adopt(status, "status."+list)
-			switch {
-			case exited != "" && !ready && (reason == "CrashLoopBackOff" || status.has("lastState", "terminated")):
-				return fmt.Sprintf("container %s restarts: CrashLoopBackOff: %s", name, exited)
-			case reason == "" || reason == "PodInitializing" || reason == "ContainerCreating":
-				continue
-			case reason == "ErrImagePull" || reason == "ImagePullBackOff": // alternate
-				return fmt.Sprintf("container %s is waiting: ImagePullBackOff%s", name, ofImage(f, list, name))
+			if waits == imagePull {
+				waits += ofImage(f, list, name)
 			}
-			return fmt.Sprintf("container %s is waiting: %s", name, reason)
+			if waits != "" {
+				return "container " + name + " " + waits
+			}
 		}
 	}
 	return ""
 }
+
+// imagePull describes a container whose image cannot be pulled: ErrImagePull alternates with this reason.
+const imagePull = "is waiting: ImagePullBackOff"
+
+// waiting describes why a container waits, or is restarted because it failed; empty if neither. A container that fails is restarted, runs,
+// fails and waits in turn: the description is the same throughout. It omits the messages of waiting containers, which contain a back-off time
+// that changes repeatedly.
+func waiting(status *fields) string {
+	reason, exited := status.text("state", "waiting", "reason"), lastExit(status)
+	restarts := reason == crashLoop || status.has("lastState", "terminated")
+	switch {
+	case exited != "" && restarts && !status.boolean("ready"):
+		return "restarts: " + crashLoop + ": " + exited
+	case reason == "" || reason == "PodInitializing" || reason == "ContainerCreating":
+		return ""
+	case reason == "ErrImagePull" || reason == "ImagePullBackOff":
+		return imagePull
+	}
+	return "is waiting: " + reason
+}
+
+const crashLoop = "CrashLoopBackOff"
 
 // failedContainer describes how the first failed container of a failed pod ended.
 func failedContainer(f *fields) string {
