@@ -173,6 +173,10 @@ test-e2e-quick: build ## Run the end-to-end tests that take about a minute each 
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
 	  go tool ginkgo run --procs=2 --no-color --succinct --vet=off --timeout=20m --label-filter=quick $(GINKGOFLAGS) ./test/e2e
 
+.PHONY: test-kind
+test-kind: ## Run the end-to-end tests on kind clusters that it creates with Docker or podman, and deletes (KEEP=1 keeps them).
+	@hack/kind.sh test
+
 .PHONY: rest-ocm
 rest-ocm: build ## Count all writes on a fleet at rest for MINUTES, with OCM alone and with Tandem added.
 	@assets=$(assets); ocm=$(ocmassets); export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm; set -x; \

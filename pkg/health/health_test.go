@@ -252,6 +252,43 @@ func TestPod(t *testing.T) {
 			"{status: {phase: Pending, initContainerStatuses: [{name: i, state: {waiting: {reason: CrashLoopBackOff}}}], containerStatuses: [{name: a, state: {waiting: {reason: PodInitializing}}}]}}",
 			Progressing, "container i is waiting: CrashLoopBackOff",
 		},
+		"the image that cannot be pulled": {
+			"{spec: {initContainers: [{name: b, image: wrong}], containers: [{name: a, image: other}, {name: b, image: 'none:1'}]}, " +
+				"status: {phase: Pending, containerStatuses: [{name: b, state: {waiting: {reason: ImagePullBackOff}}}]}}",
+			Progressing, "container b is waiting: ImagePullBackOff: image none:1",
+		},
+		"crashed, waiting for its restart": {
+			"{status: {phase: Running, containerStatuses: [{name: a, ready: false, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff, message: 20s}}, " +
+				"lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
+			Progressing, "container a restarts: CrashLoopBackOff: exited with code 3 (Error)",
+		},
+		"crashed, running again": {
+			"{status: {phase: Running, containerStatuses: [{name: a, ready: false, restartCount: 2, state: {running: {}}, lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
+			Progressing, "container a restarts: CrashLoopBackOff: exited with code 3 (Error)",
+		},
+		"crashed again just now": {
+			"{status: {phase: Running, containerStatuses: [{name: a, ready: false, restartCount: 2, state: {terminated: {exitCode: 137, reason: OOMKilled}}, " +
+				"lastState: {terminated: {exitCode: 3, reason: Error}}}]}}",
+			Progressing, "container a restarts: CrashLoopBackOff: exited with code 137 (OOMKilled)",
+		},
+		"crashed once, ready since, and another container is not ready": {
+			"{status: {phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [b]'}], " +
+				"containerStatuses: [{name: a, ready: true, state: {running: {}}, lastState: {terminated: {exitCode: 1}}}, {name: b, state: {running: {}}}]}}",
+			Progressing, "is not ready: ContainersNotReady: unready: [b]",
+		},
+		"a command that does not exist": {
+			"{status: {phase: Running, containerStatuses: [{name: a, state: {waiting: {reason: CrashLoopBackOff}}, " +
+				"lastState: {terminated: {exitCode: 128, reason: StartError, message: \"no file\\n x\"}}}]}}",
+			Progressing, "container a restarts: CrashLoopBackOff: exited with code 128 (StartError): no file x",
+		},
+		"failed by a container": {
+			"{status: {phase: Failed, initContainerStatuses: [{name: i, state: {terminated: {exitCode: 0}}}], containerStatuses: [{name: a, state: {terminated: {exitCode: 2, reason: Error}}}]}}",
+			Failed, "failed: container a exited with code 2 (Error)",
+		},
+		"failed by its node": {
+			"{status: {phase: Failed, reason: Evicted, message: no disk, containerStatuses: [{name: a, state: {terminated: {exitCode: 137}}}]}}",
+			Failed, "failed: Evicted: no disk",
+		},
 		"running, not ready": {
 			"{status: {phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [a]'}]}}",
 			Progressing, "is not ready: ContainersNotReady: unready: [a]",
@@ -263,6 +300,27 @@ func TestPod(t *testing.T) {
 		"a name that is a number": {"{status: {containerStatuses: [{name: 1}]}}", Unknown, "status.containerStatuses: name is not a string"},
 		"an outdated status":      {"{metadata: {generation: 2}, status: {observedGeneration: 1, phase: Running, conditions: [{type: Ready, status: 'True'}]}}", Progressing, "generation 2 has not been observed yet"},
 	}.run(t, "v1", "Pod")
+}
+
+func TestFailedContainer(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod, want string
+		previous  bool
+	}{
+		"none":                   {"{status: {containerStatuses: [{name: a, state: {running: {}}}, {name: b, state: {terminated: {exitCode: 0}}}]}}", "", false},
+		"one that has ended":     {"{status: {containerStatuses: [{name: a, state: {running: {}}}, {name: b, state: {terminated: {exitCode: 1}}}]}}", "b", false},
+		"one that waits":         {"{status: {initContainerStatuses: [{name: a, state: {waiting: {}}, lastState: {terminated: {exitCode: 1}}}]}}", "a", true},
+		"one that has recovered": {"{status: {containerStatuses: [{name: a, ready: true, lastState: {terminated: {exitCode: 1}}}]}}", "", false},
+		"one that says why":      {"{status: {containerStatuses: [{name: a, state: {terminated: {exitCode: 1, message: gone}}}, {name: b, state: {terminated: {exitCode: 1}}}]}}", "", false},
+		"malformed":              {"{status: {containerStatuses: [1, {name: a, state: {terminated: {exitCode: x}}}]}}", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			container, previous := FailedContainer(object(t, "v1", "Pod", test.pod))
+			if container != test.want || previous != test.previous {
+				t.Errorf("got %q, %t", container, previous)
+			}
+		})
+	}
 }
 
 func TestStorage(t *testing.T) {

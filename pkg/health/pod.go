@@ -1,6 +1,10 @@
 package health
 
-import "fmt"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // job judges a Job by its terminal conditions. SuccessCriteriaMet precedes Complete while the last pods are being deleted: the outcome is
 // already determined.
@@ -35,6 +39,9 @@ func pod(f *fields) verdict {
 	case "Succeeded":
 		return healthy("succeeded")
 	case "Failed":
+		if exited := failedContainer(f); exited != "" && f.text("status", "reason") == "" {
+			return failed("failed: %s", exited)
+		}
 		return failed("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
 	case "Unknown":
 		return unknown("its node is unreachable")
@@ -43,8 +50,8 @@ func pod(f *fields) verdict {
 	if ready.isTrue() {
 		return healthy("is ready")
 	}
-	if waiting := waitingContainer(f); waiting != "" {
-		return progressing("%s", waiting)
+	if waits := waitingContainer(f); waits != "" {
+		return progressing("%s", waits)
 	}
 	if c := f.condition("PodScheduled"); c.isFalse() {
 		return progressing("is not scheduled: %s", c.why())
@@ -55,20 +62,112 @@ func pod(f *fields) verdict {
 	return progressing("is not ready: %s", ready.why())
 }
 
-// waitingContainer describes the first container that waits, and why. It omits the message, which contains a back-off time that changes
-// repeatedly.
+// containerLists are the lists of containers' statuses, in the order in which containers start.
+var containerLists = []string{"initContainerStatuses", "containerStatuses"}
+
+// waitingContainer describes the first container that waits, or that is restarted because it failed, and why.
 func waitingContainer(f *fields) string {
-	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
+	for _, list := range containerLists {
 		for _, status := range f.list("status", list) {
-			name, reason := status.text("name"), status.text("state", "waiting", "reason")
+			name, waits := status.text("name"), waiting(status)
 			f.adopt(status, "status."+list)
-			switch reason {
-			case "", "PodInitializing", "ContainerCreating":
-				continue
-			case "ErrImagePull": // alternates with the back-off
-				reason = "ImagePullBackOff"
+			if waits == imagePull {
+				waits += ofImage(f, list, name)
 			}
-			return fmt.Sprintf("container %s is waiting: %s", name, reason)
+			if waits != "" {
+				return "container " + name + " " + waits
+			}
+		}
+	}
+	return ""
+}
+
+// imagePull describes a container whose image cannot be pulled: ErrImagePull alternates with this reason.
+const imagePull = "is waiting: ImagePullBackOff"
+
+// waiting describes why a container waits, or is restarted because it failed; empty if neither. A container that fails is restarted, runs,
+// fails and waits in turn: the description is the same throughout. It omits the messages of waiting containers, which contain a back-off time
+// that changes repeatedly.
+func waiting(status *fields) string {
+	reason, exited := status.text("state", "waiting", "reason"), lastExit(status)
+	restarts := reason == crashLoop || status.has("lastState", "terminated")
+	switch {
+	case exited != "" && restarts && !status.boolean("ready"):
+		return "restarts: " + crashLoop + ": " + exited
+	case reason == "" || reason == "PodInitializing" || reason == "ContainerCreating":
+		return ""
+	case reason == "ErrImagePull" || reason == "ImagePullBackOff":
+		return imagePull
+	}
+	return "is waiting: " + reason
+}
+
+const crashLoop = "CrashLoopBackOff"
+
+// failedContainer describes how the first failed container of a failed pod ended.
+func failedContainer(f *fields) string {
+	for _, list := range containerLists {
+		for _, status := range f.list("status", list) {
+			exited := lastExit(status)
+			f.adopt(status, "status."+list)
+			if exited != "" {
+				return fmt.Sprintf("container %s %s", status.text("name"), exited)
+			}
+		}
+	}
+	return ""
+}
+
+// lastExit describes how a container failed last; empty if it did not. A container without a process, because its command does not exist for
+// example, has a message of the runtime; others may have written one.
+func lastExit(status *fields) string {
+	for _, state := range []string{"state", "lastState"} {
+		code := status.integer(0, state, "terminated", "exitCode")
+		if code == 0 {
+			continue
+		}
+		exited := fmt.Sprintf("exited with code %d", code)
+		if reason := status.text(state, "terminated", "reason"); reason != "" {
+			exited += " (" + bounded(reason) + ")"
+		}
+		if message := status.text(state, "terminated", "message"); message != "" {
+			exited += ": " + bounded(message)
+		}
+		return exited
+	}
+	return ""
+}
+
+// FailedContainer returns the first container of a pod that has failed and whose status does not say why, and whether that was its previous
+// run; empty if there is none.
+func FailedContainer(pod *unstructured.Unstructured) (name string, previous bool) {
+	f := &fields{object: pod.Object}
+	for _, list := range containerLists {
+		for _, status := range f.list("status", list) {
+			for _, state := range []string{"state", "lastState"} {
+				if status.boolean("ready") || status.integer(0, state, "terminated", "exitCode") == 0 {
+					continue
+				}
+				if status.text(state, "terminated", "message") != "" {
+					return "", false
+				}
+				return status.text("name"), state == "lastState"
+			}
+		}
+	}
+	return "", false
+}
+
+// ofImage returns the image of a container as a part of a sentence; empty if it is not known.
+func ofImage(f *fields, list, name string) string {
+	field := "containers"
+	if list == "initContainerStatuses" {
+		field = "initContainers"
+	}
+	for _, container := range f.list("spec", field) {
+		image := container.text("image")
+		if container.text("name") == name && image != "" {
+			return ": image " + bounded(image)
 		}
 	}
 	return ""

@@ -125,8 +125,8 @@ func TestProgress(t *testing.T) {
 			Working, "Pod ns/p: is not scheduled: Unschedulable: 0/3 nodes"},
 		"the package's image cannot be pulled": {"initContainerStatuses: [{name: init, state: {waiting: {reason: ErrImagePull}}}]",
 			Working, "Pod ns/p: container init is waiting: ImagePullBackOff"},
-		"Tandem's image cannot be pulled": {"containerStatuses: [{name: kudo-pipe, image: busybox:1, state: {waiting: {reason: ImagePullBackOff}}}]",
-			Working, "Pod ns/p: container kudo-pipe is waiting: ImagePullBackOff for busybox:1 (--pipe-image of addon-agent)"},
+		"Tandem's image cannot be pulled": {"containerStatuses: [{name: kudo-pipe, state: {waiting: {reason: ImagePullBackOff}}}]",
+			Working, "Pod ns/p: container kudo-pipe is waiting: ImagePullBackOff: image busybox:1 (--pipe-image of addon-agent)"},
 		"the files are made": {"phase: Running\n" + running, Ready, ""},
 		"the files are made at the second try": {"phase: Running\ninitContainerStatuses: [{name: init, lastState: {terminated: {exitCode: 1}}, " +
 			"state: {terminated: {exitCode: 0}}}]\n" + running, Ready, ""},
@@ -137,7 +137,7 @@ func TestProgress(t *testing.T) {
 			Retrying, "Pod ns/p: init container init ended with exit code 137 (OOMKilled); it is restarted"},
 		"the init container runs again": {"conditions: [{type: Ready, status: 'False', reason: ContainersNotInitialized}]\n" +
 			"initContainerStatuses: [{name: init, state: {running: {}}, lastState: {terminated: {exitCode: 1}}}]",
-			Working, "Pod ns/p: is not ready: ContainersNotInitialized"},
+			Working, "Pod ns/p: container init restarts: CrashLoopBackOff: exited with code 1"},
 		"the init container is not started again": {"phase: Failed\ninitContainerStatuses: [{name: init, state: {terminated: {exitCode: 1, reason: Error}}}]",
 			Failed, "Pod ns/p: init container init ended with exit code 1 (Error)"},
 		"the pod was evicted": {"phase: Failed\nreason: Evicted\nmessage: low on memory\n" +
@@ -153,6 +153,7 @@ func TestProgress(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			live := decode(t, "apiVersion: v1\nkind: Pod\nmetadata: {namespace: ns, name: p}")
+			live.Object["spec"] = decode(t, "containers: [{name: kudo-pipe, image: busybox:1}]").Object
 			live.Object["status"] = decode(t, test.status).Object
 			stage, message := Progress(live)
 			if stage != test.stage || !strings.Contains(message, test.want) || len(message) > 700 || strings.Contains(message, "\n") {

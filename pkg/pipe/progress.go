@@ -86,11 +86,11 @@ func failureOf(statuses []corev1.ContainerStatus) string {
 	return ""
 }
 
-// unpulled describes where the image that the agent adds to every pod comes from: the package's author does not know it.
+// unpulled says which flag sets the image that the agent adds to every pod: the package's author does not know it.
 func unpulled(statuses []corev1.ContainerStatus) string {
 	for _, status := range statuses {
 		if waiting := status.State.Waiting; waiting != nil && strings.Contains(waiting.Reason, "Image") {
-			return fmt.Sprintf(" for %s (--pipe-image of addon-agent)", status.Image)
+			return " (--pipe-image of addon-agent)"
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // makers are the kinds that create pods by a selector.
@@ -22,11 +24,13 @@ var makers = []schema.GroupKind{
 	{Group: "batch", Kind: "Job"},
 }
 
-// AwaitedPods returns the object that ApplyOutcome waits for, if it creates pods, and the selector of these pods.
+// AwaitedPods returns the object that ApplyOutcome names, the first failed one or else the first that it waits for, if it creates pods, and the
+// selector of these pods.
 func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods labels.Selector) {
-	awaited := slices.IndexFunc(objects, func(o Object) bool {
-		return o.Live == nil || o.health().Status != health.Healthy
-	})
+	awaited := slices.IndexFunc(objects, func(o Object) bool { return o.Live == nil || o.health().Status == health.Failed })
+	if awaited < 0 {
+		awaited = slices.IndexFunc(objects, func(o Object) bool { return o.health().Status != health.Healthy })
+	}
 	if awaited < 0 || objects[awaited].Live == nil {
 		return nil, nil
 	}
@@ -58,6 +62,39 @@ func FirstUnhealthyPod(pods []unstructured.Unstructured) (pod *unstructured.Unst
 		}
 	}
 	return nil, ""
+}
+
+// ReasonUnhealthy is the reason of the Events in which a kubelet reports that a probe failed.
+const ReasonUnhealthy = "Unhealthy"
+
+// ProbeFailure returns the message of the last of a pod's Events with ReasonUnhealthy; empty if there is none. A probe of readiness does not
+// explain why a container is restarted.
+func ProbeFailure(events []unstructured.Unstructured, restarted bool) string {
+	var last, message string
+	for _, event := range events {
+		said, _, _ := unstructured.NestedString(event.Object, "message")
+		if said == "" || restarted && strings.HasPrefix(said, "Readiness") {
+			continue
+		}
+		if at, _, _ := unstructured.NestedString(event.Object, "lastTimestamp"); at >= last { // in UTC and RFC 3339, which sorts
+			last, message = at, text.Head(text.OneLine(said), mostForeign)
+		}
+	}
+	return message
+}
+
+// mostForeign is the maximum number of characters of a text that containers have written.
+const mostForeign = 256
+
+// LastLine returns the last line of a log that is not blank, quoted.
+func LastLine(log string) string {
+	lines := strings.FieldsFunc(log, func(r rune) bool { return r == '\n' || r == '\r' })
+	for _, line := range slices.Backward(lines) {
+		if line = text.OneLine(line); line != "" {
+			return strconv.Quote(text.Head(strings.ToValidUTF8(line, "\uFFFD"), mostForeign))
+		}
+	}
+	return ""
 }
 
 // ClaimsOf returns the names of the volume claims that a pod uses.

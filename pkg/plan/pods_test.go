@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,7 @@ func TestAwaitedPods(t *testing.T) {
 		claim      = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: slow}}"
 		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}, matchExpressions: [{key: b, operator: Exists}]}}}"
 		healthy    = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 0, selector: {matchLabels: {app: a}}}}"
+		failed     = "{apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {selector: {matchLabels: {job: b}}}, status: {conditions: [{type: Failed, status: 'True'}]}}"
 		job        = "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {selector: {matchLabels: {job: a}}}}"
 	)
 	for name, test := range map[string]struct {
@@ -24,6 +26,7 @@ func TestAwaitedPods(t *testing.T) {
 	}{
 		"of a Deployment, behind what is healthy or no matter": {[]string{config, claim, healthy, deployment, job}, "app=a,b"},
 		"of a Job":                             {[]string{job, deployment}, "job=a"},
+		"of a Job that has failed, first":      {[]string{config, deployment, failed}, "job=b"},
 		"everything is healthy":                {[]string{config, healthy}, ""},
 		"something is missing, and re-created": {[]string{"", deployment}, ""},
 		"what is waited for makes no pods":     {[]string{"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, selector: {app: a}}}", deployment}, ""},
@@ -76,6 +79,49 @@ func TestHoldup(t *testing.T) {
 				t.Errorf("got %v %q, want %q", pod, got, test.want)
 			}
 		})
+	}
+}
+
+func TestProbeFailure(t *testing.T) {
+	const (
+		before = "{lastTimestamp: '2024-01-01T00:00:09Z', message: \"Readiness probe failed: not\\n yet\"}"
+		after  = "{lastTimestamp: '2024-01-01T00:01:00Z', message: 'Readiness probe failed: never'}"
+		alive  = "{lastTimestamp: '2024-01-01T00:00:10Z', message: 'Liveness probe failed: stuck'}"
+	)
+	for name, test := range map[string]struct {
+		events    []string
+		restarted bool
+		want      string
+	}{
+		"none":                                   {nil, false, ""},
+		"one":                                    {[]string{before}, false, "Readiness probe failed: not yet"},
+		"the last one":                           {[]string{after, before, "{}"}, false, "Readiness probe failed: never"},
+		"a restart is not for want of readiness": {[]string{after, before}, true, ""},
+		"a restart by its kubelet":               {[]string{after, alive}, true, "Liveness probe failed: stuck"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events []unstructured.Unstructured
+			for _, e := range test.events {
+				events = append(events, *read(t, e))
+			}
+			if got := plan.ProbeFailure(events, test.restarted); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestLastLine(t *testing.T) {
+	for log, want := range map[string]string{
+		"":                        "",
+		" \n\n":                   "",
+		"one\r\ntwo \"2\"\t!\n\n": `"two \"2\" !"`,
+		"\x1b[31mred\xff":         `"\x1b[31mred�"`,
+		strings.Repeat("ä", 300):  `"` + strings.Repeat("ä", 256) + `…"`,
+	} {
+		if got := plan.LastLine(log); got != want {
+			t.Errorf("%q: got %s, want %s", log, got, want)
+		}
 	}
 }
 

@@ -46,7 +46,13 @@ const (
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
 	suite, reporter := GinkgoConfiguration()
-	for label, left := range map[string]bool{sandboxOnly: os.Getenv(givenHub) != "", restLabel: os.Getenv(restTime) == ""} {
+	noContainers, err := simulated(t.Context(), os.Getenv(givenClusters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for label, left := range map[string]bool{
+		sandboxOnly: os.Getenv(givenHub) != "", onNodes: noContainers, restLabel: os.Getenv(restTime) == "",
+	} {
 		if left {
 			suite.LabelFilter = strings.TrimPrefix(fmt.Sprintf("(%s) && !%s", suite.LabelFilter, label), "() && ")
 		}

@@ -15,11 +15,16 @@ import (
 // slow is how long a step may run before it is diagnosed, and the interval of further diagnoses: pods are not watched.
 const slow = 10 * time.Second
 
-// explain adds to the message of a slow step why the pods that it waits for are blocked: an image that cannot be pulled, a volume that is
-// not provisioned. The workload's own status does not include this. A claim whose StorageClass does not exist is an error.
+// patience is how long the diagnosis waits for a kubelet, which may be unreachable.
+const patience = 3 * time.Second
+
+// explain adds to the message of a slow or failed step what is wrong with the pods of its workload: an image that cannot be pulled, a command
+// that fails, a probe that does not pass, a volume that is not provisioned. The workload's own status does not include this. A claim whose
+// StorageClass does not exist is an error.
 func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
-	if outcome.Status != kudo.InProgress || workload == nil || x.age(placed, e.clock()) < slow {
+	late := outcome.Status == kudo.InProgress && x.age(placed, e.clock()) >= slow
+	if workload == nil || !late && outcome.Status != kudo.FatalError {
 		return outcome
 	}
 	pods := &unstructured.UnstructuredList{}
@@ -33,14 +38,46 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	if pod == nil {
 		return outcome
 	}
-	outcome.Message += ": " + why
+	outcome.Message += ": " + why + e.lastWords(ctx, pod)
 	if claim := plan.FirstUnboundClaim(e.claimsOf(ctx, pod)); claim.Status != health.Healthy {
 		outcome.Message += ": " + claim.Message
-		if claim.Blocked {
+		if claim.Blocked && late {
 			outcome.Status = kudo.Error
 		}
 	}
 	return outcome
+}
+
+// lastWords returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the identity
+// of the plan, which may lack the permission.
+func (e *engine) lastWords(ctx context.Context, pod *unstructured.Unstructured) string {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	container, previous := health.FailedContainer(pod)
+	words := ""
+	if probe := plan.ProbeFailure(e.probesOf(ctx, pod), container != ""); probe != "" {
+		words = ": " + probe
+	}
+	if container == "" {
+		return words
+	}
+	log, err := e.acting.remote.Log(ctx, client.ObjectKeyFromObject(pod), container, previous)
+	if line := plan.LastLine(log); err == nil && line != "" {
+		words += ": last line of its log: " + line
+	}
+	return words
+}
+
+// probesOf returns the Events about failed probes of a pod, if they can be read.
+func (e *engine) probesOf(ctx context.Context, pod *unstructured.Unstructured) []unstructured.Unstructured {
+	events := &unstructured.UnstructuredList{}
+	events.SetAPIVersion("v1")
+	events.SetKind("EventList")
+	if e.live.List(ctx, events, client.InNamespace(pod.GetNamespace()),
+		client.MatchingFields{"involvedObject.uid": string(pod.GetUID()), "reason": plan.ReasonUnhealthy}) != nil {
+		return nil
+	}
+	return events.Items
 }
 
 // claimsOf returns the volume claims of a pod that can be read.

@@ -1,4 +1,4 @@
-// Package remote runs commands in containers of the managed cluster. It does I/O.
+// Package remote runs commands in containers of the managed cluster and reads their logs. It does I/O.
 package remote
 
 import (
@@ -17,12 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/utils/ptr"
 )
 
 // mostComplaints is the maximum number of bytes kept of a command's error output.
 const mostComplaints = 1 << 10
 
-// Remote runs commands in containers of the managed cluster through its API server, like `kubectl exec`.
+// Remote runs commands in containers of the managed cluster and reads their logs through its API server, like `kubectl exec` and
+// `kubectl logs`.
 type Remote struct {
 	config *rest.Config
 	pods   rest.Interface
@@ -61,6 +63,15 @@ func (r *Remote) Output(ctx context.Context, pod types.NamespacedName, container
 		return nil, fmt.Errorf("running %q: %w", command[0], err)
 	}
 	return output.Bytes(), nil
+}
+
+// Log returns the last lines of the log of a container, or of its previous run.
+func (r *Remote) Log(ctx context.Context, pod types.NamespacedName, container string, previous bool) (string, error) {
+	const lines, bytes = 5, 16 << 10
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: ptr.To[int64](lines), LimitBytes: ptr.To[int64](bytes)}
+	text, err := r.pods.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("log").
+		VersionedParams(options, scheme.ParameterCodec).DoRaw(ctx)
+	return string(text), err
 }
 
 // executor uses WebSocket, with a fallback to SPDY if the API server or a proxy does not support it.

@@ -5,11 +5,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 var _ = Describe("A step that waits for a workload", func() {
@@ -38,7 +40,7 @@ var _ = Describe("A step that waits for a workload", func() {
 			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "12:00: no such host"}}}}
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
-			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff" +
+			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff: image app:1" +
 				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound: StorageClass nope does not exist"))
 		Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Error))
 		h.rollOut(ctx)
@@ -47,4 +49,53 @@ var _ = Describe("A step that waits for a workload", func() {
 		Expect(managed.Delete(ctx, claim)).To(Succeed())
 		h.finish(ctx)
 	})
+
+	It("says how the containers of a failed Job ended", func(ctx context.Context) {
+		h := newInstance(ctx, single(jobTemplate(`containers: [{name: app, image: "app:1"}]`)), nil)
+		h.resolve(ctx)
+		pod := h.podOf(ctx, h.job(ctx).Spec.Selector.MatchLabels)
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}
+		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
+		h.end(ctx, batchv1.JobFailed)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", MatchRegexp(`Job \S+: failed: BackoffLimitExceeded.*: Pod %s/%s: failed: container app exited with code 3 \(Error\)$`,
+				pod.Namespace, pod.Name)))) // its log cannot be read without a node
+		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		h.finish(ctx)
+	})
+
+	It("says which probe does not pass", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		pod := h.podOf(ctx, map[string]string{"app": h.name})
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
+		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
+		event := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: h.namespace}, Reason: plan.ReasonUnhealthy,
+			Message: "Readiness probe failed: HTTP probe failed with statuscode: 503\n", LastTimestamp: metav1.Now(),
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		}
+		Expect(managed.Create(ctx, event)).To(Succeed())
+		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(HaveSuffix(
+			": is not ready: ContainersNotReady: Readiness probe failed: HTTP probe failed with statuscode: 503"))
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(managed.Delete(ctx, event)).To(Succeed())
+		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		h.finish(ctx)
+	})
 })
+
+// podOf creates a pod of a workload, as its controller would.
+func (h *hubPart) podOf(ctx context.Context, labels map[string]string) *corev1.Pod {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+	}
+	Eventually(func() error { return managed.Create(ctx, pod) }).Should(Succeed(), "the plan creates its namespace")
+	return pod
+}
