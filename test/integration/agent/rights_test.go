@@ -383,7 +383,7 @@ var _ = Describe("The permissions that package rights prints", func() {
 			instances, wants = append(instances, h), append(wants, needed)
 			return nil
 		})).To(Succeed())
-		Expect(instances).To(HaveLen(6))
+		Expect(instances).To(HaveLen(8))
 		for i, h := range instances {
 			Eventually(func() map[string][]rbacv1.PolicyRule { return h.granted(ctx) }).Should(Equal(h.grants(wants[i])))
 		}

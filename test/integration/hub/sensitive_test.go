@@ -102,9 +102,10 @@ var _ = Describe("A sensitive parameter", func() {
 
 		By("editing it as a user")
 		stranger, _ := newUser()
-		edited := get(ctx, child)
+		before := get(ctx, child)
+		edited := before.DeepCopy()
 		edited.Spec.ParametersFrom[0].SecretKeyRef.Key = "other"
-		Expect(stranger.Update(ctx, edited)).To(MatchError(ContainSubstring("are set by its parent")))
+		Expect(stranger.Patch(ctx, edited, client.MergeFrom(before))).To(MatchError(ContainSubstring("are set by its parent")))
 	})
 })
 

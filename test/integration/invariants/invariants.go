@@ -51,7 +51,7 @@ var allowed = map[string]map[string][]string{
 		addOn: {`.metadata.finalizers`},
 		instance: {
 			`.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/allow-deletion`,
-			`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`,
+			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.installNamespace`,
 		},
 	},
 	"addon-manager-instance": {
@@ -60,8 +60,9 @@ var allowed = map[string]map[string][]string{
 	// On a child the data from its parent, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {
 		`.metadata.labels.kudo.dev/root`, `.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/force-release`,
-		`.metadata.annotations.kudo.dev/allow-deletion`,
-		`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`, `.spec.serviceAccountName`, `.spec.planExecution`,
+		`.metadata.annotations.kudo.dev/allow-deletion`, `.metadata.annotations.kudo.dev/operator-version-content`,
+		`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.installNamespace`, `.spec.serviceAccountName`,
+		`.spec.planExecution`,
 		`.status.children`,
 	}},
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
