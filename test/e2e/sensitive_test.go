@@ -75,7 +75,7 @@ var _ = Describe("A sensitive value", Label(quick), onSandbox("it searches the f
 		agentLog, err := os.ReadFile(filepath.Join(clusterFolder, "addon-agent.log"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(agentLog).NotTo(BeEmpty())
-		Expect(found(os.DirFS(hubFolder), "redis/password")).NotTo(BeEmpty(), "the reference is in the files of the hub's etcd")
+		Expect(found(os.DirFS(hubFolder), `"secretKeyRef":{"key":"password","name":"redis"}`)).NotTo(BeEmpty(), "the reference is in the files of etcd")
 		for _, value := range []string{first, second} {
 			Expect(found(os.DirFS(clusterFolder), value)).NotTo(BeEmpty(), "the search finds it where it is")
 			Expect(found(os.DirFS(hubFolder), value)).To(BeEmpty())
