@@ -163,7 +163,7 @@ func parse(name string, patch []byte) (mutant, error) {
 	}
 	switch {
 	case m.mistake == "" || m.test == "":
-		return m, errors.New("the header requires the lines Mistake: and Test:")
+		return m, errors.New(`the header requires the lines "Mistake: TEXT" and "Test: NAME"`)
 	case len(m.packages) == 0:
 		return m, errors.New("the patch changes no file")
 	}

@@ -60,10 +60,7 @@ func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.I
 // advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the
 // updated Instance if there is more to do immediately; otherwise it is nil, and the result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
-	if e, err = e.as(ctx, instance); err != nil {
-		return nil, reconcile.Result{}, err
-	}
-	if e, err = e.seeing(ctx, instance); err != nil {
+	if e, err = e.actingFor(ctx, instance); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	defer func() { err = e.view.Masker.Error(err) }()
@@ -93,6 +90,15 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: soonest(after, e.regrant())}, nil
+}
+
+// actingFor returns the engine that acts with the permissions of the Instance, and has a view of its sensitive parameters.
+func (e *engine) actingFor(ctx context.Context, instance *kudo.Instance) (*engine, error) {
+	acting, err := e.as(ctx, instance)
+	if err != nil {
+		return nil, err
+	}
+	return acting.seeing(ctx, instance)
 }
 
 // seeing returns the engine with a view of the Instance's sensitive parameters. Instances without any cost no request.

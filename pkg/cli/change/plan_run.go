@@ -139,7 +139,7 @@ func asking(v planstatus.View, plan string, uid types.UID, parameters map[string
 	}
 	wanted := v.Instance.DeepCopy()
 	if err := setParameters(&wanted.Spec, merged(textsOf(wanted.Spec), parameters), v.Version); err != nil {
-		return kudo.InstanceSpec{}, nil, fmt.Errorf("Instance %q: %w", wanted.Name, err)
+		return kudo.InstanceSpec{}, nil, fmt.Errorf("parameters of Instance %q: %w", wanted.Name, err)
 	}
 	wanted.Spec.PlanExecution = kudo.PlanExecution{}
 	if (planstatus.View{Instance: wanted, Version: v.Version}).Due() != plan {

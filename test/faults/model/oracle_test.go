@@ -188,6 +188,11 @@ func (w *world) started(before *kudo.Instance, last *kudo.Execution) {
 	if !requiresRestart(was, last, &w.referenced(was.OperatorVersion).Spec, version) {
 		return
 	}
+	w.expectRestarts(before, was, last, version)
+}
+
+// expectRestarts notes the workloads whose pods have to restart by an execution, and excuses those that another version omits.
+func (w *world) expectRestarts(before *kudo.Instance, was, last *kudo.Execution, version *kudo.OperatorVersionSpec) {
 	concerned := map[string]bool{last.Plan: true}
 	for _, owed := range last.Owed {
 		if isWhole(last) {
