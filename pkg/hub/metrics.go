@@ -49,9 +49,10 @@ func (m *metrics) SetUp(mgr manager.Manager) error { return mgr.Add(m) }
 
 // Start exposes the metrics until ctx ends.
 func (m *metrics) Start(ctx context.Context) error {
-	for _, collector := range append([]prometheus.Collector{
-		m.unsatisfied, m.verdictChanges, m.verdictLatency.Seconds, m.eventsDropped,
-	}, m.ocm.Collectors()...) {
+	if _, err := controller.Register(registry.Registry, m.eventsDropped); err != nil { // an agent in the same process has one, too
+		return err
+	}
+	for _, collector := range append([]prometheus.Collector{m.unsatisfied, m.verdictChanges, m.verdictLatency.Seconds}, m.ocm.Collectors()...) {
 		if err := registry.Registry.Register(collector); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
