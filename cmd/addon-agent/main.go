@@ -69,8 +69,8 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
 		"Namespace of the leader election Lease. Defaults to the namespace of the pod.")
 	flags.StringVar(&o.Namespace, "namespace", "",
-		"Namespace of the agent on the managed cluster, in which it stores copies of sensitive parameter values. Defaults to the namespace of\n"+
-			"the pod, or "+agent.DefaultNamespace+" outside of the cluster.")
+		"Namespace of the agent on the managed cluster. The agent stores copies of sensitive parameter values in it, and packages apply no\n"+
+			"objects to it (see --allow-namespaces). Defaults to the namespace of the pod, or "+agent.DefaultNamespace+" outside of the cluster.")
 	flags.BoolVar(&o.Standalone, "standalone", false,
 		"Run without an OCM klusterlet on this cluster: determine the availability of add-ons from their leases, and renew a lease on the hub.")
 	flags.StringVar(&o.LeaseNamespace, "lease-namespace", "",

@@ -52,14 +52,14 @@ compile() {
 # image NAME FOLDER [ENTRYPOINT]: packs a folder into an image archive in the format of `docker save`.
 image() {
   local layer config archive=$work/image
-  mkdir -p "$archive" "$work/root/kind/images"
+  mkdir -p "$archive" "$work/rootfs/kind/images"
   tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$2" -cf "$archive/layer.tar" .
   layer=$(sha256sum "$archive/layer.tar" | cut -d' ' -f1)
   config=$(printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=%s"]%s},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
     "$(go env GOARCH)" /usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${3:+,\"Entrypoint\":[\"$3\"]}" "$layer")
   printf '%s' "$config" >"$archive/config.json"
   printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$1" >"$archive/manifest.json"
-  tar -C "$archive" -cf "$work/root/kind/images/$(basename "${1%%:*}").tar" manifest.json config.json layer.tar
+  tar -C "$archive" -cf "$work/rootfs/kind/images/$(basename "${1%%:*}").tar" manifest.json config.json layer.tar
   rm -rf "$archive"
 }
 
@@ -73,8 +73,8 @@ program() {
 # closure FILE...: copies programs and libraries of the node, with the libraries that they load.
 closure() {
   local file
-  for file in "$@" $(chroot "$work/root" sh -c 'ldd "$@" 2>/dev/null | grep -o "/[^ ]*" | grep -v ":$"' - "$@" | sort -u); do
-    install -D "$work/root$(chroot "$work/root" readlink -f "$file")" "$work/files$file"
+  for file in "$@" $(chroot "$work/rootfs" sh -c 'ldd "$@" 2>/dev/null | grep -o "/[^ ]*" | grep -v ":$"' - "$@" | sort -u); do
+    install -D "$work/rootfs$(chroot "$work/rootfs" readlink -f "$file")" "$work/files$file"
   done
 }
 
@@ -85,7 +85,7 @@ kube_proxy() {
   for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$work/files/$folder"; done
   # Pods use the same variant of iptables as the node, which kind selects when the node starts.
   closure /usr/sbin/xtables-nft-multi /usr/sbin/nft /usr/sbin/conntrack /usr/bin/kmod \
-    $(cd "$work/root" && find usr/lib/*/xtables -name '*.so' -printf '/%p ')
+    $(cd "$work/rootfs" && find usr/lib/*/xtables -name '*.so' -printf '/%p ')
   for name in iptables ip6tables; do
     for command in "$name" "$name-save" "$name-restore"; do ln -s xtables-nft-multi "$work/files/usr/sbin/$command"; done
   done
@@ -106,19 +106,19 @@ images() {
       *) program "$name" "$assets/$(basename "${name%%:*}")" ;;
     esac
   done
-  program "$(sed -n 's/.*sandbox_image = "\(.*\)"/\1/p' "$work/root/etc/containerd/config.toml")" "$out/pause" /usr/local/bin/pause
+  program "$(sed -n 's/.*sandbox_image = "\(.*\)"/\1/p' "$work/rootfs/etc/containerd/config.toml")" "$out/pause" /usr/local/bin/pause
   rm -rf "$work/files"
   mkdir -p "$work/files"/{bin,etc,root} "$work/files/tmp"
   chmod 1777 "$work/files/tmp"
   echo 'root:x:0:0:root:/root:/bin/sh' >"$work/files/etc/passwd"
-  install "$work/root/bin/busybox" "$work/files/bin/busybox"
-  for name in $("$work/root/bin/busybox" --list | grep -vx busybox); do ln -s busybox "$work/files/bin/$name"; done
+  install "$work/rootfs/bin/busybox" "$work/files/bin/busybox"
+  for name in $("$work/rootfs/bin/busybox" --list | grep -vx busybox); do ln -s busybox "$work/files/bin/$name"; done
   image "$busybox" "$work/files"
 }
 
 # The parts of kind's own build that need no other container: its files, services, and what containerd runs for each container.
 configure() {
-  local files root=$work/root name
+  local files root=$work/rootfs name
   go mod download sigs.k8s.io/kind
   files=$(GOFLAGS=-mod=readonly go list -m -f '{{.Dir}}' sigs.k8s.io/kind)/images/base/files
   cp -R --no-preserve=mode,ownership "$files/." "$root/"
@@ -144,7 +144,7 @@ configure() {
 
 # Puts the images into containerd's store, from which nodes unpack them when they start a container.
 import() {
-  unshare --mount --pid --fork --mount-proc="$work/root/proc" chroot "$work/root" /bin/bash -euc '
+  unshare --mount --pid --fork --mount-proc="$work/rootfs/proc" chroot "$work/rootfs" /bin/bash -euc '
     mkdir -p /run/containerd
     containerd --log-level fatal &
     for _ in $(seq 100); do ctr version >/dev/null 2>&1 && break; sleep 0.1; done
@@ -153,7 +153,7 @@ import() {
     done
     kill %1
     wait'
-  rm -rf "$work/root/kind/images" "$work"/root/run/containerd
+  rm -rf "$work/rootfs/kind/images" "$work"/rootfs/run/containerd
 }
 
 node() {
@@ -167,13 +167,13 @@ node() {
     "gitMajor=1" "gitMinor=$(cut -d. -f2 <<<"$version")")" k8s.io/kubernetes/cmd/{kubelet,kubeadm,kube-proxy}
   compile "" ./coredns ./pause
   say "installing Debian packages"
-  debootstrap --variant=minbase --include="$packages" "$suite" "$work/root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$out/debootstrap.log" ||
+  debootstrap --variant=minbase --include="$packages" "$suite" "$work/rootfs" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$out/debootstrap.log" ||
     fail "debootstrap failed: $(tail -1 "$out/debootstrap.log")"
-  rm -rf "$work"/root/var/cache/apt/* "$work"/root/var/lib/apt/lists/* "$work"/root/etc/{hostname,resolv.conf} # of this machine
+  rm -rf "$work"/rootfs/var/cache/apt/* "$work"/rootfs/var/lib/apt/lists/* "$work"/rootfs/etc/{hostname,resolv.conf} # of this machine
   configure
   images
   import
-  tar --numeric-owner -C "$work/root" -cf "$work/node.tar" .
+  tar --numeric-owner -C "$work/rootfs" -cf "$work/node.tar" .
   mv "$work/node.tar" "$out/node.tar"
   say "built a node image in $((SECONDS - started))s: $(du -h "$out/node.tar" | cut -f1)"
 }

@@ -93,11 +93,11 @@ func TestProbeFailure(t *testing.T) {
 		restarted bool
 		want      string
 	}{
-		"none":                                   {nil, false, ""},
-		"one":                                    {[]string{before}, false, "Readiness probe failed: not yet"},
-		"the last one":                           {[]string{after, before, "{}"}, false, "Readiness probe failed: never"},
-		"a restart is not for want of readiness": {[]string{after, before}, true, ""},
-		"a restart by its kubelet":               {[]string{after, alive}, true, "Liveness probe failed: stuck"},
+		"none":         {nil, false, ""},
+		"one":          {[]string{before}, false, "Readiness probe failed: not yet"},
+		"the last one": {[]string{after, before, "{}"}, false, "Readiness probe failed: never"},
+		"a failed readiness probe restarts nothing": {[]string{after, before}, true, ""},
+		"a restart by its kubelet":                  {[]string{after, alive}, true, "Liveness probe failed: stuck"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var events []unstructured.Unstructured
