@@ -304,8 +304,13 @@ func (h *hubPart) mirror(ctx context.Context) *kudo.Instance {
 // versions returns the mirrored OperatorVersions in the Instance's namespace.
 func (h *hubPart) versions(ctx context.Context) []string {
 	GinkgoHelper()
+	return mirroredVersions(ctx, client.InNamespace(h.namespace))
+}
+
+func mirroredVersions(ctx context.Context, which ...client.ListOption) []string {
+	GinkgoHelper()
 	list := &kudo.OperatorVersionList{}
-	Expect(managed.List(ctx, list, client.InNamespace(h.namespace))).To(Succeed())
+	Expect(managed.List(ctx, list, which...)).To(Succeed())
 	var names []string
 	for _, v := range list.Items {
 		names = append(names, v.Name)
