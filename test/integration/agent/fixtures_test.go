@@ -304,18 +304,36 @@ func (h *hubPart) mirror(ctx context.Context) *kudo.Instance {
 // versions returns the mirrored OperatorVersions in the Instance's namespace.
 func (h *hubPart) versions(ctx context.Context) []string {
 	GinkgoHelper()
-	return mirroredVersions(ctx, client.InNamespace(h.namespace))
-}
-
-func mirroredVersions(ctx context.Context, which ...client.ListOption) []string {
-	GinkgoHelper()
 	list := &kudo.OperatorVersionList{}
-	Expect(managed.List(ctx, list, which...)).To(Succeed())
+	Expect(managed.List(ctx, list, client.InNamespace(h.namespace))).To(Succeed())
 	var names []string
 	for _, v := range list.Items {
 		names = append(names, v.Name)
 	}
 	slices.Sort(names)
+	return names
+}
+
+// versionsToDrop returns the mirrored OperatorVersions in namespaces where no Instance of the hub and no orphaned one is left.
+func versionsToDrop(ctx context.Context) []string {
+	GinkgoHelper()
+	wanted, mirrors, versions := &kudo.InstanceList{}, &kudo.InstanceList{}, &kudo.OperatorVersionList{}
+	Expect(hub.List(ctx, wanted)).To(Succeed())
+	Expect(managed.List(ctx, mirrors)).To(Succeed())
+	Expect(managed.List(ctx, versions)).To(Succeed())
+	used := map[string]bool{}
+	for i := range wanted.Items {
+		used[wanted.Items[i].TargetNamespace()] = true
+	}
+	for i := range mirrors.Items {
+		used[mirrors.Items[i].Namespace] = used[mirrors.Items[i].Namespace] || metav1.HasAnnotation(mirrors.Items[i].ObjectMeta, kudo.AnnotationOrphaned)
+	}
+	var names []string
+	for i := range versions.Items {
+		if !used[versions.Items[i].Namespace] {
+			names = append(names, versions.Items[i].Name)
+		}
+	}
 	return names
 }
 

@@ -102,7 +102,7 @@ var _ = Describe("A plan", func() {
 				requests = append(requests, request.Method+" "+own)
 			}
 		})))
-		Eventually(func() []string { return mirroredVersions(ctx) }).Should(BeEmpty(), "those of earlier specs are dropped first")
+		Eventually(func() []string { return versionsToDrop(ctx) }).Should(BeEmpty(), "those of earlier specs are dropped first")
 		warm := newInstance(ctx, steps("x"), nil) // otherwise ConfigMaps are not watched yet
 		warm.resolve(ctx)
 		warm.completes(ctx, "deploy", kudo.PlanStatus{})

@@ -111,8 +111,8 @@ func waitServed(ctx context.Context, address string) *x509.Certificate {
 // lose removes an entry from the Secret.
 func lose(ctx context.Context, entry string) {
 	GinkgoHelper()
-	Expect(server.Patch(ctx, keys(), client.RawPatch("application/json-patch+json",
-		fmt.Appendf(nil, `[{"op":"remove","path":"/data/%s"}]`, entry)))).To(Succeed())
+	patch := client.RawPatch("application/json-patch+json", fmt.Appendf(nil, `[{"op":"remove","path":"/data/%s"}]`, entry))
+	Eventually(func() error { return server.Patch(ctx, keys(), patch) }).Should(Succeed(), "an addon-manager that starts creates the Secret")
 }
 
 // bundlesOfCallers returns the bundles in all of Tandem's objects that call the webhooks.
