@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -33,7 +34,8 @@ data:
  rest: |1`
 
 var _ = Describe("A parameter's value", func() {
-	BeforeEach(func() { DeferCleanup(runAgent()) })
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
 
 	It("cannot add objects to those of its package", func(ctx context.Context) {
 		zookeeper, _ := pack.Load(os.DirFS("../../../examples/packages/zookeeper"))
@@ -104,8 +106,12 @@ var _ = Describe("A parameter's value", func() {
 			h := newInstance(ctx, cleaning(), nil)
 			h.resolve(ctx)
 			h.completes(ctx, "deploy", kudo.PlanStatus{})
-			h.tamperStatus(ctx, func(i *kudo.Instance) { i.Status.Execution.Parameters = map[string]string{"VALUE": hostile} })
+			stop() // it would run the plan again, without the value
 			Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+			now := time.Now().UTC().Format(time.RFC3339)
+			h.tamper(ctx, func(i *kudo.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, kudo.AnnotationHubDeleted, now) })
+			h.tamperStatus(ctx, func(i *kudo.Instance) { i.Status.Execution.Parameters = map[string]string{"VALUE": hostile} })
+			runAgent()
 			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
 				`plan "cleanup" failed and will be retried: `+problem+
 					`; if it cannot succeed, 'kubectl addon uninstall --force' releases the Instance and leaves its objects`))
