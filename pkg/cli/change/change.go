@@ -17,6 +17,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/survey"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -67,7 +69,7 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 type changing struct {
 	*changeOptions
 	reader hubReader
-	fleet  map[string]hubclient.Cluster
+	fleet  map[string]fleet.Cluster
 	// instances lists the Instances by cluster.
 	instances map[string][]kudo.Instance
 	// stored returns the OperatorVersions of a namespace.
@@ -123,14 +125,14 @@ func gatherChanging(ctx context.Context, c client.Client, clusters []string, opt
 		changeOptions: options, instances: map[string][]kudo.Instance{},
 		reader: newReader(ctx, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
-			return hubclient.StoredVersions(ctx, c, namespace)
+			return survey.StoredVersions(ctx, c, namespace)
 		}),
 	}
 	var err error
-	if _, found.fleet, err = hubclient.GatherFleet(ctx, c, clusters); err != nil {
+	if _, found.fleet, err = survey.Fleet(ctx, c, clusters); err != nil {
 		return nil, err
 	}
-	for _, namespace := range hubclient.NamespacesOf(clusters) {
+	for _, namespace := range survey.NamespacesOf(clusters) {
 		var list kudo.InstanceList
 		if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("listing the Instances of %s: %w", terminal.OnClusters(clusters), err)
@@ -182,7 +184,7 @@ func (c *changing) changes(ctx context.Context, clusters []string, decide decide
 
 // lacks returns the error for a cluster that has no object of the name.
 func (c *changing) lacks(cluster string) error {
-	there := hubclient.Inventory{ManagedClusters: hubclient.ManagedClusters{Cluster: cluster, Unreadable: true}, AddOns: c.fleet[cluster].Installed()}
+	there := survey.Inventory{ManagedClusters: survey.ManagedClusters{Cluster: cluster, Unreadable: true}, AddOns: c.fleet[cluster].Installed()}
 	for _, instance := range c.instances[cluster] {
 		there.Instances = append(there.Instances, instance.Name)
 	}

@@ -15,9 +15,9 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -178,7 +178,7 @@ func (c *changing) judged(ctx context.Context, found change) (change, error) {
 		return found, err
 	}
 	if judged := install.Judge(after); judged.Status != metav1.ConditionTrue && judged.Message != stood {
-		return found, fmt.Errorf("cluster %s: Instance %q cannot run: %s: %s", found.cluster, c.name, judged.Reason, terminal.OneLine(judged.Message))
+		return found, fmt.Errorf("cluster %s: Instance %q cannot run: %s: %s", found.cluster, c.name, judged.Reason, text.Joined(judged.Message))
 	}
 	return found, nil
 }

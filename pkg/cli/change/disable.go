@@ -11,6 +11,8 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // DisableOptions holds the arguments and flags of the command.
@@ -97,7 +99,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 	if err != nil {
 		return found, err
 	}
-	definitions, fleet, err := hubclient.GatherFleet(ctx, c, clusters)
+	definitions, fleet, err := survey.Fleet(ctx, c, clusters)
 	if err != nil {
 		return found, err
 	}
@@ -106,7 +108,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		if view.AddOns[addOn] == nil {
 			if len(where.Names) > 0 {
 				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s",
-					addOn, cluster, terminal.Listed(view.Installed()))
+					addOn, cluster, text.Listed(view.Installed()))
 			}
 			continue
 		}
@@ -143,5 +145,5 @@ func (d disabling) agree(o *DisableOptions) error {
 			"use --yes, or --force if other add-ons require it", d.addOn, where)
 	}
 	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? This removes its applied objects, including their data.",
-		terminal.Word(d.addOn), where))
+		text.Word(d.addOn), where))
 }

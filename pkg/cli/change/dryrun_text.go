@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // text returns a paragraph for each group of clusters. With wide it includes all clusters and complete created objects.
@@ -71,7 +72,7 @@ func (d changeData) subject() string {
 	if d.Instance == "" {
 		return strings.Join(d.Writes, ", ")
 	}
-	return "Instance " + terminal.Word(d.Instance)
+	return "Instance " + text.Word(d.Instance)
 }
 
 func (d comingData) write(b *strings.Builder, indent string, wide bool) {
@@ -145,9 +146,9 @@ func (p planData) podsText() string {
 }
 
 func (t taskData) write(b *strings.Builder, indent string, wide bool) {
-	fmt.Fprintf(b, "%s%s, %s: task %s (%s)", indent, terminal.Word(t.Phase), terminal.Word(t.Step), terminal.Word(t.Task), t.kindText())
+	fmt.Fprintf(b, "%s%s, %s: task %s (%s)", indent, text.Word(t.Phase), text.Word(t.Step), text.Word(t.Task), t.kindText())
 	if t.Child != nil {
-		fmt.Fprintf(b, ": child Instance %s %s", terminal.Word(t.Child.Instance), t.Child.Effect)
+		fmt.Fprintf(b, ": child Instance %s %s", text.Word(t.Child.Instance), t.Child.Effect)
 		if t.Child.OperatorVersion != "" {
 			fmt.Fprintf(b, ", %s", t.Child.OperatorVersion)
 		}
@@ -156,7 +157,7 @@ func (t taskData) write(b *strings.Builder, indent string, wide bool) {
 	}
 	b.WriteString("\n")
 	if t.Problem != "" {
-		fmt.Fprintf(b, "%s  fails: %s\n", indent, terminal.OneLine(t.Problem))
+		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.Joined(t.Problem))
 	}
 	writeObjects(b, indent+"  ", t.Objects, wide)
 	if t.Child != nil && t.Child.comingData != nil {
@@ -188,13 +189,13 @@ func writeObjects(b *strings.Builder, indent string, objects []objectData, wide 
 	}
 	if annotated > 0 {
 		fmt.Fprintf(b, "%s%-9s  %s: only the version in an annotation changes\n",
-			indent, preview.Annotated, terminal.Counted(annotated, "object"))
+			indent, preview.Annotated, text.Counted(annotated, "object"))
 	}
 }
 
 func writeGone(b *strings.Builder, indent string, children []childData, wide bool) {
 	for _, child := range children {
-		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, child.Effect, terminal.Word(child.Instance))
+		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, child.Effect, text.Word(child.Instance))
 		if child.comingData != nil {
 			child.comingData.write(b, indent+"  ", wide)
 		}

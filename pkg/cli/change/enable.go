@@ -16,6 +16,9 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // EnableOptions holds the arguments and flags of the command.
@@ -87,18 +90,18 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	if err != nil {
 		return err
 	}
-	definitions, fleet, err := hubclient.GatherFleet(ctx, h, clusters)
+	definitions, fleet, err := survey.Fleet(ctx, h, clusters)
 	if err != nil {
 		return err
 	}
 	if _, defined := definitions[o.addOn]; !defined {
 		names := slices.Sorted(maps.Keys(definitions))
 		return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s",
-			o.addOn, terminal.DidYouMean(o.addOn, names), terminal.Listed(names))
+			o.addOn, text.DidYouMean(o.addOn, names), text.Listed(names))
 	}
 	first, err := o.enableOn(ctx, h, fleet, clusters, o.IOStreams)
 	again := func(ctx context.Context, clusters []string, streams genericiooptions.IOStreams) (enabled, error) {
-		_, fleet, err := hubclient.GatherFleet(ctx, h, clusters)
+		_, fleet, err := survey.Fleet(ctx, h, clusters)
 		if err != nil {
 			return enabled{}, err
 		}
@@ -110,7 +113,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 
 // enableOn enables the add-on on each of the clusters, unless it is being removed.
 func (o *EnableOptions) enableOn(
-	ctx context.Context, h hubclient.Hub, fleet map[string]hubclient.Cluster, clusters []string, streams genericiooptions.IOStreams,
+	ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string, streams genericiooptions.IOStreams,
 ) (enabled, error) {
 	reader, hints := newReader(ctx, h), terminal.ClusterTexts{}
 	var steps []step

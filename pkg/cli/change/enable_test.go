@@ -21,10 +21,10 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
 func TestEnableSteps(t *testing.T) {
@@ -202,7 +202,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		view    clitest.Cluster
 		change  func(*addonv1alpha1.ManagedClusterAddOn)
 		current *addonv1alpha1.ManagedClusterAddOn
-		Find    *planstatus.View
+		Find    *progress.View
 		given   map[string]string
 		settled bool
 		err     string

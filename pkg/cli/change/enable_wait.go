@@ -24,6 +24,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // enabled is the result of enabling an add-on on clusters.
@@ -182,7 +184,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 	t.seen = true
 	switch err := reader.Get(ctx, key, instance); {
 	case err == nil && install.OwnedBy(instance, addOn):
-		t.judge(addOn, new(planstatus.Gather(ctx, reader, instance)))
+		t.judge(addOn, new(survey.View(ctx, reader, instance)))
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading Instance %s: %w", key, err)
 	default:
@@ -192,7 +194,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 }
 
 // judge decides whether the add-on is available, from the add-on and its Instance; view is nil if it has no Instance.
-func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) {
+func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
 	if problem := hopeless("add-on", addOn, addOn.Status.Conditions); problem != nil && !outdated(problem, problemBefore(t.current)) {
 		t.settle(problem)
@@ -217,7 +219,7 @@ func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatu
 }
 
 // available returns the line of an available add-on and, if it has an Instance, the result of its plan.
-func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) terminal.Node {
+func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) terminal.Node {
 	line := terminal.Node{Text: planstatus.PlaceOf(addOn) + ": available", Part: planstatus.PlaceOf(addOn), Message: "available", State: kudo.Complete}
 	if view != nil && view.Instance.Status.Execution != nil {
 		line.Children = []terminal.Node{planstatus.PlanGoingOn(*view)}
@@ -239,7 +241,7 @@ func (t *target) applied(instance *kudo.Instance) bool {
 
 // followed reports whether the hub has processed the last change of an add-on. For a plan-based add-on it checks condition
 // Resolved.
-func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) bool {
+func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) bool {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	if resolved == nil {
 		return view == nil
@@ -253,6 +255,6 @@ func addOnLine(addOn *addonv1alpha1.ManagedClusterAddOn) terminal.Node {
 		return planstatus.AddOnProgress(addOn)
 	}
 	place := planstatus.PlaceOf(addOn)
-	text := "Available " + planstatus.ConditionText(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable, "Unknown: not reported yet")
+	text := "Available " + progress.ConditionText(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable, "Unknown: not reported yet")
 	return terminal.Node{Text: place + ": " + text, Part: place, Message: text}
 }

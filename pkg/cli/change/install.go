@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // dryRunHelp is the description of --dry-run in help texts.
@@ -39,7 +40,7 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 			"  kubectl addon install kafka events --selector region=eu -p BROKERS=5 --dry-run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return terminal.Usagef(cmd, "expected OPERATOR [NAME], got %s", terminal.Counted(len(args), "argument"))
+				return terminal.Usagef(cmd, "expected OPERATOR [NAME], got %s", text.Counted(len(args), "argument"))
 			}
 			return nil
 		},

@@ -12,8 +12,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // installed holds the objects on the hub that are to be uninstalled from one cluster.
@@ -35,7 +35,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 		return found, err
 	}
 	if found.addOn != nil {
-		view, err := hubclient.GatherCluster(ctx, c, key.Namespace)
+		view, err := survey.Cluster(ctx, c, key.Namespace)
 		if err != nil {
 			return found, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // givenParameters holds the parameters given on the command line, for all clusters and for single clusters.
@@ -82,7 +83,7 @@ func (g *givenParameters) elsewhere(clusters []string) error {
 	for _, cluster := range slices.Sorted(maps.Keys(g.byCluster)) {
 		if !slices.Contains(clusters, cluster) {
 			return fmt.Errorf("parameters are given for cluster %s, which is not selected%s",
-				cluster, terminal.DidYouMean(cluster, clusters))
+				cluster, text.DidYouMean(cluster, clusters))
 		}
 	}
 	return nil

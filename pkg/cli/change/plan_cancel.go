@@ -13,8 +13,9 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // PlanCancelOptions holds the arguments and flags of the command.
@@ -59,14 +60,14 @@ func runPlanCancel(ctx context.Context, o *PlanCancelOptions) error {
 // planCancel cancels the running plan and withdraws a request that has not started. If there is neither, it returns an error that names the
 // last plan.
 func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, key client.ObjectKey, wait bool, timeout time.Duration) error {
-	instance, err := hubclient.ReadInstance(ctx, h, key)
+	instance, err := survey.ReadInstance(ctx, h, key)
 	if err != nil {
 		return err
 	}
 	if err := cancelProblem(instance); err != nil {
 		return err
 	}
-	name, pending, running := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), pendingPlan(instance), planstatus.RunningPlan(instance)
+	name, pending, running := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), pendingPlan(instance), progress.RunningPlan(instance)
 	wanted := instance.Spec
 	wanted.PlanExecution = kudo.PlanExecution{}
 	a := awaitedPlan{ObjectKey: key, plan: running}
@@ -110,14 +111,14 @@ func cancelProblem(instance *kudo.Instance) error {
 	case !instance.DeletionTimestamp.IsZero():
 		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be cancelled; to release the Instance, "+
 			"see 'kubectl addon uninstall --help'", instance.Name, instance.Namespace)
-	case planstatus.RunningPlan(instance) != "" || pendingPlan(instance) != "":
+	case progress.RunningPlan(instance) != "" || pendingPlan(instance) != "":
 		return nil
 	case last == nil:
 		return fmt.Errorf("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)
 	default:
 		return fmt.Errorf("no plan of Instance %q on cluster %q is running: the last plan, %q, is %s; "+
 			"see 'kubectl addon plan history %s --cluster %s'",
-			instance.Name, instance.Namespace, last.Plan, planstatus.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
+			instance.Name, instance.Namespace, last.Plan, progress.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
 	}
 }
 
@@ -139,7 +140,7 @@ func awaitCancelled(ctx context.Context, h hubclient.Hub, cancelled awaitedPlan,
 	}
 	limited, stop := context.WithTimeout(ctx, seenWithin)
 	defer stop()
-	_ = h.Follow(limited, clusters, cancelled.until(func(i *kudo.Instance) bool { return !planstatus.Unseen(i) })) // the plan is cancelled in any case
+	_ = h.Follow(limited, clusters, cancelled.until(func(i *kudo.Instance) bool { return !progress.Unseen(i) })) // the plan is cancelled in any case
 	return nil
 }
 
@@ -160,5 +161,5 @@ func (a awaitedPlan) until(done func(*kudo.Instance) bool) hubclient.Look {
 // runs reports whether the execution with that UID is running.
 func (a awaitedPlan) runs(instance *kudo.Instance) bool {
 	last := instance.Status.Execution
-	return planstatus.RunningPlan(instance) != "" && last.UID == a.request
+	return progress.RunningPlan(instance) != "" && last.UID == a.request
 }

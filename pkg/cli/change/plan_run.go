@@ -18,9 +18,11 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PlanRunOptions holds the arguments and flags of the command.
@@ -97,11 +99,11 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 
 // planRun requests the plan and, if requested, waits for its end.
 func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *PlanRunOptions) error {
-	instance, err := hubclient.ReadInstance(ctx, h, key)
+	instance, err := survey.ReadInstance(ctx, h, key)
 	if err != nil {
 		return err
 	}
-	view := planstatus.Gather(ctx, h, instance)
+	view := survey.View(ctx, h, instance)
 	wanted, warnings, err := asking(view, o.plan, types.UID(uuid.NewString()), o.parameters)
 	if err != nil {
 		return err
@@ -120,12 +122,12 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 }
 
 // askedText describes the result of a request for a plan.
-func askedText(v planstatus.View, plan string) string {
+func askedText(v progress.View, plan string) string {
 	text := fmt.Sprintf("%s plan %s requested\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
 	if first := v.Due(); first != "" && first != plan {
 		return text + fmt.Sprintf("Plan %s runs first because of the changed parameters.\n", first)
 	}
-	if running := planstatus.RunningPlan(v.Instance); running != "" && running != plan {
+	if running := progress.RunningPlan(v.Instance); running != "" && running != plan {
 		return text + fmt.Sprintf("It is queued until the running plan %s ends.\n", running)
 	}
 	return text
@@ -133,7 +135,7 @@ func askedText(v planstatus.View, plan string) string {
 
 // asking returns the Instance's spec with a request for a plan under that UID and with changed parameters, and the warnings of the hub. It
 // omits the request if the parameters alone trigger the plan. It returns an error if the plan cannot be requested.
-func asking(v planstatus.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
+func asking(v progress.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
 	if err := refuses(v, plan, parameters); err != nil {
 		return kudo.InstanceSpec{}, nil, err
 	}
@@ -142,7 +144,7 @@ func asking(v planstatus.View, plan string, uid types.UID, parameters map[string
 		return kudo.InstanceSpec{}, nil, fmt.Errorf("parameters of Instance %q: %w", wanted.Name, err)
 	}
 	wanted.Spec.PlanExecution = kudo.PlanExecution{}
-	if (planstatus.View{Instance: wanted, Version: v.Version}).Due() != plan {
+	if (progress.View{Instance: wanted, Version: v.Version}).Due() != plan {
 		wanted.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
 	}
 	warnings, err := install.Admit(
@@ -163,7 +165,7 @@ func merged(a, b map[string]string) map[string]string {
 }
 
 // refuses returns an error for a plan that cannot be requested.
-func refuses(v planstatus.View, plan string, parameters map[string]string) error {
+func refuses(v progress.View, plan string, parameters map[string]string) error {
 	instance := v.Instance
 	if !instance.DeletionTimestamp.IsZero() {
 		return fmt.Errorf("only plan %s can run for Instance %q of cluster %q because the Instance is being removed; "+
@@ -198,7 +200,7 @@ func lacksPlan(version *kudo.OperatorVersion, plan string) error {
 		return nil
 	}
 	return fmt.Errorf("OperatorVersion %q has no plan %q%s; available plans: %s",
-		version.Name, plan, terminal.DidYouMean(plan, plans), terminal.Listed(plans))
+		version.Name, plan, text.DidYouMean(plan, plans), text.Listed(plans))
 }
 
 // request patches the request into the spec of this Instance. It fails if the Instance was re-created under the same name, and preserves

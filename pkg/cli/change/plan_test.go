@@ -15,13 +15,13 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
 // ranOf returns the view of an Instance whose plan has the given status.
-func ranOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) planstatus.View {
+func ranOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) progress.View {
 	instance, version := clitest.Ran(plan, status, change...)
-	return planstatus.View{Instance: instance, Version: version}
+	return progress.View{Instance: instance, Version: version}
 }
 
 func unresolved(reason, message string) func(*kudo.Instance) {
@@ -45,7 +45,7 @@ func TestPlanWaitEnds(t *testing.T) {
 	const failed = `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
 		`fix the cause, and run the plan again: 'kubectl addon plan run kafka deploy --cluster cluster1'`
 	for name, test := range map[string]struct {
-		view    planstatus.View
+		view    progress.View
 		awaited awaitedPlan
 		done    bool
 		err     string
@@ -116,7 +116,7 @@ func TestPlanRunAsks(t *testing.T) {
 	forbidden := ranOf("deploy", kudo.Complete)
 	forbidden.Version, forbidden.Unreadable = nil, errors.New("forbidden")
 	for name, test := range map[string]struct {
-		view       planstatus.View
+		view       progress.View
 		plan       string
 		parameters map[string]string
 		want       kudo.PlanExecution
@@ -175,7 +175,7 @@ func TestPlanRunAsks(t *testing.T) {
 
 func TestPlanRunSaysWhatComesOfIt(t *testing.T) {
 	for name, test := range map[string]struct {
-		view planstatus.View
+		view progress.View
 		want string
 	}{
 		"immediately": {ranOf("deploy", kudo.Complete, requested("backup", "new")), ""},
@@ -196,16 +196,16 @@ func TestPlanCancelNeedsARun(t *testing.T) {
 	const nothingRuns = `no plan of Instance "kafka" on cluster "cluster1" is running: the last plan, "deploy", is COMPLETE; ` +
 		`see 'kubectl addon plan history kafka --cluster cluster1'`
 	for name, test := range map[string]struct {
-		view planstatus.View
+		view progress.View
 		want string
 	}{
 		"a plan that runs":                {ranOf("deploy", kudo.InProgress), ""},
 		"a request that has not begun":    {ranOf("deploy", kudo.Complete, requested("backup", "mine")), ""},
-		"the first request":               {planstatus.View{Instance: func() *kudo.Instance { i := clitest.Instance(); requested("deploy", "mine")(i); return i }()}, ""},
+		"the first request":               {progress.View{Instance: func() *kudo.Instance { i := clitest.Instance(); requested("deploy", "mine")(i); return i }()}, ""},
 		"a request that has run":          {ranOf("deploy", kudo.Complete, requested("deploy", "ran")), nothingRuns},
 		"an earlier request that has run": {ranOf("deploy", kudo.Complete, requested("backup", "old"), byHand("old")), nothingRuns},
 		"a plan that has ended":           {ranOf("deploy", kudo.Complete), nothingRuns},
-		"no plan at all":                  {planstatus.View{Instance: clitest.Instance()}, `no plan of Instance "kafka" on cluster "cluster1" is running: no plan has run yet`},
+		"no plan at all":                  {progress.View{Instance: clitest.Instance()}, `no plan of Instance "kafka" on cluster "cluster1" is running: no plan has run yet`},
 		"a removal": {ranOf("cleanup", kudo.InProgress, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }),
 			`the removal of Instance "kafka" from cluster "cluster1" cannot be cancelled; to release the Instance, see 'kubectl addon uninstall --help'`},
 	} {

@@ -24,6 +24,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PlanWaitOptions holds the arguments and flags of the command.
@@ -85,7 +88,7 @@ type awaitedPlan struct {
 }
 
 func (a awaitedPlan) String() string {
-	return fmt.Sprintf("Instance %s on cluster %s", terminal.Word(a.Name), terminal.Word(a.Namespace))
+	return fmt.Sprintf("Instance %s on cluster %s", text.Word(a.Name), text.Word(a.Namespace))
 }
 
 // awaitPlan waits until the plans have ended, shows progress, and prints the result.
@@ -190,9 +193,9 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 
 // judge decides from the Instance whether the wait is over.
 func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *kudo.Instance) (bool, error) {
-	view := planstatus.Gather(ctx, reader, instance)
+	view := survey.View(ctx, reader, instance)
 	if len(instance.Status.Children) > 0 {
-		if err := planstatus.GatherChildren(ctx, reader, &view); err != nil {
+		if err := survey.Children(ctx, reader, &view); err != nil {
 			return false, err
 		}
 	}
@@ -200,7 +203,7 @@ func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *ku
 	if w.found != nil || !done && err == nil { // a plan that ended earlier is not progress
 		w.trees = planstatus.GoingOn(view)
 	}
-	w.found, w.last = instance, planstatus.HoldUp(view)
+	w.found, w.last = instance, progress.HoldUp(view)
 	w.text = fmt.Sprintf("%s plan %s is complete\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
 	return done, err
 }
@@ -252,7 +255,7 @@ func (a awaitedPlan) planOf(instance *kudo.Instance) string {
 }
 
 // ended reports whether the wait is over. It returns an error if the plan has failed or cannot run.
-func (a awaitedPlan) ended(view planstatus.View) (bool, error) {
+func (a awaitedPlan) ended(view progress.View) (bool, error) {
 	instance := view.Instance
 	if instance.Generation < a.generation {
 		return false, nil
@@ -294,7 +297,7 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 }
 
 // resting reports whether the agent has executed everything that the Instance requests.
-func resting(view planstatus.View) bool {
+func resting(view progress.View) bool {
 	status := view.Instance.Status
 	return status.Execution != nil && status.ObservedGeneration >= view.Instance.Generation &&
 		status.PlanStatus[status.Execution.Plan].Status.Terminal() && view.Due() == ""
@@ -303,7 +306,7 @@ func resting(view planstatus.View) bool {
 func planFailed(instance *kudo.Instance, plan string) error {
 	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
 		"fix the cause, and run the plan again: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
-		plan, instance.Name, instance.Namespace, terminal.OneLine(instance.Status.PlanStatus[plan].Message))
+		plan, instance.Name, instance.Namespace, text.Joined(instance.Status.PlanStatus[plan].Message))
 }
 
 // hopeless returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.
@@ -312,5 +315,5 @@ func hopeless(kind string, object client.Object, conditions []metav1.Condition) 
 	if !install.IsLasting(resolved) || resolved.ObservedGeneration < object.GetGeneration() {
 		return nil
 	}
-	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, terminal.OneLine(resolved.Message))
+	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, text.Joined(resolved.Message))
 }

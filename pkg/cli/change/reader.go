@@ -14,6 +14,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // hubReader reads the hub's input for decisions about add-ons.
@@ -45,7 +46,7 @@ func (r hubReader) clusters(ctx context.Context, namespaces []string) (map[strin
 	for _, namespace := range namespaces {
 		if _, known := r.belongs[namespace]; !known {
 			cluster := &metav1.PartialObjectMetadata{}
-			cluster.SetGroupVersionKind(hubclient.ManagedClusterKind)
+			cluster.SetGroupVersionKind(survey.ManagedClusterKind)
 			err := r.Get(ctx, client.ObjectKey{Name: namespace}, cluster)
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 				return nil, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)

@@ -20,8 +20,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/fleet"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // step is the write of one add-on on one cluster.
@@ -46,7 +48,7 @@ type desired struct {
 
 // enabling is an add-on to enable on a cluster.
 type enabling struct {
-	view  hubclient.Cluster
+	view  fleet.Cluster
 	addOn string
 	desired
 }
@@ -194,7 +196,7 @@ func placements(definition *addonv1alpha1.ClusterManagementAddOn) string {
 	for _, placement := range definition.Spec.InstallStrategy.Placements {
 		names = append(names, placement.Namespace+"/"+placement.Name)
 	}
-	return terminal.Listed(names)
+	return text.Listed(names)
 }
 
 var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
@@ -394,7 +396,7 @@ func decide(a install.AddOn, started *kudo.OperatorVersion) (install.Decision, e
 		return decision, nil
 	}
 	return install.Decision{}, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
-		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, terminal.OneLine(condition.Message))
+		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, text.Joined(condition.Message))
 }
 
 // waitingReasons are the reasons of add-ons that wait for a condition that resolves itself.

@@ -18,6 +18,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // UninstallOptions holds the arguments and flags of the command.
@@ -142,7 +144,7 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 			}
 			found = append(found, i)
 		case len(o.Names) > 0:
-			others, err := hubclient.GatherInventory(ctx, c, cluster)
+			others, err := survey.InventoryOf(ctx, c, cluster)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -167,7 +169,7 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 			found[0], where)
 	}
 	return terminal.Confirm(o.IOStreams,
-		fmt.Sprintf("Uninstall %s from %s? This removes its applied objects, including their data.", terminal.Word(found[0].Name), where))
+		fmt.Sprintf("Uninstall %s from %s? This removes its applied objects, including their data.", text.Word(found[0].Name), where))
 }
 
 // removeAll deletes the found objects and, if requested, waits for their removal.

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // uninstallChanges returns the changes made by uninstalling the found objects.
@@ -15,7 +15,7 @@ func uninstallChanges(ctx context.Context, c client.Client, found []installed) (
 	known := &changing{
 		reader: newReader(ctx, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
-			return hubclient.StoredVersions(ctx, c, namespace)
+			return survey.StoredVersions(ctx, c, namespace)
 		}),
 	}
 	var changes []change

@@ -10,8 +10,9 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // String returns the name as kubectl prints it: of the add-on, or else of the Instance.
@@ -27,7 +28,7 @@ func suffering(found []installed) (texts []string, required bool) {
 	suffers := terminal.ClusterTexts{}
 	for _, i := range found {
 		for _, dependent := range i.dependents {
-			text := fmt.Sprintf("without %s, add-on %s %s", terminal.Word(i.Name), terminal.Word(dependent.Name), terminal.EffectText(dependent.Type))
+			text := fmt.Sprintf("without %s, add-on %s %s", text.Word(i.Name), text.Word(dependent.Name), terminal.EffectText(dependent.Type))
 			if len(dependent.Through) > 0 {
 				text += " (through " + terminal.ThroughText(dependent.Through) + ")"
 			}
@@ -40,13 +41,13 @@ func suffering(found []installed) (texts []string, required bool) {
 
 // leftText lists the objects that a force-released Instance leaves behind, according to its agent's last report.
 func leftText(instance *kudo.Instance) string {
-	cluster := terminal.Word(instance.Namespace)
+	cluster := text.Word(instance.Namespace)
 	if len(instance.Status.Inventory) == 0 {
 		return fmt.Sprintf("Releasing Instance %s: none of its objects are known to remain on cluster %s.\n",
-			terminal.Word(instance.Name), cluster)
+			text.Word(instance.Name), cluster)
 	}
 	text := fmt.Sprintf("Releasing Instance %s. Objects that are not removed yet stay on cluster %s:\n",
-		terminal.Word(instance.Name), cluster)
+		text.Word(instance.Name), cluster)
 	for _, entry := range instance.Status.Inventory {
 		text += fmt.Sprintf("  %s\n", entry)
 	}
@@ -57,20 +58,20 @@ func leftText(instance *kudo.Instance) string {
 func (i installed) waitText() string {
 	switch {
 	case i.instance == nil:
-		return cmp.Or(planstatus.RemainingText(i.addOn), planstatus.FinalizersText("ManagedClusterAddOn", i.addOn))
+		return cmp.Or(progress.RemainingText(i.addOn), progress.FinalizersText("ManagedClusterAddOn", i.addOn))
 	case i.instance.DeletionTimestamp.IsZero():
-		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", terminal.Word(i.Name))
+		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(i.Name))
 	case i.instance.ForceReleased():
-		return fmt.Sprintf("addon-manager has not released Instance %s yet", terminal.Word(i.Name))
+		return fmt.Sprintf("addon-manager has not released Instance %s yet", text.Word(i.Name))
 	}
 	ready := meta.FindStatusCondition(i.instance.Status.Conditions, kudo.ConditionReady)
 	switch {
 	case ready != nil && ready.Status == metav1.ConditionTrue && cleanedUp(i.instance.Status):
 		return fmt.Sprintf("plan %q of Instance %s is complete; its applied objects are removed next",
-			kudo.CleanupPlan, terminal.Word(i.Name))
+			kudo.CleanupPlan, text.Word(i.Name))
 	case ready == nil || ready.Status == metav1.ConditionTrue:
 		return fmt.Sprintf("the agent of cluster %s has not started to remove Instance %s",
-			terminal.Word(i.Namespace), terminal.Word(i.Name))
+			text.Word(i.Namespace), text.Word(i.Name))
 	case ready.Reason == kudo.ReasonRemoved:
 		return i.removedText()
 	}
@@ -80,17 +81,17 @@ func (i installed) waitText() string {
 // removedText states why an Instance still exists although all its objects are removed.
 func (i installed) removedText() string {
 	if len(i.below) == 0 {
-		return planstatus.FinalizersText("Instance", i.instance)
+		return progress.FinalizersText("Instance", i.instance)
 	}
 	return fmt.Sprintf("Instance %s has no objects left; its children are being removed: %s",
-		terminal.Word(i.Name), strings.Join(belowTexts(i.below), ", "))
+		text.Word(i.Name), strings.Join(belowTexts(i.below), ", "))
 }
 
 // belowTexts returns the names of Instances, each with the message of its condition Ready.
 func belowTexts(instances []kudo.Instance) []string {
 	texts := make([]string, len(instances))
 	for i := range instances {
-		texts[i] = terminal.Word(instances[i].Name)
+		texts[i] = text.Word(instances[i].Name)
 		ready := meta.FindStatusCondition(instances[i].Status.Conditions, kudo.ConditionReady)
 		if ready != nil && ready.Status != metav1.ConditionTrue {
 			texts[i] += " (" + strings.TrimSuffix(ready.Reason+": "+ready.Message, ": ") + ")"

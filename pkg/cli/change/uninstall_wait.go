@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // goneWait waits for the removal of the found objects.
@@ -57,7 +58,7 @@ func (w *goneWait) remaining(ctx context.Context, reader client.Reader, named bo
 		}
 		line := terminal.Node{Part: "waiting", Message: left.waitText()}
 		if named {
-			line.Part = fmt.Sprintf("waiting for %s on %s", terminal.Word(i.Name), terminal.Word(i.Namespace))
+			line.Part = fmt.Sprintf("waiting for %s on %s", text.Word(i.Name), text.Word(i.Namespace))
 		}
 		line.Text = line.Part + ": " + line.Message
 		lines, still = append(lines, line), append(still, i)

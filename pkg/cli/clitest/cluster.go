@@ -9,7 +9,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/fleet"
 )
 
 var onceUponATime = metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -30,16 +30,16 @@ func Define(line string) *addonv1alpha1.ClusterManagementAddOn {
 }
 
 // Cluster is a cluster with test add-ons.
-type Cluster struct{ hubclient.Cluster }
+type Cluster struct{ fleet.Cluster }
 
 // Defined returns a cluster with the definitions of all lines.
 func Defined(lines ...string) Cluster {
-	view := Cluster{hubclient.Cluster{
-		Name: "cluster1", Definitions: map[string]hubclient.Definition{}, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{},
+	view := Cluster{fleet.Cluster{
+		Name: "cluster1", Definitions: map[string]fleet.Definition{}, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{},
 	}}
 	for _, line := range lines {
 		d := Define(line)
-		view.Definitions[d.Name] = hubclient.DefinitionOf(d)
+		view.Definitions[d.Name] = fleet.DefinitionOf(d)
 	}
 	return view
 }
@@ -142,7 +142,7 @@ func (v Cluster) Hosted(name string) Cluster {
 
 // Annotated declares the dependencies of an add-on by the annotation instead of the field.
 func (v Cluster) Annotated(name, text string) Cluster {
-	v.Definitions[name] = hubclient.DefinitionOf(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+	v.Definitions[name] = fleet.DefinitionOf(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: text},
 	}})
 	return v

@@ -73,7 +73,7 @@ func (d *diagnosis) gaps() []string {
 		text  string
 	}{{d.unread, "could not be read"}, {d.left, "omitted because of the size limit"}} {
 		if len(gap.lines) > 0 {
-			gaps = append(gaps, fmt.Sprintf("%s: see %s", terminal.Counted(len(gap.lines), "item")+" "+gap.text, summaryFile))
+			gaps = append(gaps, fmt.Sprintf("%s: see %s", text.Counted(len(gap.lines), "item")+" "+gap.text, summaryFile))
 		}
 	}
 	return gaps
@@ -85,7 +85,7 @@ func (d *diagnosis) write(out io.Writer, now time.Time) error {
 	packed := gzip.NewWriter(out)
 	archive := tar.NewWriter(packed)
 	names := append([]string{summaryFile}, slices.Sorted(maps.Keys(files))...)
-	files[summaryFile] = []byte(terminal.Escape(d.summary(now, files)))
+	files[summaryFile] = []byte(text.Escape(d.summary(now, files)))
 	for _, name := range names {
 		header := &tar.Header{Name: "tandem-diagnosis/" + name, Mode: 0o600, Size: int64(len(files[name])), ModTime: now.Truncate(time.Second), Format: tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
@@ -114,7 +114,7 @@ func (d *diagnosis) files() map[string][]byte {
 		if content == "" {
 			return
 		}
-		if content = terminal.Escape(content); len(content) > longestFile {
+		if content = text.Escape(content); len(content) > longestFile {
 			content = text.Truncate(content, longestFile)
 			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, longestFile))
 		}

@@ -22,7 +22,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/inspect"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/explanation"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // hub reads the hub. It fails if the selected clusters do not exist, or the hub is not reachable.
@@ -43,7 +45,7 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 	d.program(ctx, at, h.Config)
 	if left := clusters[min(len(clusters), clustersInDetail):]; len(left) > 0 {
 		d.left = append(d.left, fmt.Sprintf("details of %s, which %s in no worse state than the others: select clusters with --cluster",
-			terminal.Counted(len(left), "cluster"), plural(len(left), "is", "are")))
+			text.Counted(len(left), "cluster"), plural(len(left), "is", "are")))
 		clusters = clusters[:clustersInDetail]
 	}
 	d.registrations(ctx, at, clusters)
@@ -57,7 +59,7 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 
 // fleet summarizes the selected clusters and returns their names. Any response of the hub is enough to continue the diagnosis.
 func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {
-	fleet, err := inspect.GatherGlance(ctx, h, where, func(err error) { d.failed("fleet", err) })
+	fleet, err := inspect.Glance(ctx, h, where, func(err error) { d.failed("fleet", err) })
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || meta.IsNoMatchError(err) {
 		d.failed("fleet", err)
 		return where.Names, nil
@@ -65,7 +67,7 @@ func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub, where hubclient.
 	if err != nil {
 		return nil, err
 	}
-	d.say("# Fleet", fleet.Sum().Text(false))
+	d.say("# Fleet", inspect.SummaryText(fleet.Sum(), false))
 	return fleet.WorstFirst(), nil
 }
 
@@ -78,7 +80,7 @@ func plural(count int, one, more string) string {
 
 // registrations reads the ManagedClusters.
 func (d *diagnosis) registrations(ctx context.Context, at side, clusters []string) {
-	kind := collected{group: hubclient.ManagedClusterKind.Group, version: hubclient.ManagedClusterKind.Version, kind: hubclient.ManagedClusterKind.Kind}
+	kind := collected{group: survey.ManagedClusterKind.Group, version: survey.ManagedClusterKind.Version, kind: survey.ManagedClusterKind.Kind}
 	for _, cluster := range clusters {
 		kind.options = []client.ListOption{client.MatchingFields{"metadata.name": cluster}}
 		d.collect(ctx, at, "", metav1.NamespaceAll, []collected{kind})
@@ -87,9 +89,9 @@ func (d *diagnosis) registrations(ctx context.Context, at side, clusters []strin
 
 // judge evaluates a cluster's add-ons and Instances with the current decision logic.
 func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) {
-	view, err := hubclient.GatherCluster(ctx, h, cluster)
+	view, err := survey.Cluster(ctx, h, cluster)
 	if err == nil {
-		view.Instances, err = hubclient.GatherInstances(ctx, h, cluster)
+		view.Instances, err = survey.Instances(ctx, h, cluster)
 	}
 	if err != nil {
 		d.failed("add-ons of cluster "+cluster, err)
@@ -97,11 +99,11 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 	}
 	var whys, plans []string
 	for _, name := range view.Installed() {
-		why := inspect.Explained(view, name)
+		why := explanation.Of(view, name)
 		whys = append(whys, name+"\n\n"+why.Text())
 	}
 	for _, name := range slices.Sorted(maps.Keys(view.Instances)) {
-		plans = append(plans, planstatus.Text(planstatus.Gather(ctx, h, view.Instances[name])))
+		plans = append(plans, planstatus.Text(survey.View(ctx, h, view.Instances[name])))
 	}
 	for name, texts := range map[string][]string{"why.txt": whys, "plans.txt": plans} {
 		if len(texts) > 0 {

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // contact tracks whether the hub responds, because watches retry silently when it does not.
@@ -62,6 +62,6 @@ func (c *contact) text() string {
 	if c.lost == nil {
 		return ""
 	}
-	words := strings.Split(terminal.OneLine(c.lost.Error()), ": ")
+	words := strings.Split(text.Joined(c.lost.Error()), ": ")
 	return "is unreachable (" + words[len(words)-1] + "): operations continue there, and are shown again once it reconnects"
 }

@@ -2,66 +2,18 @@ package hubclient
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
-
-// GatherFleet reads the definitions of the hub and the add-ons of the clusters.
-func GatherFleet(ctx context.Context, c client.Reader, clusters []string) (map[string]Definition, map[string]Cluster, error) {
-	definitions, err := GatherDefinitions(ctx, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	fleet := make(map[string]Cluster, len(clusters))
-	for _, cluster := range clusters {
-		fleet[cluster] = Cluster{Name: cluster, Definitions: definitions, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
-	}
-	for _, namespace := range NamespacesOf(clusters) {
-		for page := (addonv1alpha1.ManagedClusterAddOnList{}); ; {
-			next := page.Continue
-			page = addonv1alpha1.ManagedClusterAddOnList{}
-			if err := c.List(ctx, &page, client.InNamespace(namespace), client.Limit(PageSize), client.Continue(next)); err != nil {
-				return nil, nil, listProblem(namespace, err)
-			}
-			for i := range page.Items {
-				if view, meant := fleet[page.Items[i].Namespace]; meant {
-					page.Items[i].ManagedFields = nil
-					view.AddOns[page.Items[i].Name] = &page.Items[i]
-				}
-			}
-			if page.Continue == "" {
-				break
-			}
-		}
-	}
-	return definitions, fleet, nil
-}
-
-// NamespacesOf returns the namespaces to list for the clusters, with nil for all: each one separately, or all in one list.
-func NamespacesOf(clusters []string) []string {
-	if clusters == nil || len(clusters) > watchedByName {
-		return []string{metav1.NamespaceAll}
-	}
-	return clusters
-}
-
-func listProblem(namespace string, err error) error { return listingProblem("add-ons", namespace, err) }
-
-func listingProblem(objects, namespace string, err error) error {
-	if namespace == metav1.NamespaceAll {
-		return fmt.Errorf("listing the %s of all clusters: %w", objects, err)
-	}
-	return fmt.Errorf("listing the %s of cluster %q: %w", objects, namespace, err)
-}
 
 // summary has the fields of a ManagedClusterAddOn that a fleet overview needs; managed fields, which are most of an object, are not
 // decoded.
@@ -101,14 +53,14 @@ func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addon
 		return err
 	}
 	meant := selected(clusters)
-	for _, namespace := range NamespacesOf(clusters) {
+	for _, namespace := range survey.NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *summary) {
 			if meant(s.Metadata.Namespace) {
 				visit(s.addOn())
 			}
 		})
 		if err != nil {
-			return listProblem(namespace, err)
+			return survey.ListingProblem("add-ons", namespace, err)
 		}
 	}
 	return nil
@@ -153,12 +105,6 @@ func (s *instanceSummary) instance() *kudo.Instance {
 	}
 }
 
-// Independent reports whether an Instance belongs to no add-on and to no other Instance: users create and delete it.
-func Independent(i *kudo.Instance) bool {
-	owner := metav1.GetControllerOfNoCopy(i)
-	return !kudo.IsMirror(i) && i.Parent() == nil && (owner == nil || owner.Kind != "ManagedClusterAddOn")
-}
-
 // EachInstance visits the independent Instances of the clusters, with nil for all, in the order of the hub's response. Only metadata, the
 // OperatorVersion and conditions are set. It visits none if the hub does not have the kind. If the user lacks permission, unreadable gets the error.
 func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*kudo.Instance), unreadable func(error)) error {
@@ -170,14 +116,14 @@ func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*ku
 		return err
 	}
 	meant := selected(clusters)
-	for _, namespace := range NamespacesOf(clusters) {
+	for _, namespace := range survey.NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *instanceSummary) {
-			if instance := s.instance(); meant(instance.Namespace) && Independent(instance) {
+			if instance := s.instance(); meant(instance.Namespace) && fleet.Independent(instance) {
 				visit(instance)
 			}
 		})
 		if err != nil {
-			err = listingProblem("Instances", namespace, err)
+			err = survey.ListingProblem("Instances", namespace, err)
 		}
 		if apierrors.IsForbidden(err) {
 			unreadable(err)

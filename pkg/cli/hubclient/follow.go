@@ -15,6 +15,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // Look reads the current state and reports whether the wait is over.
@@ -73,9 +74,6 @@ func (h Hub) Progress(out io.Writer) *terminal.Progress {
 	return p
 }
 
-// watchedByName is the number of clusters that are watched individually. For more clusters a single watch covers the whole fleet.
-const watchedByName = 20
-
 // watch returns a cache of the clusters' add-ons and Instances, and a channel that signals changes; several changes may share a signal. A
 // forbidden watch stops everything.
 func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCauseFunc) (cache.Cache, <-chan struct{}, error) {
@@ -87,7 +85,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 			}
 		},
 	}
-	if len(clusters) <= watchedByName {
+	if len(clusters) <= survey.WatchedByName {
 		options.DefaultNamespaces = map[string]cache.Config{}
 		for _, cluster := range clusters {
 			options.DefaultNamespaces[cluster] = cache.Config{}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // lister returns the list request for a page of objects of a kind, in one namespace or in all.
@@ -34,7 +36,7 @@ func (h Hub) Lists(gvk schema.GroupVersionKind) (lister, error) {
 	}
 	return func(namespace, page string) *rest.Request {
 		request := c.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(mapping.Resource.Resource).
-			Param("limit", strconv.Itoa(PageSize))
+			Param("limit", strconv.Itoa(survey.PageSize))
 		if page == "" {
 			return request
 		}
@@ -105,6 +107,3 @@ func decodeItems[T any](decoder *json.Decoder, visit func(*T)) error {
 	_, err := decoder.Token()
 	return err
 }
-
-// PageSize limits the memory needed on both sides.
-const PageSize = 1000

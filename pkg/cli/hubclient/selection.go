@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // Selection selects managed clusters.
@@ -80,19 +81,19 @@ func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, er
 	}
 	if len(s.Names) > 0 {
 		names := slices.Compact(slices.Sorted(slices.Values(s.Names)))
-		there, err := GatherClusters(ctx, c, "", labels.Everything())
+		there, err := survey.Clusters(ctx, c, "", labels.Everything())
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
 			there.Cluster = name
-			if err := there.missing(); err != nil {
+			if err := there.Missing(); err != nil {
 				return nil, err
 			}
 		}
 		return names, nil
 	}
-	found, err := GatherClusters(ctx, c, "", s.labels)
+	found, err := survey.Clusters(ctx, c, "", s.labels)
 	switch {
 	case err != nil:
 		return nil, err
@@ -116,7 +117,7 @@ func (s *Selection) placementKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-var placementKinds = schema.GroupVersion{Group: ManagedClusterKind.Group, Version: "v1beta1"}
+var placementKinds = schema.GroupVersion{Group: survey.ManagedClusterKind.Group, Version: "v1beta1"}
 
 // placementLabel is OCM's label on the PlacementDecisions of a Placement.
 const placementLabel = "cluster.open-cluster-management.io/placement"

@@ -2,12 +2,10 @@ package hubclient
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // VersionsOnce returns a function that returns the OperatorVersions in a namespace, read on the first call.
@@ -17,16 +15,7 @@ func VersionsOnce(ctx context.Context, f *Factory, namespace string) func() ([]k
 		if err != nil {
 			return nil, err
 		}
-		versions, err := StoredVersions(ctx, c, namespace)
+		versions, err := survey.StoredVersions(ctx, c, namespace)
 		return versions, Advise(err, namespace)
 	})
-}
-
-// StoredVersions returns the OperatorVersions in a namespace, or in all if it is empty.
-func StoredVersions(ctx context.Context, c client.Client, namespace string) ([]kudo.OperatorVersion, error) {
-	var stored kudo.OperatorVersionList
-	if err := c.List(ctx, &stored, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing OperatorVersions in namespace %q: %w", namespace, err)
-	}
-	return stored.Items, nil
 }

@@ -10,6 +10,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/explanation"
+	"github.com/tandem-addons/tandem/pkg/fleet"
 )
 
 func TestTreeText(t *testing.T) {
@@ -40,7 +42,7 @@ func TestTreeText(t *testing.T) {
 		"tree-a-name-that-is-no-word": {view: clitest.Defined("a:").With("a", clitest.Works).
 			Annotated("a", `[{"name":"two words"},{"name":"\u001b[31m"},{"name":"tab\there"}]`)},
 	} {
-		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, treeOf(tc.view.Cluster, tc.roots).text()) })
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, treeText(fleet.TreeOf(tc.view.Cluster, tc.roots))) })
 	}
 }
 
@@ -73,10 +75,10 @@ func TestTreeShowsEverythingInstalled(t *testing.T) {
 // checkRoots checks that all installed add-ons are reachable from the roots, and that no root is reachable from another one.
 func checkRoots(t *testing.T, view clitest.Cluster, lines []string) {
 	t.Helper()
-	roots, reached := treeRoots(view.Cluster), map[string]bool{}
+	roots, reached := fleet.Roots(view.Cluster), map[string]bool{}
 	for _, root := range roots {
 		below := map[string]bool{}
-		reachable(view.Cluster, root, below)
+		fleet.Reach(view.Cluster, root, below)
 		for _, other := range roots {
 			if other != root && below[other] {
 				t.Errorf("%v on %v: of the roots %v, %s leads to %s", lines, view.Installed(), roots, root, other)
@@ -157,7 +159,7 @@ func TestWhyText(t *testing.T) {
 		"why-agent-behind-true":           clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.Works, clitest.VerdictThen),
 		"why-malformed":                   clitest.Defined("shop:").With("shop", clitest.HeldBack, clitest.VerdictThen).Annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
-		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, Explained(view.Cluster, "shop").Text()) })
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, explanation.Of(view.Cluster, "shop").Text()) })
 	}
 }
 
@@ -169,7 +171,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 	} {
 		for _, name := range []string{"shop", "kafka", "zookeeper"} {
 			view := clitest.Defined(lines...).With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Judged()
-			if text := Explained(view.Cluster, name).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
+			if text := explanation.Of(view.Cluster, name).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
 		}
@@ -185,7 +187,7 @@ func TestDependentsText(t *testing.T) {
 		needs[d.Name] = d.Spec.Dependencies
 	}
 	all := map[string]bool{"zookeeper": true, "kafka": true, "search": true, "shop": true, "portal": true, "monitoring": true}
-	fleet := map[string]map[string]bool{
+	places := map[string]map[string]bool{
 		"cluster1": all, "cluster2": all, "cluster3": all, "cluster4": all,
 		"cluster5": {"zookeeper": true, "kafka": true, "shop": true, "portal": true},
 		"cluster6": {"kafka": true},
@@ -196,17 +198,17 @@ func TestDependentsText(t *testing.T) {
 		Name: "other", Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: malformed},
 	}})
 	for name, tc := range map[string]struct {
-		view dependentsView
+		view fleet.DependentsView
 		wide bool
 	}{
-		"dependents":           {view: dependentsView{addOn: "zookeeper", there: fleet}},
-		"dependents-wide":      {view: dependentsView{addOn: "zookeeper", there: fleet}, wide: true},
-		"dependents-of-nobody": {view: dependentsView{addOn: "portal", there: fleet}},
-		"dependents-malformed": {view: dependentsView{addOn: "monitoring", there: fleet, malformed: []error{problem}}},
+		"dependents":           {view: fleet.DependentsView{AddOn: "zookeeper", There: places}},
+		"dependents-wide":      {view: fleet.DependentsView{AddOn: "zookeeper", There: places}, wide: true},
+		"dependents-of-nobody": {view: fleet.DependentsView{AddOn: "portal", There: places}},
+		"dependents-malformed": {view: fleet.DependentsView{AddOn: "monitoring", There: places, Malformed: []error{problem}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.view.direct = dependency.Direct(needs)
-			clitest.Golden(t, name, dependentsOf(tc.view).text(tc.wide))
+			tc.view.Direct = dependency.Direct(needs)
+			clitest.Golden(t, name, dependentsText(fleet.DependentsOf(tc.view), tc.wide))
 		})
 	}
 }

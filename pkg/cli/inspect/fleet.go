@@ -5,9 +5,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // FleetOptions holds the arguments and flags of the command.
@@ -53,10 +58,43 @@ func runFleet(ctx context.Context, o *FleetOptions) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := GatherGlance(ctx, h, o.where, unreadTo(o.ErrOut))
+	found, err := Glance(ctx, h, o.where, unreadTo(o.ErrOut))
 	if err != nil {
 		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
 	}
-	data := fleet.Sum()
-	return o.output.Print(o.Out, terminal.Shown{Text: data.Text(o.output.Format == terminal.FormatWide), Data: data})
+	data := found.Sum()
+	return o.output.Print(o.Out, terminal.Shown{Text: SummaryText(data, o.output.Format == terminal.FormatWide), Data: data})
+}
+
+// Glance reads the add-ons and independent Instances of the selected clusters. Clusters without any are included, as far as the user
+// may read them. unread gets the error if the user may not read Instances.
+func Glance(ctx context.Context, h hubclient.Hub, where hubclient.Selection, unread func(error)) (fleet.Glance, error) {
+	found := fleet.Glance{}
+	var of []string
+	if where.Everything() {
+		clusters, err := survey.Clusters(ctx, h, "", labels.Everything())
+		if err != nil {
+			return nil, err
+		}
+		for _, cluster := range clusters.Names {
+			found[cluster] = map[fleet.Subject]fleet.Glimpse{}
+		}
+	} else {
+		var err error
+		if of, err = where.Clusters(ctx, h); err != nil {
+			return nil, err
+		}
+		for _, cluster := range of {
+			found[cluster] = map[fleet.Subject]fleet.Glimpse{}
+		}
+	}
+	err := h.EachAddOn(ctx, of, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
+		found.Add(addOn.Namespace, fleet.Subject{Name: addOn.Name}, fleet.GlimpseOf(addOn))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, h.EachInstance(ctx, of, func(instance *kudo.Instance) {
+		found.Add(instance.Namespace, fleet.Subject{Instance: true, Name: instance.Name}, fleet.GlimpseOfInstance(instance))
+	}, unread)
 }

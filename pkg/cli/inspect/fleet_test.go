@@ -12,21 +12,22 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/fleet"
 )
 
 // glanceOf returns the summarized status of the clusters' add-ons.
-func glanceOf(clusters map[string]clitest.Cluster) glance {
-	fleet := glance{}
+func glanceOf(clusters map[string]clitest.Cluster) fleet.Glance {
+	all := fleet.Glance{}
 	for name, view := range clusters {
-		fleet[name] = map[subject]glimpse{}
+		all[name] = map[fleet.Subject]fleet.Glimpse{}
 		for _, addOn := range view.AddOns {
-			fleet.add(name, subject{name: addOn.Name}, glimpseOf(addOn))
+			all.Add(name, fleet.Subject{Name: addOn.Name}, fleet.GlimpseOf(addOn))
 		}
 		for _, instance := range view.Instances {
-			fleet.add(name, subject{instance: true, name: instance.Name}, glimpseAt(instance, instance.Status.Conditions, kudo.ConditionReady))
+			all.Add(name, fleet.Subject{Instance: true, Name: instance.Name}, fleet.GlimpseOfInstance(instance))
 		}
 	}
-	return fleet
+	return all
 }
 
 // instanceOf returns an Instance on cluster1 with the conditions.
@@ -69,14 +70,14 @@ func TestFleet(t *testing.T) {
 	alone.Instances = map[string]*kudo.Instance{"kafka": instanceOf("kafka"), "store": instanceOf("store")}
 	instances := glanceOf(map[string]clitest.Cluster{"cluster1": mixed, "cluster2": alone, "cluster3": healthy()})
 	clitest.Golden(t, "data-fleet-instances", clitest.Printed(t, "yaml", terminal.Shown{Data: instances.Sum()}))
-	for name, sum := range map[string]fleetSum{
+	for name, sum := range map[string]fleet.Summary{
 		"fleet-instances": instances.Sum(),
 		"fleet":           small.Sum(), "fleet-healthy": glanceOf(map[string]clitest.Cluster{"cluster1": healthy()}).Sum(),
 		"fleet-empty": glanceOf(map[string]clitest.Cluster{"cluster1": clitest.Defined()}).Sum(), "fleet-large": glanceOf(wide).Sum(),
 	} {
-		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, sum.Text(false)) })
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, SummaryText(sum, false)) })
 	}
-	clitest.Golden(t, "fleet-wide", small.Sum().Text(true))
+	clitest.Golden(t, "fleet-wide", SummaryText(small.Sum(), true))
 	clitest.Golden(t, "data-fleet", clitest.Printed(t, "yaml", terminal.Shown{Data: small.Sum()}))
 }
 

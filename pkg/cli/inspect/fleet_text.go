@@ -7,98 +7,85 @@ import (
 	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-)
-
-// marks are the symbols for states in the lines of clusters; texts are the names used elsewhere.
-var (
-	marks = map[addOnState]string{
-		stateNotAvailable: "✗", stateUnknown: "?", stateRemoving: "-", stateDegraded: "!", stateAvailable: "✓", stateAbsent: "·",
-	}
-	texts = map[addOnState]string{
-		stateNotAvailable: "not available", stateUnknown: "unknown", stateRemoving: "removing", stateDegraded: "degraded",
-		stateAvailable: "available", stateAbsent: "not enabled",
-	}
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // groupsShown is the number of lines of clusters shown unless wide is set.
 const groupsShown = 20
 
-// Text returns the summary as tables; wide includes everything.
-func (s fleetSum) Text(wide bool) string {
+// summary is a fleet.Summary with its output for people.
+type summary struct{ fleet.Summary }
+
+// SummaryText returns the summary as tables; wide includes everything.
+func SummaryText(data fleet.Summary, wide bool) string {
+	s := summary{data}
 	if len(s.rows()) == 0 {
-		return fmt.Sprintf("No add-ons are enabled on %s.\n", terminal.Counted(s.Clusters, "managed cluster"))
+		return fmt.Sprintf("No add-ons are enabled on %s.\n", text.Counted(s.Clusters, "managed cluster"))
 	}
 	text := s.headline() + "\n" + s.addOnTable()
 	if len(s.Reasons) > 0 {
 		text += "\n" + s.reasonTable(wide)
 	}
 	text += "\n" + s.matrix(wide)
-	if len(s.Reasons) > 0 && s.Reasons[0].State != stateRemoving {
-		text += "\nTo see why:\n\n  " + s.Reasons[0].command() + "\n"
+	if len(s.Reasons) > 0 && s.Reasons[0].State != fleet.Removing {
+		text += "\nTo see why:\n\n  " + s.Reasons[0].Command() + "\n"
 	}
 	return text
 }
 
-// command returns the command that explains the example.
-func (r reasonSum) command() string {
-	if r.example.instance {
-		return fmt.Sprintf("kubectl addon plan status %s --cluster %s", r.example.name, r.Clusters[0])
-	}
-	return fmt.Sprintf("kubectl addon why %s --cluster %s", r.example.name, r.Clusters[0])
-}
-
 // fleetRow is an add-on or Instance, and its number of clusters by state.
 type fleetRow struct {
-	of subject
-	stateSum
+	of fleet.Subject
+	fleet.StateSum
 }
 
 // rows returns the add-ons, then the Instances.
-func (s fleetSum) rows() []fleetRow {
+func (s summary) rows() []fleetRow {
 	rows := make([]fleetRow, 0, len(s.AddOns)+len(s.Instances))
 	for _, of := range s.AddOns {
-		rows = append(rows, fleetRow{subject{name: of.AddOn}, of.stateSum})
+		rows = append(rows, fleetRow{fleet.Subject{Name: of.AddOn}, of.StateSum})
 	}
 	for _, of := range s.Instances {
-		rows = append(rows, fleetRow{subject{instance: true, name: of.Instance}, of.stateSum})
+		rows = append(rows, fleetRow{fleet.Subject{Instance: true, Name: of.Instance}, of.StateSum})
 	}
 	return rows
 }
 
 // title returns the title of the column with the names of add-ons, or of add-ons and Instances.
-func (s fleetSum) title(addOns, all string) string {
+func (s summary) title(addOns, all string) string {
 	if len(s.Instances) == 0 {
 		return addOns
 	}
 	return all
 }
 
-func (s fleetSum) headline() string {
-	total, counts := 0, map[addOnState]int{}
+func (s summary) headline() string {
+	total, counts := 0, map[fleet.State]int{}
 	for _, of := range s.rows() {
 		total += of.Clusters
 		for state, count := range of.States {
 			counts[state] += count
 		}
 	}
-	text := terminal.Counted(s.Clusters, "managed cluster") + ", " + terminal.Counted(len(s.AddOns), "add-on")
+	line := text.Counted(s.Clusters, "managed cluster") + ", " + text.Counted(len(s.AddOns), "add-on")
 	if len(s.Instances) > 0 {
-		text += ", " + terminal.Counted(len(s.Instances), "Instance")
+		line += ", " + text.Counted(len(s.Instances), "Instance")
 	}
-	text += fmt.Sprintf(": %d of %d are available", counts[stateAvailable], total)
-	for _, state := range addOnStates {
-		if state != stateAvailable && counts[state] > 0 {
-			text += fmt.Sprintf(", %d %s", counts[state], texts[state])
+	line += fmt.Sprintf(": %d of %d are available", counts[fleet.Available], total)
+	for _, state := range fleet.States {
+		if state != fleet.Available && counts[state] > 0 {
+			line += fmt.Sprintf(", %d %s", counts[state], state.Text())
 		}
 	}
-	return text + "\n"
+	return line + "\n"
 }
 
 // addOnTable returns the table of add-ons and Instances, with the letters that name them in the lines of clusters.
-func (s fleetSum) addOnTable() string {
+func (s summary) addOnTable() string {
 	rows := make([][]string, 0, len(s.AddOns)+len(s.Instances))
 	for i, of := range s.rows() {
-		row := []string{letters(i), terminal.Word(of.of.String()), strconv.Itoa(of.Clusters)}
+		row := []string{letters(i), text.Word(of.of.String()), strconv.Itoa(of.Clusters)}
 		for _, state := range columns {
 			row = append(row, strconv.Itoa(of.States[state]))
 		}
@@ -106,28 +93,28 @@ func (s fleetSum) addOnTable() string {
 	}
 	header := []string{"", s.title("ADD-ON", "NAME"), "CLUSTERS"}
 	for _, state := range columns {
-		header = append(header, strings.ToUpper(texts[state]))
+		header = append(header, strings.ToUpper(state.Text()))
 	}
 	return terminal.Table(header, rows)
 }
 
 // columns are the states of an installed add-on, best first.
-var columns = []addOnState{stateAvailable, stateDegraded, stateNotAvailable, stateUnknown, stateRemoving}
+var columns = []fleet.State{fleet.Available, fleet.Degraded, fleet.NotAvailable, fleet.Unknown, fleet.Removing}
 
-func (s fleetSum) reasonTable(wide bool) string {
+func (s summary) reasonTable(wide bool) string {
 	rows := make([][]string, 0, len(s.Reasons))
 	for _, of := range s.Reasons {
 		names := slices.Clone(of.AddOns)
 		for _, name := range of.Instances {
-			names = append(names, subject{instance: true, name: name}.String())
+			names = append(names, fleet.Subject{Instance: true, Name: name}.String())
 		}
-		rows = append(rows, []string{of.Reason, texts[of.State], terminal.ClustersText(names, wide), terminal.ClustersText(of.Clusters, wide)})
+		rows = append(rows, []string{of.Reason, of.State.Text(), terminal.ClustersText(names, wide), terminal.ClustersText(of.Clusters, wide)})
 	}
 	return terminal.Table([]string{"REASON", "STATE", s.title("ADD-ONS", "NAMES"), "CLUSTERS"}, rows)
 }
 
 // matrix returns a line for each group of clusters, with a mark for each add-on.
-func (s fleetSum) matrix(wide bool) string {
+func (s summary) matrix(wide bool) string {
 	count := len(s.AddOns) + len(s.Instances)
 	width := len(letters(count - 1))
 	var b strings.Builder
@@ -141,7 +128,7 @@ func (s fleetSum) matrix(wide bool) string {
 	}
 	for _, group := range groups {
 		for _, state := range group.States {
-			fmt.Fprintf(&b, "%s%s", marks[state], strings.Repeat(" ", width))
+			fmt.Fprintf(&b, "%s%s", state.Mark(), strings.Repeat(" ", width))
 		}
 		fmt.Fprintf(&b, "  %s\n", terminal.ClustersText(group.Clusters, wide))
 	}
@@ -150,17 +137,17 @@ func (s fleetSum) matrix(wide bool) string {
 		for _, group := range left {
 			clusters += len(group.Clusters)
 		}
-		fmt.Fprintf(&b, "… and %s in other states (-o wide shows all)\n", terminal.Counted(clusters, "cluster"))
+		fmt.Fprintf(&b, "… and %s in other states (-o wide shows all)\n", text.Counted(clusters, "cluster"))
 	}
 	return b.String() + "\n" + s.legend()
 }
 
 // legend explains the used marks.
-func (s fleetSum) legend() string {
+func (s summary) legend() string {
 	var used []string
-	for _, state := range append(slices.Clone(columns), stateAbsent) {
-		if slices.ContainsFunc(s.Groups, func(g fleetGroup) bool { return slices.Contains(g.States, state) }) {
-			used = append(used, marks[state]+" "+texts[state])
+	for _, state := range append(slices.Clone(columns), fleet.NotEnabled) {
+		if slices.ContainsFunc(s.Groups, func(g fleet.Group) bool { return slices.Contains(g.States, state) }) {
+			used = append(used, state.Mark()+" "+state.Text())
 		}
 	}
 	return strings.Join(used, "   ") + "\n"

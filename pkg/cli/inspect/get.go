@@ -19,7 +19,10 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/fleet"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // GetOptions holds the arguments and flags of the command.
@@ -120,7 +123,7 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 			return list, err
 		}
 	}
-	definitions, err := hubclient.GatherDefinitions(ctx, h)
+	definitions, err := survey.Definitions(ctx, h)
 	if err != nil {
 		return list, err
 	}
@@ -155,10 +158,10 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 func notEnabled(name string, defined bool, enabled []string) error {
 	if !defined {
 		return fmt.Errorf("add-on %q%s is not enabled on the selected clusters, and no ClusterManagementAddOn has that name; "+
-			"enabled add-ons: %s", name, terminal.DidYouMean(name, enabled), terminal.Listed(enabled))
+			"enabled add-ons: %s", name, text.DidYouMean(name, enabled), text.Listed(enabled))
 	}
 	return fmt.Errorf("add-on %q is not enabled on the selected clusters: run 'kubectl addon enable %s --cluster CLUSTER'; "+
-		"enabled add-ons: %s", name, name, terminal.Listed(enabled))
+		"enabled add-ons: %s", name, name, text.Listed(enabled))
 }
 
 func (l addOnList) sort() {
@@ -170,9 +173,9 @@ func (l addOnList) sort() {
 	})
 }
 
-func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Definition) addOnItem {
+func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definition) addOnItem {
 	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Created: addOn.CreationTimestamp,
-		Reason: reasonOf(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)}
+		Reason: fleet.ReasonOf(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)}
 	if definition.PlanManaged {
 		item.OperatorVersion = install.Configure(definition.Object, addOn, install.Namespaces{}).OperatorVersion.Name
 	}
@@ -188,39 +191,12 @@ func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Defin
 func instanceItemOf(instance *kudo.Instance) instanceItem {
 	item := instanceItem{
 		Cluster: instance.Namespace, Instance: instance.Name, OperatorVersion: instance.Spec.OperatorVersion.Name,
-		Reason: reasonOf(instance, instance.Status.Conditions, kudo.ConditionReady), Created: instance.CreationTimestamp,
+		Reason: fleet.ReasonOf(instance, instance.Status.Conditions, kudo.ConditionReady), Created: instance.CreationTimestamp,
 	}
 	if condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); condition != nil {
 		item.Ready = condition.Status
 	}
 	return item
-}
-
-// reasonOf returns the reason of the first problem of an add-on or Instance: not available or not ready (the condition of the given type),
-// degraded, last change held up. Without a problem it returns the reason of that condition.
-func reasonOf(object metav1.Object, conditions []metav1.Condition, health string) string {
-	if object.GetDeletionTimestamp() != nil {
-		return "Deleting"
-	}
-	healthy := meta.FindStatusCondition(conditions, health)
-	if healthy == nil || healthy.Status != metav1.ConditionTrue {
-		if resolved := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved); healthy == nil && resolved != nil {
-			return resolved.Reason
-		}
-		if healthy == nil {
-			return ""
-		}
-		return healthy.Reason
-	}
-	for _, against := range []struct {
-		kind string
-		Find metav1.ConditionStatus
-	}{{addonv1alpha1.ConditionDegraded, metav1.ConditionTrue}, {addonv1alpha1.ConditionResolved, metav1.ConditionFalse}} {
-		if condition := meta.FindStatusCondition(conditions, against.kind); condition != nil && condition.Status == against.Find {
-			return condition.Reason
-		}
-	}
-	return healthy.Reason
 }
 
 // text returns the list as a table of add-ons and a table of Instances; either is omitted if it is empty.

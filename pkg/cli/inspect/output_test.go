@@ -8,22 +8,24 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/explanation"
+	"github.com/tandem-addons/tandem/pkg/fleet"
 )
 
 // TestWhatProgramsRead pins the names of fields, because programs rely on them.
 func TestWhatProgramsRead(t *testing.T) {
 	cluster := clitest.Defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
 		With("shop", clitest.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()
-	tree, why := treeOf(cluster.Cluster, nil), Explained(cluster.Cluster, "shop")
-	dependents := dependentsOf(dependentsView{
-		addOn:     "zookeeper",
-		direct:    dependency.Direct(map[string][]addonv1alpha1.AddonDependency{"kafka": clitest.Define("kafka: zookeeper").Spec.Dependencies, "shop": clitest.Define("shop: kafka?").Spec.Dependencies}),
-		there:     map[string]map[string]bool{"cluster1": {"kafka": true, "shop": true}, "cluster2": {"kafka": true, "zookeeper": true}},
-		malformed: []error{errors.New(`ClusterManagementAddOn "broken": no list`)},
+	tree, why := fleet.TreeOf(cluster.Cluster, nil), explanation.Of(cluster.Cluster, "shop")
+	dependents := fleet.DependentsOf(fleet.DependentsView{
+		AddOn:     "zookeeper",
+		Direct:    dependency.Direct(map[string][]addonv1alpha1.AddonDependency{"kafka": clitest.Define("kafka: zookeeper").Spec.Dependencies, "shop": clitest.Define("shop: kafka?").Spec.Dependencies}),
+		There:     map[string]map[string]bool{"cluster1": {"kafka": true, "shop": true}, "cluster2": {"kafka": true, "zookeeper": true}},
+		Malformed: []error{errors.New(`ClusterManagementAddOn "broken": no list`)},
 	})
 	for name, s := range map[string]terminal.Shown{
-		"tree": {Data: tree, Names: tree.names(cluster.Cluster)}, "why": {Data: why.data("shop")},
-		"dependents": {Data: dependents, Names: dependents.names()},
+		"tree": {Data: tree, Names: treeNames(tree, cluster.Cluster)}, "why": {Data: why.Data("shop")},
+		"dependents": {Data: dependents, Names: dependentsNames(dependents)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := clitest.Printed(t, "yaml", s)

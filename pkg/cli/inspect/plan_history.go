@@ -1,9 +1,7 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PlanHistoryOptions holds the arguments and flags of the command.
@@ -53,66 +52,16 @@ func runPlanHistory(ctx context.Context, o *PlanHistoryOptions) error {
 	if err != nil {
 		return err
 	}
-	instance, err := hubclient.ReadInstance(ctx, c, client.ObjectKey{Namespace: o.cluster, Name: o.name})
+	instance, err := survey.ReadInstance(ctx, c, client.ObjectKey{Namespace: o.cluster, Name: o.name})
 	if err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
-	data := historyOf(planstatus.Gather(ctx, c, instance))
-	return o.output.Print(o.Out, terminal.Shown{Text: data.text(time.Now()), Data: data})
+	data := progress.HistoryOf(survey.View(ctx, c, instance))
+	return o.output.Print(o.Out, terminal.Shown{Text: historyText(data, time.Now()), Data: data})
 }
 
-// history is the output of `plan history`.
-type history struct {
-	Instance string    `json:"instance"`
-	Cluster  string    `json:"cluster"`
-	Plans    []lastRun `json:"plans"`
-}
-
-// lastRun is the last run of a plan.
-type lastRun struct {
-	Plan   string               `json:"plan"`
-	Status kudo.ExecutionStatus `json:"status"`
-	// Manual is set if the run was requested manually. It is known only for the last started plan.
-	Manual  bool         `json:"manual,omitempty"`
-	Started *metav1.Time `json:"started,omitempty"`
-	// Ended is empty while the plan runs.
-	Ended   *metav1.Time `json:"ended,omitempty"`
-	Message string       `json:"message,omitempty"`
-}
-
-// historyOf returns the last runs of all plans, latest first, followed by the plans that never ran.
-func historyOf(view planstatus.View) history {
-	runs := []lastRun{}
-	last := view.Instance.Status.Execution
-	for _, name := range planstatus.PlanNames(view) {
-		status := view.Instance.Status.PlanStatus[name]
-		run := lastRun{Plan: name, Status: planstatus.State(status.Status), Started: status.StartedTimestamp, Message: status.Message}
-		if status.Status.Terminal() {
-			run.Ended = status.LastUpdatedTimestamp
-		}
-		run.Manual = last != nil && last.Plan == name && last.UID == last.Request
-		runs = append(runs, run)
-	}
-	slices.SortStableFunc(runs, func(a, b lastRun) int {
-		return cmp.Or(b.latest().Compare(a.latest()), cmp.Compare(a.Plan, b.Plan))
-	})
-	return history{Instance: view.Instance.Name, Cluster: view.Instance.Namespace, Plans: runs}
-}
-
-// latest returns the start of the run, or its last known time if the start is not recorded.
-func (r lastRun) latest() time.Time {
-	switch {
-	case r.Started != nil:
-		return r.Started.Time
-	case r.Ended != nil:
-		return r.Ended.Time
-	default:
-		return time.Time{}
-	}
-}
-
-// text returns the runs as a table.
-func (h history) text(now time.Time) string {
+// historyText returns the runs as a table.
+func historyText(h progress.History, now time.Time) string {
 	if len(h.Plans) == 0 {
 		return "No plan has run, and the OperatorVersion cannot be read.\n"
 	}
@@ -122,13 +71,13 @@ func (h history) text(now time.Time) string {
 		if run.Manual {
 			status += " (manual)"
 		}
-		rows = append(rows, []string{run.Plan, status, timeText(run.Started), run.took(now), terminal.OneLine(run.Message)})
+		rows = append(rows, []string{run.Plan, status, timeText(run.Started), took(run, now), text.Joined(run.Message)})
 	}
 	return terminal.Table([]string{"PLAN", "STATUS", "STARTED", "DURATION", "MESSAGE"}, rows)
 }
 
 // took returns the duration of the run, up to now if it has not ended.
-func (r lastRun) took(now time.Time) string {
+func took(r progress.LastRun, now time.Time) string {
 	switch {
 	case r.Started == nil:
 		return "-"

@@ -8,8 +8,8 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
 func TestPlanHistory(t *testing.T) {
@@ -19,16 +19,16 @@ func TestPlanHistory(t *testing.T) {
 	now := at(59).Time
 	instance, version := clitest.Ran("backup", kudo.InProgress)
 	instance.Status.Execution.Request = "ran"
-	view := planstatus.View{Instance: instance, Version: version}
+	view := progress.View{Instance: instance, Version: version}
 	view.Instance.Status.PlanStatus = map[string]kudo.PlanStatus{
 		"deploy": {Status: kudo.Complete, StartedTimestamp: at(1), LastUpdatedTimestamp: at(3)},
 		"update": {Status: kudo.FatalError, StartedTimestamp: at(20), LastUpdatedTimestamp: at(21), Message: "phase \"brokers\": no more\ndisks"},
 		"backup": {Status: kudo.InProgress, StartedTimestamp: at(50), LastUpdatedTimestamp: at(51), Message: clitest.Waiting},
 		"before": {Status: kudo.Complete, LastUpdatedTimestamp: at(2)},
 	}
-	clitest.Golden(t, "history", historyOf(view).text(now))
-	clitest.Golden(t, "data-history", clitest.Printed(t, "yaml", terminal.Shown{Data: historyOf(view)}))
-	if text := historyOf(planstatus.View{Instance: clitest.Instance()}).text(now); text != "No plan has run, and the OperatorVersion cannot be read.\n" {
+	clitest.Golden(t, "history", historyText(progress.HistoryOf(view), now))
+	clitest.Golden(t, "data-history", clitest.Printed(t, "yaml", terminal.Shown{Data: progress.HistoryOf(view)}))
+	if text := historyText(progress.HistoryOf(progress.View{Instance: clitest.Instance()}), now); text != "No plan has run, and the OperatorVersion cannot be read.\n" {
 		t.Error(text)
 	}
 }

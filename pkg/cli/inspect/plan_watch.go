@@ -15,6 +15,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // watchStatus shows the status of an Instance or add-on and its changes, until the user interrupts it or the object is deleted.
@@ -41,9 +44,9 @@ func (w *statusWatch) look(ctx context.Context, reader client.Reader) (bool, err
 	instance, addOn := &kudo.Instance{}, &addonv1alpha1.ManagedClusterAddOn{}
 	err := reader.Get(ctx, w.ObjectKey, instance)
 	if err == nil {
-		view := planstatus.Gather(ctx, reader, instance)
+		view := survey.View(ctx, reader, instance)
 		if w.withChildren {
-			err = planstatus.GatherChildren(ctx, reader, &view)
+			err = survey.Children(ctx, reader, &view)
 		}
 		if err != nil {
 			return false, err
@@ -60,17 +63,17 @@ func (w *statusWatch) look(ctx context.Context, reader client.Reader) (bool, err
 	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("reading Instance %q of cluster %q: %w", w.Name, w.Namespace, err)
 	case w.seen:
-		return true, printers.WriteEscaped(w.out, fmt.Sprintf("%s on %s is gone\n", terminal.Word(w.Name), terminal.Word(w.Namespace)))
+		return true, printers.WriteEscaped(w.out, fmt.Sprintf("%s on %s is gone\n", text.Word(w.Name), text.Word(w.Namespace)))
 	default:
 		return false, nil // the watch cache is behind the hub
 	}
 }
 
 // showInstance draws the output of `plan status` on a terminal. Without a terminal it prints the output once, and then changes.
-func (w *statusWatch) showInstance(view planstatus.View) error {
+func (w *statusWatch) showInstance(view progress.View) error {
 	first := !w.wasInstance
 	w.seen, w.wasInstance = true, true
-	trees := append(w.header(view), planstatus.Tree(view, planstatus.PlanNames(view)))
+	trees := append(w.header(view), planstatus.Tree(view, progress.PlanNames(view)))
 	if w.progress.Live() || !first {
 		return w.progress.Show(trees...)
 	}
@@ -79,7 +82,7 @@ func (w *statusWatch) showInstance(view planstatus.View) error {
 }
 
 // header returns the lines above the tree of plans.
-func (w *statusWatch) header(view planstatus.View) []terminal.Node {
+func (w *statusWatch) header(view progress.View) []terminal.Node {
 	above, _, _ := strings.Cut(planstatus.Text(view), "\n\n")
 	var lines []terminal.Node
 	for line := range strings.SplitSeq(above, "\n") {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/explanation"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // WhyOptions holds the arguments and flags of the command.
@@ -46,16 +48,16 @@ func runWhy(ctx context.Context, o *WhyOptions) error {
 	if err != nil {
 		return err
 	}
-	view, err := hubclient.GatherCluster(ctx, c, o.cluster)
+	view, err := survey.Cluster(ctx, c, o.cluster)
 	if err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
-	if view.Instances, err = hubclient.GatherInstances(ctx, c, o.cluster); err != nil {
+	if view.Instances, err = survey.Instances(ctx, c, o.cluster); err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
 	if err := view.Lacks(o.addOn); err != nil {
 		return err
 	}
-	why := Explained(view, o.addOn)
-	return o.output.Print(o.Out, terminal.Shown{Text: why.Text(), Data: why.data(o.addOn)})
+	why := explanation.Of(view, o.addOn)
+	return o.output.Print(o.Out, terminal.Shown{Text: why.Text(), Data: why.Data(o.addOn)})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -171,7 +171,7 @@ func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Probl
 
 // find adds a problem about the package that a task names.
 func (m *member) find(task int, severity pack.Severity, format string, args ...any) {
-	m.problems = append(m.problems, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, terminal.OneLine(fmt.Sprintf(format, args...))))
+	m.problems = append(m.problems, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, text.Joined(fmt.Sprintf(format, args...))))
 }
 
 // errNotLookedFor is returned for a name that was not looked up.

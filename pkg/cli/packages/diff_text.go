@@ -7,6 +7,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // text returns a line for each change, by section; wide includes complete values and the lines of templates.
@@ -107,7 +108,7 @@ func (u diffUpgrade) text() string {
 		b.WriteString("Instances cannot be upgraded to this version.\n")
 	}
 	for _, note := range u.Notes {
-		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(note))
+		fmt.Fprintf(&b, "  %s\n", text.Joined(note))
 	}
 	return b.String()
 }

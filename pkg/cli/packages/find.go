@@ -10,7 +10,8 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -86,7 +87,7 @@ func (f *Finder) view(ctx context.Context, name string, load func(*loader, conte
 // view returns the package, or an error if it is not valid.
 func (b *bundle) view(name string) (packageView, error) {
 	if invalid := b.validity(name); invalid != nil {
-		return packageView{}, fmt.Errorf("%w: run 'kubectl addon package verify %s'", invalid, terminal.Word(name))
+		return packageView{}, fmt.Errorf("%w: run 'kubectl addon package verify %s'", invalid, text.Word(name))
 	}
 	operator, version := b.root().objects("")
 	return packageView{place: b.root().name, operator: operator.Spec, version: *version, tree: b.instances()}, nil
@@ -94,7 +95,7 @@ func (b *bundle) view(name string) (packageView, error) {
 
 // storedPackage returns a package on the hub.
 func storedPackage(ctx context.Context, c client.Client, namespace, name string) (packageView, error) {
-	versions, err := hubclient.StoredVersions(ctx, c, namespace)
+	versions, err := survey.StoredVersions(ctx, c, namespace)
 	if err != nil {
 		return packageView{}, err
 	}

@@ -19,6 +19,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -62,7 +63,7 @@ func runIndex(ctx context.Context, o *IndexOptions) error {
 	if err != nil {
 		return err
 	}
-	return printers.WriteEscaped(o.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(o.folder, indexFile), terminal.Counted(count, "package")))
+	return printers.WriteEscaped(o.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(o.folder, indexFile), text.Counted(count, "package")))
 }
 
 // indexFile is the name of a repository's index.
@@ -183,7 +184,7 @@ func publish(ctx context.Context, dir, name, base string) (publishedEntry, error
 		return publishedEntry{}, err
 	}
 	if err := b.validity(file); err != nil {
-		return publishedEntry{}, fmt.Errorf("%w; run 'kubectl addon package verify %s'", err, terminal.Word(file))
+		return publishedEntry{}, fmt.Errorf("%w; run 'kubectl addon package verify %s'", err, text.Word(file))
 	}
 	address := (&url.URL{Path: name}).String()
 	if base != "" {

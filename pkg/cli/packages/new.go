@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // NewOptions holds the arguments and flags of the command.
@@ -39,7 +40,7 @@ func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) err
 			"  kubectl addon package new shop ./packages/shop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return terminal.Usagef(cmd, "expected NAME [DIR], got %s", terminal.Counted(len(args), "argument"))
+				return terminal.Usagef(cmd, "expected NAME [DIR], got %s", text.Counted(len(args), "argument"))
 			}
 			return nil
 		},
@@ -61,11 +62,11 @@ func runNew(_ context.Context, o *NewOptions) error {
 	if err != nil {
 		return err
 	}
-	text := ""
+	created := ""
 	for _, file := range files {
-		text += fmt.Sprintf("%s created\n", file)
+		created += fmt.Sprintf("%s created\n", file)
 	}
-	return printers.WriteEscaped(o.Out, text+fmt.Sprintf("\n  kubectl addon package verify %[1]s\n  kubectl addon package push %[1]s\n", terminal.Word(o.folder)))
+	return printers.WriteEscaped(o.Out, created+fmt.Sprintf("\n  kubectl addon package verify %[1]s\n  kubectl addon package push %[1]s\n", text.Word(o.folder)))
 }
 
 // newPackage writes a new package to a folder that is empty or does not exist, and returns the files.

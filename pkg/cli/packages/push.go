@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/survey"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -137,7 +138,7 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 // describing returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,
 // because all its versions share one Operator. If the user may not list the versions on the hub, it is the highest of the members.
 func describing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
-	versions, err := hubclient.StoredVersions(ctx, c, namespace)
+	versions, err := survey.StoredVersions(ctx, c, namespace)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}

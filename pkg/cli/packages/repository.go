@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/expansion"
 	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -143,7 +143,7 @@ func parseIndex(content []byte) (index, error) {
 		err = errors.New("apiVersion is missing")
 	}
 	if err != nil {
-		return index{}, fmt.Errorf("not an index of KUDO packages: %s", terminal.OneLine(err.Error()))
+		return index{}, fmt.Errorf("not an index of KUDO packages: %s", text.Joined(err.Error()))
 	}
 	return found, nil
 }

@@ -12,6 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // packageData is the output of `package show`.
@@ -140,7 +141,7 @@ func packageText(view packageView, wide bool) string {
 		{"OperatorVersion", view.version.Name},
 		{"Version", spec.Version},
 		{"App version", spec.AppVersion},
-		{"Description", terminal.OneLine(view.operator.Description)},
+		{"Description", text.Joined(view.operator.Description)},
 		{"Home page", view.operator.URL},
 		{"Maintainers", maintainersText(view.operator.Maintainers)},
 		{"Source", view.place},

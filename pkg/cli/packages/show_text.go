@@ -12,6 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -31,7 +32,7 @@ func parametersText(view packageView, wide bool) string {
 		if wide {
 			row = append(row, cmp.Or(strings.Join(p.Enum, ", "), "-"), restartText(p))
 		}
-		rows = append(rows, append(row, terminal.Cell(terminal.OneLine(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
+		rows = append(rows, append(row, terminal.Cell(text.Joined(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
 	}
 	return terminal.Table(append(header, "DESCRIPTION"), rows)
 }
@@ -171,7 +172,7 @@ func pipeTexts(files []kudo.PipeSpec) []string {
 func dependenciesText(view packageView) string {
 	switch {
 	case view.problem != nil:
-		return terminal.OneLine(view.problem.Error()) + "\n"
+		return text.Joined(view.problem.Error()) + "\n"
 	case len(view.tree.Children) == 0:
 		return "none\n"
 	default:

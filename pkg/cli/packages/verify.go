@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // VerifyOptions holds the arguments and flags of the command.
@@ -184,9 +185,9 @@ func (b *bundle) validity(name string) error {
 	if problems == 0 {
 		return nil
 	}
-	found := terminal.Counted(problems, "error")
+	found := text.Counted(problems, "error")
 	if warnings := all - problems; warnings > 0 {
-		found += ", " + terminal.Counted(warnings, "warning")
+		found += ", " + text.Counted(warnings, "warning")
 	}
 	return fmt.Errorf("package %s is not valid: %s", name, found)
 }

@@ -9,8 +9,9 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // Find returns the Instance of that key, optionally with its children, or else the add-on. If neither exists, the error lists the existing
@@ -19,11 +20,11 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
 	if err == nil {
-		view := Gather(ctx, c, instance)
+		view := survey.View(ctx, c, instance)
 		if withChildren {
-			err = GatherChildren(ctx, c, &view)
+			err = survey.Children(ctx, c, &view)
 		}
-		return view.shown(), err
+		return shown(view), err
 	}
 	if !apierrors.IsNotFound(err) {
 		return terminal.Shown{}, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
@@ -31,29 +32,29 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err = c.Get(ctx, key, addOn)
 	if err == nil {
-		return terminal.Shown{Text: addOnText(addOn), Data: addOnData(addOn), Names: []string{
+		return terminal.Shown{Text: addOnText(addOn), Data: progress.StatusOfAddOn(addOn), Names: []string{
 			terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", addOn.Name),
 		}}, nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return terminal.Shown{}, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
-	found, err := hubclient.GatherInventory(ctx, c, key.Namespace)
+	found, err := survey.InventoryOf(ctx, c, key.Namespace)
 	if err != nil {
 		return terminal.Shown{}, err
 	}
 	return terminal.Shown{}, found.Lacks(key.Name)
 }
 
-func (v View) shown() terminal.Shown {
-	return terminal.Shown{Text: Text(v), Data: statusData(v), Names: v.names()}
+func shown(v progress.View) terminal.Shown {
+	return terminal.Shown{Text: Text(v), Data: progress.StatusOf(v), Names: names(v)}
 }
 
 // names returns the object names of the Instance and, if they are shown, its children.
-func (v View) names() []string {
-	names := []string{terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name)}
-	for _, child := range v.children {
-		names = append(names, child.names()...)
+func names(v progress.View) []string {
+	found := []string{terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name)}
+	for _, child := range v.Children {
+		found = append(found, names(child)...)
 	}
-	return names
+	return found
 }

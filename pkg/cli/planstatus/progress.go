@@ -4,21 +4,21 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PlaceOf returns the name of a cluster's object as progress shows it.
 func PlaceOf(object client.Object) string {
-	return fmt.Sprintf("%s on %s", terminal.Word(object.GetName()), terminal.Word(object.GetNamespace()))
+	return fmt.Sprintf("%s on %s", text.Word(object.GetName()), text.Word(object.GetNamespace()))
 }
 
 // GoingOn returns the progress of an Instance: the tree of the last plan, including children, and what its last change waits for.
-func GoingOn(view View) []terminal.Node {
+func GoingOn(view progress.View) []terminal.Node {
 	instance := view.Instance
 	place := PlaceOf(instance)
 	var trees []terminal.Node
@@ -27,42 +27,25 @@ func GoingOn(view View) []terminal.Node {
 		plan.Text, plan.Part = place+": "+plan.Text, place+": "+plan.Part
 		trees = append(trees, plan)
 	}
-	if text := HoldUp(view); text != "" {
+	if text := progress.HoldUp(view); text != "" {
 		trees = append(trees, terminal.Node{Text: place + ": " + text, Part: place, Message: text})
 	}
 	return trees
 }
 
 // PlanGoingOn returns the tree of the last started plan, including the Instance's children.
-func PlanGoingOn(view View) terminal.Node {
+func PlanGoingOn(view progress.View) terminal.Node {
 	tree := Tree(view, []string{view.Instance.Status.Execution.Plan})
 	plan := tree.Children[0]
 	plan.Children = append(plan.Children, tree.Children[1:]...)
 	return plan
 }
 
-// HoldUp returns what holds up the last change of an Instance; empty if nothing does.
-func HoldUp(view View) string {
-	resolved := meta.FindStatusCondition(view.Instance.Status.Conditions, kudo.ConditionResolved)
-	switch {
-	case !view.Instance.DeletionTimestamp.IsZero():
-		return "being removed"
-	case resolved == nil || resolved.ObservedGeneration < view.Instance.Generation:
-		return "addon-manager has not processed the last change yet"
-	case resolved.Status != metav1.ConditionTrue:
-		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionResolved, "")
-	case view.Instance.Status.Execution == nil && !Unseen(view.Instance):
-		return "no plan has started yet"
-	default:
-		return lastChange(view)
-	}
-}
-
 // AddOnProgress returns the progress of an add-on without an Instance.
 func AddOnProgress(addOn *addonv1alpha1.ManagedClusterAddOn) terminal.Node {
 	place, text := PlaceOf(addOn), "addon-manager has not processed the add-on yet"
 	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved); condition != nil {
-		text = ConditionText(addOn.Status.Conditions, addonv1alpha1.ConditionResolved, "")
+		text = progress.ConditionText(addOn.Status.Conditions, addonv1alpha1.ConditionResolved, "")
 	}
 	return terminal.Node{Text: place + ": " + text, Part: place, Message: text}
 }

@@ -13,20 +13,21 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
 // deploying returns the successive reports of a deployment of kafka.
-func deploying() []View {
+func deploying() []progress.View {
 	begun := clitest.Instance()
 	begun.Generation = 1
-	var views []View
+	var views []progress.View
 	report := func(change func(*kudo.InstanceStatus)) {
 		next := begun.DeepCopy()
 		if len(views) > 0 {
 			next = views[len(views)-1].Instance.DeepCopy()
 		}
 		change(&next.Status)
-		views = append(views, View{Instance: next, Version: clitest.Version()})
+		views = append(views, progress.View{Instance: next, Version: clitest.Version()})
 	}
 	report(func(*kudo.InstanceStatus) {})
 	report(func(s *kudo.InstanceStatus) {
@@ -63,7 +64,7 @@ func deploying() []View {
 }
 
 // shownAs returns the output of a progress for these views, with escape characters made visible.
-func shownAs(t *testing.T, on func(io.Writer) *terminal.Progress, views []View) string {
+func shownAs(t *testing.T, on func(io.Writer) *terminal.Progress, views []progress.View) string {
 	t.Helper()
 	var out bytes.Buffer
 	p := on(&out)
@@ -88,15 +89,15 @@ func TestProgress(t *testing.T) {
 	parent.Instance.Status.PlanStatus["deploy"] = kudo.PlanStatus{Status: kudo.InProgress, Message: "Instance aa.bb: plan deploy failed"}
 	for name, test := range map[string]struct {
 		on    func(io.Writer) *terminal.Progress
-		views []View
+		views []progress.View
 	}{
 		"progress-lines":              {terminal.NewProgress, views},
-		"progress-lines-unchanged":    {terminal.NewProgress, []View{views[2], views[2]}},
-		"progress-lines-ended":        {terminal.NewProgress, []View{views[4]}},
-		"progress-lines-children":     {terminal.NewProgress, []View{parent}},
+		"progress-lines-unchanged":    {terminal.NewProgress, []progress.View{views[2], views[2]}},
+		"progress-lines-ended":        {terminal.NewProgress, []progress.View{views[4]}},
+		"progress-lines-children":     {terminal.NewProgress, []progress.View{parent}},
 		"progress-terminal":           {screen(100, 24, false), views},
 		"progress-terminal-narrow":    {screen(40, 6, false), views},
-		"progress-terminal-unchanged": {screen(100, 24, false), []View{views[2], views[2]}},
+		"progress-terminal-unchanged": {screen(100, 24, false), []progress.View{views[2], views[2]}},
 		"progress-colors":             {screen(100, 24, true), views[3:]},
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, shownAs(t, test.on, test.views)) })

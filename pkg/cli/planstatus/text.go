@@ -7,10 +7,11 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
 // Text returns the output of `plan status` for an Instance: its description, its conditions, and the tree of its plans.
-func Text(view View) string {
+func Text(view progress.View) string {
 	var b strings.Builder
 	instance := view.Instance
 	terminal.WriteField(&b, "Instance", fmt.Sprintf("%s (cluster %s)", instance.Name, instance.Namespace))
@@ -18,18 +19,18 @@ func Text(view View) string {
 	if execution := instance.Status.Execution; execution != nil {
 		terminal.WriteField(&b, "Last plan", lastPlan(instance))
 	}
-	if text := lastChange(view); text != "" {
+	if text := progress.LastChange(view); text != "" {
 		terminal.WriteField(&b, "Last change", text)
 	}
-	for _, kind := range instanceConditions {
-		terminal.WriteField(&b, kind, ConditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
+	for _, kind := range progress.InstanceConditions {
+		terminal.WriteField(&b, kind, progress.ConditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
 	}
 	if view.Unreadable != nil {
 		fmt.Fprintf(&b, "\nOnly the plan status that the agent has reported is shown: reading OperatorVersion %q: %v\n",
 			instance.Spec.OperatorVersion.Name, view.Unreadable)
 	}
 	b.WriteString("\n")
-	terminal.WriteTree(&b, Tree(view, PlanNames(view)))
+	terminal.WriteTree(&b, Tree(view, progress.PlanNames(view)))
 	return b.String()
 }
 
@@ -47,7 +48,7 @@ func addOnText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 		{addonv1alpha1.ConditionResolved, "not set: addon-manager has not processed the add-on yet, or it is not plan-based, which " +
 			"requires a ClusterManagementAddOn of its name with an OperatorVersion among the supported configs"},
 	} {
-		terminal.WriteField(&b, condition.kind, ConditionText(addOn.Status.Conditions, condition.kind, condition.absent))
+		terminal.WriteField(&b, condition.kind, progress.ConditionText(addOn.Status.Conditions, condition.kind, condition.absent))
 	}
 	return b.String()
 }

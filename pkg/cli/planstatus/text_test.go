@@ -12,10 +12,11 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
 func TestStatusText(t *testing.T) {
-	for name, view := range map[string]View{
+	for name, view := range map[string]progress.View{
 		"status-never-run":  {Instance: clitest.Instance(), Version: clitest.Version()},
 		"status-running":    {Instance: running(), Version: clitest.Version()},
 		"status-failed":     {Instance: failed(), Version: clitest.Version()},
@@ -130,15 +131,15 @@ func unseenBy() *kudo.Instance {
 }
 
 // family returns an Instance with a failing child that has a child itself, a child without a verdict, and a switched-off child.
-func family() View {
-	child := func(name string, conditions ...metav1.Condition) View {
+func family() progress.View {
+	child := func(name string, conditions ...metav1.Condition) progress.View {
 		instance := clitest.Instance()
 		instance.Name = name
 		instance.Status.Conditions = conditions
 		version := clitest.Version()
 		version.Spec.Plans = map[string]kudo.Plan{"deploy": {}, "cleanup": {}}
 		instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Name: "deploy", Status: kudo.FatalError}}
-		return View{Instance: instance, Version: version, withChildren: true}
+		return progress.View{Instance: instance, Version: version, WithChildren: true}
 	}
 	root := child("aa")
 	root.Instance.Status.Children = []kudo.ChildStatus{
@@ -146,8 +147,8 @@ func family() View {
 	}
 	bb := child("aa.bb", clitest.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
 		clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "plan deploy failed"))
-	bb.children = []View{child("aa.bb.ee", clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter X is not defined"))}
-	root.children = []View{bb, child("aa.cc")}
+	bb.Children = []progress.View{child("aa.bb.ee", clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter X is not defined"))}
+	root.Children = []progress.View{bb, child("aa.cc")}
 	return root
 }
 
@@ -156,8 +157,8 @@ func TestWhatProgramsReadOfPlans(t *testing.T) {
 	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 	held.Status.Conditions = []metav1.Condition{clitest.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}
 	for name, s := range map[string]terminal.Shown{
-		"status": View{Instance: failed(), Version: clitest.Version()}.shown(), "status-children": family().shown(),
-		"addon": {Data: addOnData(&held)},
+		"status": shown(progress.View{Instance: failed(), Version: clitest.Version()}), "status-children": shown(family()),
+		"addon": {Data: progress.StatusOfAddOn(&held)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := clitest.Printed(t, "yaml", s)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 func TestATextCannotControlTheTerminal(t *testing.T) {
@@ -25,7 +27,7 @@ func TestATextCannotControlTheTerminal(t *testing.T) {
 		"lines, columns, and words of any kind": {"a\n\tb c\u00a0d äß 日本 العربية ✓ ├── …", "a\n\tb c\u00a0d äß 日本 العربية ✓ ├── …"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Escape(test.text); got != test.want {
+			if got := text.Escape(test.text); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			var out bytes.Buffer
@@ -56,10 +58,10 @@ func TestGuardReturnsErrors(t *testing.T) {
 // FuzzEscape checks that nothing but line breaks, tabs and visible characters is left of any text.
 func FuzzEscape(f *testing.F) {
 	f.Add("a\x1b[2J\u009b\x9b\u202e\xff")
-	f.Fuzz(func(t *testing.T, text string) {
-		escaped := Escape(text)
-		if strings.ContainsFunc(escaped, func(r rune) bool { return !visible(r) }) || Escape(escaped) != escaped {
-			t.Errorf("%q became %q", text, escaped)
+	f.Fuzz(func(t *testing.T, given string) {
+		escaped := text.Escape(given)
+		if strings.ContainsFunc(escaped, func(r rune) bool { return !text.Visible(r) }) || text.Escape(escaped) != escaped {
+			t.Errorf("%q became %q", given, escaped)
 		}
 	})
 }

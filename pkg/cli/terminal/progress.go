@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Progress shows the progress of several trees: on a terminal it redraws them in place, elsewhere it prints a line for each change.
@@ -85,7 +86,7 @@ func (p *Progress) hubLine() []Node {
 // draw draws the lines over the last ones, unless they are identical. The cursor ends below them.
 func (p *Progress) draw(lines []string, width int) error {
 	for i, line := range lines {
-		line = Escape(line)
+		line = text.Escape(line)
 		if runes := []rune(line); len(runes) > width {
 			line = string(runes[:width-1]) + "…"
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -39,7 +40,7 @@ const cellLimit = 60
 
 // Cell returns a text as a table cell: on one line, with a placeholder if empty, and truncated unless wide is set.
 func Cell(value string, wide bool) string {
-	if value == "" || OneLine(value) != value {
+	if value == "" || text.Joined(value) != value {
 		value = strconv.Quote(value)
 	}
 	if wide {
@@ -63,5 +64,18 @@ func Aligned(lines string) string {
 
 // WriteField writes a line with a name and a value, aligned with other fields.
 func WriteField(b *strings.Builder, name, value string) {
-	fmt.Fprintf(b, "%-18s%s\n", name+":", OneLine(value))
+	fmt.Fprintf(b, "%-18s%s\n", name+":", text.Joined(value))
+}
+
+// ObjectName returns an object's name as kubectl prints it.
+func ObjectName(group, kind, name string) string {
+	return fmt.Sprintf("%s.%s/%s", strings.ToLower(kind), group, name)
+}
+
+// StrategyText returns the suffix of a plan or phase that states its strategy.
+func StrategyText(strategy kudo.Ordering) string {
+	if strategy == "" {
+		strategy = kudo.Serial
+	}
+	return fmt.Sprintf(" (%s strategy)", strategy)
 }

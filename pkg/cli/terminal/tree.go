@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Node is one line of a tree.
@@ -20,7 +21,7 @@ type Node struct {
 
 // Explained adds a message to the line, unless a line below it has the same message.
 func (n Node) Explained(message string) Node {
-	n.Message = OneLine(message)
+	n.Message = text.Joined(message)
 	if n.Message != "" && !n.says(n.Message) {
 		n.Text += ": " + n.Message
 	}
@@ -35,7 +36,7 @@ func (n Node) says(message string) bool {
 
 // WriteTree writes the root and everything below it as a tree.
 func WriteTree(b *strings.Builder, root Node) {
-	b.WriteString(joined(root.Text) + "\n")
+	b.WriteString(text.JoinLines(root.Text) + "\n")
 	writeChildren(b, root, "")
 }
 
@@ -45,7 +46,7 @@ func writeChildren(b *strings.Builder, n Node, margin string) {
 		if i == len(n.Children)-1 {
 			branch, below = "└── ", "    "
 		}
-		b.WriteString(margin + branch + joined(child.Text) + "\n")
+		b.WriteString(margin + branch + text.JoinLines(child.Text) + "\n")
 		writeChildren(b, child, margin+below)
 	}
 }

@@ -1,4 +1,4 @@
-package inspect
+package explanation
 
 import (
 	"cmp"
@@ -13,17 +13,17 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/availability"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/fleet"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Explained states why an add-on is not available, and how to fix it.
-func Explained(view hubclient.Cluster, name string) *explanation {
-	e := &explanation{view: view}
+// Of states why an add-on is not available, and how to fix it.
+func Of(view fleet.Cluster, name string) *Explanation {
+	e := &Explanation{view: view}
 	verdict := view.Judge(name)
 	if addOn := view.AddOns[name]; addOn == nil {
 		e.notInstalled(name)
@@ -36,14 +36,14 @@ func Explained(view hubclient.Cluster, name string) *explanation {
 	return e
 }
 
-func (e *explanation) notInstalled(name string) {
+func (e *Explanation) notInstalled(name string) {
 	e.say("Add-on %s is not installed on cluster %s: enable it.", name, e.view.Name)
 	e.enableCommand(name)
 }
 
 // enableCommand suggests the command that enables the last add-on of a path of dependencies. A plan-based add-on is installed in
 // the namespace of the nearest dependent that looks for it there; any other add-on in the namespace that OCM sets.
-func (e *explanation) enableCommand(way ...string) {
+func (e *Explanation) enableCommand(way ...string) {
 	name, namespace := way[len(way)-1], ""
 	if e.view.Definitions[name].PlanManaged {
 		for _, dependent := range way[:len(way)-1] {
@@ -60,7 +60,7 @@ func (e *explanation) enableCommand(way ...string) {
 }
 
 // installed explains an add-on on the cluster: its status, its unmet dependencies, and what holds up its installation.
-func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
+func (e *Explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
 	if !addOn.DeletionTimestamp.IsZero() {
 		e.say("Deletion of add-on %s from cluster %s started at %s%s.", addOn.Name, e.view.Name,
 			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn))
@@ -82,7 +82,7 @@ func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdic
 }
 
 // headline states the status of the add-on, or since when the hub does not know it.
-func (e *explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, verdict dependency.Verdict) {
+func (e *Explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, verdict dependency.Verdict) {
 	subject := fmt.Sprintf("Add-on %s", addOn.Name)
 	on := "on cluster " + e.view.Name
 	switch available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); {
@@ -113,18 +113,18 @@ func (e *explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen de
 }
 
 // recovered reports whether all required dependencies of an add-on are met.
-func (e *explanation) recovered(name string, verdict dependency.Verdict) bool {
+func (e *Explanation) recovered(name string, verdict dependency.Verdict) bool {
 	return verdict.Reason() != addonv1alpha1.ReasonRequiredDependencyNotSatisfied && e.view.Definitions[name].Malformed == nil
 }
 
 // lacking lists the unmet dependencies of that type and their impact, and follows them to the root causes.
-func (e *explanation) lacking(name string, verdict dependency.Verdict, t addonv1alpha1.DependencyType) {
+func (e *Explanation) lacking(name string, verdict dependency.Verdict, t addonv1alpha1.DependencyType) {
 	unmet := slices.DeleteFunc(verdict.Unmet(), func(j dependency.Judgement) bool { return j.Type != t })
 	verb := "It requires"
 	if t == addonv1alpha1.DependencyTypeOptional {
 		verb = "It optionally uses"
 	}
-	for i, root := range dependency.Roots(name, unmet, hubclient.Once(e.view.Judge)) {
+	for i, root := range dependency.Roots(name, unmet, fleet.Once(e.view.Judge)) {
 		if i == 1 {
 			verb = strings.Replace(verb, "It", "It also", 1)
 		}
@@ -133,14 +133,14 @@ func (e *explanation) lacking(name string, verdict dependency.Verdict, t addonv1
 	}
 	for _, j := range unmet {
 		if j.Message != "" {
-			e.say("Without %s: %s", terminal.Word(j.Name), sentence(terminal.OneLine(j.Message)))
+			e.say("Without %s: %s", text.Word(j.Name), sentence(text.Joined(j.Message)))
 		}
 	}
 }
 
 // root states the problem of the add-on at the end of a chain of unmet dependencies, and how to fix it.
-func (e *explanation) root(verb string, root dependency.Root) {
-	subject := verb + " " + terminal.Word(root.Name)
+func (e *Explanation) root(verb string, root dependency.Root) {
+	subject := verb + " " + text.Word(root.Name)
 	if len(root.Way) > 2 {
 		subject += fmt.Sprintf(" (%s)", dependency.Way(root.Way))
 	}
@@ -168,7 +168,7 @@ func (e *explanation) root(verb string, root dependency.Root) {
 
 // cycle suggests a dependency of the cycle to remove, the same for each member: an optional dependency if there is one, because it has the
 // least impact, the first by name.
-func (e *explanation) cycle(way []string) {
+func (e *Explanation) cycle(way []string) {
 	type edge struct {
 		costs    int
 		from, to string
@@ -196,12 +196,12 @@ func (e *explanation) cycle(way []string) {
 }
 
 // failing states the problem that an installed add-on with all its required dependencies reports.
-func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedClusterAddOn, held bool) {
+func (e *Explanation) failing(subject string, addOn *addonv1alpha1.ManagedClusterAddOn, held bool) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	seen := e.view.See(addOn.Name)
 	switch problem := e.view.Definitions[addOn.Name].Malformed; {
 	case problem != nil:
-		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, terminal.OneLine(problem.Error()))
+		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, text.Joined(problem.Error()))
 		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 		if available == nil || overtaken(seen) {
 			return
@@ -228,7 +228,7 @@ func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedCluste
 
 // again suggests running a plan again if that fixes the reported problem of a plan-based add-on: missing objects are re-created,
 // and a failed plan restarts from the beginning.
-func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
+func (e *Explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
 	if instance == nil || instance.Status.Execution == nil {
 		return
@@ -250,16 +250,16 @@ func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 }
 
 // lastVerdict states that the dependencies are malformed, and which verdict is kept.
-func (e *explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, problem error) {
-	e.say("Its dependencies are malformed, so their last known state applies: %s.", terminal.OneLine(problem.Error()))
+func (e *Explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, problem error) {
+	e.say("Its dependencies are malformed, so their last known state applies: %s.", text.Joined(problem.Error()))
 	if last := lastTold(addOn); last != nil {
-		e.say("The last known state is: %s", sentence(terminal.OneLine(last.Message)))
+		e.say("The last known state is: %s", sentence(text.Joined(last.Message)))
 	}
 	e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 }
 
 // own states the problems of the add-on other than its dependencies.
-func (e *explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
+func (e *Explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.undefined(addOn, e.view.See(addOn.Name))
 	e.heldUp(addOn)
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
@@ -270,14 +270,14 @@ func (e *explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
 }
 
 // undefined states that an add-on is not available because it has no definition, if that is the case.
-func (e *explanation) undefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen) {
+func (e *Explanation) undefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen) {
 	if !seen.Defined && seen.Available != metav1.ConditionTrue {
 		e.say("ClusterManagementAddOn %s does not exist: create it, or delete the add-on if its name is wrong.", addOn.Name)
 	}
 }
 
 // heldUp states what holds up the installation or a change of a plan-based add-on, if anything.
-func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
+func (e *Explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
@@ -302,15 +302,15 @@ func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 }
 
 // unseen states that the agent has not observed the last change of an add-on, if that is the case.
-func (e *explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
-	if instance := e.view.Instances[addOn.Name]; instance != nil && planstatus.Unseen(instance) {
-		e.say("Last change of %s: %s.", addOn.Name, planstatus.UnseenText(e.view.Name))
+func (e *Explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	if instance := e.view.Instances[addOn.Name]; instance != nil && progress.Unseen(instance) {
+		e.say("Last change of %s: %s.", addOn.Name, progress.UnseenText(e.view.Name))
 		e.look(addOn)
 	}
 }
 
 // satisfied lists the dependencies if all are satisfied; empty if they cannot be parsed.
-func (e *explanation) satisfied(name string, verdict dependency.Verdict) string {
+func (e *Explanation) satisfied(name string, verdict dependency.Verdict) string {
 	switch {
 	case e.view.Definitions[name].Malformed != nil:
 		return ""

@@ -1,4 +1,4 @@
-package planstatus
+package progress
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // RemainingText states what the agent's add-on waits for before it is removed; empty for any other add-on.
@@ -21,5 +21,5 @@ func RemainingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 
 // FinalizersText lists the finalizers of an object that is being deleted.
 func FinalizersText(kind string, object metav1.Object) string {
-	return fmt.Sprintf("%s %s is held by finalizers: %s", kind, terminal.Word(object.GetName()), terminal.Listed(object.GetFinalizers()))
+	return fmt.Sprintf("%s %s is held by finalizers: %s", kind, text.Word(object.GetName()), text.Listed(object.GetFinalizers()))
 }

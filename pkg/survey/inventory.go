@@ -1,4 +1,4 @@
-package hubclient
+package survey
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Inventory lists the existing names for the error about a missing one. All names are sorted.
@@ -30,8 +30,8 @@ type ManagedClusters struct {
 	Unreadable bool
 }
 
-// GatherInventory reads the names on the cluster and, if the user has permission, the existing clusters.
-func GatherInventory(ctx context.Context, c client.Reader, cluster string) (Inventory, error) {
+// InventoryOf reads the names on the cluster and, if the user has permission, the existing clusters.
+func InventoryOf(ctx context.Context, c client.Reader, cluster string) (Inventory, error) {
 	var found Inventory
 	var err error
 	if found.Instances, err = NamesIn(ctx, c, cluster, kudo.GroupVersion.WithKind("Instance")); err != nil {
@@ -40,15 +40,15 @@ func GatherInventory(ctx context.Context, c client.Reader, cluster string) (Inve
 	if found.AddOns, err = NamesIn(ctx, c, cluster, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn")); err != nil {
 		return found, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
 	}
-	found.ManagedClusters, err = GatherClusters(ctx, c, cluster, labels.Everything())
+	found.ManagedClusters, err = Clusters(ctx, c, cluster, labels.Everything())
 	return found, err
 }
 
 var ManagedClusterKind = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"}
 
-// GatherClusters reads the clusters that match the labels. They are marked unreadable if the user lacks permission or the hub does not have
+// Clusters reads the clusters that match the labels. They are marked unreadable if the user lacks permission or the hub does not have
 // the kind.
-func GatherClusters(ctx context.Context, c client.Reader, cluster string, of labels.Selector) (ManagedClusters, error) {
+func Clusters(ctx context.Context, c client.Reader, cluster string, of labels.Selector) (ManagedClusters, error) {
 	names, err := NamesIn(ctx, c, "", ManagedClusterKind, client.MatchingLabelsSelector{Selector: of})
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 		return ManagedClusters{Cluster: cluster, Unreadable: true}, nil
@@ -78,17 +78,17 @@ func NamesIn(
 
 // Lacks returns the error for a name that is neither an Instance nor an add-on of the cluster.
 func (i Inventory) Lacks(name string) error {
-	if err := i.missing(); err != nil {
+	if err := i.Missing(); err != nil {
 		return err
 	}
 	return fmt.Errorf("cluster %q has no Instance or add-on %q; Instances: %s; add-ons: %s",
-		i.Cluster, name, terminal.Listed(i.Instances), terminal.Listed(i.AddOns))
+		i.Cluster, name, text.Listed(i.Instances), text.Listed(i.AddOns))
 }
 
-// missing returns an error if the cluster is known not to exist.
-func (c ManagedClusters) missing() error {
+// Missing returns an error if the cluster is known not to exist.
+func (c ManagedClusters) Missing() error {
 	if c.Unreadable || slices.Contains(c.Names, c.Cluster) {
 		return nil
 	}
-	return fmt.Errorf("managed cluster %q not found; managed clusters: %s", c.Cluster, terminal.Listed(c.Names))
+	return fmt.Errorf("managed cluster %q not found; managed clusters: %s", c.Cluster, text.Listed(c.Names))
 }

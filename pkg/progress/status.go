@@ -1,4 +1,4 @@
-package planstatus
+package progress
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -8,8 +8,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// instanceStatus is the output of `plan status` of an Instance, for programs.
-type instanceStatus struct {
+// Status is the output of `plan status` of an Instance, for programs.
+type Status struct {
 	Instance        string `json:"instance"`
 	Cluster         string `json:"cluster"`
 	OperatorVersion string `json:"operatorVersion"`
@@ -17,17 +17,17 @@ type instanceStatus struct {
 	LastPlan    string `json:"lastPlan,omitempty"`
 	LastVersion string `json:"lastVersion,omitempty"`
 	// LastChange states what holds up the last change of the Instance if no condition reports it.
-	LastChange string             `json:"lastChange,omitempty"`
+	LastChange string             `json:"LastChange,omitempty"`
 	Conditions []metav1.Condition `json:"conditions"`
 	// Plans lists the existing plans and the plans that have run, sorted by name.
 	Plans    []kudo.PlanStatus `json:"plans"`
-	Children []instanceStatus  `json:"children,omitempty"`
+	Children []Status          `json:"children,omitempty"`
 	// Disabled lists the children that a parameter disables.
 	Disabled []string `json:"disabled,omitempty"`
 }
 
-// addOnStatus is the output of `plan status` of an add-on without an Instance, for programs.
-type addOnStatus struct {
+// AddOnStatus is the output of `plan status` of an add-on without an Instance, for programs.
+type AddOnStatus struct {
 	AddOn   string `json:"addOn"`
 	Cluster string `json:"cluster"`
 	// Removing is set if it is being deleted.
@@ -37,27 +37,27 @@ type addOnStatus struct {
 
 // The conditions that `plan status` shows, in order.
 var (
-	instanceConditions = []string{kudo.ConditionResolved, kudo.ConditionReady}
-	addOnConditions    = []string{addonv1alpha1.ConditionAvailable, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved}
+	InstanceConditions = []string{kudo.ConditionResolved, kudo.ConditionReady}
+	AddOnConditions    = []string{addonv1alpha1.ConditionAvailable, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved}
 )
 
-func statusData(view View) instanceStatus {
+func StatusOf(view View) Status {
 	instance := view.Instance
-	data := instanceStatus{
+	data := Status{
 		Instance: instance.Name, Cluster: instance.Namespace, OperatorVersion: instance.Spec.OperatorVersion.Name,
-		LastChange: lastChange(view),
-		Conditions: conditionsOf(instance.Status.Conditions, instanceConditions),
+		LastChange: LastChange(view),
+		Conditions: conditionsOf(instance.Status.Conditions, InstanceConditions),
 		Plans:      []kudo.PlanStatus{},
 	}
 	if last := instance.Status.Execution; last != nil {
 		data.LastPlan, data.LastVersion = last.Plan, last.OperatorVersion.Name
 	}
 	for _, name := range PlanNames(view) {
-		data.Plans = append(data.Plans, view.planStatus(name))
+		data.Plans = append(data.Plans, view.Plan(name))
 	}
-	if view.withChildren {
-		for _, child := range view.children {
-			data.Children = append(data.Children, statusData(child))
+	if view.WithChildren {
+		for _, child := range view.Children {
+			data.Children = append(data.Children, StatusOf(child))
 		}
 		data.Disabled = switchedOff(instance)
 	}
@@ -75,10 +75,10 @@ func switchedOff(instance *kudo.Instance) []string {
 	return names
 }
 
-func addOnData(addOn *addonv1alpha1.ManagedClusterAddOn) addOnStatus {
-	return addOnStatus{
+func StatusOfAddOn(addOn *addonv1alpha1.ManagedClusterAddOn) AddOnStatus {
+	return AddOnStatus{
 		AddOn: addOn.Name, Cluster: addOn.Namespace, Removing: !addOn.DeletionTimestamp.IsZero(),
-		Conditions: conditionsOf(addOn.Status.Conditions, addOnConditions),
+		Conditions: conditionsOf(addOn.Status.Conditions, AddOnConditions),
 	}
 }
 

@@ -1,17 +1,18 @@
-package planstatus
+package progress
 
 import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// lastChange returns what holds up the last change of the Instance if no condition reports it; empty if nothing does.
-func lastChange(view View) string {
+// LastChange returns what holds up the last change of the Instance if no condition reports it; empty if nothing does.
+func LastChange(view View) string {
 	instance := view.Instance
 	if Unseen(instance) {
 		return UnseenText(instance.Namespace)
@@ -65,4 +66,21 @@ func RunningPlan(instance *kudo.Instance) string {
 		return last.Plan
 	}
 	return ""
+}
+
+// HoldUp returns what holds up the last change of an Instance; empty if nothing does.
+func HoldUp(view View) string {
+	resolved := meta.FindStatusCondition(view.Instance.Status.Conditions, kudo.ConditionResolved)
+	switch {
+	case !view.Instance.DeletionTimestamp.IsZero():
+		return "being removed"
+	case resolved == nil || resolved.ObservedGeneration < view.Instance.Generation:
+		return "addon-manager has not processed the last change yet"
+	case resolved.Status != metav1.ConditionTrue:
+		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionResolved, "")
+	case view.Instance.Status.Execution == nil && !Unseen(view.Instance):
+		return "no plan has started yet"
+	default:
+		return LastChange(view)
+	}
 }

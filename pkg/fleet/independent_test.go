@@ -1,4 +1,4 @@
-package hubclient
+package fleet
 
 import (
 	"testing"

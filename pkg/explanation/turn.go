@@ -1,4 +1,4 @@
-package inspect
+package explanation
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 )
 
 // lag states which controller is next if the add-on's conditions do not match the verdict.
-func (e *explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, reason string) {
+func (e *Explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, reason string) {
 	told := ""
 	if last := lastTold(addOn); last != nil {
 		told = last.Reason
@@ -44,7 +44,7 @@ func awaited(seen dependency.Seen) bool {
 }
 
 // turn states which controller reports the availability of an add-on, now that all its required dependencies are met.
-func (e *explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
+func (e *Explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	whose := "its own controller because its health check mode is Customized: " +
 		"check that this controller is running and writes condition Available"
 	lease, leased := availability.LeaseOf(addOn)

@@ -1,12 +1,9 @@
-package terminal
+package text
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Word returns a name as a single word on a terminal, quoted if necessary.
@@ -25,37 +22,27 @@ func Listed(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
-	return text.List(names, listLimit)
+	return List(names, listLimit)
 }
 
 // DidYouMean returns a suggestion of similar names, or an empty string.
 func DidYouMean(name string, names []string) string {
-	closest := text.ClosestMatch(name, names)
+	closest := ClosestMatch(name, names)
 	if closest == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %s?)", closest)
 }
 
-// ObjectName returns an object's name as kubectl prints it.
-func ObjectName(group, kind, name string) string {
-	return fmt.Sprintf("%s.%s/%s", strings.ToLower(kind), group, name)
+// Joined joins the lines of a message, so that it fits into a tree. Lines that are not sentences are separated by semicolons.
+func Joined(message string) string {
+	return JoinLines(strings.TrimSpace(message))
 }
 
-// StrategyText returns the suffix of a plan or phase that states its strategy.
-func StrategyText(strategy kudo.Ordering) string {
-	if strategy == "" {
-		strategy = kudo.Serial
-	}
-	return fmt.Sprintf(" (%s strategy)", strategy)
+// JoinLines is Joined without trimming.
+func JoinLines(lines string) string {
+	return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(lines)
 }
-
-// OneLine joins the lines of a message, so that it fits into a tree. Lines that are not sentences are separated by semicolons.
-func OneLine(message string) string {
-	return joined(strings.TrimSpace(message))
-}
-
-func joined(lines string) string { return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(lines) }
 
 // Counted returns a number with a noun, in the plural unless it is one.
 func Counted(n int, noun string) string {

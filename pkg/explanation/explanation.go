@@ -1,4 +1,6 @@
-package inspect
+// Package explanation explains why an add-on is not available on a cluster, down to the root causes, and suggests the commands that fix it.
+// It is pure and touches no cluster.
+package explanation
 
 import (
 	"fmt"
@@ -9,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// explanation is the output of `why` for an add-on: sentences and suggested commands.
-type explanation struct {
-	view      hubclient.Cluster
+// Explanation is why an add-on is not available: sentences and suggested commands.
+type Explanation struct {
+	view      fleet.Cluster
 	sentences []string
 	// told lists the root causes mentioned in the sentences.
 	told []dependency.Root
@@ -26,7 +28,7 @@ type explanation struct {
 }
 
 // Text returns a paragraph followed by the commands.
-func (e *explanation) Text() string {
+func (e *Explanation) Text() string {
 	text := strings.Join(e.sentences, " ") + "\n"
 	if len(e.commands) > 0 {
 		text += "\n  " + strings.Join(e.commands, "\n  ") + "\n"
@@ -34,19 +36,19 @@ func (e *explanation) Text() string {
 	return text
 }
 
-// whyData is an explanation for programs.
-type whyData struct {
+// Data is an explanation for programs.
+type Data struct {
 	AddOn       string `json:"addOn"`
 	Cluster     string `json:"cluster"`
 	Explanation string `json:"explanation"`
 	// Causes lists the root causes among its dependencies.
-	Causes []whyCause `json:"causes"`
+	Causes []Cause `json:"causes"`
 	// Commands lists the suggested commands in order.
 	Commands []string `json:"commands"`
 }
 
-// whyCause is an add-on that is a root cause, and its problem.
-type whyCause struct {
+// Cause is an add-on that is a root cause, and its problem.
+type Cause struct {
 	AddOn string                       `json:"addOn"`
 	Type  addonv1alpha1.DependencyType `json:"type"`
 	Cause dependency.Cause             `json:"cause,omitempty"`
@@ -55,29 +57,29 @@ type whyCause struct {
 	Cycle []string `json:"cycle,omitempty"`
 }
 
-func (e *explanation) data(addOn string) whyData {
-	data := whyData{
+func (e *Explanation) Data(addOn string) Data {
+	data := Data{
 		AddOn: addOn, Cluster: e.view.Name, Explanation: strings.Join(e.sentences, " "),
-		Causes: []whyCause{}, Commands: append([]string{}, e.commands...),
+		Causes: []Cause{}, Commands: append([]string{}, e.commands...),
 	}
 	for _, root := range e.told {
-		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Path: root.Way, Cycle: root.Cycle})
+		data.Causes = append(data.Causes, Cause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Path: root.Way, Cycle: root.Cycle})
 	}
 	return data
 }
 
-func (e *explanation) say(format string, args ...any) {
+func (e *Explanation) say(format string, args ...any) {
 	e.sentences = append(e.sentences, fmt.Sprintf(format, args...))
 }
 
-func (e *explanation) do(format string, args ...any) {
+func (e *Explanation) do(format string, args ...any) {
 	if command := fmt.Sprintf(format, args...); !slices.Contains(e.commands, command) {
 		e.commands = append(e.commands, command)
 	}
 }
 
 // look suggests the command that shows more about an add-on: its plans if it is plan-based.
-func (e *explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
+func (e *Explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
 		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
 		return
@@ -99,7 +101,7 @@ func waitsFor(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 		return ""
 	}
 	text := " and is waiting for finalizers " + strings.Join(addOn.Finalizers, ", ")
-	if remaining := planstatus.RemainingText(addOn); remaining != "" {
+	if remaining := progress.RemainingText(addOn); remaining != "" {
 		text += ": " + remaining
 	}
 	return text
@@ -114,7 +116,7 @@ func stateText(available *metav1.Condition) string {
 
 // reasonText returns reason and message without a full stop.
 func reasonText(condition *metav1.Condition) string {
-	message := strings.TrimSuffix(terminal.OneLine(condition.Message), ".")
+	message := strings.TrimSuffix(text.Joined(condition.Message), ".")
 	if message == "" {
 		return condition.Reason
 	}

@@ -1,4 +1,4 @@
-package hubclient
+package survey
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func ReadInstance(ctx context.Context, c client.Reader, key client.ObjectKey) (*
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("reading add-on %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
-	found, err := GatherInventory(ctx, c, key.Namespace)
+	found, err := InventoryOf(ctx, c, key.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -1,21 +1,19 @@
-package hubclient
+// Package fleet summarizes the add-ons of a fleet as the hub has them: of one cluster, with the verdict on their dependencies, and of all
+// clusters, by state and reason. It is pure and touches no cluster.
+package fleet
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Cluster holds the add-ons of a cluster and their dependencies.
@@ -44,60 +42,6 @@ func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
 	return Definition{Needs: needs, Malformed: problem, PlanManaged: install.IsPlanManaged(object), Object: object}
 }
 
-// GatherCluster reads the add-ons of a cluster. If the cluster does not exist, the error lists the existing ones.
-func GatherCluster(ctx context.Context, c client.Reader, cluster string) (Cluster, error) {
-	view := Cluster{Name: cluster, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
-	var err error
-	if view.Definitions, err = GatherDefinitions(ctx, c); err != nil {
-		return view, err
-	}
-	var addOns addonv1alpha1.ManagedClusterAddOnList
-	if err := c.List(ctx, &addOns, client.InNamespace(cluster)); err != nil {
-		return view, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
-	}
-	for i := range addOns.Items {
-		view.AddOns[addOns.Items[i].Name] = &addOns.Items[i]
-	}
-	if len(view.AddOns) > 0 {
-		return view, nil
-	}
-	found, err := GatherClusters(ctx, c, cluster, labels.Everything())
-	if err != nil {
-		return view, err
-	}
-	return view, found.missing()
-}
-
-// GatherInstances reads the Instances of a cluster. It returns none if the user lacks permission or the hub does not have the kind.
-func GatherInstances(ctx context.Context, c client.Reader, cluster string) (map[string]*kudo.Instance, error) {
-	var list kudo.InstanceList
-	err := c.List(ctx, &list, client.InNamespace(cluster))
-	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
-	}
-	instances := make(map[string]*kudo.Instance, len(list.Items))
-	for i := range list.Items {
-		instances[list.Items[i].Name] = &list.Items[i]
-	}
-	return instances, nil
-}
-
-// GatherDefinitions reads the declarations of all ClusterManagementAddOns.
-func GatherDefinitions(ctx context.Context, c client.Reader) (map[string]Definition, error) {
-	var list addonv1alpha1.ClusterManagementAddOnList
-	if err := c.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("listing the ClusterManagementAddOns: %w", err)
-	}
-	definitions := make(map[string]Definition, len(list.Items))
-	for i := range list.Items {
-		definitions[list.Items[i].Name] = DefinitionOf(&list.Items[i])
-	}
-	return definitions, nil
-}
-
 // Lacks returns an error if neither the hub nor the cluster has an add-on of the name.
 func (v Cluster) Lacks(name string) error {
 	if _, defined := v.Definitions[name]; defined || v.AddOns[name] != nil {
@@ -107,7 +51,7 @@ func (v Cluster) Lacks(name string) error {
 		return fmt.Errorf("%q is an Instance without an add-on: run 'kubectl addon plan status %s --cluster %s'", name, name, v.Name)
 	}
 	return fmt.Errorf("add-on %q not found; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
-		name, v.Name, terminal.Listed(v.Installed()), terminal.Listed(slices.Sorted(maps.Keys(v.Definitions))))
+		name, v.Name, text.Listed(v.Installed()), text.Listed(slices.Sorted(maps.Keys(v.Definitions))))
 }
 
 // Installed returns the sorted names of the add-ons on the cluster.
