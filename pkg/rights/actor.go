@@ -88,7 +88,7 @@ func (p Policy) user(s Subject) (Actor, error) {
 			return Actor{}, fmt.Errorf("permissions: %w", problem)
 		}
 	}
-	return Actor{User: User(s.Namespace, s.Name), Permissions: s.Permissions}, nil
+	return OwnUser(s.Namespace, s.Name, s.Permissions), nil
 }
 
 // mayName reports whether an Instance in the namespace may name a service account.
@@ -116,6 +116,11 @@ func CheckServiceAccount(account string) error {
 		return errors.New("must be NAME or NAMESPACE/NAME of a service account")
 	}
 	return nil
+}
+
+// OwnUser returns the identity of an Instance with permissions of its own.
+func OwnUser(namespace, name string, permissions *kudo.Permissions) Actor {
+	return Actor{User: User(namespace, name), Groups: []string{Group}, Permissions: permissions}
 }
 
 // serviceAccount returns the identity of a service account, with its groups.

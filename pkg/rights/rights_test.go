@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -347,6 +348,9 @@ func TestActors(t *testing.T) {
 			}
 			if actor.User != test.user {
 				t.Errorf("got user %q, want %q", actor.User, test.user)
+			}
+			if own := slices.Contains(actor.Groups, rights.Group); own != (actor.Permissions != nil) {
+				t.Errorf("user %q has groups %q", actor.User, actor.Groups)
 			}
 			if (actor.Permissions != nil) != strings.HasPrefix(test.user, "tandem:") {
 				t.Errorf("the permissions to grant are %v", actor.Permissions)

@@ -82,7 +82,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(manifestsOf(cluster)).WithContext(ctx).Should(And(
 			HaveKey("CustomResourceDefinition instances.kudo.dev"), HaveKey("CustomResourceDefinition operatorversions.kudo.dev"),
 			HaveKey("Namespace spoke"), HaveKey("ServiceAccount addon-agent"), HaveKey("ClusterRoleBinding tandem:addon-agent"),
-			HaveKey("ValidatingAdmissionPolicy tandem-mirror"), HaveKey("FlowSchema tandem-leases"), HaveKey("Deployment addon-agent"),
+			HaveKey("ValidatingAdmissionPolicy tandem-mirror"), HaveKey("FlowSchema tandem-leases"), HaveKey("FlowSchema tandem-instances"), HaveKey("Deployment addon-agent"),
 		))
 		agent := agentOf(cluster)(Default, ctx)
 		Expect(agent.Namespace).To(Equal("spoke"))
