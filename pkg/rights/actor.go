@@ -38,6 +38,8 @@ type Subject struct {
 	ServiceAccount string
 	// Permissions are those that its package declares, or the package of its parent; nil if they declare none.
 	Permissions *kudo.Permissions
+	// Removing is true if it is being removed: then no other version of the package can help.
+	Removing bool
 }
 
 // Actor is the identity as which the agent carries out the plans of an Instance. The zero value is the agent itself.
@@ -60,8 +62,11 @@ func (p Policy) Actor(s Subject) (Actor, error) {
 	case s.Permissions != nil:
 		return p.user(s)
 	case p.Declared:
-		return Actor{}, &Refused{"the package declares no permissions, and the agent requires them (--rights=declared): " +
-			"add the output of 'kubectl addon package rights' to operator.yaml"}
+		why := "the package declares no permissions, and the agent requires them (--rights=declared)"
+		if !s.Removing {
+			why += ": add the output of 'kubectl addon package rights' to operator.yaml"
+		}
+		return Actor{}, &Refused{why}
 	case s.ServiceAccount != "":
 		if !p.mayName(s.Namespace) {
 			return Actor{}, &Refused{fmt.Sprintf("the agent does not permit Instances in namespace %q to name a service account: "+

@@ -318,6 +318,7 @@ func TestActors(t *testing.T) {
 		"declared permissions":               {subject: rights.Subject{Permissions: permissions}, user: "tandem:instance:ns:app"},
 		"declared ones precede an account":   {subject: rights.Subject{Permissions: permissions, ServiceAccount: "a"}, user: "tandem:instance:ns:app"},
 		"none although they are required":    {policy: rights.Policy{Declared: true}, refused: "--rights=declared"},
+		"none during a removal":              {policy: rights.Policy{Declared: true}, subject: rights.Subject{Removing: true}, refused: "(--rights=declared)"},
 		"an account is no declaration":       {policy: rights.Policy{Declared: true}, subject: rights.Subject{ServiceAccount: "a"}, refused: "--rights=declared"},
 		"those that are required":            {policy: rights.Policy{Declared: true}, subject: rights.Subject{Permissions: permissions}, user: "tandem:instance:ns:app"},
 		"the Instance's account":             {subject: rights.Subject{ServiceAccount: "a"}, user: "system:serviceaccount:ns:a"},

@@ -43,6 +43,7 @@ func (e *engine) authorize(ctx context.Context, instance *kudo.Instance) (actor 
 	}
 	actor, refused := e.policy.Actor(rights.Subject{
 		Namespace: key.Namespace, Name: key.Name, ServiceAccount: instance.Spec.ServiceAccountName, Permissions: permissions,
+		Removing: instance.Removing(),
 	})
 	granted, err = e.bindings.Sync(ctx, key, rights.Grants(actor.Permissions, key.Namespace))
 	if refused != nil {

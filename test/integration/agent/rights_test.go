@@ -382,6 +382,32 @@ var _ = Describe("An agent that restricts permissions", func() {
 		declares.finish(ctx)
 	})
 
+	It("removes what a package without them has applied, and skips its cleanup plan on request", func(ctx context.Context) {
+		stop := runAgent()
+		spec := configOnly()
+		plain := newInstance(ctx, spec, nil)
+		spec.Plans["cleanup"] = serial("farewell")
+		h := newInstance(ctx, spec, nil)
+		for _, each := range []*hubPart{plain, h} {
+			each.resolve(ctx)
+			each.completes(ctx, "deploy", kudo.PlanStatus{})
+		}
+		stop()
+		restricted(rights.Policy{Declared: true})
+		plain.finish(ctx)
+		Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Message }).Should(Equal(`plan "cleanup" failed and will be retried: ` +
+			"the package declares no permissions, and the agent requires them (--rights=declared); if it cannot succeed, " +
+			"annotation kudo.dev/skip-cleanup=true on the Instance on the hub removes its objects without the plan, " +
+			"and 'kubectl addon uninstall --force' releases the Instance and leaves its objects"))
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+
+		h.edit(ctx, func(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationSkipCleanup: "true"} })
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		Expect([]string{h.config(ctx, "-config"), h.config(ctx, "-farewell")}).To(Equal([]string{"", ""}))
+		h.release(ctx)
+	})
+
 	It("acts as a service account for packages that declare none", func(ctx context.Context) {
 		restricted(rights.Policy{DefaultServiceAccount: "installer"})
 		h := newInstance(ctx, configOnly(), nil)
