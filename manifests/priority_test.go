@@ -11,7 +11,7 @@ import (
 )
 
 // builtIn lists the priority levels of Kubernetes that FlowSchemas of Tandem use.
-var builtIn = []string{"leader-election"}
+var builtIn = []string{"leader-election", "workload-low"}
 
 func TestPriorities(t *testing.T) {
 	for _, folder := range []string{"hub", "agent"} {

@@ -104,7 +104,7 @@ func MissingPlan(s State) string {
 // chooseCleanup runs the cleanup plan of the last execution to completion before objects are removed. It supersedes any running plan. A
 // manually requested cleanup plan does not count: it has the uid of a request.
 func chooseCleanup(s State) Choice {
-	if s.Last == nil || s.LastVersion == nil {
+	if s.Last == nil || s.LastVersion == nil || s.SkipsCleanup {
 		return Choice{Remove: true}
 	}
 	if _, exists := s.LastVersion.Plans[kudo.CleanupPlan]; !exists {

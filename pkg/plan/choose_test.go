@@ -342,6 +342,13 @@ func TestChoose(t *testing.T) {
 				Last: ran("cleanup", func(e *kudo.Execution) { e.Request = e.UID })},
 			start: cleanup("x"),
 		},
+		"and not if it is skipped, also while it runs": {
+			state:  plan.State{Removing: true, SkipsCleanup: true, Last: ran("cleanup", nil), LastStatus: kudo.InProgress},
+			remove: true,
+		},
+		"skipping a cleanup removes nothing that is not deleted": {
+			state: plan.State{SkipsCleanup: true, Parameters: unchanged, Last: done, LastStatus: kudo.Complete},
+		},
 		"removal of what was never executed needs no plan": {
 			state:  plan.State{Removing: true, Parameters: unchanged},
 			remove: true,

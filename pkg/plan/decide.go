@@ -203,8 +203,9 @@ func (o Observation) Removed() Action {
 // retryCleanup waits until a failed cleanup plan may be retried.
 func (o Observation) retryCleanup() Action {
 	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf(
-		"plan %q failed and will be retried: %s; if it cannot succeed, 'kubectl addon uninstall --force' releases the Instance and leaves its objects",
-		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message)))
+		"plan %q failed and will be retried: %s; if it cannot succeed, annotation %s=true on the Instance on the hub removes its objects "+
+			"without the plan, and 'kubectl addon uninstall --force' releases the Instance and leaves its objects",
+		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message, kudo.AnnotationSkipCleanup)))
 	failed.After = o.CleanupWait
 	return failed
 }
@@ -269,7 +270,7 @@ func (o Observation) State() State {
 		s.Sensitive.From = Undigested(o.Instance.Spec.ParametersFrom)
 	}
 	s.Request = o.Instance.Spec.PlanExecution
-	s.Removing = o.Instance.Removing()
+	s.Removing, s.SkipsCleanup = o.Instance.Removing(), o.Instance.SkipsCleanup()
 	return s
 }
 

@@ -31,8 +31,8 @@ type State struct {
 	// Request is the Instance's spec.planExecution.
 	Request kudo.PlanExecution
 
-	// Removing is true if the Instance is to be removed.
-	Removing bool
+	// Removing is true if the Instance is to be removed, and SkipsCleanup if that is without its cleanup plan.
+	Removing, SkipsCleanup bool
 
 	// Last is the last started execution, nil if there is none, and LastStatus its status.
 	Last       *kudo.Execution

@@ -38,6 +38,8 @@ type Subject struct {
 	ServiceAccount string
 	// Permissions are those that its package declares, or the package of its parent; nil if they declare none.
 	Permissions *kudo.Permissions
+	// Removing is true if it is being removed: then no other version of the package can help.
+	Removing bool
 }
 
 // Actor is the identity as which the agent carries out the plans of an Instance. The zero value is the agent itself.
@@ -60,8 +62,11 @@ func (p Policy) Actor(s Subject) (Actor, error) {
 	case s.Permissions != nil:
 		return p.user(s)
 	case p.Declared:
-		return Actor{}, &Refused{"the package declares no permissions, and the agent requires them (--rights=declared): " +
-			"add the output of 'kubectl addon package rights' to operator.yaml"}
+		why := "the package declares no permissions, and the agent requires them (--rights=declared)"
+		if !s.Removing {
+			why += ": add the output of 'kubectl addon package rights' to operator.yaml"
+		}
+		return Actor{}, &Refused{why}
 	case s.ServiceAccount != "":
 		if !p.mayName(s.Namespace) {
 			return Actor{}, &Refused{fmt.Sprintf("the agent does not permit Instances in namespace %q to name a service account: "+
@@ -88,7 +93,7 @@ func (p Policy) user(s Subject) (Actor, error) {
 			return Actor{}, fmt.Errorf("permissions: %w", problem)
 		}
 	}
-	return Actor{User: User(s.Namespace, s.Name), Permissions: s.Permissions}, nil
+	return OwnUser(s.Namespace, s.Name, s.Permissions), nil
 }
 
 // mayName reports whether an Instance in the namespace may name a service account.
@@ -116,6 +121,11 @@ func CheckServiceAccount(account string) error {
 		return errors.New("must be NAME or NAMESPACE/NAME of a service account")
 	}
 	return nil
+}
+
+// OwnUser returns the identity of an Instance with permissions of its own.
+func OwnUser(namespace, name string, permissions *kudo.Permissions) Actor {
+	return Actor{User: User(namespace, name), Groups: []string{Group}, Permissions: permissions}
 }
 
 // serviceAccount returns the identity of a service account, with its groups.

@@ -16,6 +16,9 @@ import (
 // have the same name.
 func User(namespace, name string) string { return "tandem:instance:" + namespace + ":" + name }
 
+// Group is the group of all these users. A FlowSchema of the agent's manifests names it; it has no permissions.
+const Group = "tandem:instances"
+
 // Grant holds the rules of one Role, or of a ClusterRole if the namespace is empty.
 type Grant struct {
 	Namespace string

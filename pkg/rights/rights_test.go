@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -317,6 +318,7 @@ func TestActors(t *testing.T) {
 		"declared permissions":               {subject: rights.Subject{Permissions: permissions}, user: "tandem:instance:ns:app"},
 		"declared ones precede an account":   {subject: rights.Subject{Permissions: permissions, ServiceAccount: "a"}, user: "tandem:instance:ns:app"},
 		"none although they are required":    {policy: rights.Policy{Declared: true}, refused: "--rights=declared"},
+		"none during a removal":              {policy: rights.Policy{Declared: true}, subject: rights.Subject{Removing: true}, refused: "(--rights=declared)"},
 		"an account is no declaration":       {policy: rights.Policy{Declared: true}, subject: rights.Subject{ServiceAccount: "a"}, refused: "--rights=declared"},
 		"those that are required":            {policy: rights.Policy{Declared: true}, subject: rights.Subject{Permissions: permissions}, user: "tandem:instance:ns:app"},
 		"the Instance's account":             {subject: rights.Subject{ServiceAccount: "a"}, user: "system:serviceaccount:ns:a"},
@@ -347,6 +349,9 @@ func TestActors(t *testing.T) {
 			}
 			if actor.User != test.user {
 				t.Errorf("got user %q, want %q", actor.User, test.user)
+			}
+			if own := slices.Contains(actor.Groups, rights.Group); own != (actor.Permissions != nil) {
+				t.Errorf("user %q has groups %q", actor.User, actor.Groups)
 			}
 			if (actor.Permissions != nil) != strings.HasPrefix(test.user, "tandem:") {
 				t.Errorf("the permissions to grant are %v", actor.Permissions)

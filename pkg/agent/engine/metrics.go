@@ -2,9 +2,11 @@ package engine
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
@@ -16,8 +18,14 @@ type metrics struct {
 	ended *prometheus.CounterVec
 	// took is the duration of executions, in seconds, by operator, plan and result.
 	took *prometheus.HistogramVec
+	// unresolved is the number of Instances that wait for the value of a sensitive parameter, by operator.
+	unresolved *prometheus.GaugeVec
 	// eventsDropped counts events that were not sent.
 	eventsDropped prometheus.Counter
+
+	mutex sync.Mutex
+	// waiting holds the operators of the Instances that are counted in unresolved.
+	waiting map[types.NamespacedName]string
 }
 
 // newMetrics registers the metrics; a second agent in one process shares the metrics of the first.
@@ -32,12 +40,18 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help:    "Duration of an execution from start to end in seconds, by operator, plan and result.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
 		}, []string{"operator", "plan", "result"}),
+		unresolved: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "addon_secret_unresolved",
+			Help: "Number of Instances that wait for the value of a sensitive parameter, by operator.",
+		}, []string{"operator"}),
 		eventsDropped: controller.EventsDropped(),
+		waiting:       map[types.NamespacedName]string{},
 	}
-	var errs [3]error
+	var errs [4]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
-	m.eventsDropped, errs[2] = controller.Register(registry, m.eventsDropped)
+	m.unresolved, errs[2] = controller.Register(registry, m.unresolved)
+	m.eventsDropped, errs[3] = controller.Register(registry, m.eventsDropped)
 	return m, errors.Join(errs[:]...)
 }
 
@@ -46,5 +60,23 @@ func (m *metrics) end(operator string, status kudo.PlanStatus, now time.Time) {
 	m.ended.WithLabelValues(operator, status.Name, string(status.Status)).Inc()
 	if status.StartedTimestamp != nil {
 		m.took.WithLabelValues(operator, status.Name, string(status.Status)).Observe(now.Sub(status.StartedTimestamp.Time).Seconds())
+	}
+}
+
+// await counts an Instance, or no longer, among those that wait for the value of a sensitive parameter.
+func (m *metrics) await(instance types.NamespacedName, operator string, waits bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	counted, known := m.waiting[instance]
+	if known == waits && (!waits || counted == operator) {
+		return
+	}
+	if known {
+		m.unresolved.WithLabelValues(counted).Dec()
+		delete(m.waiting, instance)
+	}
+	if waits {
+		m.unresolved.WithLabelValues(operator).Inc()
+		m.waiting[instance] = operator
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,6 +22,7 @@ const inARow = 10
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance, pause, err := e.cached(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
+		e.metrics.await(request.NamespacedName, "", false)
 		e.secrets.Release(request.NamespacedName)
 		return reconcile.Result{}, e.disown(ctx, request.NamespacedName)
 	}
@@ -28,6 +30,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: pause}, err
 	}
 	if !mirror.HandedOver(instance) {
+		e.metrics.await(request.NamespacedName, "", false)
 		return reconcile.Result{}, e.disownOrphan(ctx, instance)
 	}
 	for range inARow {
@@ -77,6 +80,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	}
 	status, after := done.masked(e.view.Masker).statusOf(observed, instance.Status)
 	after = soonest(after, e.view.After)
+	e.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
 	written, err = e.commit(ctx, observed, instance.Status, status)
 	if written != nil && done.unsearched != "" {
 		e.tellUnsearched(instance, done.unsearched)
@@ -90,6 +94,12 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: soonest(after, e.regrant())}, nil
+}
+
+// awaitsSecret reports whether a plan waits for the value of a sensitive parameter.
+func awaitsSecret(status kudo.InstanceStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady)
+	return ready != nil && ready.Reason == kudo.ReasonSecretNotFound
 }
 
 // actingFor returns the engine that acts with the permissions of the Instance, and has a view of its sensitive parameters.

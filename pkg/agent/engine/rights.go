@@ -34,7 +34,7 @@ func (e *engine) authorize(ctx context.Context, instance *kudo.Instance) (actor 
 	permissions, err := e.permissions(ctx, instance)
 	if errors.Is(err, errBereft) {
 		if held, err := e.bindings.Has(ctx, key); err != nil || held {
-			return rights.Actor{User: rights.User(key.Namespace, key.Name), Permissions: &kudo.Permissions{}}, false, err
+			return rights.OwnUser(key.Namespace, key.Name, &kudo.Permissions{}), false, err
 		}
 		permissions, err = nil, nil
 	}
@@ -43,6 +43,7 @@ func (e *engine) authorize(ctx context.Context, instance *kudo.Instance) (actor 
 	}
 	actor, refused := e.policy.Actor(rights.Subject{
 		Namespace: key.Namespace, Name: key.Name, ServiceAccount: instance.Spec.ServiceAccountName, Permissions: permissions,
+		Removing: instance.Removing(),
 	})
 	granted, err = e.bindings.Sync(ctx, key, rights.Grants(actor.Permissions, key.Namespace))
 	if refused != nil {

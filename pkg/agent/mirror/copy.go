@@ -44,6 +44,7 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 	changed.Spec = specOf(wanted, reference)
 	delete(changed.Annotations, kudo.AnnotationOrphaned)
 	delete(changed.Annotations, kudo.AnnotationHubDeleted)
+	delete(changed.Annotations, kudo.AnnotationSkipCleanup)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
 	maps.Copy(changed.Annotations, marksOf(wanted))
 	if !equality.Semantic.DeepEqual(existing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(existing.ObjectMeta, changed.ObjectMeta) {

@@ -23,6 +23,7 @@ type onHubView struct {
 	generation int64
 	deleting   bool
 	forced     bool
+	uncleaned  bool
 	resolved   metav1.Time
 	executed   bool
 	children   string
@@ -32,7 +33,7 @@ func onHubChanged() predicate.Predicate {
 	return controller.Changed(func(o client.Object) onHubView {
 		i := o.(*kudo.Instance)
 		view := onHubView{
-			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(),
+			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(), uncleaned: i.SkipsCleanup(),
 			executed: i.Status.Execution != nil, children: Acknowledgements(i),
 		}
 		if resolved(i) {

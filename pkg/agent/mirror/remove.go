@@ -42,7 +42,7 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 		m.statuses.SetRemoved(wanted)
 		return nil
 	case existing != nil && existing.Removing():
-		return nil
+		return m.skipCleanup(ctx, wanted, existing)
 	case existing != nil && !mirrors(existing, wanted):
 		m.statuses.SetRemoved(wanted)
 		return m.orphan(ctx, existing)
@@ -110,7 +110,20 @@ func (m *mirror) handOver(ctx context.Context, wanted, existing *kudo.Instance) 
 	}
 	delete(existing.Annotations, kudo.AnnotationOrphaned)
 	controllerutil.AddFinalizer(existing, kudo.Finalizer)
-	return m.annotate(ctx, existing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
+	marks := map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)}
+	if wanted.SkipsCleanup() {
+		marks[kudo.AnnotationSkipCleanup] = "true"
+	}
+	return m.annotate(ctx, existing, marks)
+}
+
+// skipCleanup copies the request to remove everything without the cleanup plan. It cannot be withdrawn: objects that the plan needs may be
+// removed already.
+func (m *mirror) skipCleanup(ctx context.Context, wanted, existing *kudo.Instance) error {
+	if !wanted.SkipsCleanup() || existing.SkipsCleanup() {
+		return nil
+	}
+	return m.annotate(ctx, existing, map[string]string{kudo.AnnotationSkipCleanup: "true"})
 }
 
 // orphan marks a mirror whose Instance does not exist on the hub or has been released: its objects stay, and a removal in progress is

@@ -27,6 +27,8 @@ type packageData struct {
 	Parameters []kudo.Parameter     `json:"parameters"`
 	Plans      map[string]kudo.Plan `json:"plans"`
 	Tasks      []kudo.Task          `json:"tasks"`
+	// Permissions are those that the package declares; nil if it declares none.
+	Permissions *kudo.Permissions `json:"permissions,omitempty"`
 	// Templates lists the names of the templates.
 	Templates    []string      `json:"templates"`
 	Dependencies []packageNode `json:"dependencies"`
@@ -40,6 +42,7 @@ func (v packageView) data() packageData {
 		OperatorVersion: v.version.Name, Place: v.place,
 		Operator: spec.Operator.Name, Version: spec.Version, AppVersion: spec.AppVersion, OperatorSpec: v.operator,
 		Parameters: append([]kudo.Parameter{}, spec.Parameters...), Plans: spec.Plans, Tasks: append([]kudo.Task{}, spec.Tasks...),
+		Permissions:  spec.Permissions,
 		Templates:    append([]string{}, slices.Sorted(maps.Keys(spec.Templates))...),
 		Dependencies: append([]packageNode{}, v.tree.Children...),
 	}
@@ -67,6 +70,8 @@ var showSections = []showSection{
 		func(d packageData) any { return map[string]any{"plans": d.Plans} }},
 	{"tasks", "tasks of a package, and the plans that run them", func(view packageView, _ bool) string { return tasksText(view) },
 		func(d packageData) any { return map[string]any{"tasks": d.Tasks} }},
+	{"permissions", "permissions that a package declares for its plans", func(view packageView, _ bool) string { return permissionsText(view) },
+		func(d packageData) any { return map[string]any{"permissions": d.Permissions} }},
 	{"dependencies", "child Instances of a package", func(view packageView, _ bool) string { return dependenciesText(view) },
 		func(d packageData) any { return map[string]any{"dependencies": d.Dependencies, "problem": d.Problem} }},
 }
@@ -88,7 +93,7 @@ func NewCmdShow(f *hubclient.Factory, runF func(context.Context, *ShowOptions) e
 	cmd := newCmdShowing(f, runF, showSection{
 		text: packageText, data: func(d packageData) any { return d },
 	})
-	cmd.Use, cmd.Short = "show PACKAGE", "Show the parameters, plans, tasks and dependencies of a package"
+	cmd.Use, cmd.Short = "show PACKAGE", "Show the parameters, plans, tasks, permissions and dependencies of a package"
 	cmd.Long = "Show the details of a package before it is installed. Use 'show PART PACKAGE' to show a single part.\n\n" + naming
 	cmd.Example = "  kubectl addon package show kafka\n  kubectl addon package show ./kafka -o wide"
 	for _, section := range showSections {

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -28,13 +30,22 @@ func parametersText(view packageView, wide bool) string {
 	}
 	var rows [][]string
 	for _, p := range spec.Parameters {
-		row := []string{p.Name, cmp.Or(string(p.Type), string(kudo.StringType)), defaultText(p, wide), triggerText(spec, p)}
+		row := []string{p.Name, typeText(p), defaultText(p, wide), triggerText(spec, p)}
 		if wide {
 			row = append(row, cmp.Or(strings.Join(p.Enum, ", "), "-"), restartText(p))
 		}
 		rows = append(rows, append(row, terminal.Cell(text.Joined(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
 	}
 	return terminal.Table(append(header, "DESCRIPTION"), rows)
+}
+
+// typeText returns the type of a parameter, and whether its value has to be in a Secret.
+func typeText(p kudo.Parameter) string {
+	text := cmp.Or(string(p.Type), string(kudo.StringType))
+	if p.IsSensitive() {
+		text += ", sensitive"
+	}
+	return text
 }
 
 // defaultText returns the default of a parameter, or a note that an Instance has to set it.
@@ -166,6 +177,41 @@ func pipeTexts(files []kudo.PipeSpec) []string {
 		texts = append(texts, fmt.Sprintf("%s (%s)", file.Key, file.Kind))
 	}
 	return texts
+}
+
+// permissionsText returns a table of the rules.
+func permissionsText(view packageView) string {
+	declared := view.version.Spec.Permissions
+	if declared == nil {
+		return "none declared: plans have the permissions of the agent, unless its flags restrict them\n"
+	}
+	rows := rulesText("install namespace", declared.Rules)
+	for _, n := range declared.Namespaces {
+		rows = append(rows, rulesText("namespace "+n.Name, n.Rules)...)
+	}
+	if rows = append(rows, rulesText("whole cluster", declared.ClusterRules)...); len(rows) == 0 {
+		return "none\n"
+	}
+	return terminal.Table([]string{"WHERE", "RESOURCES", "NAMES", "VERBS"}, rows)
+}
+
+// rulesText returns a row for each API group of each rule.
+func rulesText(where string, rules []rbacv1.PolicyRule) [][]string {
+	var rows [][]string
+	for _, rule := range rules {
+		names, verbs := cmp.Or(strings.Join(rule.ResourceNames, ", "), "any"), strings.Join(rule.Verbs, ", ")
+		if len(rule.NonResourceURLs) > 0 {
+			rows = append(rows, []string{where, strings.Join(rule.NonResourceURLs, ", "), "-", verbs})
+		}
+		for _, group := range rule.APIGroups {
+			var resources []string
+			for _, name := range rule.Resources {
+				resources = append(resources, schema.GroupResource{Group: group, Resource: name}.String())
+			}
+			rows = append(rows, []string{where, strings.Join(resources, ", "), names, verbs})
+		}
+	}
+	return rows
 }
 
 // dependenciesText returns the tree of the Instances that the package creates.

@@ -63,6 +63,7 @@ func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
 		"ClusterRole tandem:addon-agent": false, "ClusterRoleBinding tandem:addon-agent": false,
 		"ClusterRole tandem:klusterlet-work": false, "ValidatingAdmissionPolicy tandem-mirror": false,
 		"ValidatingAdmissionPolicyBinding tandem-mirror": false, "FlowSchema tandem-leases": false,
+		"FlowSchema tandem-instances": false,
 	}
 	got := map[string]bool{}
 	for name, object := range rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}) {

@@ -3,23 +3,29 @@ package agent
 import (
 	"context"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
@@ -272,6 +278,55 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 		})
 	})
 
+	It("has its requests in a FlowSchema of their own", func(ctx context.Context) {
+		var mutex sync.Mutex
+		schemas := map[string]sets.Set[string]{} // the UIDs of FlowSchemas by user
+		of := func(user string) []string {
+			mutex.Lock()
+			defer mutex.Unlock()
+			return schemas[user].UnsortedList()
+		}
+		recorded := rest.CopyConfig(agentLocally)
+		recorded.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(r)
+				if err == nil {
+					mutex.Lock()
+					defer mutex.Unlock()
+					user := r.Header.Get(transport.ImpersonateUserHeader)
+					if schemas[user] == nil {
+						schemas[user] = sets.New[string]()
+					}
+					schemas[user].Insert(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID))
+				}
+				return response, err
+			})
+		})
+		objects, err := manifests.Objects(manifests.FS, "agent/priority.yaml", nil)
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range objects {
+			Expect(managed.Create(ctx, object)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(managed.Delete(ctx, object)).To(Succeed()) })
+		}
+		schema := &flowcontrolv1.FlowSchema{}
+		Expect(managed.Get(ctx, client.ObjectKey{Name: "tandem-instances"}, schema)).To(Succeed())
+		anyone := rights.OwnUser("any", "one", nil)
+		impersonating := rest.CopyConfig(recorded)
+		impersonating.Impersonate = rest.ImpersonationConfig{UserName: anyone.User, Groups: anyone.Groups}
+		probe := clientOf(impersonating)
+		Eventually(func() []string { // the API server takes a moment to notice a FlowSchema
+			_ = probe.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, &corev1.ConfigMap{}) // forbidden
+			return of(anyone.User)
+		}).Should(ContainElement(string(schema.UID)))
+
+		runAgentWith(agentOnHub, recorded)
+		h := newInstance(ctx, entitled(configOnly()), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(of(rights.User(h.namespace, h.name))).To(ConsistOf(string(schema.UID)))
+		h.finish(ctx)
+	})
+
 	It("costs no requests at rest, and few when it is installed", func(ctx context.Context) {
 		recorded, writes := environment.Recorded(agentLocally)
 		stop := runAgentWith(agentOnHub, recorded)
@@ -325,6 +380,32 @@ var _ = Describe("An agent that restricts permissions", func() {
 		declares.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.finish(ctx)
 		declares.finish(ctx)
+	})
+
+	It("removes what a package without them has applied, and skips its cleanup plan on request", func(ctx context.Context) {
+		stop := runAgent()
+		spec := configOnly()
+		plain := newInstance(ctx, spec, nil)
+		spec.Plans["cleanup"] = serial("farewell")
+		h := newInstance(ctx, spec, nil)
+		for _, each := range []*hubPart{plain, h} {
+			each.resolve(ctx)
+			each.completes(ctx, "deploy", kudo.PlanStatus{})
+		}
+		stop()
+		restricted(rights.Policy{Declared: true})
+		plain.finish(ctx)
+		Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Message }).Should(Equal(`plan "cleanup" failed and will be retried: ` +
+			"the package declares no permissions, and the agent requires them (--rights=declared); if it cannot succeed, " +
+			"annotation kudo.dev/skip-cleanup=true on the Instance on the hub removes its objects without the plan, " +
+			"and 'kubectl addon uninstall --force' releases the Instance and leaves its objects"))
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+
+		h.edit(ctx, func(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationSkipCleanup: "true"} })
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		Expect([]string{h.config(ctx, "-config"), h.config(ctx, "-farewell")}).To(Equal([]string{"", ""}))
+		h.release(ctx)
 	})
 
 	It("acts as a service account for packages that declare none", func(ctx context.Context) {
@@ -387,17 +468,17 @@ var _ = Describe("The permissions that package rights prints", func() {
 		for i, h := range instances {
 			Eventually(func() map[string][]rbacv1.PolicyRule { return h.granted(ctx) }).Should(Equal(h.grants(wants[i])))
 		}
-		as := func(user string) []tried.Right {
+		as := func(user string, groups ...string) []tried.Right {
 			GinkgoHelper()
 			subject := rest.CopyConfig(managedServer.Config)
-			subject.Impersonate = rest.ImpersonationConfig{UserName: user}
+			subject.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 			all, err := tried.Of(ctx, managedServer.Config, subject)
 			Expect(err).NotTo(HaveOccurred())
 			return all
 		}
 		everyone := as("no-such-user")
 		for i, h := range instances {
-			own := slices.DeleteFunc(as(rights.User(h.namespace, h.name)), func(r tried.Right) bool { return slices.Contains(everyone, r) })
+			own := slices.DeleteFunc(as(rights.User(h.namespace, h.name), rights.Group), func(r tried.Right) bool { return slices.Contains(everyone, r) })
 			var want []tried.Right
 			for namespace, rules := range h.grants(wants[i]) {
 				for _, r := range rules {

@@ -122,6 +122,13 @@ var _ = Describe("A sensitive parameter", func() {
 	}
 
 	It("is waited for, and rendered from the Secret that it refers to", func(ctx context.Context) {
+		waiting := func() (sum float64) {
+			for _, value := range measured("addon_secret_unresolved", "") {
+				sum += value
+			}
+			return sum
+		}
+		before := waiting()
 		runAgentWith(agentOnHub, locally)
 		install(ctx, confidential())
 		h.resolve(ctx)
@@ -130,6 +137,7 @@ var _ = Describe("A sensitive parameter", func() {
 				`/given does not exist: create it with key "password" in namespace "`+h.namespace+`" of the managed cluster`)))
 		Expect(h.there(ctx)).To(BeEmpty())
 		Expect(execution(ctx)).To(BeNil())
+		Expect(waiting()).To(Equal(before + 1))
 		Eventually(reads.Quiet).Should(BeTrue(), "the agent reads the Secret again and again")
 
 		By("creating the Secret without the key, and then with a value that is too short")
@@ -143,6 +151,7 @@ var _ = Describe("A sensitive parameter", func() {
 		Expect(stored(ctx, "-credential")).To(Equal(value))
 		Expect(managedServer.Traces(ctx, value)).NotTo(BeEmpty(), "the search finds it where it is")
 		Expect(copies(ctx)).To(HaveLen(1))
+		Expect(waiting()).To(Equal(before))
 		Expect(execution(ctx).Parameters).To(BeEmpty())
 		Expect(execution(ctx).ParametersFrom).To(ConsistOf(HaveField("Digest", HaveLen(64))))
 

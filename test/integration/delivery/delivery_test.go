@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -27,6 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -82,7 +85,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(manifestsOf(cluster)).WithContext(ctx).Should(And(
 			HaveKey("CustomResourceDefinition instances.kudo.dev"), HaveKey("CustomResourceDefinition operatorversions.kudo.dev"),
 			HaveKey("Namespace spoke"), HaveKey("ServiceAccount addon-agent"), HaveKey("ClusterRoleBinding tandem:addon-agent"),
-			HaveKey("ValidatingAdmissionPolicy tandem-mirror"), HaveKey("FlowSchema tandem-leases"), HaveKey("Deployment addon-agent"),
+			HaveKey("ValidatingAdmissionPolicy tandem-mirror"), HaveKey("FlowSchema tandem-leases"), HaveKey("FlowSchema tandem-instances"), HaveKey("Deployment addon-agent"),
 		))
 		agent := agentOf(cluster)(Default, ctx)
 		Expect(agent.Namespace).To(Equal("spoke"))
@@ -193,6 +196,45 @@ var _ = Describe("The delivery of addon-agent", func() {
 			c.ProxyConfig = upstream.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: []byte("none")}
 		}),
 	)
+
+	It("restricts an agent by variables, and never less than addon-manager's arguments", func(ctx SpecContext) {
+		variables := func(c *upstream.AddOnDeploymentConfigSpec, more ...upstream.CustomizedVariable) {
+			c.CustomizedVariables = append(more, upstream.CustomizedVariable{Name: "Image", Value: image})
+		}
+		arguments := func(g Gomega, ctx context.Context) []string {
+			return slices.DeleteFunc(agentOf(cluster)(g, ctx).Spec.Template.Spec.Containers[0].Args, func(argument string) bool {
+				return !strings.HasPrefix(argument, "--rights") && !strings.HasPrefix(argument, "--default-service-account")
+			})
+		}
+		tandem, config := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) { variables(c) })
+		Eventually(arguments).WithContext(ctx).Should(BeEmpty())
+		configure := func(more ...upstream.CustomizedVariable) {
+			GinkgoHelper()
+			before := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
+			edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { variables(&c.Spec, more...) })
+			Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(before))
+			rollOut(ctx, tandem)
+		}
+		strict := []string{"--rights=declared", "--default-service-account=installer"}
+		configure(upstream.CustomizedVariable{Name: "Rights", Value: "declared"}, upstream.CustomizedVariable{Name: "DefaultServiceAccount", Value: "installer"})
+		Eventually(arguments).WithContext(ctx).Should(Equal(strict))
+
+		By("with arguments for all agents")
+		stopHub()
+		runHub(started, func(o *hub.Options) { o.AgentArguments = strict })
+		configure()
+		Eventually(arguments).WithContext(ctx).Should(Equal(strict))
+		for _, looser := range []struct{ name, value, problem string }{
+			{"Rights", "any", "variable Rights is any, but addon-manager requires declared for all agents"},
+			{"DefaultServiceAccount", "admin/root", `variable DefaultServiceAccount is "admin/root", but addon-manager sets "installer" for all agents`},
+		} {
+			configure(upstream.CustomizedVariable{Name: looser.name, Value: looser.value})
+			Eventually(func(ctx context.Context) []metav1.Condition { return get(ctx, tandem).Status.Conditions }).WithContext(ctx).
+				Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
+					HaveField("Message", ContainSubstring(looser.problem)))))
+			Expect(arguments(Default, ctx)).To(Equal(strict))
+		}
+	})
 
 	It("takes no config from the namespace of another cluster", func(ctx SpecContext) {
 		other := register(ctx)

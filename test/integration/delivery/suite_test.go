@@ -102,7 +102,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 })
 
 // runHub runs the hub's controllers on an API server until stop is called or the spec ends.
-func runHub(on *environment.Environment) (writes *environment.Writes, stop func()) {
+func runHub(on *environment.Environment, change ...func(*hub.Options)) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
 	config, writes := environment.Recorded(on.Config)
 	// The permissions are those of addon-manager on a real hub.
@@ -111,6 +111,9 @@ func runHub(on *environment.Environment) (writes *environment.Writes, stop func(
 		PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", HealthProbeBindAddress: "0", Concurrency: 4,
 		WebhookBindAddress: on.WebhookAddress, WebhookHosts: []string{"127.0.0.1"},
 		DeliverAgents: true, Logger: GinkgoLogr,
+	}
+	for _, c := range change {
+		c(&options)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // The users of Tandem's programs, and a person.
@@ -43,6 +44,9 @@ var (
 		Groups: []string{
 			"system:open-cluster-management:cluster:cluster1:addon:tandem", "system:open-cluster-management:addon:tandem", "system:authenticated",
 		},
+	}
+	anInstance = rest.ImpersonationConfig{ // on its managed cluster
+		UserName: rights.User("kafka", "kafka"), Groups: []string{rights.Group, "system:authenticated"},
 	}
 	aPerson = rest.ImpersonationConfig{UserName: "jane", Groups: []string{"system:authenticated"}}
 )
@@ -111,6 +115,7 @@ var _ = Describe("The priority of requests", Ordered, func() {
 		Entry("a person lists Instances", aPerson, "GET", instancesURL, "global-default"),
 		Entry("addon-agent renews its lease on the managed cluster", theAgent, "PATCH", localLeaseURL, "tandem-leases"),
 		Entry("addon-agent applies an object on the managed cluster", theAgent, "PATCH", configMapsURL+"/a", "service-accounts"),
+		Entry("a plan with its own permissions applies an object", anInstance, "PATCH", configMapsURL+"/a", "tandem-instances"),
 	)
 
 	DescribeTable("lets urgent requests pass while all seats for others are taken",

@@ -593,6 +593,9 @@ func (i *Instance) ForceReleased() bool {
 	return i.DeletionTimestamp != nil && i.Annotations[AnnotationForceRelease] == "true"
 }
 
+// SkipsCleanup reports whether the resources of the Instance are removed without its cleanup plan.
+func (i *Instance) SkipsCleanup() bool { return i.Annotations[AnnotationSkipCleanup] == "true" }
+
 // Removed reports whether the agent has reported the removal of all of the Instance's resources from the managed cluster.
 func (i *Instance) Removed() bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, ConditionReady)

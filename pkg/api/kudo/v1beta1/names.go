@@ -48,6 +48,9 @@ const (
 	// AnnotationForceRelease, if "true", releases an Instance that is being deleted: the hub does not wait for the agent, and the
 	// agent leaves existing objects on the cluster.
 	AnnotationForceRelease = "kudo.dev/force-release"
+	// AnnotationSkipCleanup, if "true", removes the objects of an Instance that is being deleted without its cleanup plan. The agent copies
+	// it to the mirror.
+	AnnotationSkipCleanup = "kudo.dev/skip-cleanup"
 	// AnnotationAllowDeletion, if "true", lets users delete an Instance that belongs to an add-on or a parent Instance, with its volumes.
 	// Its owner creates it again. The admission policy tandem-instance-deletion refuses the deletion without it.
 	AnnotationAllowDeletion = "kudo.dev/allow-deletion"
