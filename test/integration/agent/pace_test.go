@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
@@ -267,6 +268,51 @@ var _ = Describe("A plan", func() {
 		h.resolve(ctx)
 		Eventually(reads.Load).Should(Equal(before+1), "another OperatorVersion may have its name")
 		h.finish(ctx)
+	})
+})
+
+var _ = Describe("Instances that change at the same time", func() {
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	It("share the reads of their OperatorVersion and of the cluster's namespace on the hub", func(ctx context.Context) {
+		const count = 20
+		first := newInstance(ctx, configOnly(), nil)
+		all := []*hubPart{first}
+		for i := 1; i < count; i++ {
+			h := &hubPart{name: fmt.Sprintf("%s-%d", first.name, i), namespace: first.namespace}
+			another := h.onHub()
+			another.Finalizers, another.Spec = []string{kudo.Finalizer}, first.get(ctx).Spec
+			Expect(hub.Create(ctx, another)).To(Succeed())
+			all = append(all, h)
+		}
+		for _, h := range all {
+			h.resolve(ctx)
+		}
+		reads := func(name string) (*atomic.Int32, *rest.Config) {
+			var count atomic.Int32
+			return &count, watched(agentOnHub, func(request *http.Request) {
+				if request.Method == http.MethodGet && path.Base(request.URL.Path) == name {
+					count.Add(1)
+				}
+			})
+		}
+		versions, toHub := reads(first.name + "-1.0.0")
+		stop := runAgentWith(toHub, agentLocally)
+		for _, h := range all {
+			h.completes(ctx, "deploy", kudo.PlanStatus{})
+		}
+		stop()
+		Expect(versions.Load()).To(BeNumerically("<=", mirror.Workers), "at most one for each worker")
+
+		for _, h := range all {
+			Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
+		}
+		namespaces, toHub := reads(clusterName)
+		DeferCleanup(runAgentWith(toHub, agentLocally))
+		for _, h := range all {
+			h.finish(ctx)
+		}
+		Expect(namespaces.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", mirror.Workers)))
 	})
 })
 
