@@ -22,6 +22,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	instance, pause, err := e.cached(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		e.secrets.Release(request.NamespacedName)
+		e.drafts.drop(request.NamespacedName)
 		return reconcile.Result{}, e.disown(ctx, request.NamespacedName)
 	}
 	if err != nil || pause > 0 {
@@ -64,7 +65,8 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return nil, reconcile.Result{}, err
 	}
 	defer func() { err = e.view.Masker.Error(err) }()
-	observed, err := e.observe(ctx, instance)
+	e.draft = e.drafts.of(instance)
+	observed, err := e.observe(ctx, e.draft.onto(instance))
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +68,30 @@ func steps(names ...string) kudo.OperatorVersionSpec {
 	}
 	spec.Plans["deploy"] = serial(names...)
 	return spec
+}
+
+// deploying returns a package whose plan deploy has a serial step that waits for a Deployment.
+func deploying() kudo.OperatorVersionSpec {
+	spec := steps("a", "b", "c")
+	spec.Plans["deploy"] = serial("a", "b", "app", "c")
+	return spec
+}
+
+// after returns a copy of config that calls do when the first request of that method for an object of that name was answered.
+func after(method, name string, config *rest.Config, do func()) *rest.Config {
+	var done atomic.Bool
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return sender(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && request.Method == method && path.Base(request.URL.Path) == name && done.CompareAndSwap(false, true) {
+				defer GinkgoRecover()
+				do()
+			}
+			return response, err
+		})
+	})
+	return config
 }
 
 var _ = Describe("A plan", func() {
@@ -180,6 +205,58 @@ var _ = Describe("A plan", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(h.plan(ctx, "deploy").UID).To(Equal(before.Status.Execution.UID))
 		Expect(h.config(ctx, "-c")).To(Equal("one"))
+		h.finish(ctx)
+	})
+
+	It("takes two writes of its status if the object that a step waits for is soon healthy", func(ctx context.Context) {
+		requests := &journal{}
+		h := newInstance(ctx, deploying(), nil)
+		DeferCleanup(runAgentWith(agentOnHub, after(http.MethodPatch, h.name+"-app", requests.of(agentLocally), func() { h.rollOut(ctx) })))
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		writes := func(about string) []string {
+			return slices.DeleteFunc(requests.about(about), func(r string) bool { return strings.HasPrefix(r, "GET") })
+		}
+		status := "PUT instances/" + h.name + "/status"
+		Expect(writes("instances/" + h.name)).To(Equal([]string{status, status}))
+		Expect(writes("configmaps/"+h.name)).To(HaveLen(3), "none is applied again")
+		h.finish(ctx)
+	})
+
+	It("continues after a restart of the agent while a step waits whose progress was not recorded", func(ctx context.Context) {
+		var broken atomic.Bool
+		reached := make(chan struct{})
+		h := newInstance(ctx, deploying(), nil)
+		config := after(http.MethodPatch, h.name+"-app", agentLocally, func() {
+			if broken.CompareAndSwap(false, true) {
+				close(reached)
+			}
+		})
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return sender(func(request *http.Request) (*http.Response, error) {
+				if broken.Load() {
+					return nil, errors.New("the agent is being killed")
+				}
+				return next.RoundTrip(request)
+			})
+		})
+		stop := runAgentWith(agentOnHub, config)
+		h.resolve(ctx)
+		Eventually(reached).WithTimeout(patience).Should(BeClosed())
+		stop()
+		before := h.mirror(ctx)
+		Expect(before.Status.PlanStatus["deploy"].Phases[0].Steps[0].Status).To(Equal(kudo.Pending), "nothing is recorded")
+
+		DeferCleanup(runAgent())
+		Eventually(func() []kudo.StepStatus { return h.mirror(ctx).Status.PlanStatus["deploy"].Phases[0].Steps }).Should(HaveExactElements(
+			HaveField("Status", kudo.Complete), HaveField("Status", kudo.Complete), HaveField("Status", kudo.InProgress), HaveField("Status", kudo.Pending)),
+			"it is recorded if it does not continue")
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.plan(ctx, "deploy").UID).To(Equal(before.Status.Execution.UID))
+		app := &appsv1.Deployment{}
+		Expect(h.local(ctx, "-app", app)).To(BeTrue())
+		Expect(app.Generation).To(Equal(int64(1)), "applying it again changes nothing")
 		h.finish(ctx)
 	})
 
