@@ -415,19 +415,24 @@ var _ = Describe("The objects of an Instance that is removed", func() {
 		requests := &journal{}
 		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
 		spec := steps("a")
-		spec.Templates["service.yaml"] = `apiVersion: v1
-kind: Service
+		spec.Templates["job.yaml"] = `apiVersion: batch/v1
+kind: CronJob
 metadata: {name: "{{ .Name }}"}
-spec: {ports: [{port: 80}]}
+spec:
+  schedule: "@daily"
+  jobTemplate:
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: job, image: job}]}
 `
-		spec.Tasks = append(spec.Tasks, task("service", kudo.TaskApply, "service.yaml"))
-		spec.Plans["deploy"] = serial("a", "service")
+		spec.Tasks = append(spec.Tasks, task("job", kudo.TaskApply, "job.yaml"))
+		spec.Plans["deploy"] = serial("a", "job")
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		service, config := len(requests.about("services/"+h.name)), len(requests.about("configmaps/"+h.name))
+		job, config := len(requests.about("cronjobs/"+h.name)), len(requests.about("configmaps/"+h.name))
 		h.finish(ctx)
-		Expect(requests.about("services/" + h.name)[service:]).To(ConsistOf("DELETE services/" + h.name))
+		Expect(requests.about("cronjobs/" + h.name)[job:]).To(ConsistOf("DELETE cronjobs/" + h.name))
 		Expect(requests.about("configmaps/" + h.name)[config:]).To(ConsistOf("DELETE configmaps/" + h.name + "-a"))
 	})
 
