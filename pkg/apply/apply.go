@@ -64,13 +64,14 @@ func Delete(ctx context.Context, c client.Client, live client.Object) (gone bool
 	return gone && err == nil, err
 }
 
-// ownsNothing holds kinds whose objects Kubernetes deletes at once, because no controller creates objects that they own. A foreground
-// deletion adds a finalizer, and needs another write by the garbage collector.
+// ownsNothing holds kinds whose objects Kubernetes deletes at once, because no controller creates objects that they own, or only the endpoints
+// of a Service, which have no effect without it. A foreground deletion adds a finalizer, and needs another write by the garbage collector.
 var ownsNothing = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:      true,
 	{Kind: "LimitRange"}:     true,
 	{Kind: "ResourceQuota"}:  true,
 	{Kind: "Secret"}:         true,
+	{Kind: "Service"}:        true,
 	{Kind: "ServiceAccount"}: true,
 
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: true,

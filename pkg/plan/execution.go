@@ -55,6 +55,18 @@ func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcom
 	return next
 }
 
+// MayWait reports whether the outcomes of these tasks need not be recorded before the tasks are observed again: all are complete or in progress,
+// no other program depends on them, and if the agent restarts in between, applying their objects again changes nothing.
+func MayWait(version *kudo.OperatorVersionSpec, execution kudo.Execution, outcomes map[Task]Outcome) bool {
+	for at, outcome := range outcomes {
+		action, known := actionAt(version, execution, at)
+		if outcome.Status != kudo.Complete && outcome.Status != kudo.InProgress || !known || action != Apply && action != Nothing {
+			return false
+		}
+	}
+	return len(outcomes) > 0
+}
+
 // actionAt returns the action of a task of an execution. It is not known if the task cannot run.
 func actionAt(version *kudo.OperatorVersionSpec, execution kudo.Execution, at Task) (action TaskAction, known bool) {
 	placed, found := Find(version, execution.Plan, at)

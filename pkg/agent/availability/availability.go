@@ -30,6 +30,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/availability"
 )
 
+// grace is how long a condition that leaves an add-on unavailable for another reason is delayed after the change that leads to it: while an
+// add-on is installed, such reasons follow each other, and nothing depends on them.
+const grace = time.Second
+
 // conditionManager is the field manager of condition Available.
 const conditionManager = "addon-agent-availability"
 
@@ -155,7 +159,8 @@ func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedCl
 }
 
 // commit writes the result unless the hub has it; since is when the change that led to it was observed. Right after a change of the add-on
-// or its Instance, it returns a Postponed error instead, unless the hub's verdict on the dependencies is the cause.
+// or its Instance, and for another reason why the add-on is unavailable, it returns a Postponed error instead, unless the hub's verdict on the
+// dependencies is the cause.
 func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
 	a.metrics.judge(subject.Name, judged.Condition)
 	switch {
@@ -172,8 +177,8 @@ func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	want := *judged.Condition
 	want.ObservedGeneration = subject.Generation
 	before := meta.FindStatusCondition(subject.Status.Conditions, want.Type)
-	if _, changed := apply.Settle(subject.Status.Conditions, want, a.clock()); changed && !isVerdict(before) && !isVerdict(&want) {
-		if err := a.quiet.Over(client.ObjectKeyFromObject(subject)); err != nil {
+	if _, changed := apply.Settle(subject.Status.Conditions, want, a.clock()); changed {
+		if err := a.postponed(client.ObjectKeyFromObject(subject), before, &want, since); err != nil {
 			return err
 		}
 	}
@@ -182,6 +187,27 @@ func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedCl
 		a.metrics.wrote(subject.Name, before, want, a.clock().Sub(since))
 	}
 	return err
+}
+
+// postponed returns a Postponed error if a changed condition is not written yet.
+func (a *available) postponed(key types.NamespacedName, before, want *metav1.Condition, since time.Time) error {
+	if isVerdict(want) {
+		return nil
+	}
+	if !isVerdict(before) {
+		if err := a.quiet.Over(key); err != nil {
+			return err
+		}
+	}
+	if left := grace - a.clock().Sub(since); left > 0 && isProgress(before, want) {
+		return &controller.Postponed{For: left}
+	}
+	return nil
+}
+
+// isProgress reports whether an add-on stays unavailable; before is nil if it was not judged yet.
+func isProgress(before, want *metav1.Condition) bool {
+	return want.Status != metav1.ConditionTrue && (before == nil || before.Status != metav1.ConditionTrue)
 }
 
 // isVerdict reports whether a condition Available, which may be nil, repeats the hub's verdict.

@@ -101,6 +101,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	if equality.Semantic.DeepEqual(stored, status) {
 		return nil, nil
 	}
+	e.drafts.drop(client.ObjectKeyFromObject(o.Instance))
 	committed := o.Instance.DeepCopy()
 	committed.Status = status
 	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager))

@@ -41,8 +41,8 @@ const (
 // fieldManager is the field manager of the engine.
 const fieldManager = "addon-agent-engine"
 
-// engine runs the plans of mirrored Instances. Between two passes it only keeps the times at which failed tasks may be retried; everything
-// else is in the Instance's status.
+// engine runs the plans of mirrored Instances. Between two passes it only keeps the times at which failed tasks may be retried, and drafts of
+// the Instance's status; everything else is in that status.
 type engine struct {
 	client  client.Client
 	live    client.Reader
@@ -56,6 +56,10 @@ type engine struct {
 	// secrets are the values of sensitive parameters, and view those of the Instance that a pass advances.
 	secrets *secret.Store
 	view    secret.View
+
+	// drafts hold progress that is not recorded yet, and draft that of the Instance that a pass advances.
+	drafts *drafts
+	draft  draft
 
 	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of an Instance; hindrance is why it cannot.
 	own, acting clients
@@ -130,6 +134,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		clock:   time.Now,
 
 		secrets: secrets,
+		drafts:  newDrafts(),
 		own:     own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),

@@ -28,7 +28,7 @@ type execution struct {
 	// known are values of sensitive parameters, of this and other executions.
 	known sensitive.Values
 
-	// round counts the rounds of tasks since the last commit.
+	// round counts the rounds of tasks since the last record.
 	round int
 }
 
@@ -193,15 +193,18 @@ type ledger struct {
 	mutex   sync.Mutex
 	entries []kudo.InventoryEntry
 
-	// rounds holds the first round of this pass that applied or deleted each object.
+	// rounds holds the round since the last record that applied or deleted each object, and once whether such a round must be recorded before
+	// the execution waits: repeating it may have an effect.
 	rounds map[kudo.InventoryEntry]int
+	once   bool
 
 	// live holds the objects that this pass has applied.
 	live liveObjects
 }
 
-// claim reports whether a task may apply or delete objects in a round: no earlier round of this pass, which is not recorded yet, has done so.
-func (l *ledger) claim(round int, objects []*unstructured.Unstructured) bool {
+// claim reports whether a task may apply or delete objects in a round: no earlier round, which is not recorded yet, has done so, except for
+// those in which the task itself has begun.
+func (l *ledger) claim(round int, begun bool, objects []*unstructured.Unstructured) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.rounds == nil {
@@ -209,7 +212,7 @@ func (l *ledger) claim(round int, objects []*unstructured.Unstructured) bool {
 	}
 	for _, o := range objects {
 		first, known := l.rounds[plan.Entry(o, "")]
-		if known && first < round {
+		if known && first < round && !begun {
 			return false
 		}
 		l.rounds[plan.Entry(o, "")] = round
@@ -223,6 +226,14 @@ func (l *ledger) applied(object *unstructured.Unstructured) {
 	defer l.mutex.Unlock()
 	l.entries = plan.MarkApplied(l.entries, plan.Entry(object, ""))
 	l.live[placeOf(object)] = object
+	l.once = l.once || plan.Unchangeable(object)
+}
+
+// deletes records that objects are deleted.
+func (l *ledger) deletes() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.once = true
 }
 
 func (l *ledger) list(entries ...kudo.InventoryEntry) {

@@ -62,6 +62,7 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 	if len(surplus) == 0 {
 		return nil, nil
 	}
+	x.inventory.deletes()
 	applied, certain, err := e.applied(x)
 	if err != nil || !certain {
 		return nil, err

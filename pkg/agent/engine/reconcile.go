@@ -24,6 +24,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if apierrors.IsNotFound(err) {
 		e.metrics.await(request.NamespacedName, "", false)
 		e.secrets.Release(request.NamespacedName)
+		e.drafts.drop(request.NamespacedName)
 		return reconcile.Result{}, e.disown(ctx, request.NamespacedName)
 	}
 	if err != nil || pause > 0 {
@@ -67,7 +68,8 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return nil, reconcile.Result{}, err
 	}
 	defer func() { err = e.view.Masker.Error(err) }()
-	observed, err := e.observe(ctx, instance)
+	e.draft = e.drafts.of(instance)
+	observed, err := e.observe(ctx, e.draft.onto(instance))
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}

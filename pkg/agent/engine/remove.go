@@ -48,15 +48,19 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 		ready:     plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message),
 		again:     found,
 		after:     e.removalWait(o, err),
-		postponed: err == nil && !found && hasJustBegun(o),
+		postponed: err == nil && !found && e.isUnhurried(o),
 	}
 }
 
-// hasJustBegun reports whether a removal began so recently that its progress is not recorded yet: most removals end soon. Objects that it has
-// deleted stay in the inventory until then.
-func hasJustBegun(o plan.Observation) bool {
+// isUnhurried reports whether the progress of a removal is not recorded yet: most removals end soon. Objects that it has deleted stay in the
+// inventory until then.
+func (e *engine) isUnhurried(o plan.Observation) bool {
 	began, err := time.Parse(time.RFC3339, o.Instance.Annotations[kudo.AnnotationHubDeleted])
-	return err == nil && o.Now.Sub(began).Abs() < leastTalk
+	if err != nil {
+		return false
+	}
+	age := o.Now.Sub(began).Abs()
+	return age < leastTalk || age < longestGrace && !e.drafts.budget.TryAccept()
 }
 
 // unstarted returns the desired execution if nothing was started: existing objects remain from a cancelled removal.

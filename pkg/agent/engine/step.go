@@ -23,6 +23,7 @@ const mostAhead = 10
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := e.executionOf(o)
+	e.draft.resume(x)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome
@@ -44,10 +45,15 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	if err != nil {
 		return result{}, err
 	}
-	return result{
+	ended := result{
 		status: status, ready: ready, again: continues, unhurried: true,
 		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), lookAgain(outcomes)),
-	}, nil
+	}
+	if !continues && x.mayWait(outcomes) {
+		wait := e.drafts.keep(x, e.draft, status, o.Now)
+		ended.postponed, ended.after = wait > 0, soonest(ended.after, wait)
+	}
+	return ended, nil
 }
 
 // continues lists the objects of the next tasks, and reports whether another round can do more at once. Otherwise it takes a change of the

@@ -21,6 +21,7 @@ func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.
 	if err != nil {
 		return fatal(err)
 	}
+	begun := x.status(at) == kudo.InProgress
 	switch action {
 	case plan.Nothing:
 		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
@@ -29,8 +30,8 @@ func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.
 	case plan.ApplyChild, plan.DeleteChild:
 		return e.child(ctx, x, placed, action)
 	case plan.Delete:
-		return e.deleteAll(ctx, x, placed, wants)
+		return e.deleteAll(ctx, x, placed, begun, wants)
 	default:
-		return e.applyAll(ctx, x, placed, x.status(at) == kudo.InProgress, wants)
+		return e.applyAll(ctx, x, placed, begun, wants)
 	}
 }

@@ -30,7 +30,7 @@ func (e *engine) applyAll(
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if !x.mayApply(wants) {
+	if !x.mayApply(wants, begun) {
 		return x.postpone(placed, wants)
 	}
 	if !begun {
@@ -59,8 +59,8 @@ func (e *engine) applyAll(
 }
 
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.
-func (x *execution) mayApply(wants []*unstructured.Unstructured) bool {
-	return len(plan.Unlisted(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, wants)
+func (x *execution) mayApply(wants []*unstructured.Unstructured, begun bool) bool {
+	return len(plan.Unlisted(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, begun, wants)
 }
 
 // promised returns an error if the package does not define the kinds that the cluster lacks.

@@ -12,14 +12,17 @@ import (
 
 // deleteAll deletes, in the listed order, the task's objects and then its earlier entries, and waits until all are deleted. Objects of
 // unknown kinds and of other owners count as deleted.
-func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
+func (e *engine) deleteAll(
+	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
+) plan.Outcome {
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if !x.inventory.claim(x.round, wants) {
+	if !x.inventory.claim(x.round, begun, wants) {
 		return plan.Outcome{Status: kudo.Pending}
 	}
+	x.inventory.deletes()
 	x.forgetUndefined(undefined)
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -33,11 +34,16 @@ type mirror struct {
 	statuses           *Statuses
 	writes             *controller.Writes
 	resolutions        *resolutions
+	sightings          *sightings
 	clock              func() time.Time
 
 	// needs is read-locked while an OperatorVersion and then its Instance are mirrored, and write-locked while unneeded OperatorVersions
 	// are deleted.
 	needs sync.RWMutex
+
+	// versions are the uids of OperatorVersions on the hub; attached are reads of the cluster's namespace on the hub that found it in place.
+	versions reads[types.NamespacedName, types.UID]
+	attached reads[string, struct{}]
 
 	// dropped holds the uids of mirrors that were deleted last.
 	dropped *lru.Cache
@@ -71,10 +77,13 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		clock:     time.Now,
 
 		resolutions: newResolutions(),
+		sightings:   newSightings(time.Now),
+		versions:    newReads[types.NamespacedName, types.UID](),
+		attached:    newReads[string, struct{}](),
 		dropped:     lru.New(mostWritten),
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
-		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.losing(), onHubChanged())).
+		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.losing(), m.sightings.noting(), onHubChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(isReleased))).
 		WatchesRawSource(Source(o.Cluster, local, mirrorChanged())).
 		WatchesRawSource(controller.Source(local, &kudo.OperatorVersion{}, m.usersOf)).
@@ -96,6 +105,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		wanted = nil
 		m.statuses.Forget(request.Name)
 		m.resolutions.forget(request.Name)
+		m.sightings.forget(request.Name)
 	}
 	existing, err := m.find(ctx, request.Name, wanted)
 	if err != nil {

@@ -50,7 +50,7 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 	if waits, err := m.waitsForParent(ctx, wanted); err != nil || waits {
 		return err
 	}
-	detached, err := m.detached(ctx)
+	detached, err := m.detached(ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,13 @@ func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool
 }
 
 // detached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
-// live read, because the namespace is marked before its objects.
-func (m *mirror) detached(ctx context.Context) (bool, error) {
+// live read after the deletion of the Instance was seen, because the namespace is marked before its objects. Instances that are deleted at the
+// same time share reads.
+func (m *mirror) detached(ctx context.Context, deleted *kudo.Instance) (bool, error) {
+	if _, attached := m.attached.after(m.cluster, m.sightings.of(deleted)); attached {
+		return false, nil
+	}
+	began := m.clock()
 	namespace := &corev1.Namespace{}
 	err := m.hubLive.Get(ctx, types.NamespacedName{Name: m.cluster}, namespace)
 	if apierrors.IsNotFound(err) {
@@ -94,7 +99,11 @@ func (m *mirror) detached(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the cluster's namespace on the hub before a removal: %w", err)
 	}
-	return namespace.DeletionTimestamp != nil, nil
+	if namespace.DeletionTimestamp != nil {
+		return true, nil
+	}
+	m.attached.note(m.cluster, began, struct{}{})
+	return false, nil
 }
 
 // handOver marks the mirror so that the engine may delete its objects. A lost mirror is re-created first, because its workloads still

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,7 +17,8 @@ import (
 )
 
 // copyVersion mirrors the OperatorVersion that the Instance's spec refers to, and returns the mirror's name. An OperatorVersion is immutable,
-// and one that replaces it is resolved again: it is read on the hub once per resolution, and again if its mirror was lost.
+// and one that replaces it is resolved again: it is read on the hub once per resolution, by Instances that are resolved at the same time once
+// for all of them, and again if its mirror was lost.
 func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
 	resolution := m.resolutions.of(wanted)
 	if known, noted := m.resolutions.version(wanted.Name, resolution); noted {
@@ -24,22 +26,45 @@ func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.
 			return known, err
 		}
 	}
-	version, err := m.readAndMirror(ctx, wanted)
+	name, err := m.sharedVersion(ctx, wanted)
 	if err != nil {
 		return types.NamespacedName{}, err
 	}
-	name := client.ObjectKeyFromObject(version)
+	if name.Name == "" {
+		version, err := m.readAndMirror(ctx, wanted)
+		if err != nil {
+			return types.NamespacedName{}, err
+		}
+		name = client.ObjectKeyFromObject(version)
+	}
 	m.resolutions.note(wanted.Name, resolution, name)
 	return name, nil
+}
+
+// sharedVersion returns the existing mirror of the OperatorVersion that the Instance's spec refers to, if that was read on the hub after the
+// Instance was seen; empty otherwise.
+func (m *mirror) sharedVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
+	key := m.versionKey(wanted)
+	uid, read := m.versions.after(key, m.sightings.of(wanted))
+	if chosen := wanted.VersionUID(); !read || chosen != "" && chosen != uid {
+		return types.NamespacedName{}, nil
+	}
+	name := types.NamespacedName{Namespace: wanted.TargetNamespace(), Name: VersionName(corev1.ObjectReference{Name: key.Name, UID: uid})}
+	if exists, err := m.hasVersion(ctx, name); err != nil || !exists {
+		return types.NamespacedName{}, err
+	}
+	return name, nil
+}
+
+// versionKey returns the name on the hub of the OperatorVersion that the Instance's spec refers to.
+func (m *mirror) versionKey(wanted *kudo.Instance) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(wanted.Spec.OperatorVersion.Namespace, m.cluster), Name: wanted.Spec.OperatorVersion.Name}
 }
 
 // readAndMirror mirrors the OperatorVersion on the hub that the Instance's spec refers to. If the hub has replaced the one that a child's
 // parent has chosen, it returns the mirror of that one.
 func (m *mirror) readAndMirror(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
-	key := types.NamespacedName{Namespace: wanted.Spec.OperatorVersion.Namespace, Name: wanted.Spec.OperatorVersion.Name}
-	if key.Namespace == "" {
-		key.Namespace = m.cluster
-	}
+	key := m.versionKey(wanted)
 	original, err := m.readVersion(ctx, key)
 	switch {
 	case err != nil:
@@ -75,10 +100,12 @@ func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, na
 }
 
 func (m *mirror) readVersion(ctx context.Context, key types.NamespacedName) (*kudo.OperatorVersion, error) {
+	began := m.clock()
 	original := &kudo.OperatorVersion{}
 	if err := m.hub.Get(ctx, key, original); err != nil {
 		return nil, fmt.Errorf("reading OperatorVersion %q on the hub: %w", key, err)
 	}
+	m.versions.note(key, began, original.UID)
 	return original, nil
 }
 

@@ -37,7 +37,7 @@ const fieldManager = "addon-agent-report"
 // The rate per second and the burst of reports of progress. Later reports replace them, so those of many Instances that change at the same
 // time must not delay the reports of what has ended.
 const (
-	progressQPS   = 5
+	progressQPS   = 2
 	progressBurst = 10
 )
 

@@ -152,7 +152,7 @@ func (b *bench) uninstall(ctx context.Context, r *report) error {
 			return err
 		}
 		return program.Until(ctx, "all Instances are gone", func(ctx context.Context) (bool, error) {
-			left, err := b.instances(ctx)
+			left, err := b.instances(ctx, client.Limit(1)) // a list of all would keep the hub busy
 			return len(left) == 0, err
 		})
 	})
@@ -224,9 +224,9 @@ func (b *bench) read(o *observation) (active bool, err error) {
 }
 
 // instances returns the names of the Instances on the hub.
-func (b *bench) instances(ctx context.Context) ([]string, error) {
+func (b *bench) instances(ctx context.Context, options ...client.ListOption) ([]string, error) {
 	var list kudo.InstanceList
-	if err := b.Hub.List(ctx, &list, client.InNamespace(stage.Managed)); err != nil {
+	if err := b.Hub.List(ctx, &list, append(options, client.InNamespace(stage.Managed))...); err != nil {
 		return nil, fmt.Errorf("listing Instances: %w", err)
 	}
 	var names []string

@@ -99,11 +99,11 @@ func (b *bench) run(ctx context.Context, count int) (run, error) {
 	for i := range instances {
 		instances[i] = fmt.Sprintf("bench-%03d", i)
 	}
-	d, used, err := b.deploy(ctx, instances)
+	deployed, err := b.deploy(ctx, instances)
 	if err != nil {
 		return run{}, err
 	}
-	bare, err := b.again(ctx, d)
+	bare, err := b.again(ctx, deployed.deployment)
 	if err != nil {
 		return run{}, err
 	}
@@ -111,41 +111,54 @@ func (b *bench) run(ctx context.Context, count int) (run, error) {
 	if err != nil {
 		return run{}, err
 	}
-	return newRun(count, d, used, bare, removed), nil
+	return newRun(count, deployed, bare, removed), nil
 }
 
 // deploy lets addon-agent deploy Instances that the hub has resolved, all at the same time.
-func (b *bench) deploy(ctx context.Context, instances []string) (*deployment, process.Usage, error) {
+func (b *bench) deploy(ctx context.Context, instances []string) (deployed, error) {
 	thaw, err := b.freeze()
 	if err != nil {
-		return nil, process.Usage{}, err
+		return deployed{}, err
 	}
 	defer thaw()
 	if err := program.Each(ctx, inFlight, instances, func(ctx context.Context, name string) error { return b.Hub.Create(ctx, instance(name)) }); err != nil {
-		return nil, process.Usage{}, fmt.Errorf("making Instances: %w", err)
+		return deployed{}, fmt.Errorf("making Instances: %w", err)
 	}
 	if err := b.resolved(ctx, len(instances)); err != nil {
-		return nil, process.Usage{}, err
+		return deployed{}, err
 	}
-	if _, err := b.Managed.Log.Next(); err != nil {
-		return nil, process.Usage{}, err
+	if err := b.forget(); err != nil {
+		return deployed{}, err
 	}
 	pid, err := b.Managed.PID("addon-agent")
 	if err != nil {
-		return nil, process.Usage{}, err
+		return deployed{}, err
 	}
-	d := expect(instances)
-	used, err := process.Metered([]int{pid}, func() error {
-		thaw()
-		return program.Until(ctx, "all plans are recorded as complete", func(context.Context) (bool, error) {
-			entries, err := b.Managed.Log.Next()
-			return d.complete(), errors.Join(err, d.add(entries))
+	d := deployed{deployment: expect(instances)}
+	used, err := process.Metered([]int{pid}, func() (err error) {
+		d.cpu, err = b.Metered(func() error {
+			thaw()
+			return program.Until(ctx, "all plans are recorded as complete", func(context.Context) (bool, error) {
+				entries, err := b.Managed.Log.Next()
+				return d.complete(), errors.Join(err, d.add(entries))
+			})
 		})
+		return err
 	})
 	if err != nil {
-		return nil, process.Usage{}, err
+		return deployed{}, err
 	}
-	return d, used[0], nil
+	d.usage = used[0]
+	toHub, err := b.Hub.Log.Next()
+	d.toHub = len(toHub)
+	return d, err
+}
+
+// forget skips the requests of the time before.
+func (b *bench) forget() error {
+	_, managed := b.Managed.Log.Next()
+	_, hub := b.Hub.Log.Next()
+	return errors.Join(managed, hub)
 }
 
 // again removes the deployed objects, and applies them by the bare client while addon-agent is stopped.
@@ -158,10 +171,10 @@ func (b *bench) again(ctx context.Context, d *deployment) (replay, error) {
 	if err := program.Each(ctx, inFlight, d.objects(), b.delete); err != nil {
 		return replay{}, err
 	}
-	if err := b.bare.deploy(ctx, deploy, d.applied); err != nil {
+	r := replay{missing: len(d.objects())}
+	if r.cpu, err = b.Metered(func() error { return b.bare.deploy(ctx, deploy, d.applied) }); err != nil {
 		return replay{}, err
 	}
-	r := replay{missing: len(d.objects())}
 	err = program.Until(ctx, "all requests of the bare client are logged", func(context.Context) (bool, error) {
 		entries, err := b.Managed.Log.Next()
 		r.add(entries)
@@ -197,21 +210,30 @@ func (b *bench) resolved(ctx context.Context, count int) error {
 
 // remove deletes all Instances, and waits until addon-agent has removed them.
 func (b *bench) remove(ctx context.Context) (removal, error) {
-	if _, err := b.Managed.Log.Next(); err != nil {
+	if err := b.forget(); err != nil {
 		return removal{}, err
 	}
-	began := time.Now()
-	if err := b.Hub.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(stage.Managed)); err != nil {
-		return removal{}, fmt.Errorf("deleting all Instances: %w", err)
-	}
-	err := program.Until(ctx, "all Instances are gone", func(ctx context.Context) (bool, error) {
-		var list kudo.InstanceList
-		err := b.Hub.List(ctx, &list)
-		return len(list.Items) == 0, err
+	var removed removal
+	var err error
+	removed.CPUSeconds, err = b.Metered(func() error {
+		began := time.Now()
+		if err := b.Hub.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(stage.Managed)); err != nil {
+			return fmt.Errorf("deleting all Instances: %w", err)
+		}
+		defer func() { removed.Seconds = time.Since(began).Seconds() }()
+		return program.Until(ctx, "all Instances are gone", func(ctx context.Context) (bool, error) {
+			var list kudo.InstanceList
+			err := b.Hub.List(ctx, &list, client.Limit(1)) // a list of all would keep the hub busy
+			return len(list.Items) == 0, err
+		})
 	})
-	took := time.Since(began)
-	requests, logged := b.Managed.Log.Next()
-	return removal{Seconds: took.Seconds(), Requests: len(requests)}, errors.Join(err, logged)
+	if err != nil {
+		return removal{}, err
+	}
+	toManaged, managed := b.Managed.Log.Next()
+	toHub, hub := b.Hub.Log.Next()
+	removed.Requests, removed.HubRequests = len(toManaged), len(toHub)
+	return removed, errors.Join(managed, hub)
 }
 
 // freeze stops addon-agent with SIGSTOP until thaw is called, which is idempotent.

@@ -12,6 +12,8 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/audit"
+	"github.com/tandem-addons/tandem/test/bench/process"
+	"github.com/tandem-addons/tandem/test/bench/stage"
 )
 
 // deployment holds the audit log of addon-agent from its first request for new Instances until all plans are recorded as complete.
@@ -26,6 +28,14 @@ type deployment struct {
 	applied map[string][]object
 	// log holds all requests.
 	log []audit.Entry
+}
+
+// deployed is a deployment with its costs: the usage of addon-agent, the CPU time of all programs, and addon-agent's requests to the hub.
+type deployed struct {
+	*deployment
+	usage process.Usage
+	cpu   stage.CPU
+	toHub int
 }
 
 // place identifies a step in a plan.
@@ -144,6 +154,7 @@ type replay struct {
 	// soon as it is applied.
 	began, ended time.Time
 	requests     int
+	cpu          stage.CPU
 }
 
 // add processes the entries of the bare client.

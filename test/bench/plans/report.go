@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/tandem-addons/tandem/test/bench/process"
 	"github.com/tandem-addons/tandem/test/bench/program"
 	"github.com/tandem-addons/tandem/test/bench/spread"
+	"github.com/tandem-addons/tandem/test/bench/stage"
 	"github.com/tandem-addons/tandem/test/bench/version"
 )
 
@@ -55,6 +56,11 @@ type run struct {
 	BareClientRequests int     `json:"bareClientRequests"`
 	RequestsPerStep    float64 `json:"requestsPerStep"`
 	PeakMemoryMB       float64 `json:"peakMemoryMB"`
+	// HubRequests are those of addon-agent to the hub.
+	HubRequests int `json:"hubRequests"`
+	// CPUSeconds and BareClientCPUSeconds are of all programs of both clusters, and of the benchmark.
+	CPUSeconds           stage.CPU `json:"cpuSeconds"`
+	BareClientCPUSeconds stage.CPU `json:"bareClientCPUSeconds"`
 	// RequestsByKind counts the requests by purpose.
 	RequestsByKind map[string]int `json:"requestsByKind"`
 	// Trace lists all requests of the deployment of a single Instance.
@@ -68,13 +74,17 @@ type removal struct {
 	Seconds float64 `json:"seconds"`
 	// Requests of addon-agent to the managed cluster.
 	Requests int `json:"requests"`
+	// HubRequests are those of addon-agent to the hub.
+	HubRequests int       `json:"hubRequests"`
+	CPUSeconds  stage.CPU `json:"cpuSeconds"`
 }
 
-func newRun(instances int, d *deployment, used process.Usage, bare replay, removed removal) run {
+func newRun(instances int, d deployed, bare replay, removed removal) run {
 	r := run{
 		Instances: instances, Steps: instances * steps(deploy),
 		pair:     pair{Seconds: d.ended.Sub(d.began).Seconds(), BareClientSeconds: bare.ended.Sub(bare.began).Seconds()},
-		Requests: d.total(), BareClientRequests: bare.requests, RequestsByKind: d.requests, PeakMemoryMB: used.PeakMB(), Removal: removed,
+		Requests: d.total(), BareClientRequests: bare.requests, RequestsByKind: d.requests, PeakMemoryMB: d.usage.PeakMB(),
+		HubRequests: d.toHub, CPUSeconds: d.cpu, BareClientCPUSeconds: bare.cpu, Removal: removed,
 	}
 	if instances == 1 {
 		r.Trace = trace(d.log)
@@ -108,7 +118,7 @@ func (b *bench) describe() (*report, error) {
 // kinds of requests in the order of the report.
 var kinds = []string{objectWrites, objectReads, statusWrites, instanceReads, mirror, events, caches, discoveries}
 
-// Print writes the report as two tables.
+// Print writes the report as tables.
 func (r *report) Print(out io.Writer) {
 	fmt.Fprintf(out, "addon-agent %s, Kubernetes %s, %d cores; of %d pairs of runs the one with the median ratio\n",
 		r.AddonAgent, r.Kubernetes, r.Cores, r.Runs)
@@ -131,7 +141,23 @@ func (r *report) Print(out io.Writer) {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
+	r.printCosts(out)
 	r.printTraces(out)
+}
+
+// printCosts writes the requests to the hub and the CPU seconds of each program.
+func (r *report) printCosts(out io.Writer) {
+	for _, row := range r.Rows {
+		fmt.Fprintf(out, "\nCPU seconds with %d instances (requests to the hub: %d, and %d for the removal):\n",
+			row.Instances, row.HubRequests, row.Removal.HubRequests)
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(w, "program\taddon-agent\tbare client\tremoval\t")
+		for _, name := range slices.Sorted(maps.Keys(row.CPUSeconds)) {
+			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t\n", name, row.CPUSeconds[name], row.BareClientCPUSeconds[name], row.Removal.CPUSeconds[name])
+		}
+		fmt.Fprintf(w, "all\t%.2f\t%.2f\t%.2f\t\n", row.CPUSeconds.Total(), row.BareClientCPUSeconds.Total(), row.Removal.CPUSeconds.Total())
+		w.Flush()
+	}
 }
 
 // printTraces writes the requests of single Instances.

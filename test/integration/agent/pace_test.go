@@ -14,11 +14,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
@@ -66,6 +68,30 @@ func steps(names ...string) kudo.OperatorVersionSpec {
 	}
 	spec.Plans["deploy"] = serial(names...)
 	return spec
+}
+
+// deploying returns a package whose plan deploy has a serial step that waits for a Deployment.
+func deploying() kudo.OperatorVersionSpec {
+	spec := steps("a", "b", "c")
+	spec.Plans["deploy"] = serial("a", "b", "app", "c")
+	return spec
+}
+
+// after returns a copy of config that calls do when the first request of that method for an object of that name was answered.
+func after(method, name string, config *rest.Config, do func()) *rest.Config {
+	var done atomic.Bool
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return sender(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && request.Method == method && path.Base(request.URL.Path) == name && done.CompareAndSwap(false, true) {
+				defer GinkgoRecover()
+				do()
+			}
+			return response, err
+		})
+	})
+	return config
 }
 
 var _ = Describe("A plan", func() {
@@ -182,6 +208,58 @@ var _ = Describe("A plan", func() {
 		h.finish(ctx)
 	})
 
+	It("takes two writes of its status if the object that a step waits for is soon healthy", func(ctx context.Context) {
+		requests := &journal{}
+		h := newInstance(ctx, deploying(), nil)
+		DeferCleanup(runAgentWith(agentOnHub, after(http.MethodPatch, h.name+"-app", requests.of(agentLocally), func() { h.rollOut(ctx) })))
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		writes := func(about string) []string {
+			return slices.DeleteFunc(requests.about(about), func(r string) bool { return strings.HasPrefix(r, "GET") })
+		}
+		status := "PUT instances/" + h.name + "/status"
+		Expect(writes("instances/" + h.name)).To(Equal([]string{status, status}))
+		Expect(writes("configmaps/"+h.name)).To(HaveLen(3), "none is applied again")
+		h.finish(ctx)
+	})
+
+	It("continues after a restart of the agent while a step waits whose progress was not recorded", func(ctx context.Context) {
+		var broken atomic.Bool
+		reached := make(chan struct{})
+		h := newInstance(ctx, deploying(), nil)
+		config := after(http.MethodPatch, h.name+"-app", agentLocally, func() {
+			if broken.CompareAndSwap(false, true) {
+				close(reached)
+			}
+		})
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return sender(func(request *http.Request) (*http.Response, error) {
+				if broken.Load() {
+					return nil, errors.New("the agent is being killed")
+				}
+				return next.RoundTrip(request)
+			})
+		})
+		stop := runAgentWith(agentOnHub, config)
+		h.resolve(ctx)
+		Eventually(reached).WithTimeout(patience).Should(BeClosed())
+		stop()
+		before := h.mirror(ctx)
+		Expect(before.Status.PlanStatus["deploy"].Phases[0].Steps[0].Status).To(Equal(kudo.Pending), "nothing is recorded")
+
+		DeferCleanup(runAgent())
+		Eventually(func() []kudo.StepStatus { return h.mirror(ctx).Status.PlanStatus["deploy"].Phases[0].Steps }).Should(HaveExactElements(
+			HaveField("Status", kudo.Complete), HaveField("Status", kudo.Complete), HaveField("Status", kudo.InProgress), HaveField("Status", kudo.Pending)),
+			"it is recorded if it does not continue")
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.plan(ctx, "deploy").UID).To(Equal(before.Status.Execution.UID))
+		app := &appsv1.Deployment{}
+		Expect(h.local(ctx, "-app", app)).To(BeTrue())
+		Expect(app.Generation).To(Equal(int64(1)), "applying it again changes nothing")
+		h.finish(ctx)
+	})
+
 	It("that failed before it applied an object does not leave that object missing", func(ctx context.Context) {
 		DeferCleanup(runAgent())
 		h := newInstance(ctx, steps("a", "b", "c"), nil)
@@ -270,6 +348,51 @@ var _ = Describe("A plan", func() {
 	})
 })
 
+var _ = Describe("Instances that change at the same time", func() {
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	It("share the reads of their OperatorVersion and of the cluster's namespace on the hub", func(ctx context.Context) {
+		const count = 20
+		first := newInstance(ctx, configOnly(), nil)
+		all := []*hubPart{first}
+		for i := 1; i < count; i++ {
+			h := &hubPart{name: fmt.Sprintf("%s-%d", first.name, i), namespace: first.namespace}
+			another := h.onHub()
+			another.Finalizers, another.Spec = []string{kudo.Finalizer}, first.get(ctx).Spec
+			Expect(hub.Create(ctx, another)).To(Succeed())
+			all = append(all, h)
+		}
+		for _, h := range all {
+			h.resolve(ctx)
+		}
+		reads := func(name string) (*atomic.Int32, *rest.Config) {
+			var count atomic.Int32
+			return &count, watched(agentOnHub, func(request *http.Request) {
+				if request.Method == http.MethodGet && path.Base(request.URL.Path) == name {
+					count.Add(1)
+				}
+			})
+		}
+		versions, toHub := reads(first.name + "-1.0.0")
+		stop := runAgentWith(toHub, agentLocally)
+		for _, h := range all {
+			h.completes(ctx, "deploy", kudo.PlanStatus{})
+		}
+		stop()
+		Expect(versions.Load()).To(BeNumerically("<=", mirror.Workers), "at most one for each worker")
+
+		for _, h := range all {
+			Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
+		}
+		namespaces, toHub := reads(clusterName)
+		DeferCleanup(runAgentWith(toHub, agentLocally))
+		for _, h := range all {
+			h.finish(ctx)
+		}
+		Expect(namespaces.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", mirror.Workers)))
+	})
+})
+
 var _ = Describe("The objects of an Instance that is removed", func() {
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
 
@@ -292,19 +415,24 @@ var _ = Describe("The objects of an Instance that is removed", func() {
 		requests := &journal{}
 		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
 		spec := steps("a")
-		spec.Templates["service.yaml"] = `apiVersion: v1
-kind: Service
+		spec.Templates["job.yaml"] = `apiVersion: batch/v1
+kind: CronJob
 metadata: {name: "{{ .Name }}"}
-spec: {ports: [{port: 80}]}
+spec:
+  schedule: "@daily"
+  jobTemplate:
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: job, image: job}]}
 `
-		spec.Tasks = append(spec.Tasks, task("service", kudo.TaskApply, "service.yaml"))
-		spec.Plans["deploy"] = serial("a", "service")
+		spec.Tasks = append(spec.Tasks, task("job", kudo.TaskApply, "job.yaml"))
+		spec.Plans["deploy"] = serial("a", "job")
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		service, config := len(requests.about("services/"+h.name)), len(requests.about("configmaps/"+h.name))
+		job, config := len(requests.about("cronjobs/"+h.name)), len(requests.about("configmaps/"+h.name))
 		h.finish(ctx)
-		Expect(requests.about("services/" + h.name)[service:]).To(ConsistOf("DELETE services/" + h.name))
+		Expect(requests.about("cronjobs/" + h.name)[job:]).To(ConsistOf("DELETE cronjobs/" + h.name))
 		Expect(requests.about("configmaps/" + h.name)[config:]).To(ConsistOf("DELETE configmaps/" + h.name + "-a"))
 	})
 

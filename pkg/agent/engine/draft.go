@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// Progress that nothing depends on is recorded after grace, if not too many Instances progress at the same time, and otherwise after
+// longestGrace: most plans and removals continue or end before that, which takes no write for it.
+const (
+	grace         = 500 * time.Millisecond
+	longestGrace  = 10 * time.Second
+	progressQPS   = 2
+	progressBurst = 5
+)
+
+// drafts hold the progress of executions that is not recorded yet. If the agent is killed, the tasks since the last record run again in the
+// same execution, which changes nothing (plan.Ahead).
+type drafts struct {
+	budget flowcontrol.RateLimiter
+	mutex  sync.Mutex
+	byName map[types.NamespacedName]draft
+}
+
+// draft is the progress of the execution of an Instance.
+type draft struct {
+	// uid and base are the Instance and its status as read; begun is false if there is no progress beyond that.
+	uid   types.UID
+	base  kudo.InstanceStatus
+	begun bool
+
+	progress  kudo.PlanStatus
+	inventory []kudo.InventoryEntry
+
+	// claims and round are those of the execution.
+	claims map[kudo.InventoryEntry]int
+	round  int
+
+	// due is when it is recorded.
+	due time.Time
+}
+
+func newDrafts() *drafts {
+	return &drafts{budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), byName: map[types.NamespacedName]draft{}}
+}
+
+// of returns the draft of an Instance as read. One for another status is dropped.
+func (d *drafts) of(i *kudo.Instance) draft {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	key := client.ObjectKeyFromObject(i)
+	kept, known := d.byName[key]
+	if known && kept.uid == i.UID && sameProgress(kept.base, i.Status) {
+		return kept
+	}
+	delete(d.byName, key)
+	return draft{uid: i.UID, base: i.Status}
+}
+
+// sameProgress reports whether two statuses have the same execution, in the same state: other controllers write the rest.
+func sameProgress(a, b kudo.InstanceStatus) bool {
+	return equality.Semantic.DeepEqual(a.Execution, b.Execution) && equality.Semantic.DeepEqual(a.PlanStatus, b.PlanStatus) &&
+		equality.Semantic.DeepEqual(a.Inventory, b.Inventory)
+}
+
+// keep keeps the progress of a pass that has continued a draft, and returns how long until it is recorded; zero if that is now.
+func (d *drafts) keep(x *execution, last draft, status kudo.InstanceStatus, now time.Time) time.Duration {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	next := draft{
+		uid: last.uid, base: last.base, begun: true, due: last.due,
+		progress: status.PlanStatus[status.Execution.Plan], inventory: status.Inventory, claims: x.inventory.rounds, round: x.round,
+	}
+	switch {
+	case last.begun:
+	case d.budget.TryAccept():
+		next.due = now.Add(grace)
+	default:
+		next.due = now.Add(longestGrace)
+	}
+	if !next.due.After(now) {
+		return 0
+	}
+	d.byName[client.ObjectKeyFromObject(x.instance)] = next
+	return next.due.Sub(now)
+}
+
+// drop forgets the draft of an Instance.
+func (d *drafts) drop(key types.NamespacedName) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	delete(d.byName, key)
+}
+
+// onto returns the Instance with the progress of the draft.
+func (d draft) onto(i *kudo.Instance) *kudo.Instance {
+	if !d.begun {
+		return i
+	}
+	seen := *i
+	seen.Status.PlanStatus = maps.Clone(i.Status.PlanStatus)
+	seen.Status.PlanStatus[i.Status.Execution.Plan] = d.progress
+	seen.Status.Inventory = d.inventory
+	return &seen
+}
+
+// resume continues an execution where the draft ends.
+func (d draft) resume(x *execution) { x.round, x.inventory.rounds = d.round, maps.Clone(d.claims) }
+
+// mayWait reports whether the progress of a pass need not be recorded yet: nothing depends on it, and the tasks since the last record, all of
+// them in progress or complete, can run again without an effect. Jobs are recorded at once, because they may be gone when they are complete,
+// and so are deletions: other writers may create such objects again.
+func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
+	return x.round < mostAhead && !x.inventory.once && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
+		plan.MayWait(x.version, *x.Execution, outcomes)
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// executed returns an Instance whose plan deploy has that state.
+func executed(name string, state kudo.ExecutionStatus) *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name, UID: types.UID(name)},
+		Status: kudo.InstanceStatus{
+			Execution:  &kudo.Execution{UID: "x", Plan: kudo.DeployPlan},
+			PlanStatus: map[string]kudo.PlanStatus{kudo.DeployPlan: {Name: kudo.DeployPlan, Status: state}},
+			Inventory:  []kudo.InventoryEntry{{Kind: "ConfigMap", Name: "a", Pending: true}},
+		},
+	}
+}
+
+// progressing keeps a draft in which the plan is in progress, its only object was applied in round 0, and the next round is 1.
+func progressing(d *drafts, stored *kudo.Instance, now time.Time) time.Duration {
+	last := d.of(stored)
+	x := &execution{instance: last.onto(stored), Execution: stored.Status.Execution, inventory: &ledger{}}
+	last.resume(x)
+	if x.inventory.rounds == nil {
+		x.inventory.rounds = map[kudo.InventoryEntry]int{{Kind: "ConfigMap", Name: "a"}: 0}
+	}
+	x.round++
+	next := executed(stored.Name, kudo.InProgress).Status
+	next.Inventory[0].Pending = false
+	return d.keep(x, last, next, now)
+}
+
+func TestDraftContinuesWhereItEnded(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	d, stored := newDrafts(), executed("a", kudo.Pending)
+	if wait := progressing(d, stored, now); wait != grace {
+		t.Errorf("recorded after %s, want %s", wait, grace)
+	}
+	seen := d.of(stored).onto(stored)
+	if got := seen.Status.PlanStatus[kudo.DeployPlan].Status; got != kudo.InProgress || seen.Status.Inventory[0].Pending {
+		t.Errorf("continues with plan %s and inventory %v, want the draft's", got, seen.Status.Inventory)
+	}
+	if stored.Status.PlanStatus[kudo.DeployPlan].Status != kudo.Pending || !stored.Status.Inventory[0].Pending {
+		t.Error("the stored status was changed")
+	}
+	if wait := progressing(d, stored, now.Add(grace/2)); wait != grace/2 {
+		t.Errorf("recorded after %s more, want %s: progress does not delay it", wait, grace/2)
+	}
+	if last := d.of(stored); last.round != 2 || len(last.claims) != 1 {
+		t.Errorf("the draft has round %d and %d claims, want 2 and 1", last.round, len(last.claims))
+	}
+	if wait := progressing(d, stored, now.Add(grace)); wait != 0 {
+		t.Errorf("recorded after %s more, want now", wait)
+	}
+}
+
+func TestDraftIsOfOneStatus(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	acknowledged := executed("a", kudo.Pending)
+	acknowledged.Status.Children = []kudo.ChildStatus{{Task: "child"}}
+	other := executed("a", kudo.Pending)
+	other.UID = "another"
+	cancelled := executed("a", kudo.FatalError)
+	for name, tc := range map[string]struct {
+		read *kudo.Instance
+		want bool
+	}{
+		"the same status":                           {executed("a", kudo.Pending), true},
+		"another writer's part of the status":       {acknowledged, true},
+		"another state of the execution":            {cancelled, false},
+		"another Instance of the same name":         {other, false},
+		"a status that was recorded in another way": {executed("b", kudo.Pending), false},
+	} {
+		d := newDrafts()
+		progressing(d, executed("a", kudo.Pending), now)
+		if got := d.of(tc.read).begun; got != tc.want {
+			t.Errorf("%s: continues %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+func TestFewDraftsAreRecordedSoon(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	d, soon := newDrafts(), 0
+	for i := range 3 * progressBurst {
+		switch wait := progressing(d, executed(string(rune('a'+i)), kudo.Pending), now); wait {
+		case grace:
+			soon++
+		case longestGrace:
+		default:
+			t.Errorf("recorded after %s", wait)
+		}
+	}
+	if soon < progressBurst || soon > progressBurst+progressQPS {
+		t.Errorf("%d are recorded soon, want %d", soon, progressBurst)
+	}
+}
+
+func TestATaskClaimsItsObjectsAgain(t *testing.T) {
+	l := &ledger{}
+	wants := []*unstructured.Unstructured{nested("ConfigMap", "a", "metadata", "name")}
+	if !l.claim(0, false, wants) || !l.claim(0, false, wants) {
+		t.Error("parallel tasks may not apply an object")
+	}
+	if l.claim(1, false, wants) {
+		t.Error("a later task may apply the object before the earlier one is recorded")
+	}
+	if !l.claim(2, true, wants) {
+		t.Error("a task that has begun may not continue")
+	}
+}
