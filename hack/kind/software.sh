@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 suite=bookworm
 packages="redis-server prometheus-redis-exporter libzookeeper-java default-jre-headless netcat-openbsd"
-# The second version is the one that specs upgrade to; the third one is that of the packages of the KUDO community.
+# Specs upgrade from the first version to the second. The packages of the KUDO community ask for the third.
 redis=(redis:7.4.1 redis:7.4.2 redis:5.0.1-alpine)
 zookeeper=(zookeeper:3.9.2 zookeeper:3.9.3 zookeeper:3.6.2)
 exporter=(oliver006/redis_exporter:v1.66.0)

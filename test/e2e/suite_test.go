@@ -53,7 +53,7 @@ func TestEndToEnd(t *testing.T) {
 	}
 	for label, left := range map[string]bool{
 		sandboxOnly: os.Getenv(givenHub) != "", restLabel: os.Getenv(restTime) == "",
-		onNodes: nodes == 0, twoNodes: nodes < 2, nextAgentLabel: os.Getenv(nextAgent) == "",
+		onNodes: nodes == 0, twoNodes: nodes < 2, nextAgentLabel: os.Getenv(nextAgent) == "", ofFolder: os.Getenv(packagesFolder) == "",
 	} {
 		if left {
 			suite.LabelFilter = strings.TrimPrefix(fmt.Sprintf("(%s) && !%s", suite.LabelFilter, label), "() && ")
