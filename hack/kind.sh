@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs Tandem in containers on kind clusters: a hub and two managed clusters, with Docker or podman. kind is built, and kubectl too if it is
-# missing; --ocm requires clusteradm.
+# Runs Tandem in containers on kind clusters: a hub and two managed clusters, with Docker or podman. The hub and cluster1 have two nodes.
+# kind is built, and kubectl too if it is missing; --ocm requires clusteradm.
 #
 #   hack/kind.sh up [--ocm] [--dry-run]     create the clusters and install Tandem, optionally with OCM
 #   hack/kind.sh down [--dry-run]           delete them
@@ -28,6 +28,7 @@ folder=bin/kind
 managed=(cluster1 cluster2)
 repository=localhost/tandem-addons
 version=kind
+next=$repository/addon-agent:next
 network=tandem-kind
 # The name of node images that are built.
 built=localhost/tandem-kind-node
@@ -85,18 +86,22 @@ configure_podman() {
   export CONTAINERS_CONF=$PWD/$folder/containers.conf
 }
 
-# configuration: prints kind's configuration of the clusters.
+# configuration ROLE...: prints kind's configuration of a cluster with nodes of these roles. All of them run pods, as kind's only node does.
 configuration() {
-  printf '%s\n' "kind: Cluster" "apiVersion: kind.x-k8s.io/v1alpha4"
-  if cgroup_v1; then printf '%s\n' "kubeadmConfigPatches:" "- '{kind: KubeletConfiguration, failCgroupV1: false}'"; fi
+  printf '%s\n' "kind: Cluster" "apiVersion: kind.x-k8s.io/v1alpha4" "nodes:"
+  printf -- '- role: %s\n' "$@"
+  echo "kubeadmConfigPatches:"
+  if [ $# -gt 1 ]; then echo "- '{kind: InitConfiguration, nodeRegistration: {taints: []}}'"; fi
+  if cgroup_v1; then echo "- '{kind: KubeletConfiguration, failCgroupV1: false}'"; fi
   if limited; then
     printf '%s\n' "containerdConfigPatches:" "- |" '  [plugins."io.containerd.grpc.v1.cri"]' "    restrict_oom_score_adj = true"
   fi
 }
 
 # Sets the variable image to the node image: the given one, kind's own if it can be pulled, else one that is built, from the variable archive.
+# Where it is built, so are images of the software that the example packages run.
 find_image() {
-  image=${KIND_IMAGE:-} archive=''
+  image=${KIND_IMAGE:-} archive='' software=''
   [ -z "$image" ] && [ -z "$dry_run" ] || return 0
   local own
   go -C hack/kind mod download sigs.k8s.io/kind
@@ -109,6 +114,7 @@ find_image() {
   echo "kind: ${own%@*} cannot be pulled here"
   archive=$(hack/kind/build.sh node)
   image=$built:$(basename "$(dirname "$archive")")
+  software=$(hack/kind/software.sh)
 }
 
 import_image() {
@@ -125,11 +131,22 @@ find_programs() {
   command -v kubectl >/dev/null || PATH=$(go run ./hack/controlplane kubectl):$PATH
 }
 
-# cluster NAME ARCHIVE: creates a cluster and loads an image.
+# cluster NAME NODES ARCHIVE...: creates a cluster and loads images.
 cluster() {
-  run "$kind" create cluster --name "tandem-$1" --kubeconfig "$(file "$1")" --config "$folder/cluster.yaml" ${image:+--image "$image"} \
-    --wait 3m
-  run "$kind" load image-archive "bin/images/$2.tar" --name "tandem-$1"
+  local name=tandem-$1 file
+  file=$(file "$1")
+  [ -n "$dry_run" ] || configuration control-plane $([ "$2" = 1 ] || echo worker) >"$folder/$name.yaml"
+  run "$kind" create cluster --name "$name" --kubeconfig "$file" --config "$folder/$name.yaml" ${image:+--image "$image"} --wait 3m
+  shift 2
+  for file in "$@"; do run "$kind" load image-archive "$file" --name "$name"; done
+}
+
+# rename_agent CLUSTER: gives the image of addon-agent a second name on the nodes, to which specs upgrade it.
+rename_agent() {
+  local node
+  for node in $([ -n "$dry_run" ] || "$kind" get nodes --name "tandem-$1"); do
+    run "$engine" exec "$node" ctr --namespace k8s.io images tag "$repository/addon-agent:$version" "$next"
+  done
 }
 
 # install CLUSTER FOLDER PROGRAM [LINE...]: installs a folder of deploy/ with the loaded image.
@@ -161,22 +178,21 @@ prepare() {
   find_image
   run make images build REPOSITORY="$repository" VERSION="$version" PLATFORMS="linux/$(go env GOARCH)"
   run mkdir -p "$folder"
-  [ -n "$dry_run" ] || configuration >"$folder/cluster.yaml"
 }
 
 create() {
   [ -z "$archive" ] || import_image
   # Nodes mount this folder, which podman does not create.
   if [ "$engine" = podman ] && [ ! -d /lib/modules ]; then run mkdir /lib/modules; run touch "$folder/modules"; fi
-  cluster hub addon-manager
-  for name in "${managed[@]}"; do
-    cluster "$name" addon-agent
-  done
+  cluster hub 2 bin/images/addon-manager.tar
+  cluster cluster1 2 bin/images/addon-agent.tar ${software:+"$software"}
+  cluster cluster2 1 bin/images/addon-agent.tar ${software:+"$software"}
+  for name in "${managed[@]}"; do rename_agent "$name"; done
   [ -n "$dry_run" ] || "$engine" exec tandem-cluster1-control-plane getent hosts tandem-hub-control-plane >/dev/null ||
     fail "containers do not find each other by name; with podman, install netavark and aardvark-dns"
   if [ -n "$ocm" ]; then up_with_ocm; else up_without_ocm; fi
   echo "To run the end-to-end tests on these clusters:"
-  echo "  make test-e2e HUB=$(file hub) CLUSTERS=$(file cluster1),$(file cluster2)"
+  echo "  TANDEM_NEXT_AGENT=$next make test-e2e HUB=$(file hub) CLUSTERS=$(file cluster1),$(file cluster2)"
 }
 
 up() { prepare; create; }
@@ -241,7 +257,7 @@ run_tests() {
   prepare
   trap finish EXIT
   create
-  make test-e2e HUB="$(file hub)" CLUSTERS="$(file cluster1),$(file cluster2)"
+  TANDEM_NEXT_AGENT=$next make test-e2e HUB="$(file hub)" CLUSTERS="$(file cluster1),$(file cluster2)"
 }
 
 if [ "$action" = test ]; then run_tests; else "$action"; fi

@@ -135,7 +135,7 @@ configure() {
   install -t "$root/usr/bin" "$out/kubelet" "$out/kubeadm" "$assets/kubectl"
   printf '%s' "$version" >"$root/kind/version"
   sed "s,BUSYBOX,$busybox," node/network.yaml >"$root/kind/manifests/default-cni.yaml"
-  cp node/storage.yaml "$root/kind/manifests/default-storage.yaml"
+  sed "s,BUSYBOX,$busybox," node/storage.yaml >"$root/kind/manifests/default-storage.yaml"
   chroot "$root" systemctl --quiet enable kubelet.service containerd.service undo-mount-hacks.service
   chroot "$root" systemctl --quiet mask systemd-binfmt.service
   chroot "$root" sh -c "ctr oci spec | jq '.hooks.createContainer += [{path: \"/kind/bin/mount-product-files.sh\"}] | del(.process.rlimits)' \

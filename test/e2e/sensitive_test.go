@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"io"
 	"io/fs"
@@ -81,7 +80,9 @@ var _ = Describe("A sensitive value", Label(quick), onSandbox("it searches the f
 			Expect(found(os.DirFS(hubFolder), value)).To(BeEmpty())
 			Expect(environment.Quotes(agentLog, value)).To(BeFalse(), "the agent's log")
 			Expect(environment.Quotes([]byte(printed.String()), value)).To(BeFalse(), "the output of the plugin")
-			Expect(environment.Quotes(unpacked(filepath.Join(d.folder, "archive.tar.gz")), value)).To(BeFalse(), "the archive")
+			for name, content := range unpacked(filepath.Join(d.folder, "archive.tar.gz")) {
+				Expect(environment.Quotes([]byte(content), value)).To(BeFalse(), name)
+			}
 		}
 	})
 })
@@ -104,21 +105,22 @@ func found(folder fs.FS, text string) []string {
 }
 
 // unpacked returns the content of all files of an archive.
-func unpacked(archive string) []byte {
+func unpacked(archive string) map[string]string {
 	GinkgoHelper()
 	packed, err := os.Open(archive)
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = packed.Close() }()
 	unzipped, err := gzip.NewReader(packed)
 	Expect(err).NotTo(HaveOccurred())
-	var all bytes.Buffer
+	contents := map[string]string{}
 	for files := tar.NewReader(unzipped); ; {
-		_, err := files.Next()
+		file, err := files.Next()
 		if err == io.EOF {
-			return all.Bytes()
+			return contents
 		}
 		Expect(err).NotTo(HaveOccurred())
-		_, err = io.Copy(&all, files)
+		content, err := io.ReadAll(files)
 		Expect(err).NotTo(HaveOccurred())
+		contents[file.Name] = string(content)
 	}
 }

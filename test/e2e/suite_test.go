@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,12 +47,13 @@ const (
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
 	suite, reporter := GinkgoConfiguration()
-	noContainers, err := simulated(t.Context(), os.Getenv(givenClusters))
+	nodes, err := nodesOf(t.Context(), os.Getenv(givenClusters))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for label, left := range map[string]bool{
-		sandboxOnly: os.Getenv(givenHub) != "", onNodes: noContainers, restLabel: os.Getenv(restTime) == "",
+		sandboxOnly: os.Getenv(givenHub) != "", restLabel: os.Getenv(restTime) == "",
+		onNodes: nodes == 0, twoNodes: nodes < 2, nextAgentLabel: os.Getenv(nextAgent) == "", ofFolder: os.Getenv(packagesFolder) == "",
 	} {
 		if left {
 			suite.LabelFilter = strings.TrimPrefix(fmt.Sprintf("(%s) && !%s", suite.LabelFilter, label), "() && ")
@@ -88,6 +90,8 @@ func startSandbox(ctx context.Context, clusters int, change ...func(*sandbox.Opt
 type fleet struct {
 	hub      *rest.Config
 	clusters map[string]*rest.Config
+	// files are the kubeconfigs of the hub and of the clusters, by name.
+	files map[string]string
 	// box is the sandbox of the fleet; nil for given clusters.
 	box *sandbox.Sandbox
 }
@@ -95,32 +99,64 @@ type fleet struct {
 // newFleet returns a fleet with at least that many managed clusters: the given one, else a sandbox.
 func newFleet(ctx context.Context, clusters int) *fleet {
 	GinkgoHelper()
-	f := &fleet{clusters: map[string]*rest.Config{}}
+	f := &fleet{clusters: map[string]*rest.Config{}, files: map[string]string{}}
 	if file := os.Getenv(givenHub); file != "" {
-		f.hub = given(file)
+		f.hub, f.files["hub"] = given(file), fromRoot(file)
 		files := strings.Split(os.Getenv(givenClusters), ",")
 		Expect(len(files)).To(BeNumerically(">=", clusters), "kubeconfigs in %s", givenClusters)
 		for i, file := range files {
-			f.clusters[fmt.Sprintf("cluster%d", i+1)] = given(file)
+			name := fmt.Sprintf("cluster%d", i+1)
+			f.clusters[name], f.files[name] = given(file), fromRoot(file)
 		}
 		return f
 	}
 	f.box = startSandbox(ctx, clusters)
-	f.hub = f.box.Hub().Config()
+	f.hub, f.files["hub"] = f.box.Hub().Config(), f.box.Hub().Kubeconfig()
 	for i := range clusters {
 		name := fmt.Sprintf("cluster%d", i+1)
-		f.clusters[name] = f.box.Cluster(name).Config()
+		f.clusters[name], f.files[name] = f.box.Cluster(name).Config(), f.box.Cluster(name).Kubeconfig()
 	}
 	return f
+}
+
+// addon runs kubectl addon on the hub and returns its output.
+func (f *fleet) addon(ctx context.Context, arguments ...string) (string, error) {
+	return output(ctx, filepath.Join(programs, "kubectl-addon"), append(arguments, "--kubeconfig", f.files["hub"])...)
+}
+
+// kubectl runs kubectl on the hub or a cluster and returns its output.
+func (f *fleet) kubectl(ctx context.Context, on string, arguments ...string) (string, error) {
+	return output(ctx, "kubectl", append([]string{"--kubeconfig", f.files[on]}, arguments...)...)
+}
+
+// must returns the output of a command, which must succeed.
+func must(output string, err error) string {
+	GinkgoHelper()
+	Expect(err).NotTo(HaveOccurred())
+	return output
+}
+
+// output runs a program and returns its output, also as the error if it fails.
+func output(ctx context.Context, program string, arguments ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(arguments, " "), err, out)
+	}
+	return string(out), err
+}
+
+// fromRoot resolves a path that is relative to the root.
+func fromRoot(file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(root, file)
 }
 
 // given reads a kubeconfig; its path is relative to the root.
 func given(file string) *rest.Config {
 	GinkgoHelper()
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(root, file)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := clientcmd.BuildConfigFromFlags("", fromRoot(file))
 	Expect(err).NotTo(HaveOccurred())
 	config.QPS, config.Burst = 200, 400
 	return config
