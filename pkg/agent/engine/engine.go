@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -123,10 +122,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	e := &engine{
 		client: local.GetClient(),
 		live:   local.GetAPIReader(),
-		objects: &objects{
-			client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
-			expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown), watched: map[schema.GroupVersionKind]bool{},
-		},
+		objects: newObjects(local, kinds),
 		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  recorder,

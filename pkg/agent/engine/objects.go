@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,6 +56,14 @@ type objects struct {
 
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
+}
+
+// newObjects returns objects that are not watched yet.
+func newObjects(local ctrl.Manager, kinds discovery.DiscoveryInterface) *objects {
+	return &objects{
+		client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
+		expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown), watched: map[schema.GroupVersionKind]bool{},
+	}
 }
 
 // mostKnown is the maximum number of remembered object versions; other objects are read from the API server.
