@@ -23,6 +23,9 @@ const (
 	progressBurst = 5
 )
 
+// mostAhead is the maximum number of rounds of tasks that are recorded together.
+const mostAhead = 10
+
 // drafts hold the progress of executions that is not recorded yet. If the agent is killed, the tasks since the last record run again in the
 // same execution, which changes nothing (plan.Ahead).
 type drafts struct {

@@ -120,8 +120,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
 	e := &engine{
-		client: local.GetClient(),
-		live:   local.GetAPIReader(),
+		client:  local.GetClient(),
+		live:    local.GetAPIReader(),
 		objects: newObjects(local, kinds),
 		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),

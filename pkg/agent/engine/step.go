@@ -17,9 +17,6 @@ import (
 // sideBySide is the maximum number of tasks of one execution that run in parallel.
 const sideBySide = 8
 
-// mostAhead is the maximum number of rounds of tasks that are recorded together.
-const mostAhead = 10
-
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := e.executionOf(o)

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,34 +14,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
-
-// observe reads everything that plan.Decide depends on, except for the objects of tasks.
-func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {
-	o, err := e.withVersions(ctx, instance)
-	if err != nil {
-		return o, err
-	}
-	o.Sensitive = e.view.Sensitive
-	o.CleanupWait = e.cleanupWait(instance, o.Now)
-	if !untouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
-		o.Pods, err = e.objects.pods(ctx, o.Owner)
-	}
-	return o, err
-}
-
-// cleanupWait returns the remaining time before a failed cleanup plan is retried.
-func (e *engine) cleanupWait(instance *kudo.Instance, now time.Time) time.Duration {
-	key := cleanupKey(instance)
-	if !e.backoff.IsInBackOffSinceUpdate(key, now) {
-		return 0
-	}
-	return e.backoff.Get(key)
-}
-
-// hasPipes reports whether a version has Pipe tasks.
-func hasPipes(version *kudo.OperatorVersionSpec) bool {
-	return version != nil && slices.ContainsFunc(version.Tasks, func(t kudo.Task) bool { return t.Kind == kudo.TaskPipe })
-}
 
 // read reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
 // the last write is unknown.
