@@ -39,6 +39,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/renewal"
 	"github.com/tandem-addons/tandem/pkg/agent/report"
+	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/rights"
@@ -91,6 +92,9 @@ type Options struct {
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
 
+	// SweepInterval is how often copies of sensitive values that no Instance needs are deleted; one minute if zero.
+	SweepInterval time.Duration
+
 	// ReportInterval is the minimum time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
 }
@@ -111,7 +115,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	kept := shared{metrics: measured, writes: mirror.NewWrites()}
+	secrets, err := secret.Add(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
+	if err != nil {
+		return fmt.Errorf("adding sensitive values: %w", err)
+	}
+	kept := shared{metrics: measured, writes: mirror.NewWrites(), secrets: secrets}
 	if err := addLocal(ctx, o, kept, local); err != nil {
 		return err
 	}
@@ -126,13 +134,15 @@ type shared struct {
 	metrics *availability.Metrics
 	// writes are those of mirrored Instances, by all controllers: none acts on an older Instance in the cache.
 	writes *controller.Writes
+	// secrets are the values of sensitive parameters.
+	secrets *secret.Store
 }
 
 // addLocal adds the controllers that only need the managed cluster.
 func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
-			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Namespace: cmp.Or(o.Namespace, DefaultNamespace),
+			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets,
 		}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),
@@ -155,6 +165,7 @@ func addHub(o Options, kept shared, hub, local ctrl.Manager) error {
 		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval}, hub, local),
 		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics}, hub, local),
 		availability.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
+		kept.secrets.AddSweep(o.ClusterName, cmp.Or(o.SweepInterval, time.Minute), hub),
 	)
 }
 

@@ -18,6 +18,13 @@ import (
 // Shortest is the shortest certificate lifetime that API servers accept in a request.
 const Shortest = 10 * time.Minute
 
+// BootstrapLifetime is the lifetime of the certificate with which an agent that joins the hub starts.
+const BootstrapLifetime = 24 * time.Hour
+
+// RequestedLifetime is the key that marks the Secret of a bootstrap certificate. Its value is the lifetime of the certificate by which the agent
+// replaces it, with a key that the agent generates.
+const RequestedLifetime = "requested-lifetime"
+
 // NewRequest returns a new private key (PEM), and the request for a certificate of the cluster's agent with that lifetime.
 func NewRequest(cluster string, lifetime time.Duration) (key []byte, request *certificatesv1.CertificateSigningRequest, err error) {
 	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {

@@ -7,10 +7,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"maps"
 	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -20,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
@@ -61,6 +64,32 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 		return secret
 	}
 
+	// runAgent runs the agent of the cluster until the end of the spec.
+	runAgent := func(ctx context.Context, secret *corev1.Secret) {
+		GinkgoHelper()
+		agent := exec.CommandContext(ctx, filepath.Join(programs, "addon-agent"), "--cluster-name="+joined, "--standalone", "--leader-elect=false",
+			"--hub-kubeconfig="+filepath.Join(filesOf(secret), "kubeconfig"), "--kubeconfig="+kubeconfigs[1],
+			"--hub-kubeconfig-secret=tandem-system/tandem-hub-kubeconfig", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+		agent.Stdout, agent.Stderr = GinkgoWriter, GinkgoWriter
+		Expect(agent.Start()).To(Succeed())
+		DeferCleanup(func() {
+			Expect(agent.Process.Kill()).To(Succeed())
+			_ = agent.Wait() // it was killed
+		})
+	}
+	// renewed waits until the certificate in the Secret is replaced.
+	renewed := func(ctx context.Context, secret *corev1.Secret) *x509.Certificate {
+		GinkgoHelper()
+		before := secret.Data[corev1.TLSCertKey]
+		Eventually(func(g Gomega) []byte {
+			g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+			return secret.Data[corev1.TLSCertKey]
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).ShouldNot(Equal(before))
+		certificates, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
+		Expect(err).NotTo(HaveOccurred())
+		return certificates[0]
+	}
+
 	It("gets an identity for its agent that is good for its own namespace on the hub, and nothing else", func(ctx SpecContext) {
 		secret := join(ctx)
 		Expect(string(secret.Data["cluster-name"])).To(Equal(joined))
@@ -92,31 +121,42 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 		Expect(agentOf(after).List(ctx, &kudo.InstanceList{}, client.InNamespace(joined))).To(Succeed())
 	})
 
+	It("has the certificate with which it joined replaced by its agent, which makes a key of its own, and nothing of the administrator's", func(ctx SpecContext) {
+		administrator, err := os.ReadFile(kubeconfigs[0])
+		Expect(err).NotTo(HaveOccurred())
+		config, err := clientcmd.RESTConfigFromKubeConfig(administrator)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(rest.LoadTLSFiles(config)).To(Succeed())
+		secret := join(ctx)
+		before := secret.DeepCopy()
+		bootstrap, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(bootstrap[0].NotAfter).To(BeTemporally("<", time.Now().Add(25*time.Hour)))
+		runAgent(ctx, secret)
+		own := renewed(ctx, secret)
+		Expect(own.NotAfter).To(BeTemporally(">", time.Now().Add(80*24*time.Hour)))
+		Expect(slices.Sorted(maps.Keys(secret.Data))).To(Equal([]string{"cluster-name", "kubeconfig", corev1.TLSCertKey, corev1.TLSPrivateKeyKey}))
+		Expect(secret.Data[corev1.TLSPrivateKeyKey]).NotTo(Equal(before.Data[corev1.TLSPrivateKeyKey]))
+		for key, content := range secret.Data {
+			for _, credential := range [][]byte{config.KeyData, config.CertData, []byte(config.BearerToken)} {
+				if len(credential) > 0 {
+					Expect(environment.Quotes(content, string(credential))).To(BeFalse(), key)
+				}
+			}
+		}
+		Expect(agentOf(secret).List(ctx, &kudo.InstanceList{}, client.InNamespace(joined))).To(Succeed())
+	})
+
 	It("has its certificate renewed by its agent", func(ctx SpecContext) {
 		secret := &corev1.Secret{}
 		Expect(cluster.Get(ctx, client.ObjectKey{Namespace: "tandem-system", Name: "tandem-hub-kubeconfig"}, secret)).To(Succeed())
 		issued, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
 		Expect(err).NotTo(HaveOccurred())
 		Expect(environment.Edit(ctx, cluster, secret, func(s *corev1.Secret) { age(s, issued[0], authority) })).To(Succeed())
-		aged := secret.DeepCopy()
-		files := filesOf(secret)
-		agent := exec.CommandContext(ctx, filepath.Join(programs, "addon-agent"), "--cluster-name="+joined, "--standalone", "--leader-elect=false",
-			"--hub-kubeconfig="+filepath.Join(files, "kubeconfig"), "--kubeconfig="+kubeconfigs[1],
-			"--hub-kubeconfig-secret=tandem-system/tandem-hub-kubeconfig", "--metrics-bind-address=0", "--health-probe-bind-address=0")
-		agent.Stdout, agent.Stderr = GinkgoWriter, GinkgoWriter
-		Expect(agent.Start()).To(Succeed())
-		DeferCleanup(func() {
-			Expect(agent.Process.Kill()).To(Succeed())
-			_ = agent.Wait() // it was killed
-		})
-		Eventually(func(g Gomega) []byte {
-			g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
-			return secret.Data[corev1.TLSCertKey]
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).ShouldNot(Equal(aged.Data[corev1.TLSCertKey]))
-		renewed, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
-		Expect(err).NotTo(HaveOccurred())
-		Expect(renewed[0].Subject.String()).To(Equal(issued[0].Subject.String()))
-		Expect(renewed[0].NotAfter).To(BeTemporally(">", time.Now().Add(80*24*time.Hour)))
+		runAgent(ctx, secret)
+		current := renewed(ctx, secret)
+		Expect(current.Subject.String()).To(Equal(issued[0].Subject.String()))
+		Expect(current.NotAfter).To(BeTemporally(">", time.Now().Add(80*24*time.Hour)))
 		Expect(agentOf(secret).List(ctx, &kudo.InstanceList{}, client.InNamespace(joined))).To(Succeed())
 	})
 })

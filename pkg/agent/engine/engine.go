@@ -83,8 +83,8 @@ type Options struct {
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
 
-	// Namespace is the agent's own namespace, which stores copies of sensitive values.
-	Namespace string
+	// Secrets are the values of sensitive parameters.
+	Secrets *secret.Store
 
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
@@ -111,10 +111,6 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
-	secrets, err := secret.Add(ctx, o.Namespace, local)
-	if err != nil {
-		return fmt.Errorf("adding the engine: %w", err)
-	}
 	recorder := controller.NewRecorder(fieldManager, local.GetLogger().WithName("events"), measured.eventsDropped)
 	if err := recorder.SetUp(local); err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
@@ -129,7 +125,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		secrets: secrets,
+		secrets: o.Secrets,
 		drafts:  newDrafts(),
 		own:     own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
@@ -141,7 +137,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.heirsOf), builder.WithPredicates(controller.Changed(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
-		WatchesRawSource(source.Channel(secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
+		WatchesRawSource(source.Channel(o.Secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)

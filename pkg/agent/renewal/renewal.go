@@ -1,4 +1,5 @@
-// Package renewal renews the certificate of an agent whose managed cluster has joined the hub without OCM. It touches both clusters.
+// Package renewal replaces the bootstrap certificate of an agent whose managed cluster has joined the hub without OCM, and renews the agent's
+// own. It touches both clusters.
 package renewal
 
 import (
@@ -89,7 +90,8 @@ func (r *renewal) run(ctx context.Context) error {
 	}
 }
 
-// renewIfDue renews the stored certificate after two thirds of its life, and returns when to look again.
+// renewIfDue renews the stored certificate after two thirds of its life, or at once if it is a bootstrap certificate, and returns when to look
+// again.
 func (r *renewal) renewIfDue(ctx context.Context) (time.Duration, error) {
 	stored := &corev1.Secret{}
 	if err := r.read.Get(ctx, r.Secret, stored); err != nil {
@@ -99,13 +101,30 @@ func (r *renewal) renewIfDue(ctx context.Context) (time.Duration, error) {
 	if err != nil || current == nil {
 		return look, err
 	}
-	if wait := time.Until(identity.RenewAt(current)); wait > 0 {
+	lifetime, bootstrap, err := lifetimeOf(stored, current)
+	if err != nil {
+		return 0, err
+	}
+	if wait := time.Until(identity.RenewAt(current)); wait > 0 && !bootstrap {
 		return min(wait, look), nil
 	}
-	if err := r.renew(ctx, stored, current); err != nil {
+	if err := r.renew(ctx, stored, current, lifetime); err != nil {
 		return 0, err
 	}
 	return time.Second, nil
+}
+
+// lifetimeOf returns the lifetime of the next certificate: the one that was requested when the cluster joined if the current one is a bootstrap
+// certificate, and that of the current one otherwise.
+func lifetimeOf(stored *corev1.Secret, current *x509.Certificate) (lifetime time.Duration, bootstrap bool, err error) {
+	requested, bootstrap := stored.Data[identity.RequestedLifetime]
+	if !bootstrap {
+		return current.NotAfter.Sub(current.NotBefore), false, nil
+	}
+	if lifetime, err = time.ParseDuration(string(requested)); err != nil {
+		return 0, true, fmt.Errorf("reading the lifetime in %s, which must be a duration such as 8760h: %w", identity.RequestedLifetime, err)
+	}
+	return lifetime, true, nil
 }
 
 // parse returns the certificate in the Secret; nil if the connection to the hub uses none.
@@ -121,8 +140,8 @@ func (r *renewal) parse(stored *corev1.Secret) (*x509.Certificate, error) {
 	return certificates[0], nil
 }
 
-// renew requests a certificate of the same identity and lifetime, and stores it with its key, unless the Secret has changed meanwhile.
-func (r *renewal) renew(ctx context.Context, stored *corev1.Secret, current *x509.Certificate) error {
+// renew requests a certificate of the same identity for a new key, and stores both, unless the Secret has changed meanwhile.
+func (r *renewal) renew(ctx context.Context, stored *corev1.Secret, current *x509.Certificate, lifetime time.Duration) error {
 	if user := identity.User(r.Cluster); current.Subject.CommonName != user {
 		return fmt.Errorf("the certificate belongs to %q: the hub renews only certificates of %q", current.Subject.CommonName, user)
 	}
@@ -130,7 +149,7 @@ func (r *renewal) renew(ctx context.Context, stored *corev1.Secret, current *x50
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	key, request, err := identity.NewRequest(r.Cluster, current.NotAfter.Sub(current.NotBefore))
+	key, request, err := identity.NewRequest(r.Cluster, lifetime)
 	if err != nil {
 		return err
 	}
@@ -143,6 +162,7 @@ func (r *renewal) renew(ctx context.Context, stored *corev1.Secret, current *x50
 	}
 	renewed := stored.DeepCopy()
 	renewed.Data[corev1.TLSCertKey], renewed.Data[corev1.TLSPrivateKeyKey] = certificate, key
+	delete(renewed.Data, identity.RequestedLifetime)
 	if err := r.write.Patch(ctx, renewed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("storing the renewed certificate: %w", err)
 	}

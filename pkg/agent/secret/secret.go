@@ -187,9 +187,14 @@ func (s *Store) Forget(ctx context.Context, i *kudo.Instance) error {
 	if known, err := s.copied(ctx, i); err != nil || len(known) == 0 {
 		return err
 	}
+	return s.remove(ctx, uid)
+}
+
+// remove deletes the copy of the values of the Instance with that uid on the hub.
+func (s *Store) remove(ctx context.Context, uid types.UID) error {
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: copyPrefix + string(uid)}}
 	if err := s.client.Delete(ctx, stored); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting the copy of sensitive values of Instance %q: %w", i.Name, err)
+		return fmt.Errorf("deleting Secret %s/%s: %w", stored.Namespace, stored.Name, err)
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -40,7 +40,7 @@ type joining struct {
 	hub, cluster client.Client
 	// server is the connection from the agent's cluster to the hub.
 	server *rest.Config
-	// valid is the requested lifetime of the agent's certificate.
+	// valid is the requested lifetime of the certificate that the agent gets with its own key.
 	valid time.Duration
 }
 
@@ -65,9 +65,9 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 		Use:   "join CLUSTER --cluster-context NAME",
 		Short: "Register a managed cluster and its agent on a hub without OCM",
 		Long: "Register a managed cluster on the hub, and grant its addon-agent the permissions that it needs in the cluster's namespace\n" +
-			"on the hub. The hub signs a certificate for the agent, which is stored in a Secret on the managed cluster together with a\n" +
-			"kubeconfig for the hub. The agent renews the certificate. Run the command again to replace it, also after it has expired; the\n" +
-			"running agent reloads it.\n\n" +
+			"on the hub. The hub signs a certificate of one day, which is stored in a Secret on the managed cluster together with a kubeconfig\n" +
+			"for the hub. When the agent starts, it generates a key of its own, gets a certificate for it, and replaces both; later it renews\n" +
+			"them. Run the command again if the certificate has expired; a running agent reloads it. No credentials of yours are stored.\n\n" +
 			"On a hub with OCM, register clusters with clusteradm instead.",
 		Example: "  kubectl addon join cluster1 --context hub --cluster-context cluster1\n" +
 			"  kubectl addon join cluster1 --cluster-kubeconfig cluster1.kubeconfig --hub-server https://hub.example.com:6443",
@@ -83,7 +83,7 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 	o.cluster.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.server, "hub-server", "",
 		"URL of the hub for pods on the managed cluster. Defaults to the server of the hub's context.")
-	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "Requested lifetime of the certificate. The hub may issue a shorter one.")
+	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "Requested lifetime of the agent's own certificate. The hub may issue a shorter one.")
 	cmd.Flags().BoolVar(&o.insecure, "agent-insecure-skip-tls-verify", false,
 		"If true, the agent does not verify the hub's certificate. Required if the kubeconfig of the hub skips the verification.")
 	return cmd
@@ -152,7 +152,8 @@ func (j joining) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the certificate that the hub signed: %w", err)
 	}
-	fmt.Fprintf(out, "The certificate of its agent is valid until %s. The agent renews it.\n", signed[0].NotAfter.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "The bootstrap certificate of its agent is valid until %s. The agent replaces it with its own when it starts.\n",
+		signed[0].NotAfter.UTC().Format(time.RFC3339))
 	if err := j.keep(ctx, key, certificate); err != nil {
 		return err
 	}
@@ -179,9 +180,9 @@ func (j joining) register(ctx context.Context) error {
 	return nil
 }
 
-// identify requests a certificate for the agent's identity from the hub. It returns the key and the certificate as PEM.
+// identify requests a bootstrap certificate for the agent's identity from the hub. It returns the key and the certificate as PEM.
 func (j joining) identify(ctx context.Context) (key, certificate []byte, err error) {
-	key, csr, err := identity.NewRequest(j.name, j.valid)
+	key, csr, err := identity.NewRequest(j.name, min(j.valid, identity.BootstrapLifetime))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -220,6 +221,7 @@ func (j joining) keep(ctx context.Context, key, certificate []byte) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubclient.AgentNamespace, Name: agentSecret},
 		Data: map[string][]byte{
 			"kubeconfig": kubeconfig, "cluster-name": []byte(j.name), corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key,
+			identity.RequestedLifetime: []byte(j.valid.String()),
 		},
 	}
 	for _, object := range []client.Object{namespace, secret} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -196,6 +197,54 @@ var _ = Describe("A sensitive parameter", func() {
 		h.release(ctx)
 	})
 
+	It("is not kept for an Instance that neither the hub nor the cluster has, or that was released during its removal", func(ctx context.Context) {
+		sweeping := func(o *agent.Options) { o.SweepInterval = 100 * time.Millisecond }
+		stop := runAgentWith(agentOnHub, agentLocally, sweeping)
+		install(ctx, confidential())
+		give(ctx, password())
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: agent.DefaultNamespace, Name: "tandem-parameters-" + string(h.get(ctx).UID)}}
+		exists := func() bool {
+			err := managed.Get(ctx, client.ObjectKeyFromObject(kept), kept)
+			Expect(client.IgnoreNotFound(err)).To(Succeed())
+			return err == nil
+		}
+		By("losing the mirror")
+		stop()
+		h.loseMirror(ctx)
+		stop = runAgentWith(agentOnHub, agentLocally, sweeping)
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).ShouldNot(BeNil())
+		Consistently(exists).Should(BeTrue())
+
+		By("losing the Instance on the hub")
+		h.edit(ctx, func(i *kudo.Instance) { i.Finalizers = nil })
+		Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
+		Consistently(exists).Should(BeTrue(), "a hub that is restored may have the Instance again")
+		By("deleting the mirror while the agent is away")
+		stop()
+		Expect(managed.Delete(ctx, h.mirror(ctx))).To(Succeed())
+		runAgentWith(agentOnHub, agentLocally, sweeping)
+		Eventually(exists).Should(BeFalse())
+
+		By("releasing another one whose cleanup plan is running")
+		install(ctx, confidential())
+		give(ctx, password())
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		kept.Name = "tandem-parameters-" + string(h.get(ctx).UID)
+		Expect(exists()).To(BeTrue())
+		Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
+		h.force(ctx)
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
+		h.release(ctx)
+		Eventually(exists).Should(BeFalse())
+		Expect(h.mirror(ctx).Annotations).To(HaveKey(kudo.AnnotationOrphaned))
+	})
+
 	It("runs no plan because the key of digests is lost", func(ctx context.Context) {
 		stop := runAgent()
 		install(ctx, confidential())
@@ -235,7 +284,7 @@ var _ = Describe("A sensitive parameter", func() {
 			"apiVersion: v1\nkind: Service\nmetadata: {name: \"{{ .Name }}-s\"}\nspec:\n  ports: [{port: 80}]\n  type: {{ .Params.PASSWORD | quote }}\n",
 			`spec.type: Unsupported value: "*****"`),
 		Entry("of the API server that quote its base64",
-			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"{{ .Name }}-s\"\n  labels: {x: {{ printf \"a-%s-b\" .Params.PASSWORD | b64enc | quote }}}\n",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"{{ .Name }}-s\"\n  labels: {x: {{ printf \"a-%s-b\" .Params.PASSWORD | b64enc | printf \"-%s\" | quote }}}\n",
 			`*****`),
 		Entry("of templates that fail with it", "{{ fail (printf \"bad password %s\" .Params.PASSWORD) }}", `bad password *****`),
 		Entry("about structure", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-s\"}\ndata: {a: {{ printf \"{x: %s}\" .Params.PASSWORD }}}\n",

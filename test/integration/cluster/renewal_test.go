@@ -131,6 +131,25 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 		Consistently(func() int { return len(requestsOf(ctx, identity.User(clusterName))) }).WithTimeout(3 * time.Second).Should(Equal(1))
 	})
 
+	It("replaces the one with which it has joined at once, and has a key of its own", func(ctx SpecContext) {
+		forgetRequests()
+		secret := stored(ctx, -time.Hour, 23*time.Hour)
+		joined := secret.DeepCopy()
+		secret.Data[identity.RequestedLifetime] = []byte("2160h0m0s")
+		Expect(managed.Update(ctx, secret)).To(Succeed())
+		runHub()
+		runRenewing(secret)
+		signed := signs(ctx)
+		Expect(requestsOf(ctx, identity.User(clusterName))).To(ConsistOf(HaveField("Spec.ExpirationSeconds", HaveValue(BeEquivalentTo(2160*3600)))))
+		Eventually(func() map[string][]byte {
+			Expect(managed.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+			return secret.Data
+		}).Should(And(HaveKeyWithValue(corev1.TLSCertKey, signed), Not(HaveKey(identity.RequestedLifetime))))
+		_, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(secret.Data[corev1.TLSPrivateKeyKey]).NotTo(Equal(joined.Data[corev1.TLSPrivateKeyKey]))
+	})
+
 	It("stays until then", func(ctx SpecContext) {
 		secret := stored(ctx, -59*time.Hour, 30*time.Hour)
 		runHub()
