@@ -17,10 +17,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// The rate per second and the burst of a recorder, and the maximum number of queued events: small compared to the hundreds of verdicts a
-// second that an API server accepts, so that events do not slow down a change of the whole fleet.
+// The rates per second and the burst of a recorder, and the maximum number of queued events: small compared to the hundreds of verdicts and
+// the dozen plans a second that an API server accepts, so that events do not slow down a change of the whole fleet or cluster.
 const (
-	eventQPS   = 10
+	VerdictEventQPS = 10
+	PlanEventQPS    = 4
+
 	eventBurst = 25
 	eventRoom  = 500
 )
@@ -41,15 +43,16 @@ type Recorder struct {
 	scheme  *runtime.Scheme
 	to      events.EventRecorder
 	sink    events.EventBroadcaster
+	qps     float32
 	log     logr.Logger
 	dropped prometheus.Counter
 	waiting chan func()
 	full    atomic.Bool
 }
 
-// NewRecorder returns a recorder that reports as the program of that name, and counts dropped events.
-func NewRecorder(program string, log logr.Logger, dropped prometheus.Counter) *Recorder {
-	return &Recorder{program: program, log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
+// NewRecorder returns a recorder that reports that many events a second as the program of that name, and counts dropped events.
+func NewRecorder(program string, qps float32, log logr.Logger, dropped prometheus.Counter) *Recorder {
+	return &Recorder{program: program, qps: qps, log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
 }
 
 // SetUp gives the recorder its own client: events must not delay the requests of the controllers.
@@ -99,7 +102,7 @@ func (r *Recorder) Start(ctx context.Context) error {
 }
 
 func (r *Recorder) handOn(ctx context.Context) error {
-	limiter := flowcontrol.NewTokenBucketRateLimiter(eventQPS, eventBurst)
+	limiter := flowcontrol.NewTokenBucketRateLimiter(r.qps, eventBurst)
 	for {
 		select {
 		case <-ctx.Done():

@@ -44,7 +44,7 @@ func TestRecorderIsBounded(t *testing.T) {
 			lines   []string
 		)
 		dropped := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropped"})
-		r := NewRecorder("test", funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), dropped)
+		r := NewRecorder("test", VerdictEventQPS, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), dropped)
 		r.to = &through
 		flood := func(n int) {
 			for i := range n {
@@ -66,10 +66,10 @@ func TestRecorderIsBounded(t *testing.T) {
 		}
 		<-time.After(2 * time.Second) // in the time of synctest
 		synctest.Wait()
-		if got, want := through.count(), eventBurst+2*eventQPS; got < want-1 || got > want {
+		if got, want := through.count(), eventBurst+2*VerdictEventQPS; got < want-1 || got > want {
 			t.Errorf("%d events came through in two seconds, want %d", got, want)
 		}
-		<-time.After(eventRoom / eventQPS * time.Second)
+		<-time.After(eventRoom / VerdictEventQPS * time.Second)
 		synctest.Wait()
 		var want []string
 		for i := range eventRoom {
@@ -82,7 +82,7 @@ func TestRecorderIsBounded(t *testing.T) {
 			t.Errorf("logged %q, want one line for all that was dropped in a row", lines)
 		}
 
-		<-time.After(eventBurst / eventQPS * time.Second)
+		<-time.After(eventBurst / VerdictEventQPS * time.Second)
 		flood(eventRoom + eventBurst + 100)
 		if len(lines) != 2 {
 			t.Errorf("logged %q, want one more line for the second flood", lines)
@@ -107,7 +107,7 @@ func TestRecorderReadsObjectsBeforeTheirOwnerModifiesThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := &regarded{}
-	r := NewRecorder("test", logr.Discard(), prometheus.NewCounter(prometheus.CounterOpts{Name: "dropped"}))
+	r := NewRecorder("test", VerdictEventQPS, logr.Discard(), prometheus.NewCounter(prometheus.CounterOpts{Name: "dropped"}))
 	r.to, r.scheme = sent, scheme
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "data", Name: "kafka", UID: "1", ResourceVersion: "7"}}
 	r.Eventf(object, nil, corev1.EventTypeNormal, "Reason", "Action", "note")

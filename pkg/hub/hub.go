@@ -74,7 +74,7 @@ type Options struct {
 // controllers lists all controllers of the hub.
 func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
-	recorder := controller.NewRecorder("addon-manager", mgr.GetLogger().WithName("events"), metrics.eventsDropped)
+	recorder := controller.NewRecorder("addon-manager", controller.VerdictEventQPS, mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	planManaged := read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
 	rolledOut := planManaged // follows the condition Resolved of add-ons with doubtful variables
 	planManaged.Doubts = read.NewDoubts()

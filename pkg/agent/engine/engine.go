@@ -111,7 +111,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
-	recorder := controller.NewRecorder(fieldManager, local.GetLogger().WithName("events"), measured.eventsDropped)
+	recorder := controller.NewRecorder(fieldManager, controller.PlanEventQPS, local.GetLogger().WithName("events"), measured.eventsDropped)
 	if err := recorder.SetUp(local); err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
