@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -61,9 +63,9 @@ func recorded(action plan.Action) result {
 }
 
 // statusOf adds condition Ready and the observed generation to the status, and returns when to reconcile again. It delays a write that only
-// changes messages if the stored status is recent: the message about a Deployment with many pods changes all the time. Outcomes of tasks
-// are written immediately.
-func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
+// changes messages if the stored status is recent, or if too many Instances progress: the message about a Deployment with many pods changes all
+// the time. Outcomes of tasks are written immediately.
+func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget flowcontrol.RateLimiter) (kudo.InstanceStatus, time.Duration) {
 	if r.postponed {
 		return stored, r.after
 	}
@@ -81,10 +83,14 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.I
 		return status, r.after
 	}
 	written := stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp
-	if written == nil || o.Now.Sub(written.Time) >= leastTalk {
+	switch age := o.Now.Sub(ptr.Deref(written, metav1.Time{}).Time); {
+	case age < leastTalk:
+		return stored, soonest(r.after, leastTalk)
+	case age < longestGrace && !budget.TryAccept():
+		return stored, soonest(r.after, longestGrace-age)
+	default:
 		return status, r.after
 	}
-	return stored, soonest(r.after, leastTalk)
 }
 
 // soonest returns the shorter of two waits; zero means no wait.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // executed returns an Instance whose plan deploy has that state.
@@ -116,5 +117,43 @@ func TestATaskClaimsItsObjectsAgain(t *testing.T) {
 	}
 	if !l.claim(2, true, wants) {
 		t.Error("a task that has begun may not continue")
+	}
+}
+
+func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	budget := newDrafts().budget
+	said := func(message string, ago time.Duration) kudo.InstanceStatus {
+		status := executed("a", kudo.InProgress).Status
+		deploy := status.PlanStatus[kudo.DeployPlan]
+		deploy.Message, deploy.LastUpdatedTimestamp = message, &metav1.Time{Time: now.Add(-ago)}
+		status.PlanStatus[kudo.DeployPlan] = deploy
+		return status
+	}
+	// records reports whether another message is recorded that long after the last one, and when it is decided again.
+	records := func(ago time.Duration) (bool, time.Duration) {
+		stored := said("1 of 2 pods are ready", ago)
+		r := result{status: said("2 of 3 pods are ready", 0), unhurried: true}
+		r.ready.Type, r.ready.Status, r.ready.LastTransitionTime = kudo.ConditionReady, metav1.ConditionFalse, metav1.Time{Time: now}
+		stored.Conditions = []metav1.Condition{r.ready}
+		o := plan.Observation{Now: now, Instance: executed("a", kudo.InProgress)}
+		status, after := r.statusOf(o, stored, budget)
+		return status.PlanStatus[kudo.DeployPlan].Message != "1 of 2 pods are ready", after
+	}
+	for i := range progressBurst {
+		if recorded, _ := records(leastTalk); !recorded {
+			t.Errorf("message %d is not recorded", i)
+		}
+	}
+	if recorded, after := records(leastTalk / 2); recorded || after != leastTalk {
+		t.Errorf("a message right after another: recorded %t, decided again after %s", recorded, after)
+	}
+	for budget.TryAccept() {
+	}
+	if recorded, after := records(leastTalk); recorded || after != longestGrace-leastTalk {
+		t.Errorf("a message beyond the budget: recorded %t, decided again after %s", recorded, after)
+	}
+	if recorded, _ := records(longestGrace); !recorded {
+		t.Error("a message is never recorded")
 	}
 }

@@ -81,7 +81,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	status, after := done.masked(e.view.Masker).statusOf(observed, instance.Status)
+	status, after := done.masked(e.view.Masker).statusOf(observed, instance.Status, e.drafts.budget)
 	after = soonest(after, e.view.After)
 	e.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
 	written, err = e.commit(ctx, observed, instance.Status, status)
