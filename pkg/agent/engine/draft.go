@@ -121,8 +121,9 @@ func (d draft) resume(x *execution) { x.round, x.inventory.rounds = d.round, map
 
 // mayWait reports whether the progress of a pass need not be recorded yet: nothing depends on it, and the tasks since the last record, all of
 // them in progress or complete, can run again without an effect. Jobs are recorded at once, because they may be gone when they are complete,
-// and so are deletions: other writers may create such objects again.
+// and so are deletions: other writers may create such objects again. Condition Ready of an execution that does not influence it is recorded
+// at once, too.
 func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
-	return x.round < mostAhead && !x.inventory.once && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
+	return x.round < mostAhead && !x.inventory.once && !x.aside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
 		plan.MayWait(x.version, *x.Execution, outcomes)
 }
