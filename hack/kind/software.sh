@@ -63,8 +63,9 @@ $java -Dorg.slf4j.simpleLogger.defaultLogLevel=error -cp $classes org.apache.zoo
 EOF
 mkdir "$root/zookeeper"
 ln -s /usr/local/bin "$root/zookeeper/bin"
-# In the format of an old busybox, which the package redis of the KUDO community reads.
+# The package redis of the KUDO community needs nslookup with the output of an old busybox, and a redis-cli that ignores -x with --cluster.
 printf '#!/bin/sh\ngetent hosts "$1" | while read -r ip name; do echo "Address 1: $ip $name"; done\n' >"$root/usr/local/bin/nslookup"
+printf '#!/bin/sh\ncase "$*" in "-x "*" --cluster "*) shift ;; esac\nexec /usr/bin/redis-cli "$@"\n' >"$root/usr/local/bin/redis-cli"
 chmod 755 "$root"/usr/local/bin/*
 
 tar --sort=name --numeric-owner -C "$root" -cf "$images/layer.tar" .
