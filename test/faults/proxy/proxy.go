@@ -39,6 +39,8 @@ type Proxy struct {
 	cut     bool
 	view    view
 	journal []*Write
+	watches int
+	active  time.Time
 }
 
 // Fault is what happens to a write. The zero value forwards it.
@@ -129,6 +131,28 @@ func (p *Proxy) Journal() []*Write {
 	return journal
 }
 
+// Active returns when the program sent its last request, except for periodic writes.
+func (p *Proxy) Active() time.Time {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.active
+}
+
+// Watches returns the number of watches of the program.
+func (p *Proxy) Watches() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.watches
+}
+
+// watching counts a watch that begins, or ends if by is negative.
+func (p *Proxy) watching(by int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.watches += by
+	p.active = time.Now()
+}
+
 // ServeHTTP answers a request of the program.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.isCut() {
@@ -139,8 +163,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet:
 		p.write(w, r)
 	case query.Get("watch") == "true" || query.Get("watch") == "1":
+		p.watching(1)
+		defer p.watching(-1)
 		p.watch(w, r)
 	default:
+		p.mutex.Lock()
+		p.active = time.Now()
+		p.mutex.Unlock()
 		p.rewind(r)
 		p.forward.ServeHTTP(w, r)
 	}
@@ -161,6 +190,9 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request) {
 	written := parse(r, body)
 	p.mutex.Lock()
 	p.journal = append(p.journal, written)
+	if !written.Periodic() {
+		p.active = written.Received
+	}
 	p.mutex.Unlock()
 	fault := p.decide(written)
 	if fault.Delay > 0 {
