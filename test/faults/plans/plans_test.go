@@ -46,7 +46,10 @@ func TestPlans(t *testing.T) {
 		if report.spent() {
 			break
 		}
-		report.add(plan, w.try(t, clean[plan.Place.Scenario], fmt.Sprintf("run%d", i), plan))
+		began := time.Now()
+		got := w.try(t, clean[plan.Place.Scenario], fmt.Sprintf("run%d", i), plan)
+		t.Logf("%s after %.1fs: %s", got, time.Since(began).Seconds(), plan)
+		report.add(plan, got)
 	}
 	t.Log(report)
 }

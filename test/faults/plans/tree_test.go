@@ -2,11 +2,13 @@ package plans
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -22,15 +24,37 @@ func tree() scenario {
 				branch("root", "2.0.0", child("trunk-2.0.0", ""), child("side-1.0.0", "SIDE")))
 		},
 		actions: []action{
-			{"deploy", func(ctx context.Context, r *run) error { return r.hub.Create(ctx, r.instance("root-1.0.0")) }, ready},
-			{"update", set("VALUE", "two"), ready},
-			{"on", set("SIDE", "true"), ready},
-			{"off", set("SIDE", "false"), ready},
-			{"upgrade", move("root-2.0.0"), ready},
+			{"deploy", func(ctx context.Context, r *run) error { return r.hub.Create(ctx, r.instance("root-1.0.0")) }, treeHas("one", 3)},
+			{"update", set("VALUE", "two"), treeHas("two", 3)},
+			{"on", set("SIDE", "true"), treeHas("two", 4)},
+			{"off", set("SIDE", "false"), treeHas("two", 3)},
+			{"upgrade", move("root-2.0.0"), treeHas("two", 3)},
 			{"remove", remove, gone},
 		},
 		onHub:     []kind{kudo.GroupVersion.WithKind("Instance")},
 		onCluster: onCluster[:3],
+	}
+}
+
+// treeHas returns a check that the root is ready, and that so many Instances have applied the value.
+func treeHas(value string, instances int) func(context.Context, *run) error {
+	return func(ctx context.Context, r *run) error {
+		if err := ready(ctx, r); err != nil {
+			return err
+		}
+		configs := &corev1.ConfigMapList{}
+		if err := r.managed.List(ctx, configs, client.InNamespace(r.name), client.HasLabels{kudo.LabelHeritage}); err != nil {
+			return err
+		}
+		for _, config := range configs.Items {
+			if config.Data["value"] != value {
+				return fmt.Errorf("ConfigMap %s has value %q, want %q", config.Name, config.Data["value"], value)
+			}
+		}
+		if len(configs.Items) != instances {
+			return fmt.Errorf("%d Instances have applied their ConfigMap, want %d", len(configs.Items), instances)
+		}
+		return nil
 	}
 }
 
