@@ -27,7 +27,7 @@ func chain() scenario {
 			return w.push(ctx, branch("link", "1.0.0"))
 		},
 		actions: []action{
-			{"enable", enable, addOnsAre("", metav1.ConditionFalse, metav1.ConditionFalse)},
+			{"enable", enable, addOnsAre(metav1.ConditionUnknown, metav1.ConditionFalse, metav1.ConditionFalse)},
 			{"start", renew, addOnsAre(metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue)},
 			{"stop", unrenew, addOnsAre(metav1.ConditionUnknown, metav1.ConditionFalse, metav1.ConditionFalse)},
 			{"resume", renew, addOnsAre(metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue)},
@@ -95,7 +95,7 @@ func renew(ctx context.Context, r *run) error {
 // unrenew deletes the lease of the last add-on.
 func unrenew(ctx context.Context, r *run) error { return r.managed.Delete(ctx, r.lease()) }
 
-// addOnsAre returns a check of condition Available of the add-ons, from the last one up; empty for an add-on without it.
+// addOnsAre returns a check of condition Available of the add-ons, from the last one up.
 func addOnsAre(want ...metav1.ConditionStatus) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		for i, name := range slices.Backward(r.links()) {
@@ -105,9 +105,6 @@ func addOnsAre(want ...metav1.ConditionStatus) func(context.Context, *run) error
 			}
 			available := ptr.Deref(meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable), metav1.Condition{})
 			wanted := want[len(want)-1-i]
-			if wanted == "" && available.Status == metav1.ConditionUnknown {
-				continue
-			}
 			if available.Status != wanted {
 				return fmt.Errorf("add-on %s is %+v, want Available=%s", name, available, wanted)
 			}
