@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,5 +46,18 @@ var _ = Describe("An agent that loses the event of a deletion", func() {
 		}).Should(Succeed())
 		link.Thaw(true)
 		h.finish(ctx)
+	})
+})
+
+var _ = Describe("An agent that starts", func() {
+	It("deletes a mirrored OperatorVersion that it could not delete before it stopped, although no Instance is left", func(ctx context.Context) {
+		left := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "left-", Namespace: "default", Annotations: map[string]string{kudo.AnnotationHubUID: "gone"},
+		}, Spec: configOnly()}
+		Expect(managed.Create(ctx, left)).To(Succeed())
+		runAgent()
+		Eventually(func() bool {
+			return apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(left), &kudo.OperatorVersion{}))
+		}).Should(BeTrue())
 	})
 })
