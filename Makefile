@@ -17,6 +17,12 @@ FUZZTIME ?= 10s
 # The number of random histories that `make test-histories` plays, and a regular expression that selects the mistakes of `make mutants`.
 HISTORIES ?= 2000
 MUTANTS ?=
+# How long `make test-faults` starts plans, such as 4m, and the seed of their order; all plans and the day if empty. FAULTS_PLAN selects plans
+# by the beginning of their name, and FAULTS_LOGS is a folder for the programs' logs.
+FAULTS_BUDGET ?=
+FAULTS_SEED ?=
+FAULTS_PLAN ?=
+FAULTS_LOGS ?=
 # The size of the fleet of `make bench-dependencies`, and a file for the JSON report of a benchmark.
 CLUSTERS ?= 100
 ADDONS ?= 20
@@ -133,7 +139,7 @@ test: test-unit test-integration ## Run unit and integration tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that require no control plane.
-	@packages=$$(go list ./... | grep -v -e /test/e2e $(suites:%=-e /test/integration/%$$)); \
+	@packages=$$(go list ./... | grep -v -e /test/e2e -e /test/faults/plans $(suites:%=-e /test/integration/%$$)); \
 	  echo "unit tests: all packages that require no control plane"; \
 	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
 
@@ -151,7 +157,7 @@ $(suites:%=suite-%): suite-%: # `make lint` vets them
 
 .PHONY: test-changed
 test-changed: ## Run the unit and integration tests that depend on changes since BASE.
-	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v '^./test/e2e' || true); \
+	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v -e '^./test/e2e' -e '^./test/faults/plans' || true); \
 	  [ -n "$$changed" ] || { echo "no test depends on the changes since $(BASE)"; exit 0; }; \
 	  suites=$$(sed -n 's,^./test/integration/\(.*\),\1,p' <<<"$$changed" | grep -xF "$$(printf '%s\n' $(suites))" || true); \
 	  units=$$(grep -vxF "$$(printf './test/integration/%s\n' $(suites))" <<<"$$changed" || true); \
@@ -189,6 +195,12 @@ fuzz: ## Run every fuzz target for FUZZTIME.
 .PHONY: test-histories
 test-histories: ## Play HISTORIES random histories of desired states and faults in a model of a hub and a managed cluster.
 	go test -count=1 -timeout=0 -v ./test/faults/model -rapid.checks=$(HISTORIES) $(TESTFLAGS)
+
+.PHONY: test-faults
+test-faults: build ## Run the programs with a fault at every distinct write (FAULTS_BUDGET=4m limits the time).
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets FAULTS_BUDGET='$(FAULTS_BUDGET)' FAULTS_SEED='$(FAULTS_SEED)' \
+	  FAULTS_PLAN='$(FAULTS_PLAN)' FAULTS_LOGS='$(FAULTS_LOGS)'; \
+	  go test -count=1 -timeout=0 -v ./test/faults/plans $(TESTFLAGS)
 
 .PHONY: mutants
 mutants: ## Apply known mistakes to a copy, one by one, and check that the tests catch each (MUTANTS=REGEXP selects some).

@@ -50,8 +50,8 @@ type objects struct {
 	// detect a stale cache and redundant events. A forgotten entry only costs a read.
 	expectations *controller.Expectations[place]
 
-	// deletions holds the uids of objects that the engine has deleted and that the cache had then, until they are applied again. Once the cache
-	// lacks one, it is gone. A forgotten entry only costs a read.
+	// deletions holds a deletion of each object that the engine has deleted and that the cache had then, until it is applied again. Once the
+	// cache lacks one, it is gone. A forgotten entry only costs a read.
 	deletions *lru.Cache
 
 	mutex   sync.Mutex
@@ -65,6 +65,16 @@ func newObjects(local ctrl.Manager, kinds discovery.DiscoveryInterface) *objects
 		expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown), watched: map[schema.GroupVersionKind]bool{},
 	}
 }
+
+// deletion is the deletion of the object with that uid, and when it was last confirmed that the object still exists.
+type deletion struct {
+	uid types.UID
+	at  time.Time
+}
+
+// missedAfter is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have missed the
+// deletion: it cannot list the objects of a kind again whose definition was deleted too.
+const missedAfter = 5 * time.Second
 
 // mostKnown is the maximum number of remembered object versions; other objects are read from the API server.
 const mostKnown = 10000
@@ -205,7 +215,7 @@ func (o *objects) newest(live liveObjects) reader {
 			if found == nil {
 				continue
 			}
-			if upToDate, _ := o.expectations.UpToDate(found); upToDate {
+			if upToDate, _ := o.expectations.UpToDate(found); upToDate && !overdue(found) {
 				return found, nil
 			}
 		}
@@ -246,15 +256,37 @@ func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*
 		return o.read(ctx, want)
 	}
 	cached, filled, err := o.cached(ctx, want)
-	uid, deleting := o.deletions.Get(placeOf(want))
+	noted, deleting := o.deletions.Get(placeOf(want))
+	last, _ := noted.(deletion)
 	switch {
 	case err != nil || cached == nil && !(filled && deleting):
 		return o.read(ctx, want)
-	case cached != nil && deleting && uid == cached.GetUID():
+	case cached == nil:
+		return nil, nil
+	default:
+		return o.confirmed(ctx, cached, last)
+	}
+}
+
+// confirmed returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of its
+// deletion, it is read from the API server, but not in every pass.
+func (o *objects) confirmed(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
+	deleted := last.uid == cached.GetUID()
+	switch {
+	case deleted && time.Since(last.at) > missedAfter || !deleted && overdue(cached):
+		o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now()})
+		return o.read(ctx, cached)
+	case deleted:
 		return deletedNow(cached), nil
 	default:
 		return cached, nil
 	}
+}
+
+// overdue reports whether an object has been in deletion for so long that the cache may have missed its end.
+func overdue(cached *unstructured.Unstructured) bool {
+	began := cached.GetDeletionTimestamp()
+	return began != nil && time.Since(began.Time) > missedAfter
 }
 
 // delete deletes exactly this version of an object, and returns its new state, nil if it is deleted. A conflict means that it was changed or
@@ -269,7 +301,7 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 		return o.read(ctx, live)
 	}
 	if known {
-		o.deletions.Add(placeOf(live), live.GetUID())
+		o.deletions.Add(placeOf(live), deletion{uid: live.GetUID(), at: time.Now()})
 	}
 	if gone {
 		return nil, nil

@@ -94,7 +94,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 
 // usersOf maps a mirrored OperatorVersion to the Instances in its namespace: a lost one is mirrored again.
 func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
-	m.created.Delete(client.ObjectKeyFromObject(version))
+	_, own := m.created.LoadAndDelete(client.ObjectKeyFromObject(version))
 	list := &kudo.InstanceList{}
 	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", version.Namespace)
@@ -103,6 +103,9 @@ func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []r
 	var requests []reconcile.Request
 	for i := range list.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: list.Items[i].Name}})
+	}
+	if len(requests) == 0 && !own { // an agent that stopped may not have deleted it; any request does that
+		requests = []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: version.Name}}}
 	}
 	return requests
 }

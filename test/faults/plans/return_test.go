@@ -1,0 +1,109 @@
+package plans
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// comeback is the life of an Instance that the hub loses, as after a restore, and finds again, and whose removal is stuck, forced, and
+// called off by creating it again.
+func comeback() scenario {
+	deploy := func(ctx context.Context, r *run) error { return r.hub.Create(ctx, r.instance("gadgets-1.0.0")) }
+	return scenario{
+		name:    "comeback",
+		prepare: func(ctx context.Context, w *world) error { return w.push(ctx, gadgets("1.0.0")) },
+		actions: []action{
+			{"deploy", deploy, ready},
+			{"vanish", vanish, orphaned},
+			{"return", deploy, ready},
+			{"block", block, stuck},
+			{"force", force, orphaned},
+			{"revive", func(ctx context.Context, r *run) error {
+				if err := r.hold(ctx, nil); err != nil {
+					return err
+				}
+				return deploy(ctx, r)
+			}, ready},
+			{"remove", remove, gone},
+		},
+		onHub:     []kind{kudo.GroupVersion.WithKind("Instance")},
+		onCluster: onCluster,
+	}
+}
+
+// vanish deletes the Instance on the hub without a removal.
+func vanish(ctx context.Context, r *run) error {
+	instance := r.instance("")
+	annotate := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	for range 20 { // addon-manager adds the finalizer again
+		if err := r.hub.Patch(ctx, instance, annotate); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		err := r.hub.Delete(ctx, r.instance(""), client.Preconditions{ResourceVersion: &instance.ResourceVersion})
+		if err == nil || !apierrors.IsConflict(err) {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	return fmt.Errorf("the Instance cannot be deleted without its finalizer")
+}
+
+// block deletes the Instance while a finalizer of another writer holds one of its objects.
+func block(ctx context.Context, r *run) error {
+	if err := r.hold(ctx, []string{"faults.test/hold"}); err != nil {
+		return err
+	}
+	return remove(ctx, r)
+}
+
+// hold sets the finalizers of an object of the Instance.
+func (r *run) hold(ctx context.Context, finalizers []string) error {
+	config := &corev1.ConfigMap{}
+	if err := r.managed.Get(ctx, client.ObjectKey{Namespace: r.name, Name: r.name + "-base"}, config); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := config.DeepCopy()
+	config.Finalizers = finalizers
+	return r.managed.Patch(ctx, config, client.MergeFrom(before))
+}
+
+// stuck returns an error unless only the object that is held remains.
+func stuck(ctx context.Context, r *run) error {
+	configs := &corev1.ConfigMapList{}
+	if err := r.managed.List(ctx, configs, client.InNamespace(r.name), client.HasLabels{kudo.LabelHeritage}); err != nil {
+		return err
+	}
+	if len(configs.Items) != 1 {
+		return fmt.Errorf("%d ConfigMaps remain", len(configs.Items))
+	}
+	return nil
+}
+
+// force releases the Instance that is being deleted.
+func force(ctx context.Context, r *run) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, kudo.AnnotationForceRelease)
+	return r.hub.Patch(ctx, r.instance(""), client.RawPatch(types.MergePatchType, []byte(patch)))
+}
+
+// orphaned returns an error unless the hub has lost the Instance and its mirror is marked.
+func orphaned(ctx context.Context, r *run) error {
+	err := r.hub.Get(ctx, client.ObjectKeyFromObject(r.instance("")), &kudo.Instance{})
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("it exists on the hub: %w", err)
+	}
+	mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: r.name}}
+	if err := r.managed.Get(ctx, client.ObjectKeyFromObject(mirror), mirror); err != nil {
+		return err
+	}
+	if mirror.Annotations[kudo.AnnotationOrphaned] == "" {
+		return fmt.Errorf("the mirror is not marked: %v", mirror.Annotations)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package plans
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/test/audit"
+	"github.com/tandem-addons/tandem/test/faults/proxy"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+// kind is a kind of objects to compare.
+type kind = schema.GroupVersionKind
+
+// state is the normalised content of all objects of a run, by API server, kind and name.
+type state map[string]string
+
+// clients returns the administrator's clients by API server.
+func (w *world) clients() map[string]client.WithWatch {
+	return map[string]client.WithWatch{"hub": w.hub, "cluster": w.managed}
+}
+
+// versionOf returns the current resource version of an API server.
+func versionOf(ctx context.Context, c client.Client) (string, error) {
+	list := &corev1.ConfigMapList{}
+	err := c.List(ctx, list, client.InNamespace("default"), client.Limit(1))
+	return list.ResourceVersion, err
+}
+
+// state reads the objects of the run.
+func (r *run) state(ctx context.Context) (state, error) {
+	found := state{}
+	for server, kinds := range map[string][]kind{"hub": r.scenario.onHub, "cluster": r.scenario.onCluster} {
+		for _, k := range kinds {
+			if err := r.add(ctx, found, server, k); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, p := range r.programs {
+		err := eventually(ctx, func(ctx context.Context) error { // a program that was started again may not serve them yet
+			gauges, err := p.gauges(ctx, r.name)
+			found["metrics of "+p.name] = Normal(gauges, r.name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// add adds the objects of a kind: those in the run's namespaces, and those whose names begin with its name.
+func (r *run) add(ctx context.Context, found state, server string, k kind) error {
+	objects := &unstructured.UnstructuredList{}
+	objects.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
+	err := r.clients()[server].List(ctx, objects)
+	if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
+		return nil // its definition has been removed
+	}
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", k.Kind, err)
+	}
+	for i := range objects.Items {
+		o := &objects.Items[i]
+		if !ofRun(o, r.name) {
+			continue
+		}
+		text, err := content(o)
+		if err != nil {
+			return err
+		}
+		key := fmt.Sprintf("%s: %s %s/%s", server, k.Kind, o.GetNamespace(), o.GetName())
+		found[Normal(key, r.name)] = Normal(text, r.name)
+	}
+	return nil
+}
+
+// ofRun reports whether an object belongs to the run of that name.
+func ofRun(o *unstructured.Unstructured, name string) bool {
+	return o.GetNamespace() == name || strings.HasPrefix(o.GetName(), name) || o.GroupVersionKind().Group == "apiextensions.k8s.io" &&
+		strings.HasSuffix(o.GetName(), ".faults.test")
+}
+
+// content returns an object without what differs between two runs.
+func content(o *unstructured.Unstructured) (string, error) {
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	if o.GetKind() == "CustomResourceDefinition" {
+		unstructured.RemoveNestedField(o.Object, "status")
+	}
+	for _, field := range []string{"inventory", "conditions"} { // in the order in which they were added
+		items, found, _ := unstructured.NestedSlice(o.Object, "status", field)
+		if !found {
+			continue
+		}
+		slices.SortFunc(items, func(a, b any) int { return strings.Compare(rank(a), rank(b)) })
+		if err := unstructured.SetNestedSlice(o.Object, items, "status", field); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.MarshalIndent(o.Object, "", " ")
+	return string(text), err
+}
+
+// rank returns a text by which conditions and entries of an inventory can be sorted.
+func rank(item any) string {
+	fields, _ := item.(map[string]any)
+	return fmt.Sprint(fields["type"], fields["group"], fields["kind"], fields["name"])
+}
+
+// problems returns everything in which the run differs from one without faults, which is nil while that is learned.
+func (r *run) problems(ctx context.Context, clean *run) ([]string, error) {
+	var problems []string
+	if clean != nil {
+		for i := range r.states {
+			if difference := cmp.Diff(clean.states[i], r.states[i]); difference != "" {
+				problems = append(problems, fmt.Sprintf("after action %s the state differs (- without a fault, + with it):\n%s",
+					r.scenario.actions[i].name, difference))
+			}
+		}
+		problems = append(problems, Differences(Tally(clean.writes, clean.name), Tally(r.writes, r.name))...)
+	}
+	late, err := r.late()
+	if err != nil {
+		return nil, err
+	}
+	violations, err := invariants.Violations(ctx, r.hub)
+	return slices.Concat(problems, late, violations), err
+}
+
+// late returns the writes of a step after it was recorded as complete.
+func (r *run) late() ([]string, error) {
+	var entries []audit.Entry
+	for _, written := range r.local {
+		entry, err := entryOf(written)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry)
+	}
+	slices.SortFunc(entries, func(a, b audit.Entry) int { return a.Received().Compare(b.Received()) })
+	steps, err := audit.StepsIn(entries, r.owner)
+	if err != nil {
+		return nil, err
+	}
+	return steps.Late(), nil
+}
+
+// owner returns the Instance and the step of an object, which its name consists of: the parts of the Instance's name, the step, and what else
+// tells objects of a step apart, after a dot.
+func (r *run) owner(object types.NamespacedName) (types.NamespacedName, string) {
+	at := strings.LastIndex(object.Name, "-")
+	if at < 0 {
+		return types.NamespacedName{}, ""
+	}
+	step, _, _ := strings.Cut(object.Name[at+1:], ".")
+	return types.NamespacedName{Namespace: r.name, Name: strings.ReplaceAll(object.Name[:at], "-", ".")}, step
+}
+
+// entryOf returns a write as an entry of an audit log.
+func entryOf(written *proxy.Write) (audit.Entry, error) {
+	var e audit.Entry
+	e.Verb, e.ResponseStatus.Code = written.Verb, written.Code
+	if !written.Succeeded() {
+		e.ResponseStatus.Code = max(written.Code, 500)
+	}
+	e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Subresource = written.Group, written.Resource, written.Subresource
+	e.ObjectRef.Namespace, e.ObjectRef.Name = written.Namespace, written.Name
+	e.RequestReceivedTimestamp, e.StageTimestamp = metav1.NewMicroTime(written.Received), metav1.NewMicroTime(written.Answered)
+	body := written.Body
+	if body == nil {
+		body = map[string]any{}
+	}
+	var err error
+	e.RequestObject, err = json.Marshal(body)
+	return e, err
+}

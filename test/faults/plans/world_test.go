@@ -1,0 +1,297 @@
+package plans
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/pkg/identity"
+	"github.com/tandem-addons/tandem/test/faults/proxy"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+const (
+	cluster  = "cluster1"
+	packages = "addon-packages"
+	// patience is how long an action may take to settle, on a machine that is busy.
+	patience = 90 * time.Second
+	// still is how long no program may send a request for the clusters to be settled, or for a program with an outdated view to have done
+	// what it does about that.
+	still = 250 * time.Millisecond
+	// longest is the longest time for which a view is held.
+	longest = 4 * time.Second
+)
+
+// world is a hub, a managed cluster, and the programs between them.
+type world struct {
+	hubServer, managedServer *environment.Environment
+	hub, managed             client.WithWatch
+	programs                 []*program
+	logs                     string
+
+	mutex  sync.Mutex
+	run    *run // the run in progress
+	active time.Time
+}
+
+// newWorld starts everything.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctrl.SetLogger(ginkgo.GinkgoLogr)
+	w := &world{logs: cmp.Or(os.Getenv("FAULTS_LOGS"), t.TempDir()), active: time.Now()}
+	if err := os.MkdirAll(w.logs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.hubServer, w.hub = startServer(t)
+	w.managedServer, w.managed = startServer(t)
+	for _, folder := range []string{"hub", "cluster", "admission"} {
+		if err := w.hubServer.Apply(t.Context(), folder, manifests.ClusterParameters{Cluster: cluster}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.managedServer.Apply(t.Context(), "agent", manifests.ClusterParameters{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.hub.Create(t.Context(), managedCluster()); err != nil {
+		t.Fatal(err)
+	}
+	w.startControllers(t.Context())
+	w.startPrograms(t)
+	return w
+}
+
+// managedCluster returns the registration of the cluster.
+func managedCluster() client.Object {
+	registration := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
+	registration.SetAPIVersion("cluster.open-cluster-management.io/v1")
+	registration.SetKind("ManagedCluster")
+	registration.SetName(cluster)
+	return registration
+}
+
+func startServer(t *testing.T) (*environment.Environment, client.WithWatch) {
+	t.Helper()
+	server, err := environment.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	scheme, err := hub.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, c
+}
+
+// startPrograms starts addon-manager and addon-agent, each with its own identity and permissions.
+func (w *world) startPrograms(t *testing.T) {
+	t.Helper()
+	const inSystem = "system:serviceaccounts:tandem-system"
+	local, err := w.managedServer.AddUser("system:serviceaccount:tandem-system:addon-agent", "system:serviceaccounts", inSystem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := []string{"--health-probe-bind-address=0", "--leader-elect=false"}
+	w.programs = []*program{
+		newProgram(t, w, "addon-manager", map[string]apiServer{
+			"hub": {"kubeconfig", as(w.hubServer.Config, "system:serviceaccount:tandem-system:addon-manager", "system:serviceaccounts", inSystem)},
+		}, append(quiet, "--packages-namespace="+packages)...),
+		newProgram(t, w, "addon-agent", map[string]apiServer{
+			"hub":     {"hub-kubeconfig", as(w.hubServer.Config, identity.User(cluster), identity.Groups(cluster)...)},
+			"cluster": {"kubeconfig", local.Config()},
+		}, append(quiet, "--cluster-name="+cluster, "--standalone", "--report-interval=50ms", "--lease-period=24h")...),
+	}
+}
+
+// as returns config for another identity.
+func as(config *rest.Config, user string, groups ...string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return config
+}
+
+// startControllers acts as Kubernetes' controllers on the managed cluster: Deployments are rolled out at once, and deletions in the
+// foreground are completed.
+func (w *world) startControllers(ctx context.Context) {
+	environment.CollectGarbage(ctx, w.managed, "",
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		schema.GroupVersionKind{Group: "faults.test", Version: "v1", Kind: "Gadget"},
+	)
+	go wait.UntilWithContext(ctx, w.rollOut, 100*time.Millisecond)
+}
+
+// rollOut makes Deployments healthy until the watch ends.
+func (w *world) rollOut(ctx context.Context) {
+	watcher, err := w.managed.Watch(ctx, &appsv1.DeploymentList{})
+	if err != nil {
+		return
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		d, ok := event.Object.(*appsv1.Deployment)
+		if !ok || d.Status.ObservedGeneration == d.Generation || d.DeletionTimestamp != nil {
+			continue
+		}
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+		}
+		if err := w.managed.Status().Update(ctx, d); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return
+		}
+	}
+}
+
+// fault is called by the proxies for every write: it returns the fault of the plan in progress.
+func (w *world) fault(by *program, server string, written *proxy.Write) proxy.Fault {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if written.Periodic() {
+		return proxy.Fault{}
+	}
+	w.active = time.Now()
+	if w.run == nil {
+		return proxy.Fault{}
+	}
+	return w.run.fault(by, server, written)
+}
+
+// quiet reports whether no program has written for a while.
+func (w *world) quiet() bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return time.Since(w.active) > still
+}
+
+// note writes to the programs' logs what the test does.
+func (w *world) note(format string, args ...any) {
+	for _, p := range w.programs {
+		fmt.Fprintf(p.log, "=== "+format+"\n", args...)
+	}
+}
+
+// eventually retries until check returns nil, and returns its last error otherwise.
+func eventually(ctx context.Context, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(context.WithoutCancel(ctx)) // its error tells more than the end of ctx
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(last, err)
+	}
+	return nil
+}
+
+// keepLogs copies the programs' logs for a plan that failed, and returns the folder.
+func (w *world) keepLogs(name string) (string, error) {
+	folder := filepath.Join(cmp.Or(os.Getenv("FAULTS_LOGS"), os.TempDir()), "tandem-faults-"+name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	for _, p := range w.programs {
+		content, err := os.ReadFile(p.log.Name())
+		if err != nil {
+			return "", err
+		}
+		begin := max(bytes.LastIndex(content, []byte("=== run ")), 0)
+		if err := os.WriteFile(filepath.Join(folder, p.name+".log"), content[begin:], 0o644); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
+}
+
+// clear removes everything that a plan that failed has left, and starts the programs again.
+func (w *world) clear(ctx context.Context, r *run) error {
+	w.mutex.Lock()
+	w.run = nil
+	w.mutex.Unlock()
+	for _, p := range w.programs {
+		p.stop()
+		for _, link := range p.links {
+			link.Mend()
+			link.Thaw(false)
+			link.Journal()
+		}
+	}
+	for server, kinds := range map[string][]kind{"hub": r.scenario.onHub, "cluster": r.scenario.onCluster} {
+		for _, k := range kinds {
+			if err := w.strip(ctx, server, k, r.name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range w.programs {
+		if err := p.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strip deletes the run's objects of a kind without waiting for their finalizers, as the program that may write all of them.
+func (w *world) strip(ctx context.Context, server string, k kind, name string) error {
+	config, program := w.hubServer.Config, "addon-manager"
+	if server == "cluster" {
+		config, program = w.managedServer.Config, "addon-agent"
+	}
+	c, err := client.New(as(config, "system:serviceaccount:tandem-system:"+program, "system:masters"), client.Options{})
+	if err != nil {
+		return err
+	}
+	objects := &unstructured.UnstructuredList{}
+	objects.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
+	if err := c.List(ctx, objects); err != nil {
+		return nil // its definition has been removed
+	}
+	for i := range objects.Items {
+		o := &objects.Items[i]
+		if !ofRun(o, name) {
+			continue
+		}
+		if err := client.IgnoreNotFound(c.Delete(ctx, o)); err != nil {
+			return err
+		}
+		if k.Kind == "CustomResourceDefinition" {
+			continue // its finalizer deletes its objects
+		}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := client.IgnoreNotFound(c.Patch(ctx, o, patch)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
