@@ -1,0 +1,35 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Serve serves requests and keeps the cache up to date until the context ends, or one of them fails.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- s.Hub.Run(ctx) }()
+	go func() { ended <- server.Serve(listener) }()
+	var problem error
+	select {
+	case <-ctx.Done():
+	case problem = <-ended:
+	}
+	stop()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := errors.Join(problem, server.Shutdown(last)); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the dashboard: %w", err)
+	}
+	return nil
+}
