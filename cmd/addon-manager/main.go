@@ -1,4 +1,4 @@
-// Command addon-manager runs the hub's controllers: flags in, hub.Run.
+// Command addon-manager runs the hub's controllers: flags in, hub.Run. `addon-manager ui` serves the dashboard.
 package main
 
 import (
@@ -114,6 +114,9 @@ func (s *settings) check() error {
 }
 
 func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
+	if len(arguments) > 0 && arguments[0] == "ui" {
+		return runUI(ctx, arguments[1:], out, errOut)
+	}
 	var s settings
 	fs := s.flags(errOut)
 	switch err := fs.Parse(arguments); {
@@ -122,7 +125,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	case err != nil:
 		return err
 	case fs.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q: addon-manager takes flags only", fs.Arg(0))
+		return fmt.Errorf("unexpected argument %q: addon-manager takes flags, or command ui", fs.Arg(0))
 	case s.version:
 		_, err := fmt.Fprintln(out, "addon-manager", version)
 		return err

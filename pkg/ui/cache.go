@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +77,8 @@ var clusterWide = []string{"clustermanagementaddons", "managedclusters"}
 func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		kudo.AddToScheme, addonv1alpha1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme, metav1.AddMetaToScheme,
+		kudo.AddToScheme, addonv1alpha1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme, authenticationv1.AddToScheme,
+		metav1.AddMetaToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err

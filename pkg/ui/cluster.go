@@ -69,9 +69,14 @@ func clusterPage(ctx context.Context, v visit) (frame, error) {
 	return frame{Title: "Cluster " + name, Template: "cluster", View: view}, err
 }
 
-// cluster reads a cluster with its Instances. A cluster without add-ons has to be known as a ManagedCluster that the user may read.
+// cluster reads a cluster with its Instances. A cluster without add-ons has to be known as a ManagedCluster that the user may read. Without
+// permission to list definitions, it has none.
 func (v visit) cluster(ctx context.Context, name string) (fleet.Cluster, error) {
-	cluster, err := survey.Cluster(ctx, v.reader, name)
+	definitions, err := survey.Definitions(ctx, v.reader)
+	if err != nil && !isHidden(err) {
+		return fleet.Cluster{}, err
+	}
+	cluster, err := survey.AddOns(ctx, v.reader, name, definitions)
 	if err != nil {
 		return cluster, err
 	}
@@ -160,6 +165,15 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 	return view, nil
 }
 
+// explained explains the state of an add-on, as far as the user may read the definitions.
+func explained(cluster fleet.Cluster, name string) explanation.Data {
+	if cluster.Definitions == nil {
+		return explanation.Data{AddOn: name, Cluster: cluster.Name,
+			Explanation: "Its dependencies are unknown, because you may not list ClusterManagementAddOns. The conditions below are what it reports."}
+	}
+	return explanation.Of(cluster, name).Data(name)
+}
+
 // whyView is what page Why shows.
 type whyView struct {
 	explanation.Data
@@ -181,7 +195,7 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 		return frame{}, errAbsent
 	}
 	view := whyView{
-		Data: explanation.Of(cluster, name).Data(name), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
+		Data: explained(cluster, name), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
 		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
 	}
 	if addOn := cluster.AddOns[name]; addOn != nil {

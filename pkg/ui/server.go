@@ -27,10 +27,8 @@ type Options struct {
 	Gate Gate
 	// Hosts are the values of header Host that are served, without a port. Requests for other hosts are refused, because a name that an
 	// attacker controls may lead here (DNS rebinding).
-	Hosts []string
-	// ReadOnly omits all actions.
-	ReadOnly bool
-	Version  string
+	Hosts   []string
+	Version string
 }
 
 // Gate decides who sends a request.
@@ -77,7 +75,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("parsing the pages: %w", err)
 	}
 	s.mux.HandleFunc("GET /static/{file}", s.static)
-	s.mux.HandleFunc("GET /healthz", s.health)
+	s.mux.HandleFunc("GET /healthz", s.Health)
 	s.mux.HandleFunc("GET /session/", s.enter)
 	s.mux.HandleFunc("POST /session/", s.enter)
 	for pattern, p := range pages() {
@@ -146,8 +144,8 @@ func (s *Server) static(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, r.PathValue("file"), time.Time{}, bytes.NewReader(content))
 }
 
-// health reports whether the hub was read.
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+// Health reports whether the hub was read.
+func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
 	if complete, _ := s.Hub.contact.state(); !complete {
 		http.Error(w, "the hub is being read", http.StatusServiceUnavailable)
 		return

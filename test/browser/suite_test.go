@@ -7,9 +7,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -63,24 +67,38 @@ func launch() context.Context {
 	return first
 }
 
-// serve serves the dashboard as `kubectl addon ui` does, and returns its address and gate.
+// serve serves the dashboard until the spec ends, as `kubectl addon ui` does, and returns its address and gate.
 func serve() (address string, gate *ui.Local) {
 	GinkgoHelper()
-	ctx, stop := context.WithCancel(context.Background())
+	address, gate, _ = serveUntil()
+	return address, gate
+}
+
+// serveUntil serves the dashboard until stop is called, or the spec ends.
+func serveUntil() (address string, gate *ui.Local, stop func()) {
+	GinkgoHelper()
+	return serveAt("http://127.0.0.1:0")
+}
+
+// serveAt serves the dashboard at an address.
+func serveAt(wanted string) (address string, gate *ui.Local, stop func()) {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(context.Background())
 	cached, err := ui.NewHub(ctx, env.Config, nil)
 	Expect(err).NotTo(HaveOccurred())
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", strings.TrimPrefix(wanted, "http://"))
 	Expect(err).NotTo(HaveOccurred())
 	gate = ui.NewLocal(fmt.Sprintf("tandem-%d", listener.Addr().(*net.TCPAddr).Port))
 	server, err := ui.New(ui.Options{Hub: cached, Gate: gate, Hosts: []string{"127.0.0.1"}, Version: "v0.9.0"})
 	Expect(err).NotTo(HaveOccurred())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
-	DeferCleanup(func() {
-		stop()
-		Expect(<-ended).To(Succeed())
+	stop = sync.OnceFunc(func() {
+		cancel()
+		Eventually(ended).Should(Receive(BeNil()))
 	})
-	return "http://" + listener.Addr().String(), gate
+	DeferCleanup(stop)
+	return "http://" + listener.Addr().String(), gate, stop
 }
 
 // tab opens a tab that ends with the spec.
@@ -95,8 +113,14 @@ func tab() context.Context {
 // enter opens the URL that starts the session, and waits for page Fleet to be live.
 func enter(page context.Context, address string, gate *ui.Local) {
 	GinkgoHelper()
-	Expect(chromedp.Do(page, chromedp.Navigate(address+gate.Path()), chromedp.WaitVisible(".matrix"), chromedp.WaitVisible("#live.live"))).To(Succeed())
+	Expect(chromedp.Do(page, front, chromedp.Navigate(address+gate.Path()), chromedp.WaitVisible(".matrix"), chromedp.WaitVisible("#live.live"))).To(Succeed())
 }
+
+// front shows a tab: pages that are not visible are not updated.
+var front = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	_, err := cdp.Call(ctx, t, cdppage.BringToFront, cdp.Empty{})
+	return err
+})
 
 // pictures is the folder for screenshots; without it, none are taken.
 var pictures = os.Getenv("TANDEM_SCREENSHOTS")
