@@ -22,9 +22,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 )
 
-// version is set by the linker (see the Makefile).
-var version = "devel"
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -81,22 +78,6 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.BoolVar(&s.version, "version", false, "Print the version and exit.")
 	s.logging.BindFlags(fs)
 	return fs
-}
-
-// names is a flag value: a comma-separated list of names.
-type names []string
-
-func (n *names) String() string { return strings.Join(*n, ",") }
-
-func (n *names) Set(value string) error {
-	*n = nil
-	for name := range strings.SplitSeq(value, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			return errors.New("names must not be empty")
-		}
-		*n = append(*n, name)
-	}
-	return nil
 }
 
 // check rejects values that defaults of other libraries would silently replace.

@@ -36,15 +36,23 @@ func Glance(ctx context.Context, cached client.Reader, of labels.Selector) (flee
 			found.Add(addOn.Namespace, fleet.Subject{Name: addOn.Name}, fleet.GlimpseOf(addOn))
 		}
 	}
+	return found, glanceAtInstances(ctx, cached, found, meant)
+}
+
+// glanceAtInstances adds the independent Instances of the clusters that are meant, if the user may read them.
+func glanceAtInstances(ctx context.Context, cached client.Reader, found fleet.Glance, meant func(cluster string) bool) error {
 	var instances kudo.InstanceList
-	err = cached.List(ctx, &instances, client.UnsafeDisableDeepCopy)
-	if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("listing the Instances of all clusters: %w", err)
+	err := cached.List(ctx, &instances, client.UnsafeDisableDeepCopy)
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("listing the Instances of all clusters: %w", err)
 	}
 	for i := range instances.Items {
 		if instance := &instances.Items[i]; meant(instance.Namespace) && fleet.Independent(instance) {
 			found.Add(instance.Namespace, fleet.Subject{Instance: true, Name: instance.Name}, fleet.GlimpseOfInstance(instance))
 		}
 	}
-	return found, nil
+	return nil
 }

@@ -15,8 +15,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
-var everyLabel = labels.Everything()
-
 // addOnView is what page Add-on shows.
 type addOnView struct {
 	Name    string
@@ -42,7 +40,7 @@ type versionCount struct {
 
 func addOnPage(ctx context.Context, v visit) (frame, error) {
 	name := v.PathValue("addon")
-	glance, err := survey.Glance(ctx, v.reader, everyLabel)
+	glance, err := survey.Glance(ctx, v.reader, labels.Everything())
 	if err != nil {
 		return frame{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -83,7 +84,7 @@ func (v visit) cluster(ctx context.Context, name string) (fleet.Cluster, error) 
 	cluster.Instances, err = survey.Instances(ctx, v.reader, name)
 	if err == nil && len(cluster.AddOns)+len(cluster.Instances) == 0 {
 		var known survey.ManagedClusters
-		known, err = survey.Clusters(ctx, v.reader, name, everyLabel)
+		known, err = survey.Clusters(ctx, v.reader, name, labels.Everything())
 		if err == nil && !slices.Contains(known.Names, name) {
 			err = errAbsent
 		}

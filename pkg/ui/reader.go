@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,14 +32,12 @@ type reader struct {
 }
 
 // kindOf returns the cached kind of an object or list. Its error says why there is none.
-func (r reader) kindOf(object runtime.Object, list bool) (kind, error) {
+func (r reader) kindOf(object runtime.Object) (kind, error) {
 	gvk, err := apiutil.GVKForObject(object, r.Scheme())
 	if err != nil {
 		return kind{}, err
 	}
-	if list && len(gvk.Kind) > len("List") {
-		gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
-	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List") // lists of metadata may have the kind of their items
 	for _, k := range r.kinds {
 		if k.gvk == gvk {
 			return k, nil
@@ -60,7 +59,7 @@ func (k kind) request(verb, namespace, name string) authorizationv1.ResourceAttr
 
 // Get reads an object that the user may read.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	k, err := r.kindOf(object, false)
+	k, err := r.kindOf(object)
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 
 // List lists the objects that the user may read.
 func (r reader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	k, err := r.kindOf(list, true)
+	k, err := r.kindOf(list)
 	if err != nil {
 		return err
 	}
