@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -78,6 +79,9 @@ func (v visit) cluster(ctx context.Context, name string) (fleet.Cluster, error) 
 		return fleet.Cluster{}, err
 	}
 	cluster, err := survey.AddOns(ctx, v.reader, name, definitions)
+	if missing := (*survey.MissingError)(nil); errors.As(err, &missing) {
+		return cluster, errAbsent
+	}
 	if err != nil {
 		return cluster, err
 	}

@@ -51,9 +51,9 @@ type need struct {
 }
 
 // boxSize are the measures of a graph in pixels; longest is the number of characters that fit into a box.
-var boxSize = layout.Size{Width: 176, Height: 44, Across: 56, Down: 14}
+var boxSize = layout.Size{Width: 204, Height: 44, Across: 56, Down: 14}
 
-const longest = 21
+const longest = 20
 
 // graphOf draws add-ons and dependencies.
 func graphOf(label string, nodes map[string]node, needs []need) graph {
@@ -99,6 +99,12 @@ func (g graph) OuterWidth() int { return g.Width + 4 }
 
 // OuterHeight is the height with a margin for outlines.
 func (g graph) OuterHeight() int { return g.Height + 4 }
+
+// Width is the width of a box.
+func (b box) Width() int { return boxSize.Width }
+
+// Height is the height of a box.
+func (b box) Height() int { return boxSize.Height }
 
 // MarkX and the other coordinates place the texts of a box.
 func (b box) MarkX() int { return b.X + 16 }

@@ -26,10 +26,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case problem = <-ended:
 	}
 	stop()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := errors.Join(problem, server.Shutdown(last)); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving the dashboard: %w", err)
+	if server.Shutdown(last) != nil { // browsers keep connections that they have not used yet
+		problem = errors.Join(problem, server.Close())
+	}
+	if problem != nil {
+		return fmt.Errorf("serving the dashboard: %w", problem)
 	}
 	return nil
 }

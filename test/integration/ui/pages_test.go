@@ -23,7 +23,7 @@ var shown = map[string][]string{
 	"/?selector=region%3Dus":                    {"5 managed clusters"},
 	"/addons/kafka":                             {"Add-on kafka", "zookeeper", fleet.Version, "Dependencies of add-on kafka"},
 	"/clusters/cluster-01":                      {"addon-agent v0.9.0", "kubectl addon tree --cluster cluster-01"},
-	"/clusters/cluster-02/addons/shop":          {"zookeeper, which is not installed: enable it", "kubectl addon enable zookeeper --cluster cluster-02"},
+	"/clusters/cluster-02/addons/shop":          {"kafka -&gt; zookeeper), which is not installed: enable it", "kubectl addon enable zookeeper --cluster cluster-02"},
 	"/clusters/cluster-01/instances/kafka":      {"Phase <b>brokers</b>", "insufficient memory", "BROKERS", "StatefulSet kafka/kafka", "5m"},
 	"/packages":                                 {fleet.Version, "kubectl addon package list"},
 	"/packages/addon-packages/" + fleet.Version: {"RETENTION", "How long messages are kept."},
@@ -49,12 +49,12 @@ var _ = Describe("the dashboard of one user", func() {
 		events := s.stream("/clusters/cluster-05/addons/ingress")
 		var next event
 		Eventually(events).Should(Receive(&next))
-		Expect(next.name).To(Equal("snapshot"))
-		Expect(next.data).To(ContainSubstring("is available"))
+		Expect(next.Name).To(Equal("snapshot"))
+		Expect(next.Data).To(ContainSubstring("is available"))
 		Eventually(events).Should(Receive(&next))
-		Expect(next.name).To(Equal("end"))
+		Expect(next.Name).To(Equal("end"))
 		Eventually(events).Should(Receive(&next))
-		Expect(next.name).To(Equal("hub"))
+		Expect(next.Name).To(Equal("hub"))
 
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-05", Name: "ingress"}}
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)).To(Succeed())
@@ -65,8 +65,8 @@ var _ = Describe("the dashboard of one user", func() {
 			})
 		})).To(Succeed())
 		Eventually(events).Should(Receive(&next))
-		Expect(next.name).To(Equal("change"))
-		Expect(next.data).To(ContainSubstring("ProbeUnavailable: no route"))
+		Expect(next.Name).To(Equal("change"))
+		Expect(next.Data).To(ContainSubstring("ProbeUnavailable: no route"))
 		GinkgoWriter.Println("the change was sent after", time.Since(begun))
 	})
 

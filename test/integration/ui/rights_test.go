@@ -141,12 +141,12 @@ var _ = Describe("the dashboard of many users", func() {
 		events := s.stream("/clusters/cluster-01")
 		var next event
 		Eventually(events).Should(Receive(&next))
-		Expect(next.data).To(ContainSubstring("kafka"))
+		Expect(next.Data).To(ContainSubstring("kafka"))
 		c := users()
 		Expect(c.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-01", Name: "leaver"}})).To(Succeed())
-		Eventually(events, 30*time.Second).Should(Receive(&next, HaveField("name", "change")))
-		Expect(next.data).To(ContainSubstring("Not found"))
-		Expect(next.data).NotTo(ContainSubstring("kafka"))
+		Eventually(events, 30*time.Second).Should(Receive(&next, HaveField("Name", "change")))
+		Expect(next.Data).To(ContainSubstring("Not found"))
+		Expect(next.Data).NotTo(ContainSubstring("kafka"))
 	})
 
 	It("ends the session of a user whose token is no longer valid", func(ctx context.Context) {

@@ -118,7 +118,7 @@ func (s site) get(path string) answer {
 }
 
 // event is an event of a stream.
-type event struct{ name, data string }
+type event struct{ Name, Data string }
 
 // stream opens the stream of a page; its events end with the spec.
 func (s site) stream(path string) <-chan event {
@@ -143,13 +143,13 @@ func (s site) stream(path string) <-chan event {
 				return
 			}
 			switch line = strings.TrimSuffix(line, "\n"); {
-			case line == "" && next.name != "":
+			case line == "" && next.Name != "":
 				events <- next
 				next = event{}
 			case strings.HasPrefix(line, "event: "):
-				next.name = strings.TrimPrefix(line, "event: ")
+				next.Name = strings.TrimPrefix(line, "event: ")
 			case strings.HasPrefix(line, "data: "):
-				next.data += strings.TrimPrefix(line, "data: ") + "\n"
+				next.Data += strings.TrimPrefix(line, "data: ") + "\n"
 			}
 		}
 	}()
