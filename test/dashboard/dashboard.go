@@ -204,7 +204,8 @@ func Instance(cluster string, failed bool) *kudo.Instance {
 		return kudo.StepStatus{Name: name, Status: status, Tasks: []kudo.TaskStatus{{Name: name, Status: status, Message: message}}}
 	}
 	instance.Status = kudo.InstanceStatus{
-		Execution: &kudo.Execution{UID: "1", Plan: "deploy", OperatorVersion: instance.Spec.OperatorVersion},
+		ObservedGeneration: 1,
+		Execution:          &kudo.Execution{UID: "1", Plan: "deploy", OperatorVersion: instance.Spec.OperatorVersion},
 		Conditions: []metav1.Condition{
 			{Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, LastTransitionTime: begun},
 			{Type: kudo.ConditionReady, Status: health, Reason: reason, Message: message, LastTransitionTime: done},
