@@ -139,9 +139,20 @@ test: test-unit test-integration ## Run unit and integration tests.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that require no control plane.
-	@packages=$$(go list ./... | grep -v -e /test/e2e -e /test/faults/plans $(suites:%=-e /test/integration/%$$)); \
+	@packages=$$(go list ./... | grep -v -e /test/e2e -e /test/browser$$ -e /test/faults/plans $(suites:%=-e /test/integration/%$$)); \
 	  echo "unit tests: all packages that require no control plane"; \
 	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
+
+browser = command -v chromium >/dev/null || { echo "the tests of the dashboard need chromium, for example 'apt-get install chromium'" >&2; exit 1; }
+
+.PHONY: test-ui
+test-ui: ## Test the dashboard in chromium.
+	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go test -count=1 ./test/browser $(TESTFLAGS)
+
+.PHONY: screenshots
+screenshots: ## Take the screenshots of docs/dashboard.md.
+	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; mkdir -p docs/dashboard; \
+	  TANDEM_SCREENSHOTS=$$PWD/docs/dashboard go test -count=1 ./test/browser -ginkgo.label-filter=pictures
 
 # Each process of each suite has its own API servers. `make` runs three suites at a time, the slowest first, and prints the output of a
 # suite when it ends. Results are not cached, because `go test` does not track the control plane as an input.
@@ -157,7 +168,7 @@ $(suites:%=suite-%): suite-%: # `make lint` vets them
 
 .PHONY: test-changed
 test-changed: ## Run the unit and integration tests that depend on changes since BASE.
-	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v -e '^./test/e2e' -e '^./test/faults/plans' || true); \
+	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v -e '^./test/e2e' -e '^./test/browser' -e '^./test/faults/plans' || true); \
 	  [ -n "$$changed" ] || { echo "no test depends on the changes since $(BASE)"; exit 0; }; \
 	  suites=$$(sed -n 's,^./test/integration/\(.*\),\1,p' <<<"$$changed" | grep -xF "$$(printf '%s\n' $(suites))" || true); \
 	  units=$$(grep -vxF "$$(printf './test/integration/%s\n' $(suites))" <<<"$$changed" || true); \

@@ -1,4 +1,4 @@
-// Command addon-manager runs the hub's controllers: flags in, hub.Run.
+// Command addon-manager runs the hub's controllers: flags in, hub.Run. `addon-manager ui` serves the dashboard.
 package main
 
 import (
@@ -21,9 +21,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 )
-
-// version is set by the linker (see the Makefile).
-var version = "devel"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -83,22 +80,6 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	return fs
 }
 
-// names is a flag value: a comma-separated list of names.
-type names []string
-
-func (n *names) String() string { return strings.Join(*n, ",") }
-
-func (n *names) Set(value string) error {
-	*n = nil
-	for name := range strings.SplitSeq(value, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			return errors.New("names must not be empty")
-		}
-		*n = append(*n, name)
-	}
-	return nil
-}
-
 // check rejects values that defaults of other libraries would silently replace.
 func (s *settings) check() error {
 	if s.options.Concurrency <= 0 {
@@ -114,6 +95,9 @@ func (s *settings) check() error {
 }
 
 func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
+	if len(arguments) > 0 && arguments[0] == "ui" {
+		return runUI(ctx, arguments[1:], out, errOut)
+	}
 	var s settings
 	fs := s.flags(errOut)
 	switch err := fs.Parse(arguments); {
@@ -122,7 +106,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	case err != nil:
 		return err
 	case fs.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q: addon-manager takes flags only", fs.Arg(0))
+		return fmt.Errorf("unexpected argument %q: addon-manager takes flags, or command ui", fs.Arg(0))
 	case s.version:
 		_, err := fmt.Fprintln(out, "addon-manager", version)
 		return err

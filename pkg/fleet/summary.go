@@ -134,8 +134,8 @@ type ReasonSum struct {
 	AddOns    []string `json:"addOns"`
 	Instances []string `json:"instances,omitempty"`
 	Clusters  []string `json:"clusters"`
-	// example is affected on the first of the clusters.
-	example Subject
+	// Example is affected on the first of the clusters.
+	Example Subject `json:"-"`
 }
 
 // Group is a group of clusters with the same states of all add-ons and Instances.
@@ -161,7 +161,7 @@ func (g Glance) Sum() Summary {
 			counts[of].States[seen.State]++
 			if seen.State != Available {
 				if reasons[seen] == nil {
-					reasons[seen] = &ReasonSum{State: seen.State, Reason: seen.Reason, AddOns: []string{}, example: of}
+					reasons[seen] = &ReasonSum{State: seen.State, Reason: seen.Reason, AddOns: []string{}, Example: of}
 				}
 				reasons[seen].add(cluster, of)
 			}
@@ -203,13 +203,13 @@ func worstReasons(reasons map[Glimpse]*ReasonSum) []ReasonSum {
 		sorted = append(sorted, *reason)
 	}
 	slices.SortFunc(sorted, func(a, b ReasonSum) int {
-		return cmp.Or(rank(a.State)-rank(b.State), len(b.Clusters)-len(a.Clusters), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(a.State.Rank()-b.State.Rank(), len(b.Clusters)-len(a.Clusters), cmp.Compare(a.Reason, b.Reason))
 	})
 	return sorted
 }
 
-// rank returns the position of a state, worst first.
-func rank(state State) int { return slices.Index(States, state) }
+// Rank returns the position of the state, worst first.
+func (s State) Rank() int { return slices.Index(States, s) }
 
 // groups groups clusters with the same states, the worst first, then the largest.
 func (g Glance) groups(clusters []string, subjects []Subject) []Group {
@@ -218,7 +218,7 @@ func (g Glance) groups(clusters []string, subjects []Subject) []Group {
 		states, key := make([]State, len(subjects)), make([]byte, len(subjects))
 		for i, of := range subjects {
 			states[i] = cmp.Or(g[cluster][of].State, NotEnabled)
-			key[i] = byte(rank(states[i]))
+			key[i] = byte(states[i].Rank())
 		}
 		if byMarks[string(key)] == nil {
 			byMarks[string(key)] = &Group{States: states}
@@ -299,10 +299,10 @@ func (s State) Text() string { return texts[s] }
 
 // Command returns the command that explains the example.
 func (r ReasonSum) Command() string {
-	if r.example.Instance {
-		return fmt.Sprintf("kubectl addon plan status %s --cluster %s", r.example.Name, r.Clusters[0])
+	if r.Example.Instance {
+		return fmt.Sprintf("kubectl addon plan status %s --cluster %s", r.Example.Name, r.Clusters[0])
 	}
-	return fmt.Sprintf("kubectl addon why %s --cluster %s", r.example.Name, r.Clusters[0])
+	return fmt.Sprintf("kubectl addon why %s --cluster %s", r.Example.Name, r.Clusters[0])
 }
 
 // Independent reports whether an Instance belongs to no add-on and to no other Instance: users create and delete it.

@@ -16,11 +16,16 @@ import (
 
 // Cluster reads the add-ons of a cluster. If the cluster does not exist, the error lists the existing ones.
 func Cluster(ctx context.Context, c client.Reader, cluster string) (fleet.Cluster, error) {
-	view := fleet.Cluster{Name: cluster, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
-	var err error
-	if view.Definitions, err = Definitions(ctx, c); err != nil {
-		return view, err
+	definitions, err := Definitions(ctx, c)
+	if err != nil {
+		return fleet.Cluster{}, err
 	}
+	return AddOns(ctx, c, cluster, definitions)
+}
+
+// AddOns reads the add-ons of a cluster, given the definitions of the hub. If the cluster does not exist, the error lists the existing ones.
+func AddOns(ctx context.Context, c client.Reader, cluster string, definitions map[string]fleet.Definition) (fleet.Cluster, error) {
+	view := fleet.Cluster{Name: cluster, Definitions: definitions, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := c.List(ctx, &addOns, client.InNamespace(cluster)); err != nil {
 		return view, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)

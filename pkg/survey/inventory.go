@@ -90,5 +90,11 @@ func (c ManagedClusters) Missing() error {
 	if c.Unreadable || slices.Contains(c.Names, c.Cluster) {
 		return nil
 	}
-	return fmt.Errorf("managed cluster %q not found; managed clusters: %s", c.Cluster, text.Listed(c.Names))
+	return &MissingError{fmt.Sprintf("managed cluster %q not found; managed clusters: %s", c.Cluster, text.Listed(c.Names))}
 }
+
+// MissingError is the error for a managed cluster that does not exist. It lists the existing ones.
+type MissingError struct{ text string }
+
+// Error returns the message.
+func (e *MissingError) Error() string { return e.text }

@@ -18,6 +18,7 @@ var pure = []string{
 	"pkg/fleet",
 	"pkg/health",
 	"pkg/install",
+	"pkg/layout",
 	"pkg/pack",
 	"pkg/parameter",
 	"pkg/pipe",

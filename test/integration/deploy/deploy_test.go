@@ -20,7 +20,7 @@ import (
 )
 
 // The folders of deploy/ that are installed.
-var folders = []string{"hub", "hub-ocm", "agent", "uninstall"}
+var folders = []string{"hub", "hub-ocm", "agent", "uninstall", "ui"}
 
 var _ = Describe("What deploy/ installs", func() {
 	DescribeTable("is taken by an API server without a word, and so are its pods by the restricted Pod Security Standard",
@@ -46,6 +46,7 @@ var _ = Describe("What deploy/ installs", func() {
 		Entry("on a hub with OCM, whose definitions are there", "hub", "hub-ocm"),
 		Entry("on a managed cluster", "", "agent"),
 		Entry("on a hub that Tandem leaves", "hub", "uninstall"),
+		Entry("on a hub with a dashboard", "hub", "ui"),
 	)
 
 	It("runs programs with flags that they know", func(ctx SpecContext) {

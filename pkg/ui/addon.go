@@ -1,0 +1,180 @@
+package ui
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/layout"
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+// addOnView is what page Add-on shows.
+type addOnView struct {
+	Name    string
+	Defined bool
+	Counts  []stateCount
+	Total   int
+	Reasons []reasonRow
+	Graph   graph
+	// Versions lists the OperatorVersions that Instances of the add-on run, with their numbers.
+	Versions []versionCount
+	// Dependents lists the add-ons that depend on it, with their clusters.
+	Dependents fleet.Dependents
+	Malformed  string
+	Commands   []string
+}
+
+// versionCount is the number of clusters that run or install a version.
+type versionCount struct {
+	Version            string
+	Clusters, Changing int
+	Permille           int
+}
+
+func addOnPage(ctx context.Context, v visit) (frame, error) {
+	name := v.PathValue("addon")
+	glance, err := survey.Glance(ctx, v.reader, labels.Everything())
+	if err != nil {
+		return frame{}, err
+	}
+	definitions, err := survey.Definitions(ctx, v.reader)
+	if err != nil && !isHidden(err) {
+		return frame{}, err
+	}
+	view := addOnOf(name, glance, definitions)
+	if !view.Defined && view.Total == 0 {
+		return frame{}, errAbsent
+	}
+	if definitions != nil {
+		dependents, err := survey.Dependents(ctx, v.reader, name)
+		if err == nil {
+			view.Dependents = fleet.DependentsOf(dependents)
+		}
+	}
+	view.Versions, err = v.versions(ctx, name)
+	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err
+}
+
+// addOnOf returns what the page shows of an add-on.
+func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definition) addOnView {
+	only := fleetOf(filter{AddOn: name, Page: 1}.of(all), filter{})
+	definition, defined := definitions[name]
+	view := addOnView{
+		Name: name, Defined: defined, Counts: only.Counts, Total: only.Total, Reasons: only.Reasons,
+		Commands: []string{command("get %s", name), command("dependents %s", name)},
+	}
+	if definition.Malformed != nil {
+		view.Malformed = definition.Malformed.Error()
+	}
+	worst := map[string]fleet.State{}
+	for _, seen := range all {
+		for of, glimpse := range seen {
+			if known, ok := worst[of.Name]; !of.Instance && (!ok || glimpse.State.Rank() < known.Rank()) {
+				worst[of.Name] = glimpse.State
+			}
+		}
+	}
+	view.Graph = definitionGraph(name, definitions, worst)
+	return view
+}
+
+// definitionGraph draws an add-on with all that it depends on and all that depends on it, each in the worst state on any cluster.
+func definitionGraph(name string, definitions map[string]fleet.Definition, worst map[string]fleet.State) graph {
+	below, above := map[string][]string{}, map[string][]string{}
+	var needs []need
+	for _, from := range slices.Sorted(maps.Keys(definitions)) {
+		for _, to := range definitions[from].Needs {
+			below[from], above[to.Name] = append(below[from], to.Name), append(above[to.Name], from)
+			needs = append(needs, need{layout.Edge{From: from, To: to.Name}, to.Type == addonv1alpha1.DependencyTypeOptional})
+		}
+	}
+	drawn := map[string]bool{}
+	reach(name, below, drawn)
+	delete(drawn, name)
+	reach(name, above, drawn)
+	nodes := map[string]node{}
+	for other := range drawn {
+		state, enabled := worst[other]
+		if !enabled {
+			state = fleet.NotEnabled
+		}
+		_, defined := definitions[other]
+		nodes[other] = node{state: state, note: noteOf(state, defined), path: addOnPath(other), current: other == name}
+	}
+	return graphOf("Dependencies of add-on "+name, nodes, needs)
+}
+
+func noteOf(worst fleet.State, defined bool) string {
+	switch {
+	case !defined:
+		return "no such add-on"
+	case worst == fleet.NotEnabled, worst == fleet.Available:
+		return worst.Text()
+	default:
+		return "worst: " + worst.Text()
+	}
+}
+
+func reach(name string, next map[string][]string, reached map[string]bool) {
+	if reached[name] {
+		return
+	}
+	reached[name] = true
+	for _, other := range next[name] {
+		reach(other, next, reached)
+	}
+}
+
+// versions counts the versions that the Instances of an add-on run.
+func (v visit) versions(ctx context.Context, name string) ([]versionCount, error) {
+	var instances kudo.InstanceList
+	if err := v.List(ctx, &instances); err != nil {
+		if apierrors.IsForbidden(err) || isMissingKind(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return versionsOf(name, instances.Items), nil
+}
+
+// versionsOf counts the versions that the Instances of the name run. An Instance that last started another version, or whose plan runs,
+// is changing.
+func versionsOf(name string, instances []kudo.Instance) []versionCount {
+	counts, total := map[string]*versionCount{}, 0
+	for i := range instances {
+		instance := &instances[i]
+		if instance.Name != name {
+			continue
+		}
+		version := instance.Spec.OperatorVersion.Name
+		if counts[version] == nil {
+			counts[version] = &versionCount{Version: version}
+		}
+		total++
+		counts[version].Clusters++
+		last := instance.Status.Execution
+		if last == nil || last.OperatorVersion.Name != version || !instance.Status.PlanStatus[last.Plan].Status.Terminal() {
+			counts[version].Changing++
+		}
+	}
+	rows := make([]versionCount, 0, len(counts))
+	for _, version := range slices.Sorted(maps.Keys(counts)) {
+		count := counts[version]
+		count.Permille = (count.Clusters - count.Changing) * 1000 / total
+		rows = append(rows, *count)
+	}
+	return rows
+}
+
+// Bars returns the bar of the page.
+func (v addOnView) Bars() []bar { return bars(v.Counts) }
+
+// Settled is the number of clusters where no plan is due.
+func (v versionCount) Settled() int { return v.Clusters - v.Changing }

@@ -1,0 +1,292 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+// Hub is a read-only cache of the hub's add-ons, Instances, packages and clusters. It tells when an object changes, and since when the hub
+// does not respond.
+type Hub struct {
+	client.Client
+	Config *rest.Config
+	cache  cache.Cache
+	// kinds are the cached kinds; refused holds the reason why a kind is not read.
+	kinds   []kind
+	refused map[schema.GroupVersionKind]error
+	contact *contact
+	changes changes
+}
+
+// kind is a kind of objects that is cached.
+type kind struct {
+	object   client.Object
+	gvk      schema.GroupVersionKind
+	resource string
+	// quiet is set if changes are not shown at once, because the objects change all the time.
+	quiet bool
+	// optional is set if a hub may not have the kind, or users need not be allowed to read it.
+	optional bool
+}
+
+// kindsOf returns the kinds to cache.
+func kindsOf() []kind {
+	cluster := &metav1.PartialObjectMetadata{}
+	cluster.SetGroupVersionKind(survey.ManagedClusterKind)
+	return []kind{
+		{object: &addonv1alpha1.ManagedClusterAddOn{}, gvk: addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"), resource: "managedclusteraddons"},
+		{object: &addonv1alpha1.ClusterManagementAddOn{}, gvk: addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn"),
+			resource: "clustermanagementaddons", optional: true},
+		{object: &kudo.Instance{}, gvk: kudo.GroupVersion.WithKind("Instance"), resource: "instances", optional: true},
+		{object: &kudo.OperatorVersion{}, gvk: kudo.GroupVersion.WithKind("OperatorVersion"), resource: "operatorversions", optional: true},
+		{object: cluster, gvk: survey.ManagedClusterKind, resource: "managedclusters", optional: true},
+		{object: &coordinationv1.Lease{}, gvk: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", quiet: true, optional: true},
+	}
+}
+
+// clusterWide lists the resources that belong to no namespace.
+var clusterWide = []string{"clustermanagementaddons", "managedclusters"}
+
+// NewHub returns a cache of the hub. With clusters, only the objects of these clusters and of the packages' namespace are read. What the
+// user of the config may not read is omitted, except the add-ons.
+func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		kudo.AddToScheme, addonv1alpha1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme, authenticationv1.AddToScheme,
+		metav1.AddMetaToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	h := &Hub{Config: rest.CopyConfig(config), refused: map[schema.GroupVersionKind]error{}, contact: &contact{}, changes: newChanges()}
+	h.contact.watch(h.Config, h.changes.tell)
+	var err error
+	if h.Client, err = client.New(h.Config, client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	if err := h.choose(ctx, clusters); err != nil {
+		return nil, err
+	}
+	options := cache.Options{
+		Scheme: scheme, Mapper: h.RESTMapper(), DefaultTransform: trim, NewInformer: controller.NewInformer,
+		ByObject: map[client.Object]cache.ByObject{
+			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
+		},
+		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
+			logr.FromContextOrDiscard(ctx).Info("reading the hub failed; it is repeated", "error", err.Error())
+		},
+	}
+	if clusters != nil {
+		options.DefaultNamespaces = map[string]cache.Config{kudo.DefaultPackagesNamespace: {}}
+		for _, cluster := range clusters {
+			options.DefaultNamespaces[cluster] = cache.Config{}
+		}
+	}
+	if h.cache, err = cache.New(h.Config, options); err != nil {
+		return nil, fmt.Errorf("reading the hub: %w", err)
+	}
+	return h, h.inform(ctx)
+}
+
+// choose determines the kinds that the hub has and the user may read.
+func (h *Hub) choose(ctx context.Context, clusters []string) error {
+	for _, k := range kindsOf() {
+		_, err := h.RESTMapper().RESTMapping(k.gvk.GroupKind(), k.gvk.Version)
+		if err == nil {
+			err = h.readable(ctx, k, clusters)
+		}
+		switch {
+		case err == nil:
+			h.kinds = append(h.kinds, k)
+		case k.optional && (meta.IsNoMatchError(err) || apierrors.IsForbidden(err)):
+			h.refused[k.gvk] = err
+		case meta.IsNoMatchError(err):
+			return fmt.Errorf("%w: check that the cluster is a hub with Tandem's CRDs", err)
+		case apierrors.IsForbidden(err) && clusters == nil:
+			return fmt.Errorf("reading the hub: %w: select clusters with --cluster", err)
+		default:
+			return fmt.Errorf("reading the hub: %w", err)
+		}
+	}
+	return nil
+}
+
+// readable returns an error unless the user of the connection may list and watch the objects of a kind.
+func (h *Hub) readable(ctx context.Context, k kind, clusters []string) error {
+	namespaces := []string{metav1.NamespaceAll}
+	if clusters != nil && !slices.Contains(clusterWide, k.resource) {
+		namespaces = clusters
+	}
+	for _, namespace := range namespaces {
+		for _, verb := range []string{"list", "watch"} {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: k.gvk.Group, Resource: k.resource},
+			}}
+			if err := h.Create(ctx, review); err != nil {
+				return err
+			}
+			if !review.Status.Allowed {
+				return refusal(k.gvk.Group, k.resource, "", namespace)
+			}
+		}
+	}
+	return nil
+}
+
+// refusal returns the error for objects that a user may not read. It says nothing about what exists.
+func refusal(group, resource, name, namespace string) error {
+	where := "in all namespaces"
+	if namespace != "" {
+		where = fmt.Sprintf("in namespace %q", namespace)
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, name, fmt.Errorf("you may not read %s %s", resource, where))
+}
+
+// inform starts to read the kinds and signals changes.
+func (h *Hub) inform(ctx context.Context) error {
+	for _, k := range h.kinds {
+		informer, err := h.cache.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
+		if err == nil && !k.quiet {
+			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+				AddFunc: func(any) { h.changes.tell() }, UpdateFunc: func(any, any) { h.changes.tell() }, DeleteFunc: func(any) { h.changes.tell() },
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("reading the hub: %w", err)
+		}
+	}
+	return nil
+}
+
+// Run reads the hub until the context ends.
+func (h *Hub) Run(ctx context.Context) error {
+	go func() {
+		if h.cache.WaitForCacheSync(ctx) {
+			h.contact.read()
+			h.changes.tell()
+		}
+	}()
+	return h.cache.Start(ctx)
+}
+
+// trim drops what no page shows, before an object is cached.
+func trim(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		o.SetManagedFields(nil)
+		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	}
+	if version, ok := object.(*kudo.OperatorVersion); ok {
+		version.Spec.Templates = nil
+	}
+	return object, nil
+}
+
+// contact tracks whether the hub was read completely, and since when it does not respond.
+type contact struct {
+	lock     sync.Mutex
+	complete bool
+	lost     time.Time
+}
+
+// watch observes the requests of all clients that use the config.
+func (c *contact) watch(config *rest.Config, changed func()) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if request.Context().Err() == nil && c.note(err, time.Now()) { // a cancelled request says nothing about the hub
+				changed()
+			}
+			return response, err
+		})
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip executes a request.
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// note records the result of a request and reports whether the contact was lost or regained by it.
+func (c *contact) note(err error, now time.Time) bool {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.lost.IsZero() == (err == nil) {
+		return false
+	}
+	c.lost = time.Time{}
+	if err != nil {
+		c.lost = now
+	}
+	return true
+}
+
+func (c *contact) read() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.complete = true
+}
+
+// state reports whether the hub was read completely, and since when it does not respond; zero if it does.
+func (c *contact) state() (complete bool, lost time.Time) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return c.complete, c.lost
+}
+
+// changes signals changes to all that listen. A listener that has not taken a signal yet gets no second one.
+type changes struct {
+	lock      *sync.Mutex
+	listeners map[chan struct{}]bool
+}
+
+func newChanges() changes { return changes{lock: &sync.Mutex{}, listeners: map[chan struct{}]bool{}} }
+
+// listen returns a channel that signals changes, and a function that ends it.
+func (c changes) listen() (signals <-chan struct{}, end func()) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	channel := make(chan struct{}, 1)
+	c.listeners[channel] = true
+	return channel, func() {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		delete(c.listeners, channel)
+	}
+}
+
+func (c changes) tell() {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for channel := range c.listeners {
+		select {
+		case channel <- struct{}{}:
+		default: // a signal is already pending
+		}
+	}
+}

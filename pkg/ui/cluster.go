@@ -1,0 +1,213 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/explanation"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/layout"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+// clusterView is what page Cluster shows.
+type clusterView struct {
+	Cluster string
+	AddOns  []addOnRow
+	// Instances lists the Instances that belong to no add-on.
+	Instances []instanceRow
+	Graph     graph
+	Malformed []string
+	Agent     agentView
+	Commands  []string
+}
+
+// addOnRow is an add-on on a cluster.
+type addOnRow struct {
+	Cluster, Name string
+	fleet.Glimpse
+	// Version is the OperatorVersion, Plan the plan that runs.
+	Version, Plan string
+	// Planned is set if the add-on has an Instance.
+	Planned bool
+	Lacks   []string
+}
+
+// instanceRow is an Instance on a cluster.
+type instanceRow struct {
+	Cluster, Name string
+	fleet.Glimpse
+	Version, Plan string
+}
+
+// agentView is what the hub knows about the agent of a cluster.
+type agentView struct {
+	Version string
+	Renewed time.Time
+	// Late is set if the lease has ended.
+	Late bool
+}
+
+func clusterPage(ctx context.Context, v visit) (frame, error) {
+	name := v.PathValue("cluster")
+	cluster, err := v.cluster(ctx, name)
+	if err != nil {
+		return frame{}, err
+	}
+	view := clusterOf(cluster)
+	view.Agent, err = v.agent(ctx, name)
+	return frame{Title: "Cluster " + name, Template: "cluster", View: view}, err
+}
+
+// cluster reads a cluster with its Instances. A cluster without add-ons has to be known as a ManagedCluster that the user may read. Without
+// permission to list definitions, it has none.
+func (v visit) cluster(ctx context.Context, name string) (fleet.Cluster, error) {
+	definitions, err := survey.Definitions(ctx, v.reader)
+	if err != nil && !isHidden(err) {
+		return fleet.Cluster{}, err
+	}
+	cluster, err := survey.AddOns(ctx, v.reader, name, definitions)
+	if missing := (*survey.MissingError)(nil); errors.As(err, &missing) {
+		return cluster, errAbsent
+	}
+	if err != nil {
+		return cluster, err
+	}
+	cluster.Instances, err = survey.Instances(ctx, v.reader, name)
+	if err == nil && len(cluster.AddOns)+len(cluster.Instances) == 0 {
+		var known survey.ManagedClusters
+		known, err = survey.Clusters(ctx, v.reader, name, labels.Everything())
+		if err == nil && !slices.Contains(known.Names, name) {
+			err = errAbsent
+		}
+	}
+	return cluster, err
+}
+
+// clusterOf returns what the page shows of a cluster.
+func clusterOf(cluster fleet.Cluster) clusterView {
+	view := clusterView{Cluster: cluster.Name, Commands: []string{
+		command("get --cluster %s", cluster.Name), command("tree --cluster %s", cluster.Name),
+	}}
+	nodes, needs := map[string]node{}, []need(nil)
+	for _, name := range cluster.Installed() {
+		row := addOnRowOf(cluster, name)
+		view.AddOns = append(view.AddOns, row)
+		nodes[name] = node{state: row.State, note: row.Reason, path: whyPath(cluster.Name, name)}
+	}
+	for _, name := range cluster.Installed() {
+		for _, judged := range cluster.Judge(name) {
+			if _, drawn := nodes[judged.Name]; !drawn {
+				nodes[judged.Name] = node{state: fleet.NotEnabled, note: "not enabled", path: whyPath(cluster.Name, judged.Name)}
+			}
+			needs = append(needs, need{layout.Edge{From: name, To: judged.Name}, judged.Type == addonv1alpha1.DependencyTypeOptional})
+		}
+	}
+	view.Graph = graphOf("Dependencies of the add-ons on cluster "+cluster.Name, nodes, needs)
+	view.Malformed = fleet.TreeOf(cluster, nil).Malformed
+	for _, name := range slices.Sorted(maps.Keys(cluster.Instances)) {
+		if instance := cluster.Instances[name]; fleet.Independent(instance) {
+			view.Instances = append(view.Instances, instanceRowOf(instance))
+		}
+	}
+	slices.SortStableFunc(view.AddOns, func(a, b addOnRow) int { return a.State.Rank() - b.State.Rank() })
+	slices.SortStableFunc(view.Instances, func(a, b instanceRow) int { return a.State.Rank() - b.State.Rank() })
+	return view
+}
+
+func addOnRowOf(cluster fleet.Cluster, name string) addOnRow {
+	row := addOnRow{Cluster: cluster.Name, Name: name, Glimpse: fleet.GlimpseOf(cluster.AddOns[name])}
+	if definition := cluster.Definitions[name]; definition.PlanManaged {
+		row.Version = install.Configure(definition.Object, cluster.AddOns[name], install.Namespaces{}).OperatorVersion.Name
+	}
+	if instance := cluster.Instances[name]; instance != nil {
+		row.Planned, row.Plan = true, progress.RunningPlan(instance)
+	}
+	for _, judged := range cluster.Judge(name) {
+		if !judged.Satisfied {
+			row.Lacks = append(row.Lacks, judged.Name)
+		}
+	}
+	return row
+}
+
+func instanceRowOf(instance *kudo.Instance) instanceRow {
+	return instanceRow{
+		Cluster: instance.Namespace, Name: instance.Name, Glimpse: fleet.GlimpseOfInstance(instance),
+		Version: instance.Spec.OperatorVersion.Name, Plan: progress.RunningPlan(instance),
+	}
+}
+
+// agent reads the lease of a cluster's agent; what the user may not read, or does not exist, is empty.
+func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
+	lease := &coordinationv1.Lease{}
+	err := v.Get(ctx, client.ObjectKey{Namespace: cluster, Name: addonv1alpha1.AgentLease}, lease)
+	if isHidden(err) {
+		return agentView{}, nil
+	}
+	if err != nil {
+		return agentView{}, err
+	}
+	view := agentView{Version: lease.Labels[addonv1alpha1.LabelVersion]}
+	if renewed := lease.Spec.RenewTime; renewed != nil {
+		view.Renewed = renewed.Time
+		if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
+			view.Late = v.now.After(renewed.Add(time.Duration(*seconds) * time.Second))
+		}
+	}
+	return view, nil
+}
+
+// explained explains the state of an add-on, as far as the user may read the definitions.
+func explained(cluster fleet.Cluster, name string) explanation.Data {
+	if cluster.Definitions == nil {
+		return explanation.Data{AddOn: name, Cluster: cluster.Name,
+			Explanation: "Its dependencies are unknown, because you may not list ClusterManagementAddOns. The conditions below are what it reports."}
+	}
+	return explanation.Of(cluster, name).Data(name)
+}
+
+// whyView is what page Why shows.
+type whyView struct {
+	explanation.Data
+	fleet.Glimpse
+	Installed  bool
+	Planned    bool
+	Conditions []metav1.Condition
+	Dependents []string
+	Command    string
+}
+
+func whyPage(ctx context.Context, v visit) (frame, error) {
+	cluster, err := v.cluster(ctx, v.PathValue("cluster"))
+	if err != nil {
+		return frame{}, err
+	}
+	name := v.PathValue("addon")
+	if cluster.Lacks(name) != nil {
+		return frame{}, errAbsent
+	}
+	view := whyView{
+		Data: explained(cluster, name), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
+		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
+	}
+	if addOn := cluster.AddOns[name]; addOn != nil {
+		view.Installed, view.Glimpse, view.Conditions = true, fleet.GlimpseOf(addOn), addOn.Status.Conditions
+	}
+	for _, dependent := range cluster.Dependents(name) {
+		view.Dependents = append(view.Dependents, dependent.Name)
+	}
+	return frame{Title: name + " on " + cluster.Name, Template: "why", View: view}, nil
+}

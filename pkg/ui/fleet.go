@@ -1,0 +1,292 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Sizes of the page: groups of clusters on a page, names of a group, reasons, and clusters on a page of a single group.
+const (
+	groupsShown  = 40
+	namesShown   = 4
+	reasonsShown = 15
+	alikeShown   = 200
+)
+
+// filter selects a part of the fleet. It is in the query of the page's URL.
+type filter struct {
+	// Name is a part of the names of clusters, Selector selects labels of clusters.
+	Name, Selector string
+	// AddOn and Reason are a single add-on and reason, and State is a state that the clusters have.
+	AddOn, Reason string
+	State         fleet.State
+	// Alike is a cluster whose group is shown.
+	Alike string
+	Page  int
+	// Problem is the reason of an invalid selector.
+	Problem  string
+	selector labels.Selector
+}
+
+func filterOf(query url.Values) filter {
+	f := filter{
+		Name: query.Get("cluster"), Selector: query.Get("selector"), AddOn: query.Get("addon"), Reason: query.Get("reason"),
+		State: fleet.State(query.Get("state")), Alike: query.Get("alike"), selector: labels.Everything(),
+	}
+	f.Page, _ = strconv.Atoi(query.Get("page")) // anything else is the first page
+	f.Page = max(f.Page, 1)
+	if selector, err := labels.Parse(f.Selector); err != nil {
+		f.Problem = err.Error()
+	} else {
+		f.selector = selector
+	}
+	return f
+}
+
+// Active reports whether the filter omits anything.
+func (f filter) Active() bool {
+	return f.Name != "" || f.Selector != "" || f.AddOn != "" || f.Reason != "" || f.State != "" || f.Alike != ""
+}
+
+// With returns the URL of the page with one value of the filter changed; it leads to the first page.
+func (f filter) With(name, value string) string {
+	query := url.Values{}
+	for key, set := range map[string]string{
+		"cluster": f.Name, "selector": f.Selector, "addon": f.AddOn, "reason": f.Reason, "state": string(f.State), "alike": f.Alike, name: value,
+	} {
+		if set != "" {
+			query.Set(key, set)
+		}
+	}
+	if len(query) == 0 {
+		return "/"
+	}
+	return "/?" + query.Encode()
+}
+
+// of returns the part of a fleet that the filter selects.
+func (f filter) of(all fleet.Glance) fleet.Glance {
+	part := fleet.Glance{}
+	for cluster, seen := range all {
+		if !strings.Contains(cluster, f.Name) {
+			continue
+		}
+		kept := map[fleet.Subject]fleet.Glimpse{}
+		for of, glimpse := range seen {
+			if f.AddOn == "" || of.String() == f.AddOn {
+				kept[of] = glimpse
+			}
+		}
+		if f.selects(kept) {
+			part[cluster] = kept
+		}
+	}
+	return part
+}
+
+// selects reports whether a cluster has an add-on in the state and with the reason of the filter.
+func (f filter) selects(seen map[fleet.Subject]fleet.Glimpse) bool {
+	if f.AddOn != "" && len(seen) == 0 {
+		return f.State == fleet.NotEnabled
+	}
+	if f.State == "" && f.Reason == "" {
+		return true
+	}
+	for _, glimpse := range seen {
+		if (f.State == "" || glimpse.State == f.State) && (f.Reason == "" || glimpse.Reason == f.Reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// fleetView is what page Fleet shows.
+type fleetView struct {
+	Filter   filter
+	Summary  fleet.Summary
+	Total    int
+	Counts   []stateCount
+	Subjects []fleet.Subject
+	States   []fleet.State
+	Reasons  []reasonRow
+	// More is the number of reasons that are not shown.
+	More   int
+	Groups []groupRow
+	Pages  []int
+	// Alike lists the clusters of a single group, if one is shown.
+	Alike   []string
+	Command string
+}
+
+// stateCount is the number of add-ons in a state.
+type stateCount struct {
+	State fleet.State
+	Count int
+	// Permille is the part of all add-ons.
+	Permille int
+}
+
+// reasonRow is a reason with the page that explains it.
+type reasonRow struct {
+	fleet.ReasonSum
+	Names []string
+	Path  string
+}
+
+// groupRow is a group of clusters with the same states.
+type groupRow struct {
+	fleet.Group
+	Shown []string
+	More  int
+}
+
+func fleetPage(ctx context.Context, v visit) (frame, error) {
+	f := filterOf(v.URL.Query())
+	all, err := survey.Glance(ctx, v.reader, f.selector)
+	if err != nil {
+		return frame{}, err
+	}
+	return frame{Title: "Fleet", Template: "fleet", View: fleetOf(f.of(all), f)}, nil
+}
+
+// fleetOf returns what the page shows of a fleet.
+func fleetOf(part fleet.Glance, f filter) fleetView {
+	sum := part.Sum()
+	view := fleetView{Filter: f, Summary: sum, Command: fleetCommand(f), States: fleet.States}
+	counts := map[fleet.State]int{}
+	for _, of := range sum.AddOns {
+		view.Subjects = append(view.Subjects, fleet.Subject{Name: of.AddOn})
+		view.Total += of.Clusters
+		add(counts, of.States)
+	}
+	for _, of := range sum.Instances {
+		view.Subjects = append(view.Subjects, fleet.Subject{Instance: true, Name: of.Instance})
+		view.Total += of.Clusters
+		add(counts, of.States)
+	}
+	for _, state := range slices.Backward(fleet.States) {
+		if counts[state] > 0 {
+			view.Counts = append(view.Counts, stateCount{State: state, Count: counts[state], Permille: counts[state] * 1000 / view.Total})
+		}
+	}
+	for _, reason := range sum.Reasons[:min(len(sum.Reasons), reasonsShown)] {
+		view.Reasons = append(view.Reasons, reasonRowOf(reason))
+	}
+	view.More = len(sum.Reasons) - len(view.Reasons)
+	view.group()
+	return view
+}
+
+func add(counts, more map[fleet.State]int) {
+	for state, count := range maps.All(more) {
+		counts[state] += count
+	}
+}
+
+func reasonRowOf(reason fleet.ReasonSum) reasonRow {
+	row := reasonRow{ReasonSum: reason, Names: slices.Clone(reason.AddOns), Path: whyPath(reason.Clusters[0], reason.Example.Name)}
+	for _, name := range reason.Instances {
+		row.Names = append(row.Names, fleet.Subject{Instance: true, Name: name}.String())
+	}
+	if reason.Example.Instance {
+		row.Path = instancePath(reason.Clusters[0], reason.Example.Name)
+	}
+	return row
+}
+
+// group selects the groups on the page, or the clusters of one group.
+func (v *fleetView) group() {
+	groups := v.Summary.Groups
+	if v.Filter.Alike != "" {
+		groups = slices.DeleteFunc(slices.Clone(groups), func(g fleet.Group) bool { return !slices.Contains(g.Clusters, v.Filter.Alike) })
+		if len(groups) == 1 {
+			v.Alike = pageOf(groups[0].Clusters, alikeShown, v.Filter.Page)
+			v.Pages = pagesOf(len(groups[0].Clusters), alikeShown)
+		}
+	} else {
+		v.Pages = pagesOf(len(groups), groupsShown)
+		groups = pageOf(groups, groupsShown, v.Filter.Page)
+	}
+	for _, group := range groups {
+		row := groupRow{Group: group, Shown: group.Clusters[:min(len(group.Clusters), namesShown)]}
+		row.More = len(group.Clusters) - len(row.Shown)
+		v.Groups = append(v.Groups, row)
+	}
+}
+
+// pageOf returns the items on a page of the given size; pages count from 1.
+func pageOf[T any](items []T, size, page int) []T {
+	first := min(max(page-1, 0)*size, len(items))
+	return items[first:min(first+size, len(items))]
+}
+
+// pagesOf returns the numbers of the pages; none if there is only one.
+func pagesOf(count, size int) []int {
+	if count <= size {
+		return nil
+	}
+	pages := make([]int, (count+size-1)/size)
+	for i := range pages {
+		pages[i] = i + 1
+	}
+	return pages
+}
+
+// fleetCommand returns the command that shows the same, as far as it has the filters.
+func fleetCommand(f filter) string {
+	line := command("fleet")
+	switch {
+	case f.AddOn != "" && !strings.HasPrefix(f.AddOn, "instance/"):
+		line = command("get %s", f.AddOn)
+	case f.AddOn != "":
+		line = command("get %s", strings.TrimPrefix(f.AddOn, "instance/"))
+	}
+	if f.Selector != "" && f.Problem == "" {
+		line += " --selector " + text.Word(f.Selector)
+	}
+	return line + cmp.Or(map[bool]string{true: " -o wide"}[f.Alike != "" || f.Page > 1])
+}
+
+// PagePath returns the URL of a page with the same filter.
+func (v fleetView) PagePath(page int) string {
+	path := v.Filter.With("", "")
+	if page == 1 {
+		return path
+	}
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	return fmt.Sprintf("%s%spage=%d", path, separator, page)
+}
+
+// bar is a part of a bar that shows states, in permille of its width.
+type bar struct {
+	State          fleet.State
+	From, Permille int
+}
+
+// bars returns the bar of the states.
+func bars(counts []stateCount) []bar {
+	parts, from := make([]bar, len(counts)), 0
+	for i, count := range counts {
+		parts[i] = bar{State: count.State, From: from, Permille: max(count.Permille, 4)}
+		from += parts[i].Permille
+	}
+	return parts
+}
+
+// Bars returns the bar of the page.
+func (v fleetView) Bars() []bar { return bars(v.Counts) }

@@ -1,0 +1,125 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/layout"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// graph is a drawing of dependencies: each add-on is left of those that it depends on.
+type graph struct {
+	Label         string
+	Width, Height int
+	Boxes         []box
+	Lines         []line
+}
+
+// box is an add-on in a graph.
+type box struct {
+	X, Y        int
+	Name, Short string
+	State       fleet.State
+	// Note is shown below the name; Current is set for the add-on that the page is about.
+	Note    string
+	Path    string
+	Current bool
+	// Needs lists its dependencies, for readers who do not see the drawing.
+	Needs []string
+}
+
+// line is a dependency in a graph.
+type line struct {
+	Path           string
+	Optional, Back bool
+}
+
+// node is an add-on to draw.
+type node struct {
+	state   fleet.State
+	note    string
+	path    string
+	current bool
+}
+
+// need is a dependency to draw.
+type need struct {
+	layout.Edge
+	optional bool
+}
+
+// boxSize are the measures of a graph in pixels; longest is the number of characters that fit into a box.
+var boxSize = layout.Size{Width: 204, Height: 44, Across: 56, Down: 14}
+
+const longest = 20
+
+// graphOf draws add-ons and dependencies.
+func graphOf(label string, nodes map[string]node, needs []need) graph {
+	var names []string
+	for name := range nodes {
+		names = append(names, name)
+	}
+	optional, below := map[layout.Edge]bool{}, map[string][]string{}
+	edges := make([]layout.Edge, len(needs))
+	for i, n := range needs {
+		edges[i], optional[n.Edge] = n.Edge, n.optional
+		below[n.From] = append(below[n.From], n.To)
+	}
+	drawing := layout.Of(names, edges, boxSize)
+	g := graph{Label: label, Width: drawing.Width, Height: drawing.Height}
+	for _, placed := range drawing.Nodes {
+		n := nodes[placed.Name]
+		g.Boxes = append(g.Boxes, box{
+			X: placed.X, Y: placed.Y, Name: placed.Name, Short: text.Head(placed.Name, longest), State: n.state, Note: n.note, Path: n.path,
+			Current: n.current, Needs: below[placed.Name],
+		})
+	}
+	for _, placed := range drawing.Lines {
+		g.Lines = append(g.Lines, line{Path: curve(placed.Points), Optional: optional[placed.Edge], Back: placed.Back})
+	}
+	return g
+}
+
+// curve returns a smooth path through points, as SVG.
+func curve(points []layout.Point) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "M%d %d", points[0].X, points[0].Y)
+	for i, to := range points[1:] {
+		from := points[i]
+		middle := (from.X + to.X) / 2
+		fmt.Fprintf(&b, "C%d %d %d %d %d %d", middle, from.Y, middle, to.Y, to.X, to.Y)
+	}
+	return b.String()
+}
+
+// OuterWidth is the width with a margin for outlines.
+func (g graph) OuterWidth() int { return g.Width + 4 }
+
+// OuterHeight is the height with a margin for outlines.
+func (g graph) OuterHeight() int { return g.Height + 4 }
+
+// Width is the width of a box.
+func (b box) Width() int { return boxSize.Width }
+
+// Height is the height of a box.
+func (b box) Height() int { return boxSize.Height }
+
+// MarkX and the other coordinates place the texts of a box.
+func (b box) MarkX() int { return b.X + 16 }
+
+// MarkY is the baseline of the mark.
+func (b box) MarkY() int { return b.Y + 27 }
+
+// TextX is the left side of the texts.
+func (b box) TextX() int { return b.X + 31 }
+
+// NameY is the baseline of the name.
+func (b box) NameY() int { return b.Y + 19 }
+
+// NoteY is the baseline of the note.
+func (b box) NoteY() int { return b.Y + 35 }
+
+// ShortNote is the note as far as it fits.
+func (b box) ShortNote() string { return text.Head(b.Note, longest+3) }

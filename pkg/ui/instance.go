@@ -1,0 +1,110 @@
+package ui
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+// instanceView is what page Instance shows.
+type instanceView struct {
+	progress.Status
+	fleet.Glimpse
+	Version    corev1.ObjectReference
+	Plans      []planRow
+	Runs       []runRow
+	Parent     string
+	Children   []instanceRow
+	Parameters []parameterRow
+	Inventory  []kudo.InventoryEntry
+	// Unread is set if the OperatorVersion cannot be read.
+	Unread   bool
+	Commands []string
+}
+
+// planRow is a plan with its phases.
+type planRow struct {
+	kudo.PlanStatus
+	Took string
+	// Open is set if the phases are shown at once.
+	Open bool
+}
+
+// runRow is the last run of a plan.
+type runRow struct {
+	progress.LastRun
+	Took string
+}
+
+// parameterRow is a parameter that the Instance sets.
+type parameterRow struct{ Name, Value string }
+
+func instancePage(ctx context.Context, v visit) (frame, error) {
+	key := client.ObjectKey{Namespace: v.PathValue("cluster"), Name: v.PathValue("instance")}
+	instance := &kudo.Instance{}
+	if err := v.Get(ctx, key, instance); err != nil {
+		return frame{}, err
+	}
+	progressing := survey.View(ctx, v.reader, instance)
+	if err := survey.Children(ctx, v.reader, &progressing); err != nil && !isHidden(err) {
+		return frame{}, err
+	}
+	return frame{Title: key.Name + " on " + key.Namespace, Template: "instance", View: instanceOf(progressing, v)}, nil
+}
+
+// instanceOf returns what the page shows of an Instance.
+func instanceOf(p progress.View, v visit) instanceView {
+	instance := p.Instance
+	view := instanceView{
+		Status: progress.StatusOf(p), Glimpse: fleet.GlimpseOfInstance(instance), Version: instance.Spec.OperatorVersion,
+		Inventory: instance.Status.Inventory, Unread: p.Version == nil, Commands: []string{
+			command("plan status %s --cluster %s", instance.Name, instance.Namespace), command("plan history %s --cluster %s", instance.Name, instance.Namespace),
+		},
+	}
+	if parent := instance.Parent(); parent != nil {
+		view.Parent = parent.Name
+	}
+	for _, status := range view.Status.Plans {
+		view.Plans = append(view.Plans, planRow{
+			PlanStatus: status, Took: took(status.StartedTimestamp, ended(status), v.now), Open: status.Name == view.LastPlan || status.Status.Running(),
+		})
+	}
+	slices.SortStableFunc(view.Plans, func(a, b planRow) int { return first(b.Open) - first(a.Open) })
+	for _, last := range progress.HistoryOf(p).Plans {
+		view.Runs = append(view.Runs, runRow{last, took(last.Started, last.Ended, v.now)})
+	}
+	for _, child := range p.Children {
+		view.Children = append(view.Children, instanceRowOf(child.Instance))
+	}
+	set := maps.Clone(instance.Spec.Parameters)
+	for _, from := range instance.Spec.ParametersFrom {
+		if set == nil {
+			set = map[string]string{}
+		}
+		set[from.Name] = parameter.ReferenceText(from.SecretKeyRef)
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		view.Parameters = append(view.Parameters, parameterRow{name, set[name]})
+	}
+	return view
+}
+
+func first(open bool) int { return map[bool]int{true: 1}[open] }
+
+// ended returns the end of the last run of a plan; nil while it runs.
+func ended(status kudo.PlanStatus) *metav1.Time {
+	if status.Status.Terminal() {
+		return status.LastUpdatedTimestamp
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+func isMissingKind(err error) bool { return meta.IsNoMatchError(err) }
+
+// packagesView is what page Packages shows.
+type packagesView struct {
+	Packages []packageRow
+	Command  string
+}
+
+// packageRow is a version of a package, with the number of Instances that run it.
+type packageRow struct {
+	Namespace, Name, Operator, Version, AppVersion string
+	Parameters, Plans, Instances                   int
+}
+
+func packagesPage(ctx context.Context, v visit) (frame, error) {
+	versions, err := survey.StoredVersions(ctx, v.reader, "")
+	if err != nil {
+		return frame{}, err
+	}
+	var instances kudo.InstanceList
+	if err := v.List(ctx, &instances, client.UnsafeDisableDeepCopy); err != nil && !isHidden(err) && !isMissingKind(err) {
+		return frame{}, err
+	}
+	view := packagesView{Command: command("package list")}
+	for i := range versions {
+		version := &versions[i]
+		view.Packages = append(view.Packages, packageRow{
+			Namespace: version.Namespace, Name: version.Name, Operator: version.OperatorName(), Version: version.Spec.Version,
+			AppVersion: version.Spec.AppVersion, Parameters: len(version.Spec.Parameters), Plans: len(version.Spec.Plans),
+			Instances: len(running(instances.Items, version)),
+		})
+	}
+	slices.SortFunc(view.Packages, func(a, b packageRow) int {
+		return cmp.Or(cmp.Compare(a.Operator, b.Operator), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return frame{Title: "Packages", Template: "packages", View: view}, nil
+}
+
+// running returns the Instances that run a version.
+func running(instances []kudo.Instance, version *kudo.OperatorVersion) []instanceRow {
+	var rows []instanceRow
+	for i := range instances {
+		ref := instances[i].Spec.OperatorVersion
+		if ref.Name == version.Name && cmp.Or(ref.Namespace, instances[i].Namespace) == version.Namespace {
+			rows = append(rows, instanceRowOf(&instances[i]))
+		}
+	}
+	return rows
+}
+
+// packageView is what the page of a version of a package shows.
+type packageView struct {
+	*kudo.OperatorVersion
+	Plans     []string
+	Instances []instanceRow
+	// More is the number of Instances that are not listed.
+	More    int
+	Command string
+}
+
+func packagePage(ctx context.Context, v visit) (frame, error) {
+	version := &kudo.OperatorVersion{}
+	if err := v.Get(ctx, client.ObjectKey{Namespace: v.PathValue("namespace"), Name: v.PathValue("name")}, version); err != nil {
+		return frame{}, err
+	}
+	var instances kudo.InstanceList
+	if err := v.List(ctx, &instances, client.UnsafeDisableDeepCopy); err != nil && !isHidden(err) && !isMissingKind(err) {
+		return frame{}, err
+	}
+	all := running(instances.Items, version)
+	slices.SortFunc(all, func(a, b instanceRow) int {
+		return cmp.Or(a.State.Rank()-b.State.Rank(), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	view := packageView{
+		OperatorVersion: version, Plans: slices.Sorted(maps.Keys(version.Spec.Plans)), Instances: all[:min(len(all), alikeShown)],
+		More: max(0, len(all)-alikeShown), Command: command("package show %s -n %s", version.Name, version.Namespace),
+	}
+	return frame{Title: "Package " + version.Name, Template: "package", View: view}, nil
+}

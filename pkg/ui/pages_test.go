@@ -1,0 +1,298 @@
+package ui
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/explanation"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/progress"
+)
+
+var writeGolden = flag.Bool("update", false, "write testdata/*.html instead of comparing with it")
+
+// golden compares a page with testdata/NAME.html.
+func golden(t *testing.T, name string, f frame) {
+	t.Helper()
+	got := rendered(t, f)
+	file := filepath.Join("testdata", name+".html")
+	if *writeGolden {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func rendered(t *testing.T, f frame) string {
+	t.Helper()
+	f.Visitor, f.Version, f.Live = &Visitor{}, "v1.2.3", true
+	content, err := server(t).render("layout", f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// server returns a server whose hub has been read and is empty.
+func server(t *testing.T) *Server {
+	t.Helper()
+	s, err := New(Options{Hub: &Hub{contact: &contact{complete: true}, changes: newChanges()}, Gate: NewLocal("tandem"), Hosts: []string{"127.0.0.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wide returns a fleet of that many clusters with 20 add-ons, on every tenth of which one is not available.
+func wide(clusters int) fleet.Glance {
+	all := fleet.Glance{}
+	for i := range clusters {
+		for k := range 20 {
+			seen := fleet.Glimpse{State: fleet.Available, Reason: "Healthy"}
+			if i%10 == 3 && k == i/10%20 {
+				seen = fleet.Glimpse{State: fleet.NotAvailable, Reason: "ProbeUnavailable"}
+			}
+			all.Add(fmt.Sprintf("cluster-%04d", i), fleet.Subject{Name: fmt.Sprintf("addon-%02d", k)}, seen)
+		}
+	}
+	return all
+}
+
+func fleetFrame(all fleet.Glance, query string) frame {
+	values, _ := url.ParseQuery(query)
+	f := filterOf(values)
+	return frame{Title: "Fleet", Template: "fleet", View: fleetOf(f.of(all), f)}
+}
+
+func TestPages(t *testing.T) {
+	at := metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	small := fleet.Glance{}
+	small.Add("cluster1", fleet.Subject{Name: "kafka"}, fleet.Glimpse{State: fleet.NotAvailable, Reason: "PlanFailed"})
+	small.Add("cluster2", fleet.Subject{Name: "kafka"}, fleet.Glimpse{State: fleet.Available, Reason: "Healthy"})
+	small.Add("cluster2", fleet.Subject{Instance: true, Name: "store"}, fleet.Glimpse{State: fleet.Unknown, Reason: "NotReported"})
+	golden(t, "fleet", fleetFrame(small, ""))
+	golden(t, "fleet-filtered", fleetFrame(small, "addon=kafka&state=NotAvailable&selector=a%3Db"))
+	golden(t, "fleet-empty", fleetFrame(fleet.Glance{}, ""))
+
+	view := cluster(at)
+	golden(t, "cluster", frame{Title: "Cluster cluster1", Template: "cluster", View: clusterOf(view)})
+	golden(t, "why", frame{Title: "kafka on cluster1", Template: "why", View: whyView{
+		Data: explanation.Of(view, "kafka").Data("kafka"), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: view.AddOns["kafka"].Status.Conditions,
+	}})
+	golden(t, "addon", frame{Title: "Add-on kafka", Template: "addon", View: addOnOf("kafka", small, view.Definitions)})
+	instance := view.Instances["kafka"]
+	golden(t, "instance", frame{Title: "kafka on cluster1", Template: "instance", View: instanceOf(progress.View{Instance: instance}, visit{now: at.Add(time.Minute)})})
+	golden(t, "absent", frame{Title: "Not found", Template: "absent", View: hiddenText(errAbsent)})
+}
+
+// cluster returns a cluster whose kafka lacks zookeeper and has a failed plan.
+func cluster(at metav1.Time) fleet.Cluster {
+	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at}
+	}
+	view := fleet.Cluster{Name: "cluster1", Definitions: map[string]fleet.Definition{}, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
+	for name, needs := range map[string][]addonv1alpha1.AddonDependency{
+		"zookeeper": nil, "kafka": {{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeRequired}},
+	} {
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		definition.Spec.Dependencies = needs
+		view.Definitions[name] = fleet.DefinitionOf(definition)
+	}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka"}}
+	addOn.Status.Conditions = []metav1.Condition{condition(addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonPlanFailed, "no more\ndisks")}
+	view.AddOns["kafka"] = addOn
+	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka"}}
+	instance.Spec.OperatorVersion.Name = "kafka-3.9.0-1.0.0"
+	instance.Spec.Parameters = map[string]string{"BROKERS": "3"}
+	instance.Status.Execution = &kudo.Execution{Plan: "deploy"}
+	instance.Status.Conditions = []metav1.Condition{condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonPlanInProgress, "")}
+	instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Status: kudo.InProgress, StartedTimestamp: &at, Phases: []kudo.PhaseStatus{{
+		Name: "brokers", Status: kudo.InProgress, Steps: []kudo.StepStatus{{Name: "brokers", Status: kudo.Error, Message: "no more\ndisks"}},
+	}}}}
+	view.Instances = map[string]*kudo.Instance{"kafka": instance}
+	return view
+}
+
+// TestFleetIsSmall checks the size of the page for the largest fleet that is promised.
+func TestFleetIsSmall(t *testing.T) {
+	all := wide(1000)
+	if size := len(rendered(t, fleetFrame(all, ""))); size > 150_000 {
+		t.Errorf("page Fleet has %d bytes for 1,000 clusters with 20 add-ons, want at most 150,000", size)
+	} else {
+		t.Logf("page Fleet of 1,000 clusters with 20 add-ons has %d bytes", size)
+	}
+	odd := fleet.Glance{} // no two clusters are alike
+	for i := range 1000 {
+		for k := range 20 {
+			odd.Add(fmt.Sprintf("cluster-%04d", i), fleet.Subject{Name: fmt.Sprintf("addon-%02d", k)},
+				fleet.Glimpse{State: fleet.States[(i>>(k%10)&1)*4], Reason: fmt.Sprint("Reason", i)})
+		}
+	}
+	if size := len(rendered(t, fleetFrame(odd, ""))); size > 150_000 {
+		t.Errorf("page Fleet has %d bytes for 1,000 different clusters, want at most 150,000", size)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	all := wide(50)
+	for query, want := range map[string]int{
+		"": 50, "cluster=-000": 10, "state=NotAvailable": 5, "reason=ProbeUnavailable&addon=addon-00": 1, "addon=addon-01": 50, "addon=none": 0,
+		"state=Removing": 0, "alike=cluster-0000": 50, "page=9": 50, "page=x": 50,
+	} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := filterOf(values)
+		if got := len(f.of(all)); got != want {
+			t.Errorf("%q selects %d clusters, want %d", query, got, want)
+		}
+	}
+	if f := filterOf(url.Values{"selector": {"a=("}}); f.Problem == "" {
+		t.Error("an invalid selector is no problem")
+	}
+}
+
+// TestTextsOfUsersStayTexts checks that no text of a user becomes markup, an address or a control character.
+func TestTextsOfUsersStayTexts(t *testing.T) {
+	evil := "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e\x1b[2J"
+	at := metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	view := cluster(at)
+	view.Name = "javascript:alert(3)"
+	view.AddOns["kafka"].Status.Conditions[0].Message, view.AddOns["kafka"].Status.Conditions[0].Reason = evil, evil
+	instance := view.Instances["kafka"]
+	instance.Name, instance.Spec.Parameters = evil, map[string]string{evil: evil}
+	status := instance.Status.PlanStatus["deploy"]
+	status.Message, status.Phases[0].Name, status.Phases[0].Message = evil, evil, evil
+	status.Phases[0].Steps[0] = kudo.StepStatus{Name: evil, Message: evil, Tasks: []kudo.TaskStatus{{Name: evil, Message: evil}}}
+	instance.Status.PlanStatus["deploy"] = status
+	instance.Status.Conditions[0].Message = evil
+	part := fleet.Glance{}
+	part.Add(evil, fleet.Subject{Name: evil}, fleet.Glimpse{State: fleet.NotAvailable, Reason: evil})
+	for name, f := range map[string]frame{
+		"cluster":  {Title: evil, Template: "cluster", View: clusterOf(view)},
+		"why":      {Title: evil, Template: "why", View: whyView{Data: explanation.Of(view, "kafka").Data("kafka"), Conditions: view.AddOns["kafka"].Status.Conditions}},
+		"instance": {Title: evil, Template: "instance", View: instanceOf(progress.View{Instance: instance}, visit{now: at.Time})},
+		"fleet":    fleetFrame(part, url.Values{"cluster": {"<script>"}, "reason": {evil}}.Encode()+"&x"),
+		"all":      fleetFrame(part, ""),
+		"addon":    {Title: evil, Template: "addon", View: addOnOf(evil, part, view.Definitions)},
+		"absent":   {Title: evil, Template: "absent", View: evil},
+		"failure":  {Title: evil, Template: "failure", View: evil},
+		"entrance": {Title: evil, Template: "entrance", View: Entrance{Problem: evil, Next: "javascript:alert(4)"}},
+	} {
+		page := rendered(t, f)
+		for _, bad := range []string{"<script>alert", "<img", "\u202e", "\x1b", `href="javascript:`} {
+			if strings.Contains(page, bad) {
+				t.Errorf("page %s contains %q", name, bad)
+			}
+		}
+	}
+}
+
+func TestRequests(t *testing.T) {
+	s := server(t)
+	ask := func(method, target, host string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, target, nil)
+		r.Host = host
+		for _, c := range change {
+			c(r)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+	session := &http.Cookie{}
+	for _, step := range []struct {
+		sentence, method, target, host string
+		change                         func(*http.Request)
+		want                           int
+	}{
+		{"a host that leads here by DNS rebinding is refused", "GET", "/", "evil.example", nil, http.StatusMisdirectedRequest},
+		{"a host that only begins like a served one is refused", "GET", "/", "127.0.0.1.evil.example:80", nil, http.StatusMisdirectedRequest},
+		{"without a session there is no page", "GET", "/clusters/cluster1", "127.0.0.1:8080", nil, http.StatusUnauthorized},
+		{"without a session there is no page that does not exist", "GET", "/nothing", "127.0.0.1:8080", nil, http.StatusUnauthorized},
+		{"a wrong key starts no session", "GET", "/session/open?key=wrong", "127.0.0.1:8080", nil, http.StatusUnauthorized},
+		{"a request of another site is refused", "POST", "/session/leave", "127.0.0.1:8080",
+			func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		{"the key starts a session", "GET", s.Gate.(*Local).Path(), "127.0.0.1:8080", nil, http.StatusOK},
+		{"the key works once", "GET", s.Gate.(*Local).Path() + "&again", "127.0.0.1:8080", nil, http.StatusUnauthorized},
+		{"with the session, what does not exist is absent", "GET", "/nothing", "127.0.0.1:8080", func(r *http.Request) { r.AddCookie(session) }, http.StatusNotFound},
+		{"another cookie is no session", "GET", "/nothing", "127.0.0.1:8080",
+			func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "tandem", Value: "x"}) }, http.StatusUnauthorized},
+	} {
+		var change []func(*http.Request)
+		if step.change != nil {
+			change = append(change, step.change)
+		}
+		w := ask(step.method, step.target, step.host, change...)
+		if w.Code != step.want {
+			t.Errorf("%s: got status %d, want %d", step.sentence, w.Code, step.want)
+		}
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'; script-src 'self'") {
+			t.Errorf("%s: the policy is %q", step.sentence, policy)
+		}
+		for _, cookie := range w.Result().Cookies() {
+			session = cookie
+			if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode {
+				t.Errorf("%s: cookie %v is readable by scripts or sent by other sites", step.sentence, cookie)
+			}
+		}
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	gate := NewLocal("tandem")
+	now := time.Now()
+	gate.now = func() time.Time { return now }
+	key := gate.key
+	session, ok := gate.open(key)
+	r := httptest.NewRequest("GET", "/", nil)
+	r.AddCookie(&http.Cookie{Name: "tandem", Value: session})
+	if visitor, _ := gate.Visitor(r); !ok || visitor == nil {
+		t.Fatal("the session has not begun")
+	}
+	now = now.Add(sessionLifetime + time.Second)
+	if visitor, _ := gate.Visitor(r); visitor != nil {
+		t.Error("the session does not end")
+	}
+	late := NewLocal("tandem")
+	late.now = func() time.Time { return time.Now().Add(keyLifetime + time.Second) }
+	if _, ok := late.open(late.key); ok {
+		t.Error("the key does not end")
+	}
+}
+
+// BenchmarkFleet measures page Fleet of 1,000 clusters with 20 add-ons: what one update of one viewer costs.
+func BenchmarkFleet(b *testing.B) {
+	all := wide(1000)
+	s, err := New(Options{Hub: &Hub{contact: &contact{complete: true}, changes: newChanges()}, Gate: NewLocal("tandem")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.render("content", fleetFrame(all, "")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+// Rights decides what one user may do.
+type Rights interface {
+	// May reports whether the user may send a request. Without a namespace, the request is for all of them.
+	May(ctx context.Context, request authorizationv1.ResourceAttributes) (bool, error)
+}
+
+// reader reads the cache of the hub as one user. What the user may not read is forbidden whether or not it exists; a list of all namespaces
+// has the objects of those that the user may read.
+type reader struct {
+	*Hub
+	rights Rights
+}
+
+// kindOf returns the cached kind of an object or list. Its error says why there is none.
+func (r reader) kindOf(object runtime.Object) (kind, error) {
+	gvk, err := apiutil.GVKForObject(object, r.Scheme())
+	if err != nil {
+		return kind{}, err
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List") // lists of metadata may have the kind of their items
+	for _, k := range r.kinds {
+		if k.gvk == gvk {
+			return k, nil
+		}
+	}
+	if err := r.refused[gvk]; err != nil {
+		return kind{}, err
+	}
+	if gvk == survey.ManagedClusterKind {
+		return kind{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	return kind{}, fmt.Errorf("%s is not cached", gvk)
+}
+
+// request returns a request for objects of the kind.
+func (k kind) request(verb, namespace, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: verb, Group: k.gvk.Group, Resource: k.resource, Namespace: namespace, Name: name}
+}
+
+// Get reads an object that the user may read.
+func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	k, err := r.kindOf(object)
+	if err != nil {
+		return err
+	}
+	namespace := key.Namespace
+	if slices.Contains(clusterWide, k.resource) {
+		namespace = metav1.NamespaceAll
+	}
+	may, err := r.rights.May(ctx, k.request("get", namespace, key.Name))
+	if err != nil {
+		return err
+	}
+	if !may {
+		return refusal(k.gvk.Group, k.resource, key.Name, namespace)
+	}
+	return r.cache.Get(ctx, key, object, options...)
+}
+
+// List lists the objects that the user may read.
+func (r reader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	k, err := r.kindOf(list)
+	if err != nil {
+		return err
+	}
+	asked := client.ListOptions{}
+	asked.ApplyOptions(options)
+	may, err := r.rights.May(ctx, k.request("list", asked.Namespace, ""))
+	if err != nil {
+		return err
+	}
+	if !may && (asked.Namespace != "" || slices.Contains(clusterWide, k.resource)) {
+		return refusal(k.gvk.Group, k.resource, "", asked.Namespace)
+	}
+	asked.Limit, asked.Continue = 0, ""
+	if names, only := list.(*metav1.PartialObjectMetadataList); only && k.gvk != survey.ManagedClusterKind {
+		err = r.listNames(ctx, names, k, &asked)
+	} else {
+		err = r.cache.List(ctx, list, &asked)
+	}
+	if err != nil || may {
+		return err
+	}
+	return r.limit(ctx, list, k)
+}
+
+// listNames lists the metadata of objects that are cached completely.
+func (r reader) listNames(ctx context.Context, names *metav1.PartialObjectMetadataList, k kind, asked *client.ListOptions) error {
+	complete, err := r.Scheme().New(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+	if err != nil {
+		return err
+	}
+	list, ok := complete.(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("%s has no list", k.gvk)
+	}
+	if err := r.cache.List(ctx, list, asked); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		names.Items = append(names.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.GetNamespace(), Name: object.GetName(), Labels: object.GetLabels(),
+		}})
+		return nil
+	})
+}
+
+// limit removes the objects of namespaces that the user may not read from a list of all namespaces.
+func (r reader) limit(ctx context.Context, list client.ObjectList, k kind) error {
+	pointer, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return err
+	}
+	items := reflect.ValueOf(pointer).Elem()
+	kept := reflect.MakeSlice(items.Type(), 0, 0)
+	may := map[string]bool{}
+	for i := range items.Len() {
+		object, err := meta.Accessor(items.Index(i).Addr().Interface())
+		if err != nil {
+			return err
+		}
+		namespace := object.GetNamespace()
+		if _, asked := may[namespace]; !asked {
+			if may[namespace], err = r.rights.May(ctx, k.request("list", namespace, "")); err != nil {
+				return err
+			}
+		}
+		if may[namespace] {
+			kept = reflect.Append(kept, items.Index(i))
+		}
+	}
+	items.Set(kept)
+	return nil
+}
+
+// everything are the rights of the user of the connection: the cache has only what that user may read.
+type everything struct{}
+
+// May allows everything.
+func (everything) May(context.Context, authorizationv1.ResourceAttributes) (bool, error) {
+	return true, nil
+}
+
+// isHidden reports whether an error means that an object does not exist, or that the user may not read it. Both look the same to users.
+func isHidden(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
+}

@@ -1,0 +1,131 @@
+// Package ui serves the dashboard: pages about a fleet, rendered on the server and kept up to date by server-sent events. It reads a cache of
+// the hub with the permissions of each user, and decides nothing itself: its pages show what the packages fleet, explanation and progress
+// decide, as the kubectl plugin does.
+package ui
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// New returns a server.
+func New(o Options) (*Server, error) {
+	s := &Server{Options: o, mux: http.NewServeMux()}
+	var err error
+	if s.templates, err = template.New("").Funcs(functions()).ParseFS(files, "templates/*.html"); err != nil {
+		return nil, fmt.Errorf("parsing the pages: %w", err)
+	}
+	s.mux.HandleFunc("GET /static/{file}", s.static)
+	s.mux.HandleFunc("GET /healthz", s.Health)
+	s.mux.HandleFunc("GET /session/", s.enter)
+	s.mux.HandleFunc("POST /session/", s.enter)
+	for pattern, p := range pages() {
+		s.mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
+	}
+	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, absent) })
+	return s, nil
+}
+
+// pages returns the pages by the pattern of their paths.
+func pages() map[string]page {
+	return map[string]page{
+		"/{$}":                               fleetPage,
+		"/addons/{addon}":                    addOnPage,
+		"/clusters/{cluster}":                clusterPage,
+		"/clusters/{cluster}/addons/{addon}": whyPage,
+		"/clusters/{cluster}/instances/{instance}": instancePage,
+		"/packages":                    packagesPage,
+		"/packages/{namespace}/{name}": packagePage,
+	}
+}
+
+// ServeHTTP serves a request: first it is checked for what browsers do on behalf of other sites.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	if !s.knows(r.Host) {
+		http.Error(w, fmt.Sprintf("host %q is not served: use one of %s", text.Escape(r.Host), strings.Join(s.Hosts, ", ")), http.StatusMisdirectedRequest)
+		return
+	}
+	if err := http.NewCrossOriginProtection().Check(r); err != nil {
+		http.Error(w, "requests of other sites are refused", http.StatusForbidden)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// protect sets the headers that limit what a browser does with a response.
+func protect(header http.Header) {
+	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Vary", "Accept, Cookie")
+}
+
+// knows reports whether a host is served, on any port.
+func (s *Server) knows(host string) bool {
+	name := host
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		name = host[:i]
+	}
+	return slices.Contains(s.Hosts, strings.ToLower(strings.Trim(name, "[]")))
+}
+
+// static serves the style and the script.
+func (s *Server) static(w http.ResponseWriter, r *http.Request) {
+	content, err := files.ReadFile(path.Join("static", path.Base(r.PathValue("file"))))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "max-age=3600")
+	http.ServeContent(w, r, r.PathValue("file"), time.Time{}, bytes.NewReader(content))
+}
+
+// Health reports whether the hub was read.
+func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
+	if complete, _ := s.Hub.contact.state(); !complete {
+		http.Error(w, "the hub is being read", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// enter serves the requests that start or end a session.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+	s.Gate.Enter(w, r, func(status int, p Entrance) { s.entrance(w, status, p) })
+}
+
+func (s *Server) entrance(w http.ResponseWriter, status int, p Entrance) {
+	s.write(w, status, "layout", frame{Title: "Sign in", Version: s.Version, Template: "entrance", View: p})
+}
+
+// serve serves a page, or its stream.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
+	streams := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	visitor, err := s.Gate.Visitor(r)
+	switch {
+	case err != nil:
+		http.Error(w, "checking the session failed; try again", http.StatusBadGateway)
+	case visitor == nil && streams:
+		w.WriteHeader(http.StatusNoContent) // ends the stream: the browser does not try again
+	case visitor == nil:
+		s.enter(w, r)
+	case streams:
+		s.stream(w, r, p)
+	default:
+		f := s.gather(r, visitor, p)
+		s.write(w, f.Status, "layout", f)
+	}
+}

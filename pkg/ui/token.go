@@ -1,0 +1,191 @@
+package ui
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// answersKept is how long the hub's answers about tokens and permissions are kept.
+	answersKept = 10 * time.Second
+	// longestToken is the size of the longest token that fits into a cookie, in bytes.
+	longestToken = 3800
+	// longestForm is the size of the largest form, in bytes.
+	longestForm = 64 << 10
+)
+
+// Tokens is the gate of a server for many users: each pastes a token that the hub accepts. The browser keeps the token in a cookie that no
+// script can read; the server keeps nothing, so that sessions survive its restart. Every request has the permissions of the token's user.
+type Tokens struct {
+	hub    client.Client
+	cookie http.Cookie
+	tokens *answers[[sha256.Size]byte, *authenticationv1.UserInfo]
+	rights *answers[review, bool]
+}
+
+// NewTokens returns a gate that asks the hub about tokens and permissions. secure is set if browsers reach the server by HTTPS.
+func NewTokens(hub client.Client, secure bool) *Tokens {
+	cookie := http.Cookie{Name: "tandem", Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	if secure {
+		cookie.Name, cookie.Secure = "__Host-tandem", true
+	}
+	return &Tokens{hub: hub, cookie: cookie, tokens: newAnswers[[sha256.Size]byte, *authenticationv1.UserInfo](), rights: newAnswers[review, bool]()}
+}
+
+// Visitor returns the user of the token in the request's cookie.
+func (t *Tokens) Visitor(r *http.Request) (*Visitor, error) {
+	cookie, err := r.Cookie(t.cookie.Name)
+	if err != nil || cookie.Value == "" {
+		return nil, nil
+	}
+	user, err := t.user(r.Context(), cookie.Value)
+	if err != nil || user == nil {
+		return nil, err
+	}
+	return &Visitor{Name: user.Username, Rights: granted{t, user}, Token: formToken(cookie.Value), MayLeave: true}, nil
+}
+
+// user returns the user of a token, or nil if the hub does not accept it.
+func (t *Tokens) user(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
+	return t.tokens.get(sha256.Sum256([]byte(token)), func() (*authenticationv1.UserInfo, error) {
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+		if err := t.hub.Create(ctx, review); err != nil {
+			return nil, fmt.Errorf("checking a token: %w", err)
+		}
+		if !review.Status.Authenticated {
+			return nil, nil
+		}
+		return &review.Status.User, nil
+	})
+}
+
+// Enter serves the form for a token, and starts and ends sessions.
+func (t *Tokens) Enter(w http.ResponseWriter, r *http.Request, show func(int, Entrance)) {
+	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
+	switch {
+	case r.Method == http.MethodPost && r.URL.Path == "/session/enter":
+		t.enter(w, r, show)
+	case r.Method == http.MethodPost && r.URL.Path == "/session/leave":
+		t.leave(w, r)
+	case r.URL.Path == "/session/enter":
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	default:
+		show(http.StatusUnauthorized, Entrance{Form: true})
+	}
+}
+
+func (t *Tokens) enter(w http.ResponseWriter, r *http.Request, show func(int, Entrance)) {
+	token := strings.TrimSpace(r.PostFormValue("bearer"))
+	if len(token) > longestToken {
+		show(http.StatusBadRequest, Entrance{Form: true, Problem: fmt.Sprintf("The token is longer than %d bytes, which no cookie holds. Use a shorter one.", longestToken)})
+		return
+	}
+	user, err := t.user(r.Context(), token)
+	switch {
+	case err != nil:
+		show(http.StatusBadGateway, Entrance{Form: true, Problem: "The hub cannot check tokens at the moment. Try again."})
+	case token == "" || user == nil:
+		show(http.StatusUnauthorized, Entrance{Form: true, Problem: "The hub does not accept this token: it is wrong, or no longer valid."})
+	default:
+		cookie := t.cookie
+		cookie.Value = token
+		http.SetCookie(w, &cookie)
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	}
+}
+
+func (t *Tokens) leave(w http.ResponseWriter, r *http.Request) {
+	if held, err := r.Cookie(t.cookie.Name); err == nil && !same(r.PostFormValue("token"), formToken(held.Value)) {
+		http.Error(w, "the form is not from this session: load the page again", http.StatusForbidden)
+		return
+	}
+	cookie := t.cookie
+	cookie.MaxAge = -1
+	http.SetCookie(w, &cookie)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// granted are the permissions of one user, as the hub answers.
+type granted struct {
+	*Tokens
+	user *authenticationv1.UserInfo
+}
+
+// review is a question about a user's permission.
+type review struct {
+	user                                      string
+	verb, group, resource, namespace, subject string
+}
+
+// May asks the hub whether the user may send a request.
+func (g granted) May(ctx context.Context, request authorizationv1.ResourceAttributes) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(g.user.Extra))
+	for key, values := range g.user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	key := review{fmt.Sprintf("%q %q %q %q", g.user.Username, g.user.UID, g.user.Groups, extra),
+		request.Verb, request.Group, request.Resource, request.Namespace, request.Name}
+	return g.rights.get(key, func() (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: g.user.Username, UID: g.user.UID, Groups: g.user.Groups, Extra: extra, ResourceAttributes: &request,
+		}}
+		if err := g.hub.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("checking permissions: %w", err)
+		}
+		return review.Status.Allowed && !review.Status.Denied, nil
+	})
+}
+
+// answers keeps the hub's answers for a short time.
+type answers[K comparable, V any] struct {
+	now  func() time.Time
+	lock sync.Mutex
+	kept map[K]answer[V]
+	// swept is when old answers were last removed.
+	swept time.Time
+}
+
+type answer[V any] struct {
+	value V
+	until time.Time
+}
+
+func newAnswers[K comparable, V any]() *answers[K, V] {
+	return &answers[K, V]{now: time.Now, kept: map[K]answer[V]{}}
+}
+
+// get returns the answer to a question: one that is kept, or else the one that ask returns. Errors are not kept.
+func (a *answers[K, V]) get(question K, ask func() (V, error)) (V, error) {
+	a.lock.Lock()
+	kept, found := a.kept[question]
+	now := a.now()
+	a.lock.Unlock()
+	if found && now.Before(kept.until) {
+		return kept.value, nil
+	}
+	value, err := ask()
+	if err != nil {
+		return value, err
+	}
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if now.After(a.swept.Add(answersKept)) {
+		for old, kept := range a.kept {
+			if now.After(kept.until) {
+				delete(a.kept, old)
+			}
+		}
+		a.swept = now
+	}
+	a.kept[question] = answer[V]{value, now.Add(answersKept)}
+	return value, nil
+}

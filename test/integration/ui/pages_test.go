@@ -1,0 +1,78 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	fleet "github.com/tandem-addons/tandem/test/dashboard"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// shown lists the pages with texts that they have to contain.
+var shown = map[string][]string{
+	"/":                                         {"10 managed clusters, 7 add-ons.", "What is wrong", "PlanFailed", "kubectl addon fleet"},
+	"/?addon=kafka&state=Unknown":               {"cluster-03", "1 managed cluster,"},
+	"/?selector=region%3Dus":                    {"5 managed clusters"},
+	"/addons/kafka":                             {"Add-on kafka", "zookeeper", fleet.Version, "Dependencies of add-on kafka"},
+	"/clusters/cluster-01":                      {"addon-agent v0.9.0", "kubectl addon tree --cluster cluster-01"},
+	"/clusters/cluster-02/addons/shop":          {"kafka -&gt; zookeeper), which is not installed: enable it", "kubectl addon enable zookeeper --cluster cluster-02"},
+	"/clusters/cluster-01/instances/kafka":      {"Phase <b>brokers</b>", "insufficient memory", "BROKERS", "StatefulSet kafka/kafka", "5m"},
+	"/packages":                                 {fleet.Version, "kubectl addon package list"},
+	"/packages/addon-packages/" + fleet.Version: {"RETENTION", "How long messages are kept."},
+}
+
+var _ = Describe("the dashboard of one user", func() {
+	It("shows every page", func(ctx context.Context) {
+		s := local(ctx, nil)
+		for path, texts := range shown {
+			page := s.get(path)
+			Expect(page.status).To(Equal(http.StatusOK), "%s: %s", path, page.body)
+			for _, text := range texts {
+				Expect(page.body).To(ContainSubstring(text), path)
+			}
+		}
+		for _, path := range []string{"/clusters/none", "/clusters/cluster-01/addons/none", "/clusters/cluster-01/instances/none", "/addons/none", "/packages/a/b", "/none"} {
+			Expect(s.get(path).status).To(Equal(http.StatusNotFound), path)
+		}
+	})
+
+	It("streams a snapshot, its end, and then a change within a second", func(ctx context.Context) {
+		s := local(ctx, nil)
+		events := s.stream("/clusters/cluster-05/addons/ingress")
+		var next event
+		Eventually(events).Should(Receive(&next))
+		Expect(next.Name).To(Equal("snapshot"))
+		Expect(next.Data).To(ContainSubstring("is available"))
+		Eventually(events).Should(Receive(&next))
+		Expect(next.Name).To(Equal("end"))
+		Eventually(events).Should(Receive(&next))
+		Expect(next.Name).To(Equal("hub"))
+
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-05", Name: "ingress"}}
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)).To(Succeed())
+		begun := time.Now()
+		Expect(environment.EditStatus(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+			meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+				Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "ProbeUnavailable", Message: "no route",
+			})
+		})).To(Succeed())
+		Eventually(events).Should(Receive(&next))
+		Expect(next.Name).To(Equal("change"))
+		Expect(next.Data).To(ContainSubstring("ProbeUnavailable: no route"))
+		GinkgoWriter.Println("the change was sent after", time.Since(begun))
+	})
+
+	It("limits itself to the clusters that it is given", func(ctx context.Context) {
+		s := local(ctx, []string{"cluster-04"})
+		Expect(s.get("/clusters/cluster-04").body).To(ContainSubstring("ProbeUnavailable"))
+		Expect(s.get("/clusters/cluster-01").body).NotTo(ContainSubstring("PlanFailed"))
+	})
+})
