@@ -34,9 +34,19 @@ const anything = "no-such-name"
 // that name only, if set.
 type Right struct{ Resource, Namespace, Name, Verb string }
 
-// Of returns the sorted permissions of subject. admin reads the existing objects. names are additional names to try.
+// Of returns the sorted permissions of subject outside of namespaces and in all namespaces. admin reads the existing objects. names are
+// additional names to try.
 func Of(ctx context.Context, admin, subject *rest.Config, names ...string) ([]Right, error) {
-	requests, err := everything(ctx, admin, append(names, anything))
+	return within(ctx, admin, subject, func(string) bool { return true }, names...)
+}
+
+// Within returns the sorted permissions of subject outside of namespaces and in the given ones.
+func Within(ctx context.Context, admin, subject *rest.Config, namespaces ...string) ([]Right, error) {
+	return within(ctx, admin, subject, func(namespace string) bool { return slices.Contains(namespaces, namespace) })
+}
+
+func within(ctx context.Context, admin, subject *rest.Config, counts func(namespace string) bool, names ...string) ([]Right, error) {
+	requests, err := everything(ctx, admin, counts, append(names, anything))
 	if err != nil {
 		return nil, fmt.Errorf("discovering the kinds of the cluster: %w", err)
 	}
@@ -162,8 +172,8 @@ func (r request) allowed(ctx context.Context, by *http.Client, host string) (boo
 	return true, nil
 }
 
-// everything returns all possible requests.
-func everything(ctx context.Context, admin *rest.Config, names []string) ([]request, error) {
+// everything returns all possible requests outside of namespaces and in those that count.
+func everything(ctx context.Context, admin *rest.Config, counts func(namespace string) bool, names []string) ([]request, error) {
 	c, err := client.New(admin, client.Options{})
 	if err != nil {
 		return nil, err
@@ -187,6 +197,9 @@ func everything(ctx context.Context, admin *rest.Config, names []string) ([]requ
 			continue
 		}
 		for _, namespace := range namespaces.Items {
+			if !counts(namespace.Name) {
+				continue
+			}
 			requests = append(requests, s.requests(namespace.Name, append(there[namespace.Name], names...))...)
 		}
 	}

@@ -151,23 +151,18 @@ func (m *mirror) hasVersion(ctx context.Context, name types.NamespacedName) (boo
 	return err == nil, err
 }
 
-// dropVersions deletes mirrored OperatorVersions that no Instance needs. Candidates come from the cache, without those that a resolved
-// Instance has chosen, and are confirmed with live reads, because the cache may lack an Instance that was just written.
+// dropVersions deletes mirrored OperatorVersions that no Instance needs, according to the cache and then to a live read, because the cache may
+// lack an Instance that was just written.
 func (m *mirror) dropVersions(ctx context.Context) error {
-	versions := &kudo.OperatorVersionList{}
-	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing mirrored OperatorVersions: %w", err)
-	}
-	candidates := m.resolutions.without(versions.Items)
-	if len(candidates) == 0 {
-		return nil
-	}
-	candidates, err := unneeded(ctx, m.local, candidates)
-	if err != nil || len(candidates) == 0 {
+	if candidates, err := m.surplusVersions(ctx); err != nil || len(candidates) == 0 {
 		return err
 	}
 	m.needs.Lock()
 	defer m.needs.Unlock()
+	candidates, err := m.surplusVersions(ctx) // an Instance may have chosen one since
+	if err != nil || len(candidates) == 0 {
+		return err
+	}
 	if candidates, err = unneeded(ctx, m.localLive, candidates); err != nil {
 		return err
 	}
@@ -178,6 +173,19 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// surplusVersions returns the mirrored OperatorVersions that no Instance needs, according to the cache, and no resolved Instance has chosen.
+func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, error) {
+	versions := &kudo.OperatorVersionList{}
+	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing mirrored OperatorVersions: %w", err)
+	}
+	candidates := m.resolutions.without(versions.Items)
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	return unneeded(ctx, m.local, candidates)
 }
 
 // unneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete: its

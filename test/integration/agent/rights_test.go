@@ -468,11 +468,15 @@ var _ = Describe("The permissions that package rights prints", func() {
 		for i, h := range instances {
 			Eventually(func() map[string][]rbacv1.PolicyRule { return h.granted(ctx) }).Should(Equal(h.grants(wants[i])))
 		}
+		namespaces := []string{metav1.NamespaceDefault, metav1.NamespaceSystem} // those of other specs are many
+		for _, h := range instances {
+			namespaces = append(namespaces, h.namespace)
+		}
 		as := func(user string, groups ...string) []tried.Right {
 			GinkgoHelper()
 			subject := rest.CopyConfig(managedServer.Config)
 			subject.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
-			all, err := tried.Of(ctx, managedServer.Config, subject)
+			all, err := tried.Within(ctx, managedServer.Config, subject, namespaces...)
 			Expect(err).NotTo(HaveOccurred())
 			return all
 		}
