@@ -86,7 +86,7 @@ configure_podman() {
   export CONTAINERS_CONF=$PWD/$folder/containers.conf
 }
 
-# configuration ROLE...: prints kind's configuration of a cluster with nodes of these roles. All of them run pods, as kind's only node does.
+# configuration ROLE...: prints kind's configuration of a cluster with nodes of these roles. Control planes run pods, as in clusters of one node.
 configuration() {
   printf '%s\n' "kind: Cluster" "apiVersion: kind.x-k8s.io/v1alpha4" "nodes:"
   printf -- '- role: %s\n' "$@"
@@ -99,7 +99,7 @@ configuration() {
 }
 
 # Sets the variable image to the node image: the given one, kind's own if it can be pulled, else one that is built, from the variable archive.
-# Where it is built, so are images of the software that the example packages run.
+# With a built node image, images of the software in the example packages are built, too.
 find_image() {
   image=${KIND_IMAGE:-} archive='' software=''
   [ -z "$image" ] && [ -z "$dry_run" ] || return 0
@@ -141,7 +141,7 @@ cluster() {
   for file in "$@"; do run "$kind" load image-archive "$file" --name "$name"; done
 }
 
-# rename_agent CLUSTER: gives the image of addon-agent a second name on the nodes, to which specs upgrade it.
+# rename_agent CLUSTER: gives the image of addon-agent a second name on the nodes, which specs upgrade the agent to.
 rename_agent() {
   local node
   for node in $([ -n "$dry_run" ] || "$kind" get nodes --name "tandem-$1"); do

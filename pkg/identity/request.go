@@ -18,11 +18,11 @@ import (
 // Shortest is the shortest certificate lifetime that API servers accept in a request.
 const Shortest = 10 * time.Minute
 
-// BootstrapLifetime is the lifetime of the certificate with which an agent that joins the hub starts.
+// BootstrapLifetime is the requested lifetime of the certificate that an agent starts with after its cluster has joined.
 const BootstrapLifetime = 24 * time.Hour
 
-// RequestedLifetime is the key that marks the Secret of a bootstrap certificate. Its value is the lifetime of the certificate by which the agent
-// replaces it, with a key that the agent generates.
+// RequestedLifetime is the key that marks the Secret of a bootstrap certificate. Its value is the requested lifetime of the certificate that
+// replaces it, for a key that the agent generates.
 const RequestedLifetime = "requested-lifetime"
 
 // NewRequest returns a new private key (PEM), and the request for a certificate of the cluster's agent with that lifetime.

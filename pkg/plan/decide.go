@@ -203,8 +203,8 @@ func (o Observation) Removed() Action {
 // retryCleanup waits until a failed cleanup plan may be retried.
 func (o Observation) retryCleanup() Action {
 	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf(
-		"plan %q failed and will be retried: %s; if it cannot succeed, annotation %s=true on the Instance on the hub removes its objects "+
-			"without the plan, and 'kubectl addon uninstall --force' releases the Instance and leaves its objects",
+		"plan %q failed and will be retried: %s; if it cannot succeed, annotate the Instance on the hub with %s=true to remove its objects "+
+			"without the plan, or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
 		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message, kudo.AnnotationSkipCleanup)))
 	failed.After = o.CleanupWait
 	return failed

@@ -135,8 +135,8 @@ func TestDecide(t *testing.T) {
 		"but not immediately": {
 			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
 			want:     plan.ActionWait, reason: kudo.ReasonRemoving, after: time.Minute, message: `plan "cleanup" failed and will be retried: no image; ` +
-				"if it cannot succeed, annotation kudo.dev/skip-cleanup=true on the Instance on the hub removes its objects without the plan, " +
-				"and 'kubectl addon uninstall --force' releases the Instance and leaves its objects",
+				"if it cannot succeed, annotate the Instance on the hub with kudo.dev/skip-cleanup=true to remove its objects without the plan, " +
+				"or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
 		},
 		"nothing was started, and nothing is left": {
 			observed: observed("", neverStarted, removing), want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,

@@ -38,7 +38,7 @@ type Subject struct {
 	ServiceAccount string
 	// Permissions are those that its package declares, or the package of its parent; nil if they declare none.
 	Permissions *kudo.Permissions
-	// Removing is true if it is being removed: then no other version of the package can help.
+	// Removing is true if the Instance is being removed: then another version of the package does not help.
 	Removing bool
 }
 

@@ -16,7 +16,7 @@ import (
 // have the same name.
 func User(namespace, name string) string { return "tandem:instance:" + namespace + ":" + name }
 
-// Group is the group of all these users. A FlowSchema of the agent's manifests names it; it has no permissions.
+// Group is the group of all these users. It has no permissions; a FlowSchema in the agent's manifests selects it.
 const Group = "tandem:instances"
 
 // Grant holds the rules of one Role, or of a ClusterRole if the namespace is empty.

@@ -121,7 +121,7 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 		Expect(agentOf(after).List(ctx, &kudo.InstanceList{}, client.InNamespace(joined))).To(Succeed())
 	})
 
-	It("has the certificate with which it joined replaced by its agent, which makes a key of its own, and nothing of the administrator's", func(ctx SpecContext) {
+	It("has its bootstrap certificate and key replaced by its agent, and holds no credentials of the administrator", func(ctx SpecContext) {
 		administrator, err := os.ReadFile(kubeconfigs[0])
 		Expect(err).NotTo(HaveOccurred())
 		config, err := clientcmd.RESTConfigFromKubeConfig(administrator)

@@ -135,7 +135,7 @@ var _ = Describe("Pods on nodes that run containers", Label(onNodes), Ordered, f
 		}
 	})
 
-	It("are left as they are by another image of addon-agent, and the plan that runs continues", Label(nextAgentLabel), func(ctx SpecContext) {
+	It("are not replaced when addon-agent is upgraded, and the running plan continues", Label(nextAgentLabel), func(ctx SpecContext) {
 		slow := instanceOf("slow", "stored")
 		create(ctx, hub, onePlan(slow.Name, jobOf("Never", "", "sleep 40")))
 		create(ctx, hub, slow)

@@ -127,7 +127,7 @@ var _ = Describe("Redis as an add-on of two clusters", Label(onNodes, softwareLa
 		}
 	})
 
-	It("is what its dependant waits for", func(ctx SpecContext) {
+	It("keeps its dependent waiting until it is enabled", func(ctx SpecContext) {
 		for _, cluster := range clusters {
 			Eventually(func(g Gomega) {
 				waiting := addOnOn(ctx, g, hub, cluster, "visitor")
@@ -137,13 +137,13 @@ var _ = Describe("Redis as an add-on of two clusters", Label(onNodes, softwareLa
 		}
 	})
 
-	It("serves its dependant on both clusters once it is enabled", func(ctx SpecContext) {
+	It("serves its dependent on both clusters once it is enabled", func(ctx SpecContext) {
 		must(f.addon(ctx, "enable", "redis", "--cluster", both, "--namespace", "cache", "-p", "PASSWORD=secret:redis/password",
 			"--wait", "--timeout", long))
 		for _, cluster := range clusters {
 			Eventually(func(g Gomega) {
-				dependant := addOnOn(ctx, g, hub, cluster, "visitor")
-				g.Expect(meta.IsStatusConditionTrue(dependant.Status.Conditions, addonv1alpha1.ConditionAvailable)).To(BeTrue())
+				dependent := addOnOn(ctx, g, hub, cluster, "visitor")
+				g.Expect(meta.IsStatusConditionTrue(dependent.Status.Conditions, addonv1alpha1.ConditionAvailable)).To(BeTrue())
 				visits, err := redis(ctx, cluster, "get", "visits")
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(visits).To(MatchRegexp(`^[1-9]\d*\n$`))
@@ -168,23 +168,23 @@ var _ = Describe("Redis as an add-on of two clusters", Label(onNodes, softwareLa
 		}
 	})
 
-	It("names the server that a wrong parameter breaks, on which its dependant depends, and recovers", func(ctx SpecContext) {
+	It("names the server that a wrong parameter breaks as the reason why its dependent is unavailable, and recovers", func(ctx SpecContext) {
 		must(f.addon(ctx, "update", "redis", "--cluster", "cluster1", "-p", "MAX_CLIENTS=-5"))
 		Eventually(f.addon).WithContext(ctx).WithArguments("why", "visitor", "--cluster", "cluster1").WithTimeout(2 * time.Minute).
 			WithPolling(time.Second).Should(MatchRegexp(`(?s)Pod cache/redis-0: container redis restarts: CrashLoopBackOff: exited with code 1`))
 		must(f.addon(ctx, "update", "redis", "--cluster", "cluster1", "-p", "MAX_CLIENTS=600"))
 		Eventually(f.kubectl).WithContext(ctx).WithArguments("cluster1", "get", "statefulset", "redis", "-n", "cache", "-o", "yaml").
 			WithTimeout(patience).WithPolling(time.Second).Should(ContainSubstring(`"600"`))
-		must(f.kubectl(ctx, "cluster1", "delete", "pod", "redis-0", "-n", "cache")) // a StatefulSet does not replace a pod that never was ready
+		must(f.kubectl(ctx, "cluster1", "delete", "pod", "redis-0", "-n", "cache")) // a StatefulSet does not replace a pod that has never been ready
 		must(f.addon(ctx, "plan", "wait", "redis", "--cluster", "cluster1", "--timeout", long))
 		Expect(redis(ctx, "cluster1", "get", "greeting")).To(Equal("hello\n"))
 		Eventually(func(g Gomega) {
-			dependant := addOnOn(ctx, g, hub, "cluster1", "visitor")
-			g.Expect(meta.IsStatusConditionTrue(dependant.Status.Conditions, addonv1alpha1.ConditionAvailable)).To(BeTrue())
+			dependent := addOnOn(ctx, g, hub, "cluster1", "visitor")
+			g.Expect(meta.IsStatusConditionTrue(dependent.Status.Conditions, addonv1alpha1.ConditionAvailable)).To(BeTrue())
 		}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(interval).Should(Succeed())
 	})
 
-	It("is removed after its dependant, and leaves nothing", func(ctx SpecContext) {
+	It("is removed after its dependent, and leaves nothing", func(ctx SpecContext) {
 		must(f.addon(ctx, "disable", "visitor", "--cluster", both, "--yes", "--timeout", long))
 		must(f.addon(ctx, "disable", "redis", "--cluster", both, "--yes", "--timeout", long))
 		for _, cluster := range clusters {

@@ -21,8 +21,8 @@ import (
 	"github.com/tandem-addons/tandem/test/census"
 )
 
-// onNodes is the label of specs that require nodes that run containers, and twoNodes of those that require two of them on each cluster that
-// they use.
+// onNodes is the label of specs that require nodes that run containers, and twoNodes that of specs that require two on each cluster that they
+// use.
 const onNodes, twoNodes = "nodes", "two nodes"
 
 // nodesOf returns the number of nodes of the first of the given clusters that run containers, which those of a sandbox do not.

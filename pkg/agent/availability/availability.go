@@ -30,8 +30,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/availability"
 )
 
-// grace is how long a condition that leaves an add-on unavailable for another reason is delayed after the change that leads to it: while an
-// add-on is installed, such reasons follow each other, and nothing depends on them.
+// grace is the delay of a condition that only changes the reason why an add-on is unavailable, after the change that leads to it: while an
+// add-on is installed, such reasons follow each other quickly, and nothing depends on them.
 const grace = time.Second
 
 // conditionManager is the field manager of condition Available.
@@ -159,8 +159,8 @@ func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedCl
 }
 
 // commit writes the result unless the hub has it; since is when the change that led to it was observed. Right after a change of the add-on
-// or its Instance, and for another reason why the add-on is unavailable, it returns a Postponed error instead, unless the hub's verdict on the
-// dependencies is the cause.
+// or its Instance, or if only the reason why the add-on is unavailable changes, it returns a Postponed error instead, unless the hub's verdict
+// on the dependencies is the cause.
 func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
 	a.metrics.judge(subject.Name, judged.Condition)
 	switch {

@@ -63,8 +63,8 @@ func recorded(action plan.Action) result {
 }
 
 // statusOf adds condition Ready and the observed generation to the status, and returns when to reconcile again. It delays a write that only
-// changes messages if the stored status is recent, or if too many Instances progress: the message about a Deployment with many pods changes all
-// the time. Outcomes of tasks are written immediately.
+// changes messages if the stored status is recent, or if too many Instances progress at the same time: the message about a Deployment with many
+// pods changes all the time. Outcomes of tasks are written immediately.
 func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget flowcontrol.RateLimiter) (kudo.InstanceStatus, time.Duration) {
 	if r.postponed {
 		return stored, r.after

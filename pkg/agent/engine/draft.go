@@ -15,7 +15,7 @@ import (
 )
 
 // Progress that nothing depends on is recorded after grace, if not too many Instances progress at the same time, and otherwise after
-// longestGrace: most plans and removals continue or end before that, which takes no write for it.
+// longestGrace: most plans and removals continue or end earlier, and then the progress needs no write.
 const (
 	grace         = 500 * time.Millisecond
 	longestGrace  = 10 * time.Second
@@ -56,7 +56,7 @@ func newDrafts() *drafts {
 	return &drafts{budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), byName: map[types.NamespacedName]draft{}}
 }
 
-// of returns the draft of an Instance as read. One for another status is dropped.
+// of returns the draft of an Instance as read. A draft that continues another status is dropped.
 func (d *drafts) of(i *kudo.Instance) draft {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -75,7 +75,7 @@ func sameProgress(a, b kudo.InstanceStatus) bool {
 		equality.Semantic.DeepEqual(a.Inventory, b.Inventory)
 }
 
-// keep keeps the progress of a pass that has continued a draft, and returns how long until it is recorded; zero if that is now.
+// keep stores the progress of a pass that has continued a draft, and returns the time until it is recorded; zero if it is due.
 func (d *drafts) keep(x *execution, last draft, status kudo.InstanceStatus, now time.Time) time.Duration {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -120,9 +120,9 @@ func (d draft) onto(i *kudo.Instance) *kudo.Instance {
 func (d draft) resume(x *execution) { x.round, x.inventory.rounds = d.round, maps.Clone(d.claims) }
 
 // mayWait reports whether the progress of a pass need not be recorded yet: nothing depends on it, and the tasks since the last record, all of
-// them in progress or complete, can run again without an effect. Jobs are recorded at once, because they may be gone when they are complete,
-// and so are deletions: other writers may create such objects again. Condition Ready of an execution that does not influence it is recorded
-// at once, too.
+// them in progress or complete, can run again without an effect. Jobs are recorded at once, because they may be deleted when they are complete,
+// and so are deletions, because other writers may create such objects again. Executions that do not influence condition Ready are recorded at
+// once, too.
 func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
 	return x.round < mostAhead && !x.inventory.once && !x.aside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
 		plan.MayWait(x.version, *x.Execution, outcomes)

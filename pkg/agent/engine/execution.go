@@ -193,8 +193,8 @@ type ledger struct {
 	mutex   sync.Mutex
 	entries []kudo.InventoryEntry
 
-	// rounds holds the round since the last record that applied or deleted each object, and once whether such a round must be recorded before
-	// the execution waits: repeating it may have an effect.
+	// rounds holds the round since the last record that applied or deleted each object. once is set if such a round must be recorded before
+	// the execution waits, because repeating it may have an effect.
 	rounds map[kudo.InventoryEntry]int
 	once   bool
 
@@ -202,8 +202,8 @@ type ledger struct {
 	live liveObjects
 }
 
-// claim reports whether a task may apply or delete objects in a round: no earlier round, which is not recorded yet, has done so, except for
-// those in which the task itself has begun.
+// claim reports whether a task may apply or delete objects in a round: no earlier round that is not recorded yet has done so, unless
+// the task itself has begun in it.
 func (l *ledger) claim(round int, begun bool, objects []*unstructured.Unstructured) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -63,7 +63,7 @@ func (m *metrics) end(operator string, status kudo.PlanStatus, now time.Time) {
 	}
 }
 
-// await counts an Instance, or no longer, among those that wait for the value of a sensitive parameter.
+// await records whether an Instance waits for the value of a sensitive parameter.
 func (m *metrics) await(instance types.NamespacedName, operator string, waits bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

@@ -73,7 +73,7 @@ type deletion struct {
 }
 
 // missedAfter is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have missed the
-// deletion: it cannot list the objects of a kind again whose definition was deleted too.
+// deletion: it cannot list a kind again whose definition was deleted too.
 const missedAfter = 5 * time.Second
 
 // mostKnown is the maximum number of remembered object versions; other objects are read from the API server.

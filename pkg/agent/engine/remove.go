@@ -52,8 +52,8 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	}
 }
 
-// isUnhurried reports whether the progress of a removal is not recorded yet: most removals end soon. Objects that it has deleted stay in the
-// inventory until then.
+// isUnhurried reports whether the progress of a removal need not be recorded yet: most removals end soon. Deleted objects stay in the
+// inventory until it is recorded.
 func (e *engine) isUnhurried(o plan.Observation) bool {
 	began, err := time.Parse(time.RFC3339, o.Instance.Annotations[kudo.AnnotationHubDeleted])
 	if err != nil {

@@ -104,7 +104,7 @@ func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []r
 	for i := range list.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: list.Items[i].Name}})
 	}
-	if len(requests) == 0 && !own { // an agent that stopped may not have deleted it; any request does that
+	if len(requests) == 0 && !own { // the agent may have stopped before it deleted it; any request makes it do so
 		requests = []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: version.Name}}}
 	}
 	return requests

@@ -62,7 +62,7 @@ const mostReads = 100
 // use.
 type reads[K comparable, V any] struct{ known *lru.Cache }
 
-// read is the result of a read that began at a time.
+// read is the result of a read, and when the read began.
 type read[V any] struct {
 	began time.Time
 	value V

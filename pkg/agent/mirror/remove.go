@@ -84,8 +84,8 @@ func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool
 }
 
 // detached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
-// live read after the deletion of the Instance was seen, because the namespace is marked before its objects. Instances that are deleted at the
-// same time share reads.
+// live read that began after the deletion of the Instance was seen, because the namespace is marked before its objects. Instances that are
+// deleted at the same time share reads.
 func (m *mirror) detached(ctx context.Context, deleted *kudo.Instance) (bool, error) {
 	if _, attached := m.attached.after(m.cluster, m.sightings.of(deleted)); attached {
 		return false, nil

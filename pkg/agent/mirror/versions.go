@@ -17,8 +17,8 @@ import (
 )
 
 // copyVersion mirrors the OperatorVersion that the Instance's spec refers to, and returns the mirror's name. An OperatorVersion is immutable,
-// and one that replaces it is resolved again: it is read on the hub once per resolution, by Instances that are resolved at the same time once
-// for all of them, and again if its mirror was lost.
+// and one that replaces it is resolved again: it is read on the hub once per resolution, and again if its mirror was lost. Instances that are
+// resolved at the same time share a read.
 func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
 	resolution := m.resolutions.of(wanted)
 	if known, noted := m.resolutions.version(wanted.Name, resolution); noted {
@@ -41,8 +41,8 @@ func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.
 	return name, nil
 }
 
-// sharedVersion returns the existing mirror of the OperatorVersion that the Instance's spec refers to, if that was read on the hub after the
-// Instance was seen; empty otherwise.
+// sharedVersion returns the existing mirror of the OperatorVersion that the Instance's spec refers to, if the OperatorVersion was read on the
+// hub after the Instance was seen; empty otherwise.
 func (m *mirror) sharedVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
 	key := m.versionKey(wanted)
 	uid, read := m.versions.after(key, m.sightings.of(wanted))

@@ -90,7 +90,7 @@ func (r *renewal) run(ctx context.Context) error {
 	}
 }
 
-// renewIfDue renews the stored certificate after two thirds of its life, or at once if it is a bootstrap certificate, and returns when to look
+// renewIfDue renews the stored certificate after two thirds of its life, or at once if it is a bootstrap certificate. It returns when to look
 // again.
 func (r *renewal) renewIfDue(ctx context.Context) (time.Duration, error) {
 	stored := &corev1.Secret{}

@@ -38,7 +38,7 @@ func (s *Store) AddSweep(cluster string, period time.Duration, hub ctrl.Manager)
 }
 
 // sweep deletes the copies of Instances that exist on neither cluster, or were released while they were being removed: none of them continues
-// with the values of its last execution. It asks the API servers only about copies that the caches do not know to be needed.
+// with the values of its last execution. It reads the API servers only if the caches lack the Instances of some copies.
 func (s *Store) sweep(ctx context.Context, cluster string, cached, live sides) error {
 	surplus := s.uids()
 	for _, from := range []sides{cached, live} {

@@ -40,7 +40,7 @@ type joining struct {
 	hub, cluster client.Client
 	// server is the connection from the agent's cluster to the hub.
 	server *rest.Config
-	// valid is the requested lifetime of the certificate that the agent gets with its own key.
+	// valid is the requested lifetime of the certificate for the agent's own key.
 	valid time.Duration
 }
 
@@ -65,9 +65,9 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 		Use:   "join CLUSTER --cluster-context NAME",
 		Short: "Register a managed cluster and its agent on a hub without OCM",
 		Long: "Register a managed cluster on the hub, and grant its addon-agent the permissions that it needs in the cluster's namespace\n" +
-			"on the hub. The hub signs a certificate of one day, which is stored in a Secret on the managed cluster together with a kubeconfig\n" +
-			"for the hub. When the agent starts, it generates a key of its own, gets a certificate for it, and replaces both; later it renews\n" +
-			"them. Run the command again if the certificate has expired; a running agent reloads it. No credentials of yours are stored.\n\n" +
+			"on the hub. The hub signs a bootstrap certificate that is valid for one day. It is stored in a Secret on the managed cluster,\n" +
+			"together with a kubeconfig for the hub. When the agent starts, it replaces the certificate and its key by its own, which it later\n" +
+			"renews. Run the command again if the certificate has expired; a running agent reloads it. Your own credentials are not stored.\n\n" +
 			"On a hub with OCM, register clusters with clusteradm instead.",
 		Example: "  kubectl addon join cluster1 --context hub --cluster-context cluster1\n" +
 			"  kubectl addon join cluster1 --cluster-kubeconfig cluster1.kubeconfig --hub-server https://hub.example.com:6443",

@@ -398,8 +398,8 @@ var _ = Describe("An agent that restricts permissions", func() {
 		Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
 		Eventually(func() string { return h.ready(ctx).Message }).Should(Equal(`plan "cleanup" failed and will be retried: ` +
 			"the package declares no permissions, and the agent requires them (--rights=declared); if it cannot succeed, " +
-			"annotation kudo.dev/skip-cleanup=true on the Instance on the hub removes its objects without the plan, " +
-			"and 'kubectl addon uninstall --force' releases the Instance and leaves its objects"))
+			"annotate the Instance on the hub with kudo.dev/skip-cleanup=true to remove its objects without the plan, " +
+			"or run 'kubectl addon uninstall --force' to release the Instance and leave its objects"))
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
 
 		h.edit(ctx, func(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationSkipCleanup: "true"} })

@@ -131,7 +131,7 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 		Consistently(func() int { return len(requestsOf(ctx, identity.User(clusterName))) }).WithTimeout(3 * time.Second).Should(Equal(1))
 	})
 
-	It("replaces the one with which it has joined at once, and has a key of its own", func(ctx SpecContext) {
+	It("is replaced at once, with a new key, if it is a bootstrap certificate", func(ctx SpecContext) {
 		forgetRequests()
 		secret := stored(ctx, -time.Hour, 23*time.Hour)
 		joined := secret.DeepCopy()
@@ -150,7 +150,7 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 		Expect(secret.Data[corev1.TLSPrivateKeyKey]).NotTo(Equal(joined.Data[corev1.TLSPrivateKeyKey]))
 	})
 
-	It("stays until then", func(ctx SpecContext) {
+	It("is not renewed before two thirds of its life", func(ctx SpecContext) {
 		secret := stored(ctx, -59*time.Hour, 30*time.Hour)
 		runHub()
 		runRenewing(secret)
