@@ -79,11 +79,11 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget 
 		recent, _ := apply.Settle(status.Conditions, *request, o.Now)
 		meta.SetStatusCondition(&status.Conditions, recent)
 	}
-	if !r.unhurried || !plan.OnlyMessagesDiffer(stored, status) {
+	if !r.unhurried || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
 		return status, r.after
 	}
 	written := stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp
-	switch age := o.Now.Sub(ptr.Deref(written, metav1.Time{}).Time); {
+	switch age := o.Now.Sub(ptr.Deref(written, metav1.Time{}).Time).Abs(); {
 	case age < leastTalk:
 		return stored, soonest(r.after, leastTalk)
 	case age < longestGrace && !budget.TryAccept():

@@ -75,10 +75,16 @@ func sameProgress(a, b kudo.InstanceStatus) bool {
 		equality.Semantic.DeepEqual(a.Inventory, b.Inventory)
 }
 
-// keep stores the progress of a pass that has continued a draft, and returns the time until it is recorded; zero if it is due.
+// keep stores the progress of a pass that has continued a draft, and returns the time until it is recorded; zero if it is due, or if there is
+// none.
 func (d *drafts) keep(x *execution, last draft, status kudo.InstanceStatus, now time.Time) time.Duration {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	key := client.ObjectKeyFromObject(x.instance)
+	if sameProgress(last.base, status) {
+		delete(d.byName, key)
+		return 0
+	}
 	next := draft{
 		uid: last.uid, base: last.base, begun: true, due: last.due,
 		progress: status.PlanStatus[status.Execution.Plan], inventory: status.Inventory, claims: x.inventory.rounds, round: x.round,
@@ -93,7 +99,7 @@ func (d *drafts) keep(x *execution, last draft, status kudo.InstanceStatus, now 
 	if !next.due.After(now) {
 		return 0
 	}
-	d.byName[client.ObjectKeyFromObject(x.instance)] = next
+	d.byName[key] = next
 	return next.due.Sub(now)
 }
 
@@ -110,7 +116,8 @@ func (d draft) onto(i *kudo.Instance) *kudo.Instance {
 		return i
 	}
 	seen := *i
-	seen.Status.PlanStatus = maps.Clone(i.Status.PlanStatus)
+	seen.Status.PlanStatus = map[string]kudo.PlanStatus{}
+	maps.Copy(seen.Status.PlanStatus, i.Status.PlanStatus)
 	seen.Status.PlanStatus[i.Status.Execution.Plan] = d.progress
 	seen.Status.Inventory = d.inventory
 	return &seen

@@ -62,6 +62,29 @@ func TestDraftContinuesWhereItEnded(t *testing.T) {
 	}
 }
 
+func TestDraftOfAStatusWithoutPlans(t *testing.T) {
+	d, stored := newDrafts(), executed("a", kudo.Pending)
+	stored.Status.PlanStatus = nil // as edited or restored
+	progressing(d, stored, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
+	if got := d.of(stored).onto(stored).Status.PlanStatus[kudo.DeployPlan].Status; got != kudo.InProgress {
+		t.Errorf("continues with plan %s, want the draft's", got)
+	}
+}
+
+func TestWhatIsRecordedNeedsNoDraft(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	d, recorded := newDrafts(), executed("a", kudo.InProgress)
+	recorded.Status.Inventory[0].Pending = false
+	for range 2 * progressBurst {
+		if wait := progressing(d, recorded, now); wait != 0 || d.of(recorded).begun {
+			t.Fatalf("a pass without progress is recorded after %s", wait)
+		}
+	}
+	if wait := progressing(d, executed("b", kudo.Pending), now); wait != grace {
+		t.Errorf("the progress of another Instance is recorded after %s, want %s", wait, grace)
+	}
+}
+
 func TestDraftIsOfOneStatus(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	acknowledged := executed("a", kudo.Pending)
@@ -118,6 +141,9 @@ func TestATaskClaimsItsObjectsAgain(t *testing.T) {
 	if !l.claim(2, true, wants) {
 		t.Error("a task that has begun may not continue")
 	}
+	if l.claim(2, false, wants) {
+		t.Error("a later task may apply the object because the earlier one, which is not recorded, continues beside it")
+	}
 }
 
 func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
@@ -130,15 +156,22 @@ func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 		status.PlanStatus[kudo.DeployPlan] = deploy
 		return status
 	}
-	// records reports whether another message is recorded that long after the last one, and when it is decided again.
-	records := func(ago time.Duration) (bool, time.Duration) {
+	// decides records a status with a message that long after the last one, and returns when it is decided again.
+	decides := func(next kudo.InstanceStatus, ago time.Duration) (kudo.InstanceStatus, time.Duration) {
 		stored := said("1 of 2 pods are ready", ago)
-		r := result{status: said("2 of 3 pods are ready", 0), unhurried: true}
+		r := result{status: next, unhurried: true}
 		r.ready.Type, r.ready.Status, r.ready.LastTransitionTime = kudo.ConditionReady, metav1.ConditionFalse, metav1.Time{Time: now}
 		stored.Conditions = []metav1.Condition{r.ready}
-		o := plan.Observation{Now: now, Instance: executed("a", kudo.InProgress)}
-		status, after := r.statusOf(o, stored, budget)
+		return r.statusOf(plan.Observation{Now: now, Instance: executed("a", kudo.InProgress)}, stored, budget)
+	}
+	records := func(ago time.Duration) (bool, time.Duration) {
+		status, after := decides(said("2 of 3 pods are ready", 0), ago)
 		return status.PlanStatus[kudo.DeployPlan].Message != "1 of 2 pods are ready", after
+	}
+	for range 2 * progressBurst {
+		if _, after := decides(said("1 of 2 pods are ready", leastTalk), leastTalk); after != 0 {
+			t.Errorf("a status that is recorded is decided again after %s", after)
+		}
 	}
 	for i := range progressBurst {
 		if recorded, _ := records(leastTalk); !recorded {
@@ -153,7 +186,9 @@ func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 	if recorded, after := records(leastTalk); recorded || after != longestGrace-leastTalk {
 		t.Errorf("a message beyond the budget: recorded %t, decided again after %s", recorded, after)
 	}
-	if recorded, _ := records(longestGrace); !recorded {
-		t.Error("a message is never recorded")
+	for _, ago := range []time.Duration{longestGrace, -longestGrace} { // the clock may have been set back
+		if recorded, _ := records(ago); !recorded {
+			t.Errorf("a message %s after the last one is not recorded", ago)
+		}
 	}
 }

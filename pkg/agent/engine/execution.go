@@ -193,8 +193,8 @@ type ledger struct {
 	mutex   sync.Mutex
 	entries []kudo.InventoryEntry
 
-	// rounds holds the round since the last record that applied or deleted each object. once is set if such a round must be recorded before
-	// the execution waits, because repeating it may have an effect.
+	// rounds holds the first round since the last record that applied or deleted each object. once is set if such a round must be recorded
+	// before the execution waits, because repeating it may have an effect.
 	rounds map[kudo.InventoryEntry]int
 	once   bool
 
@@ -211,11 +211,12 @@ func (l *ledger) claim(round int, begun bool, objects []*unstructured.Unstructur
 		l.rounds = make(map[kudo.InventoryEntry]int, len(objects))
 	}
 	for _, o := range objects {
-		first, known := l.rounds[plan.Entry(o, "")]
-		if known && first < round && !begun {
+		switch first, known := l.rounds[plan.Entry(o, "")]; {
+		case !known:
+			l.rounds[plan.Entry(o, "")] = round
+		case first < round && !begun:
 			return false
 		}
-		l.rounds[plan.Entry(o, "")] = round
 	}
 	return true
 }

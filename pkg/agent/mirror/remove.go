@@ -84,13 +84,17 @@ func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool
 }
 
 // detached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
-// live read that began after the deletion of the Instance was seen, because the namespace is marked before its objects. Instances that are
-// deleted at the same time share reads.
+// live read that began after the deletion of the Instance was seen, because the namespace is marked before its objects, and at most a second
+// ago, because a child may have waited for its parent since. Instances that are deleted at the same time share reads.
 func (m *mirror) detached(ctx context.Context, deleted *kudo.Instance) (bool, error) {
-	if _, attached := m.attached.after(m.cluster, m.sightings.of(deleted)); attached {
+	began := m.clock()
+	since := m.sightings.of(deleted)
+	if recent := began.Add(-time.Second); recent.After(since) {
+		since = recent
+	}
+	if _, attached := m.attached.after(m.cluster, since); attached {
 		return false, nil
 	}
-	began := m.clock()
 	namespace := &corev1.Namespace{}
 	err := m.hubLive.Get(ctx, types.NamespacedName{Name: m.cluster}, namespace)
 	if apierrors.IsNotFound(err) {

@@ -69,7 +69,7 @@ func (s *Store) uids() []types.UID {
 
 // needed returns the uids on the hub of the Instances that may continue with the values of their last execution: those on the hub, whose mirrors
 // may be lost, and those with a mirror, which the hub may have lost. A mirror that is orphaned during its removal starts from the beginning if its
-// Instance reappears.
+// Instance reappears; if that is being deleted again, its cleanup plan needs the Secrets themselves.
 func (from sides) needed(ctx context.Context, cluster string) (map[types.UID]bool, error) {
 	onHub, mirrors := &kudo.InstanceList{}, &kudo.InstanceList{}
 	if err := from.hub.List(ctx, onHub, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {

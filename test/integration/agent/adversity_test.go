@@ -193,26 +193,33 @@ spec:
 		h.finish(ctx)
 	})
 
-	DescribeTable("its plan continues from an edited status", func(ctx context.Context, edit func(*kudo.PlanStatus)) {
+	// ofDeploy edits the status of plan deploy.
+	ofDeploy := func(edit func(*kudo.PlanStatus)) func(*kudo.InstanceStatus) {
+		return func(i *kudo.InstanceStatus) {
+			status := i.PlanStatus["deploy"]
+			edit(&status)
+			i.PlanStatus["deploy"] = status
+		}
+	}
+
+	DescribeTable("its plan continues from an edited status", func(ctx context.Context, edit func(*kudo.InstanceStatus)) {
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.InProgress))
 		stop()
-		h.tamperStatus(ctx, func(mirror *kudo.Instance) {
-			status := mirror.Status.PlanStatus["deploy"]
-			edit(&status)
-			mirror.Status.PlanStatus["deploy"] = status
-		})
+		h.tamperStatus(ctx, func(mirror *kudo.Instance) { edit(&mirror.Status) })
 		stop = runAgent()
+		Eventually(func() kudo.ExecutionStatus { return h.mirror(ctx).Status.PlanStatus["deploy"].Status }).Should(Equal(kudo.InProgress))
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(h.plan(ctx, "deploy").Phases[0].Steps).To(HaveLen(3))
 		h.finish(ctx)
 	},
-		Entry("to nothing", func(status *kudo.PlanStatus) { *status = kudo.PlanStatus{} }),
-		Entry("to fewer phases", func(status *kudo.PlanStatus) { status.Phases = nil }),
-		Entry("to more phases", func(status *kudo.PlanStatus) { status.Phases = append(status.Phases, status.Phases...) }),
-		Entry("to steps without tasks", func(status *kudo.PlanStatus) { status.Phases[0].Steps[1].Tasks = nil }),
+		Entry("to nothing", ofDeploy(func(status *kudo.PlanStatus) { *status = kudo.PlanStatus{} })),
+		Entry("to fewer phases", ofDeploy(func(status *kudo.PlanStatus) { status.Phases = nil })),
+		Entry("to more phases", ofDeploy(func(status *kudo.PlanStatus) { status.Phases = append(status.Phases, status.Phases...) })),
+		Entry("to steps without tasks", ofDeploy(func(status *kudo.PlanStatus) { status.Phases[0].Steps[1].Tasks = nil })),
+		Entry("to no plans", func(status *kudo.InstanceStatus) { status.PlanStatus = nil }),
 	)
 
 	It("removed when its agent dies before it has reported that to the hub, it is not cleaned up again", func(ctx context.Context) {
