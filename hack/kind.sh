@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs Tandem in containers on kind clusters: a hub and two managed clusters, with Docker or podman. The hub and cluster1 have two nodes.
-# kind is built, and kubectl too if it is missing; --ocm requires clusteradm.
+# kind is built, and kubectl too if it is missing. --ocm installs OCM by its own operators; their images are built where none can be pulled.
 #
 #   hack/kind.sh up [--ocm] [--dry-run]     create the clusters and install Tandem, optionally with OCM
 #   hack/kind.sh down [--dry-run]           delete them
@@ -28,7 +28,9 @@ folder=bin/kind
 managed=(cluster1 cluster2)
 repository=localhost/tandem-addons
 version=kind
+# The second name of addon-agent's image, for a spec that changes the image of the Deployment, which OCM would revert.
 next=$repository/addon-agent:next
+[ -z "$ocm" ] || next=''
 network=tandem-kind
 # The name of node images that are built.
 built=localhost/tandem-kind-node
@@ -117,6 +119,18 @@ find_image() {
   software=$(hack/kind/software.sh)
 }
 
+# Sets the variables ocm_version and ocm_module to the version and the folder of OCM's module, and ocm_images to a folder of its images,
+# where the node image is built.
+find_ocm() {
+  ocm_version=VERSION ocm_module='' ocm_images=''
+  [ -n "$ocm" ] && [ -z "$dry_run" ] || return 0
+  go -C hack/ocm mod download open-cluster-management.io/ocm
+  read -r ocm_version ocm_module < <(go -C hack/ocm list -m -f '{{.Version}} {{.Dir}}' open-cluster-management.io/ocm)
+  [ -n "$archive" ] || return 0
+  ocm_images=$folder/ocm/images
+  hack/kind/ocm.sh "$ocm_images"
+}
+
 import_image() {
   "$engine" image inspect "$image" >/dev/null 2>&1 ||
     run "$engine" import --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change 'ENV container=docker' \
@@ -149,16 +163,16 @@ rename_agent() {
   done
 }
 
-# install CLUSTER FOLDER PROGRAM [LINE...]: installs a folder of deploy/ with the loaded image.
+# install CLUSTER FOLDER [LINE]: installs a folder of deploy/ with the loaded images.
 install() {
-  local cluster=$1 from=$2 program=$3
-  shift 3
-  run mkdir -p "$folder/$from"
+  run mkdir -p "$folder/$2"
   [ -n "$dry_run" ] || {
-    printf '%s\n' "resources: [../../../deploy/$from]" \
-      "images: [{name: $program, newName: $repository/$program, newTag: $version}]" "$@" >"$folder/$from/kustomization.yaml"
-  }
-  run kubectl --kubeconfig "$(file "$cluster")" apply --server-side -k "$folder/$from"
+    echo "resources: [../../../deploy/$2]"
+    echo "images:"
+    for program in addon-manager addon-agent; do echo "- {name: $program, newName: $repository/$program, newTag: $version}"; done
+    echo "${3:-}"
+  } >"$folder/$2/kustomization.yaml"
+  run kubectl --kubeconfig "$(file "$1")" apply --server-side -k "$folder/$2"
 }
 
 ready() { run kubectl --kubeconfig "$(file "$1")" rollout status "deployment/$2" -n tandem-system --timeout 5m; }
@@ -172,10 +186,11 @@ component() {
 
 # Finds or builds all that the clusters need.
 prepare() {
-  need go make ${ocm:+clusteradm}
+  need go make
   find_engine
   find_programs
   find_image
+  find_ocm
   run make images build REPOSITORY="$repository" VERSION="$version" PLATFORMS="linux/$(go env GOARCH)"
   run mkdir -p "$folder"
 }
@@ -184,50 +199,113 @@ create() {
   [ -z "$archive" ] || import_image
   # Nodes mount this folder, which podman does not create.
   if [ "$engine" = podman ] && [ ! -d /lib/modules ]; then run mkdir /lib/modules; run touch "$folder/modules"; fi
-  cluster hub 2 bin/images/addon-manager.tar
-  cluster cluster1 2 bin/images/addon-agent.tar ${software:+"$software"}
-  cluster cluster2 1 bin/images/addon-agent.tar ${software:+"$software"}
-  for name in "${managed[@]}"; do rename_agent "$name"; done
+  local images=(bin/images/addon-agent.tar ${software:+"$software"})
+  [ -z "$ocm_images" ] || images+=("$ocm_images"/{registration,registration-operator,work}.tar)
+  cluster hub 2 bin/images/addon-manager.tar ${ocm_images:+"$ocm_images"/*.tar}
+  cluster cluster1 2 "${images[@]}"
+  cluster cluster2 1 "${images[@]}"
+  for name in "${managed[@]}"; do [ -z "$next" ] || rename_agent "$name"; done
   [ -n "$dry_run" ] || "$engine" exec tandem-cluster1-control-plane getent hosts tandem-hub-control-plane >/dev/null ||
     fail "containers do not find each other by name; with podman, install netavark and aardvark-dns"
   if [ -n "$ocm" ]; then up_with_ocm; else up_without_ocm; fi
   echo "To run the end-to-end tests on these clusters:"
-  echo "  TANDEM_NEXT_AGENT=$next make test-e2e HUB=$(file hub) CLUSTERS=$(file cluster1),$(file cluster2)"
+  echo "  ${next:+TANDEM_NEXT_AGENT=$next }make test-e2e HUB=$(file hub) CLUSTERS=$(file cluster1),$(file cluster2)"
 }
 
 up() { prepare; create; }
 
 up_without_ocm() {
-  install hub hub addon-manager "$(component)"
+  install hub hub "$(component)"
   ready hub addon-manager
   for name in "${managed[@]}"; do
     run bin/kubectl-addon join "$name" --kubeconfig "$(file hub)" --cluster-kubeconfig "$(file "$name")" --hub-server "$hub_server"
-    install "$name" agent addon-agent
+    install "$name" agent
     ready "$name" addon-agent
   done
 }
 
-# OCM registers the clusters and delivers addon-agent; the hub's AddOnDeploymentConfig sets the image.
+# ocm_operator CLUSTER OPERATOR RESOURCE: installs an operator of OCM from the manifests in its module, and then the resource in the file
+# bin/kind/ocm/CLUSTER.yaml, from which it installs all else.
+ocm_operator() {
+  local to=$folder/ocm/$2
+  run rm -rf "$to"
+  run mkdir -p "$to"
+  [ -n "$dry_run" ] || {
+    cp -R "$ocm_module/deploy/$2/config" "$to/config"
+    chmod -R u+w "$to" # the module cache is read-only
+    printf '%s\n' "resources: [config]" "images: [{name: quay.io/open-cluster-management/registration-operator, newTag: $ocm_version}]" \
+      >"$to/kustomization.yaml"
+  }
+  run kubectl --kubeconfig "$(file "$1")" apply --server-side -k "$to"
+  run kubectl --kubeconfig "$(file "$1")" wait "crd/$3.operator.open-cluster-management.io" --for=condition=Established --timeout=1m
+  run kubectl --kubeconfig "$(file "$1")" apply --server-side -f "$folder/ocm/$1.yaml"
+}
+
+# ocm_resource CLUSTER KIND NAME LINE...: writes that resource, with lines of its spec.
+ocm_resource() {
+  local cluster=$1 kind=$2 name=$3
+  shift 3
+  [ -n "$dry_run" ] ||
+    printf '%s\n' "apiVersion: operator.open-cluster-management.io/v1" "kind: $kind" "metadata: {name: $name}" "spec:" \
+      "  registrationImagePullSpec: quay.io/open-cluster-management/registration:$ocm_version" \
+      "  workImagePullSpec: quay.io/open-cluster-management/work:$ocm_version" "$@" >"$folder/ocm/$cluster.yaml"
+}
+
+# The hub accepts clusters that register with the token of this service account.
+ocm_hub() {
+  local account=agent-registration-bootstrap namespace=open-cluster-management bootstrap=$folder/ocm/bootstrap.kubeconfig hub
+  hub=$(file hub)
+  run mkdir -p "$folder/ocm"
+  ocm_resource hub ClusterManager cluster-manager \
+    "  placementImagePullSpec: quay.io/open-cluster-management/placement:$ocm_version" \
+    "  addOnManagerImagePullSpec: quay.io/open-cluster-management/addon-manager:$ocm_version" \
+    "  registrationConfiguration:" \
+    "    featureGates: [{feature: ManagedClusterAutoApproval, mode: Enable}]" \
+    "    autoApproveUsers: ['system:serviceaccount:$namespace:$account']"
+  ocm_operator hub cluster-manager clustermanagers
+  run kubectl --kubeconfig "$hub" apply --server-side -f pkg/sandbox/cluster/ocm-hub.yaml
+  run kubectl --kubeconfig "$hub" wait clustermanager/cluster-manager --for=condition=Applied --timeout=5m
+  run kubectl --kubeconfig "$hub" wait deployment --all -n open-cluster-management-hub --for=condition=Available --timeout=5m
+  [ -z "$dry_run" ] || return 0
+  (
+    umask 077
+    kubectl --kubeconfig "$hub" config view --raw --minify >"$bootstrap"
+    kubectl --kubeconfig "$bootstrap" config set-cluster kind-tandem-hub --server="$hub_server"
+    kubectl --kubeconfig "$bootstrap" config delete-user kind-tandem-hub
+    kubectl --kubeconfig "$bootstrap" config set-credentials kind-tandem-hub \
+      --token="$(kubectl --kubeconfig "$hub" create token "$account" -n "$namespace" --duration=1h)"
+  ) >/dev/null
+}
+
+# ocm_cluster NAME: installs a klusterlet, which registers the cluster.
+ocm_cluster() {
+  local cluster namespace=open-cluster-management-agent
+  cluster=$(file "$1")
+  ocm_resource "$1" Klusterlet klusterlet "  clusterName: $1" "  namespace: $namespace"
+  run kubectl --kubeconfig "$cluster" create namespace "$namespace"
+  run kubectl --kubeconfig "$cluster" create secret generic bootstrap-hub-kubeconfig -n "$namespace" \
+    --from-file=kubeconfig="$folder/ocm/bootstrap.kubeconfig"
+  ocm_operator "$1" klusterlet klusterlets
+}
+
 up_with_ocm() {
-  local token=TOKEN server=https://127.0.0.1
-  run clusteradm init --wait --kubeconfig "$(file hub)"
-  if [ -z "$dry_run" ]; then
-    token=$(clusteradm get token --kubeconfig "$(file hub)" | sed -n 's/^token=//p')
-    server=$(kubectl --kubeconfig "$(file hub)" config view -o jsonpath='{.clusters[0].cluster.server}')
-  fi
+  ocm_hub
+  for name in "${managed[@]}"; do ocm_cluster "$name"; done
   for name in "${managed[@]}"; do
-    run clusteradm join --hub-token "$token" --hub-apiserver "$server" --force-internal-endpoint-lookup \
-      --cluster-name "$name" --wait --kubeconfig "$(file "$name")"
-    run clusteradm accept --clusters "$name" --wait --kubeconfig "$(file hub)"
+    run kubectl --kubeconfig "$(file hub)" wait "managedcluster/$name" --for=create --timeout=5m
+    run kubectl --kubeconfig "$(file hub)" wait "managedcluster/$name" --for=condition=ManagedClusterConditionAvailable --timeout=5m
   done
-  install hub hub-ocm addon-manager "$(component)" \
-    "patches:" \
-    "- target: {kind: AddOnDeploymentConfig, name: addon-agent}" \
-    "  patch: '[{op: replace, path: /spec/customizedVariables/0/value, value: $repository/addon-agent:$version}]'"
+  deliver_agents
+}
+
+# OCM delivers addon-agent, with the image in the hub's AddOnDeploymentConfig.
+deliver_agents() {
+  install hub hub-ocm "$(component)"
   ready hub addon-manager
+  for name in "${managed[@]}"; do run bin/kubectl-addon enable tandem --cluster "$name" --kubeconfig "$(file hub)"; done
   for name in "${managed[@]}"; do
-    run clusteradm addon enable --names tandem --clusters "$name" --kubeconfig "$(file hub)"
     run kubectl --kubeconfig "$(file hub)" wait managedclusteraddon/tandem -n "$name" --for=condition=Available --timeout=5m
+    ready "$name" addon-agent
   done
 }
 

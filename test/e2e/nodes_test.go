@@ -280,6 +280,9 @@ func definitionOf(name, version string, required ...string) *addonv1alpha1.Clust
 		definition.Spec.Dependencies = append(definition.Spec.Dependencies,
 			addonv1alpha1.AddonDependency{Name: other, Type: addonv1alpha1.DependencyTypeRequired})
 	}
+	if len(required) > 0 { // OCM's definitions drop the field
+		definition.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: declares(definition.Spec.Dependencies...)}
+	}
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	kind := upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
 	parameters := upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
