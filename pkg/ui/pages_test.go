@@ -178,10 +178,10 @@ func TestTextsOfUsersStayTexts(t *testing.T) {
 	evil := "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e\x1b[2J"
 	at := metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	view := cluster(at)
-	view.Name = "javascript:alert(3)"
+	view.Name = "javascript:alert(3)" + evil
 	view.AddOns["kafka"].Status.Conditions[0].Message, view.AddOns["kafka"].Status.Conditions[0].Reason = evil, evil
 	instance := view.Instances["kafka"]
-	instance.Name, instance.Spec.Parameters = evil, map[string]string{evil: evil}
+	instance.Namespace, instance.Name, instance.Spec.Parameters = view.Name, evil, map[string]string{evil: evil}
 	status := instance.Status.PlanStatus["deploy"]
 	status.Message, status.Phases[0].Name, status.Phases[0].Message = evil, evil, evil
 	status.Phases[0].Steps[0] = kudo.StepStatus{Name: evil, Message: evil, Tasks: []kudo.TaskStatus{{Name: evil, Message: evil}}}
