@@ -27,6 +27,7 @@ type uiSettings struct {
 	certificate     string
 	key             string
 	secure, version bool
+	readOnly        bool
 	limit           controller.Limit
 	logging         zap.Options
 }
@@ -42,6 +43,7 @@ func (s *uiSettings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&s.key, "tls-private-key-file", "", "File with the private key of --tls-cert-file.")
 	fs.BoolVar(&s.secure, "secure-cookies", false,
 		"Let browsers send the session's cookie by HTTPS only. Set it if a proxy serves HTTPS; it is implied by --tls-cert-file.")
+	fs.BoolVar(&s.readOnly, "read-only", false, "Omit all actions. Without it, the server must be allowed to impersonate its users.")
 	fs.StringVar(&s.probes, "health-probe-bind-address", "0", "Address (HOST:PORT) that serves /healthz, or 0 to disable it.")
 	fs.BoolVar(&s.version, "version", false, "Print the version and exit.")
 	s.limit.Bind(fs, "kube-api", "hub")
@@ -87,7 +89,9 @@ func runUI(ctx context.Context, arguments []string, out, errOut io.Writer) error
 	if err != nil {
 		return err
 	}
-	server, err := ui.New(ui.Options{Hub: hub, Gate: ui.NewTokens(hub, s.secure || s.certificate != ""), Hosts: s.hosts, Version: version})
+	server, err := ui.New(ui.Options{
+		Hub: hub, Gate: ui.NewTokens(hub, s.secure || s.certificate != ""), Hosts: s.hosts, Version: version, ReadOnly: s.readOnly,
+	})
 	if err != nil {
 		return err
 	}

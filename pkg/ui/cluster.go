@@ -188,6 +188,8 @@ type whyView struct {
 	Conditions []metav1.Condition
 	Dependents []string
 	Command    string
+	// Disable is the path that disables the add-on, empty if the user may not; Token is the value that its form has to contain.
+	Disable, Token string
 }
 
 func whyPage(ctx context.Context, v visit) (frame, error) {
@@ -205,6 +207,9 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 	}
 	if addOn := cluster.AddOns[name]; addOn != nil {
 		view.Installed, view.Glimpse, view.Conditions = true, fleet.GlimpseOf(addOn), addOn.Status.Conditions
+		if addOn.DeletionTimestamp.IsZero() && v.may(ctx, deleteAddOn(cluster.Name, name)) {
+			view.Disable, view.Token = whyPath(cluster.Name, name)+"/disable", v.token
+		}
 	}
 	for _, dependent := range cluster.Dependents(name) {
 		view.Dependents = append(view.Dependents, dependent.Name)

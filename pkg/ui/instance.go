@@ -29,6 +29,7 @@ type instanceView struct {
 	Inventory  []kudo.InventoryEntry
 	// Unread is set if the OperatorVersion cannot be read.
 	Unread   bool
+	Forms    planForms
 	Commands []string
 }
 
@@ -59,7 +60,9 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 	if err := survey.Children(ctx, v.reader, &progressing); err != nil && !isHidden(err) {
 		return frame{}, err
 	}
-	return frame{Title: key.Name + " on " + key.Namespace, Template: "instance", View: instanceOf(progressing, v)}, nil
+	view := instanceOf(progressing, v)
+	view.Forms = v.planForms(ctx, progressing)
+	return frame{Title: key.Name + " on " + key.Namespace, Template: "instance", View: view}, nil
 }
 
 // instanceOf returns what the page shows of an Instance.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -22,6 +24,8 @@ type Options struct {
 	// attacker controls may lead here (DNS rebinding).
 	Hosts   []string
 	Version string
+	// ReadOnly omits all actions.
+	ReadOnly bool
 }
 
 // Gate decides who sends a request.
@@ -36,6 +40,8 @@ type Gate interface {
 type Visitor struct {
 	Name   string
 	Rights Rights
+	// User is whom actions impersonate; nil if the connection's user is the visitor.
+	User *authenticationv1.UserInfo
 	// Token is the value that forms have to contain.
 	Token string
 	// MayLeave is set if the user can end the session.
@@ -57,6 +63,7 @@ var files embed.FS
 type Server struct {
 	Options
 	templates *template.Template
+	own       own
 	mux       *http.ServeMux
 }
 
@@ -81,6 +88,9 @@ type visit struct {
 	*http.Request
 	reader
 	now time.Time
+	// acts are the permissions to act, nil if no action is offered; token is the value that forms have to contain.
+	acts  Rights
+	token string
 }
 
 // page gathers the content of a page: a frame with a title, a template and what it shows.
@@ -89,7 +99,7 @@ type page func(ctx context.Context, v visit) (frame, error)
 // gather gathers the content of a page; of an error, a page that states it.
 func (s *Server) gather(r *http.Request, visitor *Visitor, p page) frame {
 	complete, lost := s.Hub.contact.state()
-	v := visit{Request: r, reader: reader{s.Hub, visitor.Rights}, now: time.Now()}
+	v := visit{Request: r, reader: reader{s.Hub, visitor.Rights}, now: time.Now(), acts: s.acting(visitor), token: visitor.Token}
 	f, err := frame{Title: "Reading the hub", Status: http.StatusServiceUnavailable, Template: "loading"}, error(nil)
 	if complete {
 		f, err = p(r.Context(), v)
@@ -137,4 +147,25 @@ func (s *Server) render(name string, f frame) ([]byte, error) {
 		return nil, err
 	}
 	return []byte(text.Escape(content.String())), nil
+}
+
+// acting returns the permissions to act of a visitor; nil if the server is read-only.
+func (s *Server) acting(visitor *Visitor) Rights {
+	switch {
+	case s.ReadOnly:
+		return nil
+	case visitor.User != nil:
+		return visitor.Rights
+	default:
+		return s.own
+	}
+}
+
+// may reports whether the user may send a request that changes something. If that is unknown, it is not offered.
+func (v visit) may(ctx context.Context, request authorizationv1.ResourceAttributes) bool {
+	if v.acts == nil {
+		return false
+	}
+	allowed, err := v.acts.May(ctx, request)
+	return err == nil && allowed
 }

@@ -1,10 +1,11 @@
 // Package ui serves the dashboard: pages about a fleet, rendered on the server and kept up to date by server-sent events. It reads a cache of
 // the hub with the permissions of each user, and decides nothing itself: its pages show what the packages fleet, explanation and progress
-// decide, as the kubectl plugin does.
+// decide, as the kubectl plugin does. Actions do what package action decides, as the user who sends them.
 package ui
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -13,12 +14,15 @@ import (
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // New returns a server.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, mux: http.NewServeMux()}
+	s := &Server{Options: o, mux: http.NewServeMux(), own: own{o.Hub, newAnswers[authorizationv1.ResourceAttributes, bool]()}}
 	var err error
 	if s.templates, err = template.New("").Funcs(functions()).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, fmt.Errorf("parsing the pages: %w", err)
@@ -29,6 +33,12 @@ func New(o Options) (*Server, error) {
 	s.mux.HandleFunc("POST /session/", s.enter)
 	for pattern, p := range pages() {
 		s.mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
+	}
+	if !o.ReadOnly {
+		for pattern, a := range actions() {
+			s.mux.HandleFunc("POST "+pattern+"/preview", func(w http.ResponseWriter, r *http.Request) { s.act(w, r, a, false) })
+			s.mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, a, true) })
+		}
 	}
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, absent) })
 	return s, nil
@@ -128,4 +138,83 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 		f := s.gather(r, visitor, p)
 		s.write(w, f.Status, "layout", f)
 	}
+}
+
+// actions returns the actions by the pattern of their paths. A request for the path with /preview shows the proposal, and a request for the
+// path itself does what was shown.
+func actions() map[string]action {
+	return map[string]action{
+		"/clusters/{cluster}/instances/{instance}/run":    runPlan,
+		"/clusters/{cluster}/instances/{instance}/cancel": cancelPlan,
+		"/clusters/{cluster}/addons/{addon}/disable":      disableAddOn,
+	}
+}
+
+// act shows the proposal of an action, or makes the change that was shown to the user.
+func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, confirmed bool) {
+	visitor, err := s.Gate.Visitor(r)
+	switch {
+	case err != nil:
+		http.Error(w, "checking the session failed; try again", http.StatusBadGateway)
+		return
+	case visitor == nil:
+		s.enter(w, r)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
+	if !same(r.PostFormValue("token"), visitor.Token) {
+		http.Error(w, "the form is not from this session: load the page again", http.StatusForbidden)
+		return
+	}
+	p, status, err := s.proposed(r, visitor, gather, confirmed)
+	switch {
+	case err != nil:
+		s.show(w, visitor, frame{Title: "Not changed", Status: refusalStatus(err), Template: "refused", View: err.Error()})
+	case status == http.StatusSeeOther:
+		http.Redirect(w, r, p.Back, http.StatusSeeOther)
+	default:
+		s.show(w, visitor, frame{Title: p.Title, Status: status, Template: "proposal", View: p})
+	}
+}
+
+// proposed returns the proposal and the status of the response: SeeOther if the change was made.
+func (s *Server) proposed(r *http.Request, visitor *Visitor, gather action, confirmed bool) (proposal, int, error) {
+	c, err := s.Hub.as(visitor.User)
+	if err != nil {
+		return proposal{}, 0, err
+	}
+	p, err := gather(r.Context(), c, r)
+	if err != nil {
+		return proposal{}, 0, err
+	}
+	p.Token = visitor.Token
+	if !confirmed {
+		return p, http.StatusOK, nil
+	}
+	if r.PostFormValue("seen") == p.Seen {
+		if err = p.do(r.Context()); err == nil {
+			return p, http.StatusSeeOther, nil
+		}
+		if !apierrors.IsConflict(err) {
+			return proposal{}, 0, err
+		}
+	}
+	p.Problem = "Nothing was changed, because the object has changed since the preview. This is the preview for its present state."
+	return p, http.StatusConflict, nil
+}
+
+// show writes a page without a stream.
+func (s *Server) show(w http.ResponseWriter, visitor *Visitor, f frame) {
+	_, f.Lost = s.Hub.contact.state()
+	f.Visitor, f.Version = visitor, s.Version
+	s.write(w, f.Status, "layout", f)
+}
+
+// refusalStatus returns the status of a response that states an error of an action.
+func refusalStatus(err error) int {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code >= http.StatusBadRequest {
+		return int(answer.Status().Code)
+	}
+	return http.StatusUnprocessableEntity
 }

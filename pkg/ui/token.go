@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -15,8 +13,6 @@ import (
 )
 
 const (
-	// answersKept is how long the hub's answers about tokens and permissions are kept.
-	answersKept = 10 * time.Second
 	// longestToken is the size of the longest token that fits into a cookie, in bytes.
 	longestToken = 3800
 	// longestForm is the size of the largest form, in bytes.
@@ -51,7 +47,7 @@ func (t *Tokens) Visitor(r *http.Request) (*Visitor, error) {
 	if err != nil || user == nil {
 		return nil, err
 	}
-	return &Visitor{Name: user.Username, Rights: granted{t, user}, Token: formToken(cookie.Value), MayLeave: true}, nil
+	return &Visitor{Name: user.Username, Rights: granted{t, user}, User: user, Token: formToken(cookie.Value), MayLeave: true}, nil
 }
 
 // user returns the user of a token, or nil if the hub does not accept it.
@@ -143,49 +139,4 @@ func (g granted) May(ctx context.Context, request authorizationv1.ResourceAttrib
 		}
 		return review.Status.Allowed && !review.Status.Denied, nil
 	})
-}
-
-// answers keeps the hub's answers for a short time.
-type answers[K comparable, V any] struct {
-	now  func() time.Time
-	lock sync.Mutex
-	kept map[K]answer[V]
-	// swept is when old answers were last removed.
-	swept time.Time
-}
-
-type answer[V any] struct {
-	value V
-	until time.Time
-}
-
-func newAnswers[K comparable, V any]() *answers[K, V] {
-	return &answers[K, V]{now: time.Now, kept: map[K]answer[V]{}}
-}
-
-// get returns the answer to a question: one that is kept, or else the one that ask returns. Errors are not kept.
-func (a *answers[K, V]) get(question K, ask func() (V, error)) (V, error) {
-	a.lock.Lock()
-	kept, found := a.kept[question]
-	now := a.now()
-	a.lock.Unlock()
-	if found && now.Before(kept.until) {
-		return kept.value, nil
-	}
-	value, err := ask()
-	if err != nil {
-		return value, err
-	}
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	if now.After(a.swept.Add(answersKept)) {
-		for old, kept := range a.kept {
-			if now.After(kept.until) {
-				delete(a.kept, old)
-			}
-		}
-		a.swept = now
-	}
-	a.kept[question] = answer[V]{value, now.Add(answersKept)}
-	return value, nil
 }

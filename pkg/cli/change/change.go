@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -275,7 +276,7 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 		did = "unchanged"
 	default:
 		current := c.Before.DeepCopy()
-		if err := request(ctx, h, current, c.After.Spec); err != nil {
+		if err := action.Request(ctx, requester(h), current, c.After.Spec); err != nil {
 			return "", err
 		}
 		c.After = current

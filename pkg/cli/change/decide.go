@@ -12,6 +12,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
@@ -45,7 +46,7 @@ func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (chan
 	if upgrade {
 		after.Spec.OperatorVersion = reference(version)
 	}
-	if err := setParameters(&after.Spec, c.given.changed(textsOf(existing.Spec), cluster), version); err != nil {
+	if err := action.SetParameters(&after.Spec, c.given.changed(action.TextsOf(existing.Spec), cluster), version); err != nil {
 		return change{}, fmt.Errorf("cluster %s: Instance %q: %w", cluster, c.name, err)
 	}
 	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: existing, After: after}})
@@ -107,7 +108,7 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	after.Spec = kudo.InstanceSpec{
 		OperatorVersion: reference(version), InstallNamespace: namespace,
 	}
-	if err := setParameters(&after.Spec, c.given.of(cluster), version); err != nil {
+	if err := action.SetParameters(&after.Spec, c.given.of(cluster), version); err != nil {
 		return change{}, fmt.Errorf("cluster %s: Instance %q: %w", cluster, c.name, err)
 	}
 	if existing := c.existing(cluster); existing != nil {

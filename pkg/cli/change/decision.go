@@ -46,40 +46,6 @@ func referenceOf(i *kudo.Instance) corev1.ObjectReference {
 	return corev1.ObjectReference{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
 }
 
-// textsOf returns all parameters in a spec as they are given on the command line.
-func textsOf(spec kudo.InstanceSpec) map[string]string {
-	if len(spec.ParametersFrom) == 0 {
-		return spec.Parameters
-	}
-	texts := make(map[string]string, len(spec.Parameters)+len(spec.ParametersFrom))
-	maps.Copy(texts, spec.Parameters)
-	for _, from := range spec.ParametersFrom {
-		texts[from.Name] = parameter.ReferenceText(from.SecretKeyRef)
-	}
-	return texts
-}
-
-// setParameters sets parameters in a spec as given on the command line: those that the version defines as sensitive by reference. It returns
-// an error for a sensitive one that is not a reference. Without a version, which admission requires later, references stay references.
-func setParameters(spec *kudo.InstanceSpec, texts map[string]string, version *kudo.OperatorVersion) error {
-	definitions := make([]kudo.Parameter, 0, len(spec.ParametersFrom))
-	for _, from := range spec.ParametersFrom {
-		definitions = append(definitions, kudo.Parameter{Name: from.Name, Sensitive: new(true)})
-	}
-	if version != nil {
-		definitions = version.Spec.Parameters
-	}
-	plain, references, problems := parameter.References(definitions, texts)
-	if len(problems) > 0 {
-		return &parameter.InvalidError{Problems: problems}
-	}
-	if texts == nil {
-		plain = nil
-	}
-	spec.Parameters, spec.ParametersFrom = plain, references
-	return nil
-}
-
 // setsTo reports whether a spec sets a parameter to a text as given on the command line.
 func setsTo(spec kudo.InstanceSpec, name, value string) bool {
 	if at := slices.IndexFunc(spec.ParametersFrom, func(f kudo.ParameterFrom) bool { return f.Name == name }); at >= 0 {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/survey"
@@ -107,8 +108,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		view := fleet[cluster]
 		if view.AddOns[addOn] == nil {
 			if len(where.Names) > 0 {
-				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s",
-					addOn, cluster, text.Listed(view.Installed()))
+				return found, action.NotEnabled(view, addOn)
 			}
 			continue
 		}
@@ -120,8 +120,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		return found, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters; see 'kubectl addon get %s'",
 			addOn, len(clusters), addOn)
 	}
-	found.returns = byPlacement(definitions[addOn].Object, "change them so that they no longer select "+
-		terminal.OnClusters(clustersOf(found.there)))
+	found.returns = action.Reenabled(definitions[addOn].Object, terminal.OnClusters(clustersOf(found.there)))
 	return found, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -57,7 +58,7 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 		case cluster == "" || parameter == "":
 			return terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: must be NAME=VALUE or CLUSTER/NAME=VALUE", name)
 		default:
-			g.byCluster[cluster] = merged(g.byCluster[cluster], map[string]string{parameter: value})
+			g.byCluster[cluster] = action.Merged(g.byCluster[cluster], map[string]string{parameter: value})
 		}
 	}
 	for _, name := range g.unset {
@@ -70,7 +71,7 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 
 // of returns the parameters of a cluster.
 func (g *givenParameters) of(cluster string) map[string]string {
-	return merged(g.all, g.byCluster[cluster])
+	return action.Merged(g.all, g.byCluster[cluster])
 }
 
 // none reports whether no parameter changes.
@@ -91,7 +92,7 @@ func (g *givenParameters) elsewhere(clusters []string) error {
 
 // changed returns the parameters with the values of the cluster set and the unset ones removed.
 func (g *givenParameters) changed(existing map[string]string, cluster string) map[string]string {
-	next := maps.Clone(merged(existing, g.of(cluster)))
+	next := maps.Clone(action.Merged(existing, g.of(cluster)))
 	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(g.unset, name) })
 	return next
 }

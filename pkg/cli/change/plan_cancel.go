@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -64,18 +65,13 @@ func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 	if err != nil {
 		return err
 	}
-	if err := cancelProblem(instance); err != nil {
+	cancellation, err := action.Cancel(instance)
+	if err != nil {
 		return err
 	}
-	name, pending, running := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), pendingPlan(instance), progress.RunningPlan(instance)
-	wanted := instance.Spec
-	wanted.PlanExecution = kudo.PlanExecution{}
-	a := awaitedPlan{ObjectKey: key, plan: running}
-	if running != "" {
-		a.request = instance.Status.Execution.UID
-		wanted.PlanExecution = kudo.PlanExecution{PlanName: running, UID: a.request, Cancel: true}
-	}
-	if err := request(ctx, h, instance, wanted); err != nil {
+	name, pending, running := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), cancellation.Pending, cancellation.Running
+	a := awaitedPlan{ObjectKey: key, plan: running, request: cancellation.Spec.PlanExecution.UID}
+	if err := action.Request(ctx, requester(h), instance, cancellation.Spec); err != nil {
 		return err
 	}
 	text := ""
@@ -93,33 +89,6 @@ func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 		return err
 	}
 	return printers.WriteEscaped(streams.Out, text)
-}
-
-// pendingPlan returns the plan that was requested manually and has not started, or an empty string.
-func pendingPlan(instance *kudo.Instance) string {
-	request, last := instance.Spec.PlanExecution, instance.Status.Execution
-	if request.Cancel || last != nil && (request.UID == last.Request || request.UID == last.UID) {
-		return ""
-	}
-	return request.PlanName
-}
-
-// cancelProblem returns an error that states why there is nothing to cancel.
-func cancelProblem(instance *kudo.Instance) error {
-	last := instance.Status.Execution
-	switch {
-	case !instance.DeletionTimestamp.IsZero():
-		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be cancelled; to release the Instance, "+
-			"see 'kubectl addon uninstall --help'", instance.Name, instance.Namespace)
-	case progress.RunningPlan(instance) != "" || pendingPlan(instance) != "":
-		return nil
-	case last == nil:
-		return fmt.Errorf("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)
-	default:
-		return fmt.Errorf("no plan of Instance %q on cluster %q is running: the last plan, %q, is %s; "+
-			"see 'kubectl addon plan history %s --cluster %s'",
-			instance.Name, instance.Namespace, last.Plan, progress.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
-	}
 }
 
 // seenWithin is the longest time until the agent reports that it has observed a change, while addon-manager runs.

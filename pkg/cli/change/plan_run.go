@@ -2,27 +2,21 @@ package change
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/progress"
 	"github.com/tandem-addons/tandem/pkg/survey"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PlanRunOptions holds the arguments and flags of the command.
@@ -104,14 +98,14 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 		return err
 	}
 	view := survey.View(ctx, h, instance)
-	wanted, warnings, err := asking(view, o.plan, types.UID(uuid.NewString()), o.parameters)
+	wanted, warnings, err := action.Run(view, o.plan, types.UID(uuid.NewString()), o.parameters)
 	if err != nil {
 		return err
 	}
 	if err := terminal.Warn(o.ErrOut, warnings...); err != nil {
 		return err
 	}
-	if err := request(ctx, h, instance, wanted); err != nil {
+	if err := action.Request(ctx, requester(h), instance, wanted); err != nil {
 		return err
 	}
 	if err := printers.WriteEscaped(o.Out, askedText(view, o.plan)); err != nil || !o.Wait {
@@ -124,136 +118,13 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 // askedText describes the result of a request for a plan.
 func askedText(v progress.View, plan string) string {
 	text := fmt.Sprintf("%s plan %s requested\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
-	if first := v.Due(); first != "" && first != plan {
-		return text + fmt.Sprintf("Plan %s runs first because of the changed parameters.\n", first)
-	}
-	if running := progress.RunningPlan(v.Instance); running != "" && running != plan {
-		return text + fmt.Sprintf("It is queued until the running plan %s ends.\n", running)
+	if ahead := action.Ahead(v, plan); ahead != "" {
+		text += ahead + "\n"
 	}
 	return text
 }
 
-// asking returns the Instance's spec with a request for a plan under that UID and with changed parameters, and the warnings of the hub. It
-// omits the request if the parameters alone trigger the plan. It returns an error if the plan cannot be requested.
-func asking(v progress.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
-	if err := refuses(v, plan, parameters); err != nil {
-		return kudo.InstanceSpec{}, nil, err
-	}
-	wanted := v.Instance.DeepCopy()
-	if err := setParameters(&wanted.Spec, merged(textsOf(wanted.Spec), parameters), v.Version); err != nil {
-		return kudo.InstanceSpec{}, nil, fmt.Errorf("parameters of Instance %q: %w", wanted.Name, err)
-	}
-	wanted.Spec.PlanExecution = kudo.PlanExecution{}
-	if (progress.View{Instance: wanted, Version: v.Version}).Due() != plan {
-		wanted.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
-	}
-	warnings, err := install.Admit(
-		&install.Instance{Instance: v.Instance, Version: v.Version}, install.Instance{Instance: wanted, Version: v.Version},
-	)
-	return wanted.Spec, warnings, err
-}
-
-// merged returns the values of a overridden by the values of b.
-func merged(a, b map[string]string) map[string]string {
-	if len(b) == 0 {
-		return a
-	}
-	values := make(map[string]string, len(a)+len(b))
-	maps.Copy(values, a)
-	maps.Copy(values, b)
-	return values
-}
-
-// refuses returns an error for a plan that cannot be requested.
-func refuses(v progress.View, plan string, parameters map[string]string) error {
-	instance := v.Instance
-	if !instance.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("only plan %s can run for Instance %q of cluster %q because the Instance is being removed; "+
-			"see 'kubectl addon plan status %s --cluster %s'",
-			kudo.CleanupPlan, instance.Name, instance.Namespace, instance.Name, instance.Namespace)
-	}
-	if apierrors.IsNotFound(v.Unreadable) {
-		return fmt.Errorf("%w; push its package first ('kubectl addon package push DIR')", v.Unreadable)
-	}
-	if v.Version != nil {
-		if err := lacksPlan(v.Version, plan); err != nil {
-			return err
-		}
-	}
-	owner := metav1.GetControllerOf(instance)
-	switch {
-	case len(parameters) == 0 || owner == nil:
-		return nil
-	case owner.Kind == "Instance":
-		return fmt.Errorf("the parameters of Instance %q come from its parent, Instance %q; change them there", instance.Name, owner.Name)
-	default:
-		return fmt.Errorf("the parameters of Instance %q come from add-on %q; "+
-			"change them with 'kubectl addon update %s --cluster %s -p NAME=VALUE'",
-			instance.Name, owner.Name, owner.Name, instance.Namespace)
-	}
-}
-
-// lacksPlan returns an error if the OperatorVersion does not have the plan.
-func lacksPlan(version *kudo.OperatorVersion, plan string) error {
-	plans := slices.Sorted(maps.Keys(version.Spec.Plans))
-	if slices.Contains(plans, plan) {
-		return nil
-	}
-	return fmt.Errorf("OperatorVersion %q has no plan %q%s; available plans: %s",
-		version.Name, plan, text.DidYouMean(plan, plans), text.Listed(plans))
-}
-
-// request patches the request into the spec of this Instance. It fails if the Instance was re-created under the same name, and preserves
-// concurrent changes to other fields.
-func request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error {
-	spec := map[string]any{}
-	if asked := wanted.PlanExecution; asked != instance.Spec.PlanExecution {
-		spec["planExecution"] = execution(asked)
-	}
-	if changed := changedValues(instance.Spec.Parameters, wanted.Parameters); len(changed) > 0 {
-		spec["parameters"] = changed
-	}
-	if !slices.Equal(wanted.ParametersFrom, instance.Spec.ParametersFrom) {
-		spec["parametersFrom"] = wanted.ParametersFrom
-	}
-	if runs := wanted.OperatorVersion; runs != instance.Spec.OperatorVersion {
-		spec["operatorVersion"] = map[string]any{"namespace": runs.Namespace, "name": runs.Name}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": instance.UID}, "spec": spec})
-	if err != nil {
-		return fmt.Errorf("encoding the request: %w", err)
-	}
-	err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubclient.FieldManager))
-	if err != nil {
-		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
-	}
-	return nil
-}
-
-// execution returns the merge patch of a request for a plan, or nil for none.
-func execution(asked kudo.PlanExecution) any {
-	if asked.PlanName == "" {
-		return nil
-	}
-	values := map[string]any{"planName": asked.PlanName, "uid": asked.UID, "cancel": nil, "status": nil}
-	if asked.Cancel {
-		values["cancel"] = true
-	}
-	return values
-}
-
-// changedValues returns the merge patch of two maps, with nil for removed keys.
-func changedValues(before, after map[string]string) map[string]any {
-	changed := map[string]any{}
-	for name, value := range after {
-		if current, given := before[name]; !given || current != value {
-			changed[name] = value
-		}
-	}
-	for name := range before {
-		if _, stays := after[name]; !stays {
-			changed[name] = nil
-		}
-	}
-	return changed
+// requester returns a client that writes as the plugin.
+func requester(c client.Client) client.Client {
+	return client.WithFieldOwner(c, hubclient.FieldManager)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/progress"
@@ -153,7 +154,7 @@ func TestPlanRunAsks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := test.view.Instance.DeepCopy()
-			got, _, err := asking(test.view, test.plan, "new", test.parameters)
+			got, _, err := action.Run(test.view, test.plan, "new", test.parameters)
 			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
 				t.Error(diff)
 			}
@@ -210,7 +211,8 @@ func TestPlanCancelNeedsARun(t *testing.T) {
 			`the removal of Instance "kafka" from cluster "cluster1" cannot be cancelled; to release the Instance, see 'kubectl addon uninstall --help'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, clitest.ErrorText(cancelProblem(test.view.Instance))); diff != "" {
+			_, err := action.Cancel(test.view.Instance)
+			if diff := cmp.Diff(test.want, clitest.ErrorText(err)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -34,7 +35,7 @@ func TestSensitiveParametersOfTheCommandLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := *existing.DeepCopy()
-			if err := setParameters(&got, test.given.changed(textsOf(got), "cluster1"), test.version); err != nil {
+			if err := action.SetParameters(&got, test.given.changed(action.TextsOf(got), "cluster1"), test.version); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -43,7 +44,7 @@ func TestSensitiveParametersOfTheCommandLine(t *testing.T) {
 		})
 	}
 	spec := *existing.DeepCopy()
-	err := setParameters(&spec, map[string]string{"PASSWORD": "hunter2"}, version)
+	err := action.SetParameters(&spec, map[string]string{"PASSWORD": "hunter2"}, version)
 	if err == nil || !strings.Contains(err.Error(), "secret:NAME/KEY") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v", err)
 	}

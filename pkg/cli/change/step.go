@@ -15,6 +15,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -177,26 +178,8 @@ func (e enabling) namespaceOf(name string) string {
 
 // placed returns an error for an add-on that OCM enables by Placements: OCM would remove one that was created manually.
 func placed(definition *addonv1alpha1.ClusterManagementAddOn, cluster string) error {
-	return byPlacement(definition, fmt.Sprintf("make one of them select cluster %s, for example with a label that it requires "+
+	return action.ByPlacement(definition, fmt.Sprintf("make one of them select cluster %s, for example with a label that it requires "+
 		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
-}
-
-// byPlacement returns an error for an add-on that OCM enables and disables by Placements; way states how to change those.
-func byPlacement(definition *addonv1alpha1.ClusterManagementAddOn, way string) error {
-	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
-		return nil
-	}
-	return fmt.Errorf("OCM enables add-on %q only on clusters that these Placements select: %s; %s, or set "+
-		"spec.installStrategy.type of the ClusterManagementAddOn to %s",
-		definition.Name, placements(definition), way, upstream.AddonInstallStrategyManual)
-}
-
-func placements(definition *addonv1alpha1.ClusterManagementAddOn) string {
-	var names []string
-	for _, placement := range definition.Spec.InstallStrategy.Placements {
-		names = append(names, placement.Namespace+"/"+placement.Name)
-	}
-	return text.Listed(names)
 }
 
 var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}

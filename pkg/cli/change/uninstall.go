@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -221,12 +222,8 @@ func remove(ctx context.Context, c client.Client, found installed) error {
 	if found.addOn != nil {
 		object = found.addOn
 	}
-	if object.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	uid := object.GetUID()
-	if err := c.Delete(ctx, object, client.Preconditions{UID: &uid}); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("deleting %s: %w", found, err))
+	if err := action.Delete(ctx, c, object); err != nil {
+		return fmt.Errorf("deleting %s: %w", found, err)
 	}
 	return nil
 }

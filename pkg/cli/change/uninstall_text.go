@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -27,12 +28,9 @@ func (i installed) String() string {
 func suffering(found []installed) (texts []string, required bool) {
 	suffers := terminal.ClusterTexts{}
 	for _, i := range found {
-		for _, dependent := range i.dependents {
-			text := fmt.Sprintf("without %s, add-on %s %s", text.Word(i.Name), text.Word(dependent.Name), terminal.EffectText(dependent.Type))
-			if len(dependent.Through) > 0 {
-				text += " (through " + terminal.ThroughText(dependent.Through) + ")"
-			}
-			required = required || dependent.Type == addonv1alpha1.DependencyTypeRequired
+		affected, requires := action.Affected(i.Name, i.dependents)
+		required = required || requires
+		for _, text := range affected {
 			suffers.Add(i.Namespace, text)
 		}
 	}

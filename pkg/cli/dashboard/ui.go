@@ -24,6 +24,7 @@ type UIOptions struct {
 	port      int
 	noBrowser bool
 	clusters  []string
+	readOnly  bool
 }
 
 // NewCmdUI returns the command. If runF is set, it replaces runUI.
@@ -36,8 +37,8 @@ func NewCmdUI(f *hubclient.Factory, runF func(context.Context, *UIOptions) error
 		Use:   "ui",
 		Short: "Show the fleet in a browser",
 		Long: "Serve a dashboard on this machine and open it in a browser: the fleet, add-ons, clusters, Instances with their plans, and the\n" +
-			"reasons of problems. Pages are kept up to date. The dashboard is read-only. It reads the hub with the permissions of the\n" +
-			"kubeconfig, and is reachable only from this machine, by a URL that works once.\n\n" +
+			"reasons of problems. Pages are kept up to date. Buttons run and cancel plans and disable add-ons, after a preview. The\n" +
+			"dashboard has the permissions of the kubeconfig, and is reachable only from this machine, by a URL that works once.\n\n" +
 			"The command runs until it is interrupted. It contacts only the hub.",
 		Example: "  kubectl addon ui\n" +
 			"  kubectl addon ui --cluster cluster1,cluster2 --port 8080 --no-browser",
@@ -50,6 +51,7 @@ func NewCmdUI(f *hubclient.Factory, runF func(context.Context, *UIOptions) error
 		},
 	}
 	cmd.Flags().IntVar(&o.port, "port", 0, "Port on 127.0.0.1 that serves the dashboard; 0 selects a free one.")
+	cmd.Flags().BoolVar(&o.readOnly, "read-only", false, "Omit all actions.")
 	cmd.Flags().BoolVar(&o.noBrowser, "no-browser", false, "Only print the URL.")
 	cmd.Flags().StringSliceVar(&o.clusters, "cluster", nil,
 		"Comma-separated names of managed clusters to show. Defaults to all, which requires permission to list add-ons in all namespaces.")
@@ -86,7 +88,7 @@ func runUI(ctx context.Context, o *UIOptions) error {
 		return fmt.Errorf("listening: %w", err)
 	}
 	gate := ui.NewLocal("tandem-" + port)
-	server, err := ui.New(ui.Options{Hub: cached, Gate: gate, Hosts: []string{"127.0.0.1", "localhost"}, Version: o.Version})
+	server, err := ui.New(ui.Options{Hub: cached, Gate: gate, Hosts: []string{"127.0.0.1", "localhost"}, Version: o.Version, ReadOnly: o.readOnly})
 	if err != nil {
 		return err
 	}

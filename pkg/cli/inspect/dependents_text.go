@@ -16,7 +16,7 @@ func dependentsText(d fleet.Dependents, wide bool) string {
 	if len(d.Dependents) > 0 {
 		rows := make([][]string, len(d.Dependents))
 		for i, row := range d.Dependents {
-			rows[i] = []string{row.AddOn, string(row.Type), terminal.ThroughText(row.Through), terminal.EffectText(row.Type), terminal.ClustersText(row.Clusters, wide)}
+			rows[i] = []string{row.AddOn, string(row.Type), fleet.ThroughText(row.Through), fleet.EffectText(row.Type), terminal.ClustersText(row.Clusters, wide)}
 		}
 		shown = terminal.Table([]string{"ADD-ON", "TYPE", "THROUGH", "EFFECT", "CLUSTERS"}, rows)
 	}

@@ -1,0 +1,53 @@
+package action
+
+import (
+	"maps"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// TextsOf returns all parameters in a spec as they are given on the command line.
+func TextsOf(spec kudo.InstanceSpec) map[string]string {
+	if len(spec.ParametersFrom) == 0 {
+		return spec.Parameters
+	}
+	texts := make(map[string]string, len(spec.Parameters)+len(spec.ParametersFrom))
+	maps.Copy(texts, spec.Parameters)
+	for _, from := range spec.ParametersFrom {
+		texts[from.Name] = parameter.ReferenceText(from.SecretKeyRef)
+	}
+	return texts
+}
+
+// SetParameters sets parameters in a spec as given on the command line: those that the version defines as sensitive by reference. It returns
+// an error for a sensitive one that is not a reference. Without a version, which admission requires later, references stay references.
+func SetParameters(spec *kudo.InstanceSpec, texts map[string]string, version *kudo.OperatorVersion) error {
+	definitions := make([]kudo.Parameter, 0, len(spec.ParametersFrom))
+	for _, from := range spec.ParametersFrom {
+		definitions = append(definitions, kudo.Parameter{Name: from.Name, Sensitive: new(true)})
+	}
+	if version != nil {
+		definitions = version.Spec.Parameters
+	}
+	plain, references, problems := parameter.References(definitions, texts)
+	if len(problems) > 0 {
+		return &parameter.InvalidError{Problems: problems}
+	}
+	if texts == nil {
+		plain = nil
+	}
+	spec.Parameters, spec.ParametersFrom = plain, references
+	return nil
+}
+
+// Merged returns the values of a overridden by the values of b.
+func Merged(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	values := make(map[string]string, len(a)+len(b))
+	maps.Copy(values, a)
+	maps.Copy(values, b)
+	return values
+}

@@ -1,0 +1,171 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/tandem-addons/tandem/pkg/action"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+// patchInstance and deleteAddOn are the requests that actions send.
+func patchInstance(cluster, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: "patch", Group: kudo.GroupVersion.Group, Resource: "instances", Namespace: cluster, Name: name}
+}
+
+func deleteAddOn(cluster, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Verb: "delete", Group: addonv1alpha1.GroupVersion.Group, Resource: "managedclusteraddons", Namespace: cluster, Name: name,
+	}
+}
+
+// planForms are the forms of page Instance.
+type planForms struct {
+	// Path is the path of the page, Token the value that forms have to contain.
+	Path, Token string
+	// Plans are the plans that can be requested; Cancel is the running or requested one that can be cancelled.
+	Plans  []string
+	Cancel string
+}
+
+// planForms returns the forms about an Instance that the user may send.
+func (v visit) planForms(ctx context.Context, p progress.View) planForms {
+	instance := p.Instance
+	if !instance.DeletionTimestamp.IsZero() || !v.may(ctx, patchInstance(instance.Namespace, instance.Name)) {
+		return planForms{}
+	}
+	forms := planForms{Path: instancePath(instance.Namespace, instance.Name), Token: v.token}
+	if p.Version != nil {
+		forms.Plans = slices.Sorted(maps.Keys(p.Version.Spec.Plans))
+	}
+	if cancellation, err := decide.Cancel(instance); err == nil {
+		forms.Cancel = cmp.Or(cancellation.Running, cancellation.Pending)
+	}
+	return forms
+}
+
+// instanceOfRequest reads the Instance of a request and its OperatorVersion.
+func instanceOfRequest(ctx context.Context, c client.Client, r *http.Request) (progress.View, error) {
+	key := client.ObjectKey{Namespace: r.PathValue("cluster"), Name: r.PathValue("instance")}
+	instance, err := survey.ReadInstance(ctx, c, key)
+	if err != nil {
+		return progress.View{}, err
+	}
+	return survey.View(ctx, c, instance), nil
+}
+
+// seenOf identifies the state of an Instance that requests for plans depend on. Progress within a plan does not change it.
+func seenOf(instance *kudo.Instance) string {
+	execution := types.UID("")
+	if last := instance.Status.Execution; last != nil {
+		execution = last.UID
+	}
+	return fmt.Sprintf("%s/%d/%s/%s", instance.UID, instance.Generation, execution, progress.RunningPlan(instance))
+}
+
+// runPlan requests a plan, as `kubectl addon plan run` does.
+func runPlan(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	view, err := instanceOfRequest(ctx, c, r)
+	if err != nil {
+		return proposal{}, err
+	}
+	name, instance := r.PostFormValue("plan"), view.Instance
+	wanted, warnings, err := decide.Run(view, name, types.UID(uuid.NewString()), nil)
+	if err != nil {
+		return proposal{}, err
+	}
+	p := proposal{
+		Title: fmt.Sprintf("Run plan %s of %s on %s", name, instance.Name, instance.Namespace), Button: "Run plan " + name, Warnings: warnings,
+		Command: command("plan run %s %s --cluster %s", instance.Name, name, instance.Namespace), Fields: map[string]string{"plan": name},
+		Seen: seenOf(instance), Back: instancePath(instance.Namespace, instance.Name),
+		Effects: []string{fmt.Sprintf("Plan %s is requested with the current version and parameters.", name)},
+		do:      func(ctx context.Context) error { return decide.RequestUnchanged(ctx, c, instance, wanted) },
+	}
+	p.Path = p.Back + "/run"
+	asked := view
+	asked.Instance = instance.DeepCopy()
+	asked.Instance.Spec = wanted
+	if ahead := decide.Ahead(asked, name); ahead != "" {
+		p.Effects = append(p.Effects, ahead)
+	}
+	if view.Version != nil {
+		p.Plan = new(progress.View{Instance: &kudo.Instance{}, Version: view.Version}.Plan(name))
+	}
+	return p, nil
+}
+
+// cancelPlan cancels the running plan and withdraws a request, as `kubectl addon plan cancel` does.
+func cancelPlan(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	view, err := instanceOfRequest(ctx, c, r)
+	if err != nil {
+		return proposal{}, err
+	}
+	instance := view.Instance
+	cancellation, err := decide.Cancel(instance)
+	if err != nil {
+		return proposal{}, err
+	}
+	name := cmp.Or(cancellation.Running, cancellation.Pending)
+	p := proposal{
+		Title: fmt.Sprintf("Cancel plan %s of %s on %s", name, instance.Name, instance.Namespace), Button: "Cancel plan " + name,
+		Command: command("plan cancel %s --cluster %s", instance.Name, instance.Namespace),
+		Seen:    seenOf(instance), Back: instancePath(instance.Namespace, instance.Name),
+		do: func(ctx context.Context) error { return decide.RequestUnchanged(ctx, c, instance, cancellation.Spec) },
+	}
+	p.Path = p.Back + "/cancel"
+	if running := cancellation.Running; running != "" {
+		p.Effects = append(p.Effects, fmt.Sprintf("The running plan %s stops and counts as failed. Objects that were already applied stay "+
+			"unchanged until a plan runs again.", running))
+	}
+	if pending := cancellation.Pending; pending != "" {
+		p.Effects = append(p.Effects, fmt.Sprintf("Plan %s is no longer requested.", pending))
+	}
+	return p, nil
+}
+
+// disableAddOn deletes an add-on, as `kubectl addon disable` does.
+func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	cluster, name := r.PathValue("cluster"), r.PathValue("addon")
+	view, err := survey.Cluster(ctx, c, cluster)
+	if err != nil {
+		return proposal{}, err
+	}
+	addOn := view.AddOns[name]
+	if addOn == nil {
+		return proposal{}, decide.NotEnabled(view, name)
+	}
+	if err := decide.Reenabled(view.Definitions[name].Object, "cluster "+cluster); err != nil {
+		return proposal{}, fmt.Errorf("add-on %q would be enabled again: %w", name, err)
+	}
+	affected, required := decide.Affected(name, view.Dependents(name))
+	p := proposal{
+		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Command: command("disable %s --cluster %s", name, cluster),
+		Effects: []string{"The add-on is deleted. This removes its applied objects, including their data."},
+		Seen:    fmt.Sprintf("%s/%d/%s", addOn.UID, addOn.Generation, strings.Join(affected, "/")), Back: whyPath(cluster, name),
+		do: func(ctx context.Context) error { return decide.Delete(ctx, c, addOn) },
+	}
+	p.Path = p.Back + "/disable"
+	if len(affected) == 0 {
+		p.Effects = append(p.Effects, "No other add-on on this cluster depends on it.")
+	}
+	if p.Warnings = affected; required {
+		p.Button += " anyway"
+	}
+	if !addOn.DeletionTimestamp.IsZero() {
+		p.Effects = []string{"The add-on is already being removed; nothing changes."}
+	}
+	return p, nil
+}

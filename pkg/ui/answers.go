@@ -1,0 +1,54 @@
+package ui
+
+import (
+	"sync"
+	"time"
+)
+
+// answersKept is how long the hub's answers about tokens and permissions are kept.
+const answersKept = 10 * time.Second
+
+// answers keeps the hub's answers for a short time.
+type answers[K comparable, V any] struct {
+	now  func() time.Time
+	lock sync.Mutex
+	kept map[K]answer[V]
+	// swept is when old answers were last removed.
+	swept time.Time
+}
+
+type answer[V any] struct {
+	value V
+	until time.Time
+}
+
+func newAnswers[K comparable, V any]() *answers[K, V] {
+	return &answers[K, V]{now: time.Now, kept: map[K]answer[V]{}}
+}
+
+// get returns the answer to a question: one that is kept, or else the one that ask returns. Errors are not kept.
+func (a *answers[K, V]) get(question K, ask func() (V, error)) (V, error) {
+	a.lock.Lock()
+	kept, found := a.kept[question]
+	now := a.now()
+	a.lock.Unlock()
+	if found && now.Before(kept.until) {
+		return kept.value, nil
+	}
+	value, err := ask()
+	if err != nil {
+		return value, err
+	}
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if now.After(a.swept.Add(answersKept)) {
+		for old, kept := range a.kept {
+			if now.After(kept.until) {
+				delete(a.kept, old)
+			}
+		}
+		a.swept = now
+	}
+	a.kept[question] = answer[V]{value, now.Add(answersKept)}
+	return value, nil
+}

@@ -1,0 +1,152 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	dashboard "github.com/tandem-addons/tandem/pkg/ui"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// field returns the value of a hidden field of a page.
+func field(page, name string) string {
+	if found := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(page); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// post sends a form with the token of the session, unless the values contain another one.
+func (s site) post(path string, values url.Values) answer {
+	GinkgoHelper()
+	if !values.Has("token") {
+		values.Set("token", field(s.get("/").body, "token"))
+	}
+	request := s.request(context.Background(), http.MethodPost, path, strings.NewReader(values.Encode()))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return s.send(request)
+}
+
+// confirm asks for the preview of an action, which has to contain the texts, and then for what it shows.
+func (s site) confirm(path string, values url.Values, texts ...string) answer {
+	GinkgoHelper()
+	shown := s.post(path+"/preview", values)
+	Expect(shown.status).To(Equal(http.StatusOK), shown.body)
+	for _, text := range texts {
+		Expect(shown.body).To(ContainSubstring(text))
+	}
+	values.Set("seen", field(shown.body, "seen"))
+	return s.post(path, values)
+}
+
+// serving are the rules of a server with actions, as docs/dashboard.md lists them.
+var serving = []rbacv1.PolicyRule{
+	{APIGroups: []string{"addon.open-cluster-management.io", "kudo.dev", "cluster.open-cluster-management.io", "coordination.k8s.io"},
+		Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+	{APIGroups: []string{"authentication.k8s.io", "authorization.k8s.io"},
+		Resources: []string{"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews"}, Verbs: []string{"create"}},
+	{APIGroups: []string{""}, Resources: []string{"users", "groups", "serviceaccounts"}, Verbs: []string{"impersonate"}},
+	{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"uids", "userextras/authentication.kubernetes.io/credential-id"},
+		Verbs: []string{"impersonate"}},
+}
+
+// acting serves the dashboard as `addon-manager ui` does, with no permissions but to read and to impersonate.
+func acting(ctx context.Context) site {
+	GinkgoHelper()
+	config := rest.AnonymousClientConfig(env.Config)
+	config.BearerToken = token(ctx, "server", "", serving)
+	cached, err := dashboard.NewHub(ctx, config, nil)
+	Expect(err).NotTo(HaveOccurred())
+	return serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false)})
+}
+
+var _ = Describe("actions of the dashboard", func() {
+	const page = "/clusters/cluster-06/instances/kafka"
+	read := func(ctx context.Context) *kudo.Instance {
+		GinkgoHelper()
+		instance := &kudo.Instance{}
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "cluster-06", Name: "kafka"}, instance)).To(Succeed())
+		return instance
+	}
+	both := append(append([]rbacv1.PolicyRule{}, reading...), operating...)
+
+	It("runs and cancels a plan as it was shown, as the user who asks", func(ctx context.Context) {
+		operator := acting(ctx).as(token(ctx, "acts", "", both))
+		Expect(operator.get(page).body).To(ContainSubstring("Run…"))
+		before := read(ctx)
+		run := url.Values{"plan": {"deploy"}}
+		shown := operator.post(page+"/run/preview", run)
+		Expect(shown.status).To(Equal(http.StatusOK), shown.body)
+		Expect(shown.body).To(ContainSubstring("kubectl addon plan run kafka deploy --cluster cluster-06"))
+		Expect(read(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
+
+		By("refusing what was previewed for another state")
+		Expect(environment.Edit(ctx, hub, before, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"BROKERS": "4"} })).To(Succeed())
+		run.Set("seen", field(shown.body, "seen"))
+		stale := operator.post(page+"/run", run)
+		Expect(stale.status).To(Equal(http.StatusConflict))
+		Expect(stale.body).To(ContainSubstring("Nothing was changed"))
+		Expect(read(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
+
+		By("running and cancelling it")
+		Expect(operator.confirm(page+"/run", url.Values{"plan": {"backup"}}).status).To(Equal(http.StatusSeeOther))
+		Expect(read(ctx).Spec.PlanExecution.PlanName).To(Equal("backup"))
+		Expect(operator.confirm(page+"/cancel", url.Values{}, "Plan backup is no longer requested.").status).To(Equal(http.StatusSeeOther))
+		Expect(read(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
+		Expect(operator.post(page+"/cancel/preview", url.Values{}).status).To(Equal(http.StatusUnprocessableEntity))
+		none := operator.post(page+"/run/preview", url.Values{"plan": {"none"}})
+		Expect(none.body).To(ContainSubstring("has no plan"))
+	})
+
+	It("disables an add-on after stating what depends on it", func(ctx context.Context) {
+		const path = "/clusters/cluster-07/addons/kafka"
+		s := local(ctx, nil)
+		Expect(s.get(path).body).To(ContainSubstring("Disable…"))
+		form := url.Values{"token": {field(s.get(path).body, "token")}}
+		Expect(s.confirm(path+"/disable", form,
+			"kubectl addon disable kafka --cluster cluster-07", "add-on logging becomes unavailable").status).To(Equal(http.StatusSeeOther))
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		err := hub.Get(ctx, client.ObjectKey{Namespace: "cluster-07", Name: "kafka"}, addOn)
+		Expect(apierrors.IsNotFound(err) || !addOn.DeletionTimestamp.IsZero()).To(BeTrue())
+	})
+
+	It("refuses what the API server refuses to the user, and every action with --read-only", func(ctx context.Context) {
+		s := shared(ctx)
+		viewer, one := s.as(token(ctx, "looks", "", reading)), s.as(token(ctx, "looks-at-one", "cluster-01", reading))
+		Expect(viewer.get(page).body).NotTo(ContainSubstring("Run…"))
+		Expect(viewer.get("/clusters/cluster-06/addons/kafka").body).NotTo(ContainSubstring("Disable…"))
+		refused := viewer.confirm(page+"/run", url.Values{"plan": {"deploy"}})
+		Expect(refused.status).To(Equal(http.StatusForbidden))
+		Expect(refused.body).To(ContainSubstring("cannot patch resource"))
+		Expect(viewer.confirm("/clusters/cluster-06/addons/kafka/disable", url.Values{}).status).To(Equal(http.StatusForbidden))
+		for _, action := range []string{"/run", "/cancel"} {
+			Expect(s.post(page+action, url.Values{"plan": {"deploy"}}).status).To(Equal(http.StatusUnauthorized), action)
+			there := one.post(page+action+"/preview", url.Values{"plan": {"deploy"}})
+			none := one.post(strings.Replace(page, "06", "0x", 1)+action+"/preview", url.Values{"plan": {"deploy"}})
+			Expect(there.status).To(Equal(http.StatusForbidden), action)
+			Expect(strings.ReplaceAll(there.body, "cluster-06", "cluster-0x")).To(Equal(none.body), action)
+			Expect(viewer.post(page+action, url.Values{"token": {"wrong"}}).status).To(Equal(http.StatusForbidden), action)
+		}
+		Expect(read(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
+
+		cached, err := dashboard.NewHub(ctx, env.Config, nil)
+		Expect(err).NotTo(HaveOccurred())
+		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false), ReadOnly: true}).as(token(ctx, "reads", "", both))
+		Expect(quiet.get(page).body).NotTo(ContainSubstring("Run…"))
+		for _, path := range []string{page + "/run", page + "/run/preview", page + "/cancel", "/clusters/cluster-06/addons/kafka/disable"} {
+			Expect(quiet.post(path, url.Values{}).status).To(Equal(http.StatusMethodNotAllowed), path)
+		}
+	})
+})
