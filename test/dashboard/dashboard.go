@@ -159,7 +159,7 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.Now(),
 		})
 	}
-	lacking := map[string]string{"kafka": "zookeeper", "logging": "kafka", "shop": "kafka"}
+	lacked := lacking(i, name)
 	switch {
 	case i == 2:
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionUnknown, addonv1alpha1.ReasonClusterLeaseStopped, "The agent does not renew its lease.")
@@ -168,8 +168,8 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 		set(addonv1alpha1.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")
 	case i == 3 && name == "monitoring":
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, "ProbeUnavailable", "Deployment monitoring/prometheus: 0 of 1 replicas available")
-	case (i == 1 || i == 0 && name != "kafka") && lacking[name] != "":
-		message := "Required addon '" + lacking[name] + "' is not installed or not available."
+	case lacked != "":
+		message := "Required addon '" + lacked + "' is not installed or not available."
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, message)
 		set(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, message)
 	case i == 3 && name == "kafka":
@@ -179,6 +179,19 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
 	}
 	return addOn
+}
+
+// lacking returns the dependency that an add-on lacks on the cluster with that number: kafka has failed on the first cluster, and zookeeper is
+// missing on the second.
+func lacking(i int, name string) string {
+	switch {
+	case i == 1 && name == "kafka":
+		return "zookeeper"
+	case i <= 1 && (name == "logging" || name == "shop"):
+		return "kafka"
+	default:
+		return ""
+	}
 }
 
 // Failure is the message of the failed plan.
