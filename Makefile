@@ -143,7 +143,7 @@ test-unit: ## Run the tests that require no control plane.
 	  echo "unit tests: all packages that require no control plane"; \
 	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
 
-browser = command -v chromium >/dev/null || { echo "the tests of the dashboard need chromium, for example 'apt-get install chromium'" >&2; exit 1; }
+browser = command -v chromium >/dev/null || { echo "chromium is required to test the dashboard, for example: apt-get install chromium" >&2; exit 1; }
 
 .PHONY: test-ui
 test-ui: ## Test the dashboard in chromium.

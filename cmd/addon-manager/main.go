@@ -106,7 +106,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	case err != nil:
 		return err
 	case fs.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q: addon-manager takes flags, or command ui", fs.Arg(0))
+		return fmt.Errorf("unexpected argument %q: addon-manager accepts flags, or the command ui", fs.Arg(0))
 	case s.version:
 		_, err := fmt.Fprintln(out, "addon-manager", version)
 		return err

@@ -42,7 +42,7 @@ func (s *uiSettings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&s.certificate, "tls-cert-file", "", "File with the serving certificate. It is read again when it changes. Without it, HTTP is served.")
 	fs.StringVar(&s.key, "tls-private-key-file", "", "File with the private key of --tls-cert-file.")
 	fs.BoolVar(&s.secure, "secure-cookies", false,
-		"Let browsers send the session's cookie by HTTPS only. Set it if a proxy serves HTTPS; it is implied by --tls-cert-file.")
+		"Let browsers send the session cookie over HTTPS only. Set this if a proxy serves HTTPS. Implied by --tls-cert-file.")
 	fs.BoolVar(&s.readOnly, "read-only", false, "Omit all actions. Without it, the server must be allowed to impersonate its users.")
 	fs.StringVar(&s.probes, "health-probe-bind-address", "0", "Address (HOST:PORT) that serves /healthz, or 0 to disable it.")
 	fs.BoolVar(&s.version, "version", false, "Print the version and exit.")

@@ -99,7 +99,7 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
 		},
 		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
-			logr.FromContextOrDiscard(ctx).Info("reading the hub failed; it is repeated", "error", err.Error())
+			logr.FromContextOrDiscard(ctx).Info("failed to read the hub; retrying", "error", err.Error())
 		},
 	}
 	if clusters != nil {
@@ -127,9 +127,9 @@ func (h *Hub) choose(ctx context.Context, clusters []string) error {
 		case k.optional && (meta.IsNoMatchError(err) || apierrors.IsForbidden(err)):
 			h.refused[k.gvk] = err
 		case meta.IsNoMatchError(err):
-			return fmt.Errorf("%w: check that the cluster is a hub with Tandem's CRDs", err)
+			return fmt.Errorf("%w; check that the cluster is a hub with Tandem's CRDs", err)
 		case apierrors.IsForbidden(err) && clusters == nil:
-			return fmt.Errorf("reading the hub: %w: select clusters with --cluster", err)
+			return fmt.Errorf("reading the hub: %w; select clusters with --cluster", err)
 		default:
 			return fmt.Errorf("reading the hub: %w", err)
 		}

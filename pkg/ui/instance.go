@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -68,8 +69,10 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 // instanceOf returns what the page shows of an Instance.
 func instanceOf(p progress.View, v visit) instanceView {
 	instance := p.Instance
+	version := instance.Spec.OperatorVersion
+	version.Namespace = cmp.Or(version.Namespace, instance.Namespace)
 	view := instanceView{
-		Status: progress.StatusOf(p), Glimpse: fleet.GlimpseOfInstance(instance), Version: instance.Spec.OperatorVersion,
+		Status: progress.StatusOf(p), Glimpse: fleet.GlimpseOfInstance(instance), Version: version,
 		Inventory: instance.Status.Inventory, Unread: p.Version == nil, Commands: []string{
 			command("plan status %s --cluster %s", instance.Name, instance.Namespace), command("plan history %s --cluster %s", instance.Name, instance.Namespace),
 		},

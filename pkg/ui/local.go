@@ -55,7 +55,7 @@ func (l *Local) Visitor(r *http.Request) (*Visitor, error) {
 // Enter starts the session of a request with the key.
 func (l *Local) Enter(w http.ResponseWriter, r *http.Request, show func(int, Entrance)) {
 	if r.Method != http.MethodGet || !strings.HasPrefix(r.URL.Path, "/session/open") {
-		show(http.StatusUnauthorized, Entrance{Problem: "Your session has ended, or you have not opened the URL that 'kubectl addon ui' prints. Run it again."})
+		show(http.StatusUnauthorized, Entrance{Problem: "You have no session. Run 'kubectl addon ui' again, and open the URL that it prints."})
 		return
 	}
 	session, ok := l.open(r.URL.Query().Get("key"))

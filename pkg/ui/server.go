@@ -65,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		http.Error(w, "requests of other sites are refused", http.StatusForbidden)
+		http.Error(w, "requests from other sites are refused", http.StatusForbidden)
 		return
 	}
 	s.mux.ServeHTTP(w, r)

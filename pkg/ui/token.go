@@ -82,7 +82,7 @@ func (t *Tokens) Enter(w http.ResponseWriter, r *http.Request, show func(int, En
 func (t *Tokens) enter(w http.ResponseWriter, r *http.Request, show func(int, Entrance)) {
 	token := strings.TrimSpace(r.PostFormValue("bearer"))
 	if len(token) > longestToken {
-		show(http.StatusBadRequest, Entrance{Form: true, Problem: fmt.Sprintf("The token is longer than %d bytes, which no cookie holds. Use a shorter one.", longestToken)})
+		show(http.StatusBadRequest, Entrance{Form: true, Problem: fmt.Sprintf("The token is longer than %d bytes, and does not fit into a cookie. Use a shorter one.", longestToken)})
 		return
 	}
 	user, err := t.user(r.Context(), token)
@@ -90,7 +90,7 @@ func (t *Tokens) enter(w http.ResponseWriter, r *http.Request, show func(int, En
 	case err != nil:
 		show(http.StatusBadGateway, Entrance{Form: true, Problem: "The hub cannot check tokens at the moment. Try again."})
 	case token == "" || user == nil:
-		show(http.StatusUnauthorized, Entrance{Form: true, Problem: "The hub does not accept this token: it is wrong, or no longer valid."})
+		show(http.StatusUnauthorized, Entrance{Form: true, Problem: "The hub rejects this token: it is invalid or has expired."})
 	default:
 		cookie := t.cookie
 		cookie.Value = token

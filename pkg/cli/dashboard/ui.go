@@ -38,7 +38,7 @@ func NewCmdUI(f *hubclient.Factory, runF func(context.Context, *UIOptions) error
 		Short: "Show the fleet in a browser",
 		Long: "Serve a dashboard on this machine and open it in a browser: the fleet, add-ons, clusters, Instances with their plans, and the\n" +
 			"reasons of problems. Pages are kept up to date. Buttons run and cancel plans and disable add-ons, after a preview. The\n" +
-			"dashboard has the permissions of the kubeconfig, and is reachable only from this machine, by a URL that works once.\n\n" +
+			"dashboard has the permissions of the kubeconfig, and is reachable only from this machine, at a URL that works once.\n\n" +
 			"The command runs until it is interrupted. It contacts only the hub.",
 		Example: "  kubectl addon ui\n" +
 			"  kubectl addon ui --cluster cluster1,cluster2 --port 8080 --no-browser",
@@ -81,7 +81,7 @@ func runUI(ctx context.Context, o *UIOptions) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)))
 	if err != nil {
-		return fmt.Errorf("listening on port %d: %w: select another one with --port", o.port, err)
+		return fmt.Errorf("listening on port %d: %w; select another port with --port", o.port, err)
 	}
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
