@@ -62,25 +62,14 @@ func (s *uiSettings) check() error {
 func runUI(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	var s uiSettings
 	fs := s.flags(errOut)
-	switch err := fs.Parse(arguments); {
-	case errors.Is(err, flag.ErrHelp):
-		return nil
-	case err != nil:
-		return err
-	case fs.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q: addon-manager ui takes flags only", fs.Arg(0))
-	case s.version:
-		_, err := fmt.Fprintln(out, "addon-manager", version)
+	if done, err := parse(fs, arguments, &s.version, "addon-manager ui takes flags only", out); done || err != nil {
 		return err
 	}
 	if err := s.check(); err != nil {
 		return err
 	}
-	cfg, err := config.GetConfig()
+	cfg, err := connection(&s.limit)
 	if err != nil {
-		return fmt.Errorf("finding the hub (set its kubeconfig with --kubeconfig): %w", err)
-	}
-	if err := s.limit.Together(cfg); err != nil {
 		return err
 	}
 	cfg.UserAgent = "addon-manager-ui/" + version
