@@ -215,7 +215,7 @@ test-faults: build ## Run the programs with a fault at every distinct write (FAU
 
 .PHONY: mutants
 mutants: ## Apply known mistakes to a copy, one by one, and check that the tests catch each (MUTANTS=REGEXP selects some).
-	@go run ./hack/mutants $(if $(MUTANTS),-run='$(MUTANTS)')
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go run ./hack/mutants $(if $(MUTANTS),-run='$(MUTANTS)')
 
 .PHONY: bench-dependencies
 bench-dependencies: build ## Measure the evaluation of dependencies on CLUSTERS × ADDONS (OUT=FILE.json writes a report).

@@ -1,13 +1,14 @@
 // Command mutants measures what the tests are worth: it applies known mistakes to a temporary copy of the repository, one after the other,
 // runs only the tests that should catch each, and prints a table. It fails if a mistake is not caught.
 //
-//	go run ./hack/mutants [-run REGEXP] [-requires WHAT] [-folder test/faults/mutants]
+//	go run ./hack/mutants [-run REGEXP] [-folder test/faults/mutants]
 //
 // A mistake is a patch with a header:
 //
 //	Mistake: what a developer may get wrong, in one sentence
 //	Test: the command that should fail, run by bash in the copy
-//	Requires: what else the command needs, such as a control plane (optional)
+//
+// Specs require the programs of a control plane in KUBEBUILDER_ASSETS.
 package main
 
 import (
@@ -43,7 +44,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	folder := flags.String("folder", "test/faults/mutants", "folder of the patches")
 	which := flags.String("run", "", "regular expression that selects patches by name")
-	available := flags.String("requires", "", "also run mutants that require this, such as \"control plane\"")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -55,9 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	mutants = slices.DeleteFunc(mutants, func(m mutant) bool {
-		return !selected.MatchString(m.name) || m.requires != "" && m.requires != *available
-	})
+	mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return !selected.MatchString(m.name) })
 	if len(mutants) == 0 {
 		return fmt.Errorf("no mutant in %s is selected", *folder)
 	}
@@ -112,9 +110,9 @@ func try(ctx context.Context, dir string, mutants []mutant, out io.Writer) error
 
 // mutant is a patch that makes a mistake.
 type mutant struct {
-	name, mistake, test, requires string
-	packages                      []string
-	patch                         []byte
+	name, mistake, test string
+	packages            []string
+	patch               []byte
 }
 
 // load reads all patches of a folder.
@@ -152,8 +150,6 @@ func parse(name string, patch []byte) (mutant, error) {
 			m.mistake = value
 		case "Test":
 			m.test = value
-		case "Requires":
-			m.requires = value
 		}
 	}
 	for _, file := range changed.FindAllStringSubmatch(string(patch), -1) {
@@ -163,7 +159,7 @@ func parse(name string, patch []byte) (mutant, error) {
 	}
 	switch {
 	case m.mistake == "" || m.test == "":
-		return m, errors.New(`the header requires the lines "Mistake: TEXT" and "Test: NAME"`)
+		return m, errors.New(`the header requires the lines "Mistake: TEXT" and "Test: COMMAND"`)
 	case len(m.packages) == 0:
 		return m, errors.New("the patch changes no file")
 	}
