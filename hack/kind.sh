@@ -177,6 +177,14 @@ install() {
 
 ready() { run kubectl --kubeconfig "$(file "$1")" rollout status "deployment/$2" -n tandem-system --timeout 5m; }
 
+# The programs of each node use inotify instances, of which Linux gives a user 128 by default. With OCM's programs they may not be enough.
+check_limits() {
+  local file=/proc/sys/fs/inotify/max_user_instances enough=512
+  [ -n "$ocm" ] && [ -r "$file" ] && [ "$(cat "$file")" -lt "$enough" ] || return 0
+  echo "kind: fs.inotify.max_user_instances is $(cat "$file"), which may be too low for OCM (\"too many open files\"):" \
+    "sysctl -w fs.inotify.max_user_instances=$enough" >&2
+}
+
 # Prints a kustomization line for a hub with an API server that does not serve mutating admission policies.
 component() {
   [ -n "$dry_run" ] && return
@@ -187,6 +195,7 @@ component() {
 # Finds or builds all that the clusters need.
 prepare() {
   need go make
+  check_limits
   find_engine
   find_programs
   find_image

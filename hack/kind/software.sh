@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds images of the software that the example packages run, for machines that cannot pull them: Redis, its exporter and ZooKeeper from
-# Debian packages, under the names that the packages ask for, in any version. Prints their archive, which is built into the cache once.
-# Requires root and debootstrap. For tests only.
+# Debian packages, under the names and tags that the packages use, whatever Debian's version is. Builds their archive in the cache once, and
+# prints its path. Requires root and debootstrap. For tests only.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
