@@ -82,7 +82,7 @@ func (c *configured) says(ctx context.Context, text string, undefined ...string)
 func (c *configured) runs(ctx context.Context, text string) bool {
 	mirror := c.mirror(ctx, c.addOn.Name)
 	ready := meta.FindStatusCondition(mirror.Status.Conditions, kudo.ConditionReady)
-	return mirror.Spec.Parameters["TEXT"] == text && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == mirror.Generation
+	return mirror.Spec.Parameters["TEXT"] == text && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == mirror.HubGeneration()
 }
 
 // condition returns the state of a condition of the add-on, for Eventually.
@@ -155,7 +155,7 @@ var _ = Describe("A change of an add-on's configuration", func() {
 			}
 		}
 		AddReportEntry(fmt.Sprintf("%d of %d plans were complete before the update", completed, rounds))
-		Expect(conflicts).To(BeNumerically("<=", 2), "of %d: on a busy machine, a write may be in flight when the change arrives", rounds)
+		Expect(conflicts).To(BeNumerically("<=", rounds/4), "of %d: on a busy machine, writes may be in flight when the changes arrive", rounds)
 		Eventually(func() bool { return c.runs(ctx, last) }).WithContext(ctx).Should(BeTrue())
 		Eventually(c.condition(ctx, addonv1alpha1.ConditionAvailable)).Should(Equal(works))
 		Eventually(c.message(ctx, addonv1alpha1.ConditionResolved)).Should(And(ContainSubstring("SIZE"), Not(ContainSubstring("COLOR"))))
