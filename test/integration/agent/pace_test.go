@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -318,6 +319,65 @@ var _ = Describe("A plan", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		child.finish(ctx)
 		h.finish(ctx)
+	})
+
+	It("requests a child in the write that records the child before", func(ctx context.Context) {
+		var (
+			name   atomic.Value
+			mutex  sync.Mutex
+			stored []string
+		)
+		name.Store("")
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, func(request *http.Request) {
+			if request.Method != http.MethodPut || !strings.HasSuffix(request.URL.Path, "/instances/"+name.Load().(string)+"/status") {
+				return
+			}
+			defer GinkgoRecover()
+			body, err := request.GetBody()
+			Expect(err).NotTo(HaveOccurred())
+			var written kudo.Instance
+			Expect(json.NewDecoder(body).Decode(&written)).To(Succeed())
+			var states []string
+			for _, step := range written.Status.PlanStatus["deploy"].Phases[0].Steps {
+				states = append(states, string(step.Status))
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			stored = append(stored, strings.Join(states, " "))
+		})))
+		spec := steps("a")
+		for _, child := range []string{"first", "second"} {
+			bring := task(child, kudo.TaskKudoOperator)
+			bring.Spec.Package = child
+			spec.Tasks = append(spec.Tasks, bring)
+		}
+		spec.Plans["deploy"] = serial("first", "second", "a")
+		h := newInstance(ctx, spec, nil)
+		name.Store(h.name)
+		h.resolve(ctx)
+		stepOf := func(number int) kudo.ExecutionStatus {
+			phases := h.plan(ctx, "deploy").Phases
+			if len(phases) == 0 {
+				return ""
+			}
+			return phases[0].Steps[number].Status
+		}
+		Eventually(func() kudo.ExecutionStatus { return stepOf(0) }).Should(Equal(kudo.InProgress))
+		first := h.bear(ctx, "first", configOnly())
+		Eventually(func() kudo.ExecutionStatus { return stepOf(1) }).Should(Equal(kudo.InProgress))
+		second := h.bear(ctx, "second", configOnly())
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		mutex.Lock()
+		states := slices.Compact(slices.Clone(stored))
+		mutex.Unlock()
+		Expect(states).To(Equal([]string{
+			"PENDING PENDING PENDING", "IN_PROGRESS PENDING PENDING", "COMPLETE IN_PROGRESS PENDING",
+			"COMPLETE COMPLETE PENDING", // before the next step applies anything
+			"COMPLETE COMPLETE COMPLETE",
+		}))
+		for _, instance := range []*hubPart{first, second, h} {
+			instance.finish(ctx)
+		}
 	})
 
 	It("has its OperatorVersion read on the hub once, until the hub resolves the Instance again", func(ctx context.Context) {
