@@ -408,23 +408,29 @@ var _ = Describe("A plan", func() {
 	})
 })
 
+// siblings creates more Instances like this one, and resolves all of them. It returns that number of Instances.
+func (h *hubPart) siblings(ctx context.Context, count int) []*hubPart {
+	GinkgoHelper()
+	all := []*hubPart{h}
+	for i := 1; i < count; i++ {
+		another := &hubPart{name: fmt.Sprintf("%s-%d", h.name, i), namespace: h.namespace}
+		instance := another.onHub()
+		instance.Finalizers, instance.Spec = []string{kudo.Finalizer}, h.get(ctx).Spec
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		all = append(all, another)
+	}
+	for _, each := range all {
+		each.resolve(ctx)
+	}
+	return all
+}
+
 var _ = Describe("Instances that change at the same time", func() {
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
 
 	It("share the reads of their OperatorVersion and of the cluster's namespace on the hub", func(ctx context.Context) {
-		const count = 20
 		first := newInstance(ctx, configOnly(), nil)
-		all := []*hubPart{first}
-		for i := 1; i < count; i++ {
-			h := &hubPart{name: fmt.Sprintf("%s-%d", first.name, i), namespace: first.namespace}
-			another := h.onHub()
-			another.Finalizers, another.Spec = []string{kudo.Finalizer}, first.get(ctx).Spec
-			Expect(hub.Create(ctx, another)).To(Succeed())
-			all = append(all, h)
-		}
-		for _, h := range all {
-			h.resolve(ctx)
-		}
+		all := first.siblings(ctx, 20)
 		reads := func(name string) (*atomic.Int32, *rest.Config) {
 			var count atomic.Int32
 			return &count, watched(agentOnHub, func(request *http.Request) {
