@@ -249,7 +249,8 @@ func localManager(o Options) (ctrl.Manager, error) {
 	}
 	everything := cache.ByObject{Label: labels.Everything()}
 	local, err := ctrl.NewManager(o.Local, ctrl.Options{
-		Scheme: scheme,
+		Scheme:         scheme,
+		MapperProvider: controller.NewMapper,
 		Cache: cache.Options{
 			NewInformer:          controller.NewInformer,
 			DefaultTransform:     cache.TransformStripManagedFields(),

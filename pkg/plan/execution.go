@@ -35,20 +35,22 @@ func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outc
 
 // Ahead lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent
 // restarts in between, all of them run again for the same execution: that changes nothing, because they only apply and delete objects, and
-// the caller keeps tasks apart that share an object. A KudoOperator task only begins to wait: the hub learns of it once it is recorded.
+// the caller keeps tasks apart that share an object. A KudoOperator task only begins to wait: the hub learns of it once it is recorded. Once one
+// is complete, only such tasks run ahead, because others could change objects before that is recorded.
 func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
-	progress := status.PlanStatus[status.Execution.Plan]
+	progress, afterChild := status.PlanStatus[status.Execution.Plan], false
 	for at, outcome := range outcomes {
 		action, known := actionAt(version, *status.Execution, at)
-		if outcome.Status != kudo.Complete || !known || !action.repeatable() {
+		if outcome.Status != kudo.Complete || !known || !action.repeatable() && !action.OfChild() {
 			return nil
 		}
+		afterChild = afterChild || action.OfChild()
 	}
 	next := Next(version.Plans[status.Execution.Plan], progress)
 	for _, at := range next {
 		state := progress.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
 		action, known := actionAt(version, *status.Execution, at)
-		if state != kudo.Pending || !known || !action.repeatable() && !action.OfChild() {
+		if state != kudo.Pending || !known || !action.OfChild() && (afterChild || !action.repeatable()) {
 			return nil
 		}
 	}

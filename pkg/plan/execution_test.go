@@ -87,7 +87,10 @@ func TestAhead(t *testing.T) {
 		"a child is requested with the step before":    {[]string{"Apply", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, true},
 		"while a child is waited for":                  {[]string{"Apply", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete, kudo.InProgress}, false},
 		"a child has to be recorded":                   {[]string{"KudoOperator", "Apply", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
-		"one child after the other":                    {[]string{"KudoOperator", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
+		"a child is requested with the child before":   {[]string{"KudoOperator", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, true},
+		"a child that is complete at once as well":     {[]string{"KudoOperator", "KudoOperator", "KudoOperator"}, []kudo.ExecutionStatus{kudo.Complete, kudo.Complete}, true},
+		"two children have to be recorded":             {[]string{"KudoOperator", "KudoOperator", "Apply"}, []kudo.ExecutionStatus{kudo.Complete, kudo.Complete}, false},
+		"a task that does nothing, after a child":      {[]string{"KudoOperator", "Dummy", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
 		"before a task that cannot run":                {[]string{"Apply", "Unknown", "Apply"}, []kudo.ExecutionStatus{kudo.Complete}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,29 +6,37 @@ import (
 	"fmt"
 	"strings"
 	"text/template"
+	"text/template/parse"
 )
 
 // noValue is what text/template prints for a missing index of a list or map, which missingkey=error does not cover.
 const noValue = "<no value>"
 
 // Parse parses a template of a package with the functions that packages may use. A reference to an unknown variable is an error when the
-// template is executed. The error is an *Error with the line.
+// template is executed. The error is an *Error with the line. The template has no functions yet: Execute adds those that it calls. A copy of the
+// map of all functions would cost more than the parser.
 func Parse(name, text string) (*template.Template, error) {
 	if err := checkSource(name, text); err != nil {
 		return nil, err
 	}
-	t, err := strict.Clone()
-	if err == nil {
-		t, err = t.New(name).Parse(text)
-	}
+	trees, err := parse.Parse(name, text, "", "", functions, builtins)
 	if err != nil {
 		return nil, executionError(name, err)
+	}
+	t := template.New(name).Option("missingkey=error")
+	for each, tree := range trees {
+		if _, err := t.AddParseTree(each, tree); err != nil {
+			return nil, executionError(name, err)
+		}
 	}
 	return t, nil
 }
 
-// strict is the base of every template; cloning it is cheaper than registering the functions again.
-var strict = template.New("").Option("missingkey=error").Funcs(functions)
+// builtins are the names of text/template's own functions, for the parser.
+var builtins = map[string]any{
+	"and": true, "call": true, "html": true, "index": true, "js": true, "len": true, "not": true, "or": true, "print": true, "printf": true,
+	"println": true, "slice": true, "urlquery": true, "eq": true, "ge": true, "gt": true, "le": true, "lt": true, "ne": true,
+}
 
 // Execute runs a parsed template once, within its limits. It passes a copy of the data, because templates can modify maps and lists. The
 // error is an *Error.

@@ -34,11 +34,16 @@ import (
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
-// The rate per second and the burst of reports of progress. Later reports replace them, so those of many Instances that change at the same
+// The rate per second and the burst of reports of progress, and those of them that are pending for less than longestProgress. Later reports
+// replace them: most plans and removals end earlier, and then their progress needs no report. Those of many Instances that change at the same
 // time must not delay the reports of what has ended.
 const (
 	progressQPS   = 2
 	progressBurst = 10
+
+	earlyQPS        = 1
+	earlyBurst      = 5
+	longestProgress = 10 * time.Second
 )
 
 // reporter reports the status of every Instance to the hub. It combines all changes within the interval into one write, except for those
@@ -49,7 +54,8 @@ type reporter struct {
 	local    client.Client
 	statuses *mirror.Statuses
 	interval time.Duration
-	progress flowcontrol.RateLimiter // for reports of progress
+	early    flowcontrol.RateLimiter // for reports of progress that is pending for less than longestProgress
+	progress flowcontrol.RateLimiter // for those of other progress
 	clock    func() time.Time
 
 	mutex sync.Mutex
@@ -85,6 +91,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		local:    local.GetClient(),
 		statuses: o.Statuses,
 		interval: cmp.Or(o.Interval, time.Second),
+		early:    flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
 		progress: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
 		clock:    time.Now,
 		sent:     map[string]sent{},
@@ -321,7 +328,8 @@ func upToDate(onHub, want kudo.InstanceStatus) bool {
 }
 
 // wait returns how long a report is delayed, so that an Instance is written at most once per interval. Progress waits for an interval even if
-// nothing was reported before, and for another one if too many Instances report progress.
+// nothing was reported before, for longestProgress if too many Instances report progress, and then for another interval as long as there are
+// too many.
 func (r *reporter) wait(due *report) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -334,7 +342,14 @@ func (r *reporter) wait(due *report) time.Duration {
 		last = r.since[name]
 	}
 	wait := r.interval - now.Sub(last)
-	if wait <= 0 && due.progress() && !r.progress.TryAccept() {
+	if wait > 0 || !due.progress() {
+		return wait
+	}
+	left := longestProgress - now.Sub(r.since[name])
+	switch {
+	case left > 0 && !r.early.TryAccept():
+		return left
+	case left <= 0 && !r.progress.TryAccept():
 		return r.interval
 	}
 	return wait

@@ -106,7 +106,7 @@ func TestProgressWaitsForTheInterval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &reporter{
 				interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{}, since: map[string]time.Time{},
-				progress: flowcontrol.NewFakeAlwaysRateLimiter(),
+				early: flowcontrol.NewFakeAlwaysRateLimiter(), progress: flowcontrol.NewFakeAlwaysRateLimiter(),
 			}
 			if test.sent > 0 {
 				r.sent["kafka"] = sent{at: now.Add(-test.sent)}
@@ -123,20 +123,37 @@ func TestProgressWaitsForTheInterval(t *testing.T) {
 }
 
 func TestOnlyProgressWaitsWhileManyInstancesReportIt(t *testing.T) {
-	const interval = 10 * time.Second
+	const interval = time.Second
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	r := &reporter{
-		interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{},
-		since: map[string]time.Time{"kafka": now.Add(-time.Minute)}, progress: flowcontrol.NewFakeNeverRateLimiter(),
-	}
-	due := &report{onHub: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}}
-	for status, want := range map[kudo.ExecutionStatus]bool{kudo.InProgress: true, kudo.Complete: false, kudo.FatalError: false} {
-		due.want = kudo.InstanceStatus{
-			Execution: &kudo.Execution{Plan: "deploy"}, PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: status}},
-		}
-		if got := r.wait(due) > 0; got != want {
-			t.Errorf("%s waits: %v, want %v", status, got, want)
-		}
+	always, never := flowcontrol.NewFakeAlwaysRateLimiter(), flowcontrol.NewFakeNeverRateLimiter()
+	for name, test := range map[string]struct {
+		status          kudo.ExecutionStatus
+		pending         time.Duration
+		early, progress flowcontrol.RateLimiter
+		wait            time.Duration
+	}{
+		"progress of few Instances":                                {kudo.InProgress, 2 * time.Second, always, never, 0},
+		"progress of many, most of which end soon":                 {kudo.InProgress, 2 * time.Second, never, always, 8 * time.Second},
+		"progress of many that has been pending for long":          {kudo.InProgress, longestProgress, never, always, 0},
+		"progress of too many that has been pending for long":      {kudo.InProgress, longestProgress, always, never, interval},
+		"the end of a plan, whatever the number of Instances":      {kudo.Complete, 2 * time.Second, never, never, 0},
+		"the failure of a plan, whatever the number of Instances":  {kudo.FatalError, 2 * time.Second, never, never, 0},
+		"progress of few Instances, within the interval":           {kudo.InProgress, time.Second / 2, always, always, time.Second / 2},
+		"progress of too many Instances, within the interval":      {kudo.InProgress, time.Second / 2, never, never, time.Second / 2},
+		"a failed task that is tried again, of too many Instances": {kudo.Error, 4 * time.Second, never, always, 6 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reporter{
+				interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{},
+				since: map[string]time.Time{"kafka": now.Add(-test.pending)}, early: test.early, progress: test.progress,
+			}
+			due := &report{onHub: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}, want: kudo.InstanceStatus{
+				Execution: &kudo.Execution{Plan: "deploy"}, PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: test.status}},
+			}}
+			if wait := r.wait(due); wait != test.wait && (wait > 0 || test.wait > 0) {
+				t.Errorf("it waits for %s, want %s", wait, test.wait)
+			}
+		})
 	}
 }
 

@@ -107,6 +107,9 @@ func (b *bench) run(ctx context.Context, count int) (run, error) {
 	if err != nil {
 		return run{}, err
 	}
+	if err := b.caughtUp(ctx); err != nil {
+		return run{}, err
+	}
 	removed, err := b.remove(ctx)
 	if err != nil {
 		return run{}, err
@@ -205,6 +208,25 @@ func (b *bench) resolved(ctx context.Context, count int) error {
 			return !meta.IsStatusConditionTrue(i.Status.Conditions, kudo.ConditionResolved)
 		})
 		return len(list.Items) == count && !waiting, err
+	})
+}
+
+// caughtUp waits until addon-agent has observed what happened while it was suspended: in some second it uses less than a twentieth of a core.
+func (b *bench) caughtUp(ctx context.Context) error {
+	pid, err := b.Managed.PID("addon-agent")
+	if err != nil {
+		return err
+	}
+	var began time.Time
+	var before process.Usage
+	return program.Until(ctx, "addon-agent has caught up", func(context.Context) (bool, error) {
+		if time.Since(began) < time.Second {
+			return false, nil
+		}
+		now, err := process.UsageOf(pid)
+		idle := !began.IsZero() && now.CPU-before.CPU < time.Since(began)/20
+		began, before = time.Now(), now
+		return idle, err
 	})
 }
 

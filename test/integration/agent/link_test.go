@@ -241,6 +241,28 @@ var _ = Describe("Reports", func() {
 		h.finish(ctx)
 	})
 
+	It("of the progress of many Instances are few, because most plans end soon, and all of them arrive", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
+		spec.Plans["deploy"] = serial("config", "wait")
+		all := newInstance(ctx, spec, nil).siblings(ctx, 20)
+		onHub, writes := environment.Recorded(agentOnHub)
+		begun := time.Now()
+		DeferCleanup(runAgentWith(onHub, agentLocally))
+		reported := func() (count int) {
+			for _, h := range all {
+				count += min(h.reports(writes), 1)
+			}
+			return count
+		}
+		Eventually(reported).Should(BeNumerically(">=", 5), "those of the first ones are not delayed")
+		Consistently(func() int { return reported() - int(time.Since(begun).Seconds()) }).WithTimeout(4 * time.Second).Should(BeNumerically("<=", 6))
+		Eventually(reported).WithTimeout(patience).Should(Equal(len(all)))
+		for _, h := range all {
+			h.finish(ctx)
+		}
+	})
+
 	It("are sent immediately if the hub has to create a child, and after those of children whose plans have ended", func(ctx context.Context) {
 		stop := runAgentWith(agentOnHub, agentLocally, func(o *agent.Options) { o.ReportInterval = time.Hour })
 		spec, failing, fatal := configOnly(), configOnly(), task("config", kudo.TaskDummy)

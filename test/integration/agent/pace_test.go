@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -320,6 +321,65 @@ var _ = Describe("A plan", func() {
 		h.finish(ctx)
 	})
 
+	It("requests a child in the write that records the child before", func(ctx context.Context) {
+		var (
+			name   atomic.Value
+			mutex  sync.Mutex
+			stored []string
+		)
+		name.Store("")
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, func(request *http.Request) {
+			if request.Method != http.MethodPut || !strings.HasSuffix(request.URL.Path, "/instances/"+name.Load().(string)+"/status") {
+				return
+			}
+			defer GinkgoRecover()
+			body, err := request.GetBody()
+			Expect(err).NotTo(HaveOccurred())
+			var written kudo.Instance
+			Expect(json.NewDecoder(body).Decode(&written)).To(Succeed())
+			var states []string
+			for _, step := range written.Status.PlanStatus["deploy"].Phases[0].Steps {
+				states = append(states, string(step.Status))
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			stored = append(stored, strings.Join(states, " "))
+		})))
+		spec := steps("a")
+		for _, child := range []string{"first", "second"} {
+			bring := task(child, kudo.TaskKudoOperator)
+			bring.Spec.Package = child
+			spec.Tasks = append(spec.Tasks, bring)
+		}
+		spec.Plans["deploy"] = serial("first", "second", "a")
+		h := newInstance(ctx, spec, nil)
+		name.Store(h.name)
+		h.resolve(ctx)
+		stepOf := func(number int) kudo.ExecutionStatus {
+			phases := h.plan(ctx, "deploy").Phases
+			if len(phases) == 0 {
+				return ""
+			}
+			return phases[0].Steps[number].Status
+		}
+		Eventually(func() kudo.ExecutionStatus { return stepOf(0) }).Should(Equal(kudo.InProgress))
+		first := h.bear(ctx, "first", configOnly())
+		Eventually(func() kudo.ExecutionStatus { return stepOf(1) }).Should(Equal(kudo.InProgress))
+		second := h.bear(ctx, "second", configOnly())
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		mutex.Lock()
+		states := slices.Compact(slices.Clone(stored))
+		mutex.Unlock()
+		Expect(states).To(Equal([]string{
+			"PENDING PENDING PENDING", "IN_PROGRESS PENDING PENDING", "COMPLETE IN_PROGRESS PENDING",
+			"COMPLETE COMPLETE PENDING", // before the next step applies anything
+			"COMPLETE COMPLETE COMPLETE",
+		}))
+		for _, instance := range []*hubPart{first, second, h} {
+			instance.finish(ctx)
+		}
+	})
+
 	It("has its OperatorVersion read on the hub once, until the hub resolves the Instance again", func(ctx context.Context) {
 		var name atomic.Value
 		name.Store("")
@@ -348,23 +408,29 @@ var _ = Describe("A plan", func() {
 	})
 })
 
+// siblings creates more Instances like this one, and resolves all of them. It returns that number of Instances.
+func (h *hubPart) siblings(ctx context.Context, count int) []*hubPart {
+	GinkgoHelper()
+	all := []*hubPart{h}
+	for i := 1; i < count; i++ {
+		another := &hubPart{name: fmt.Sprintf("%s-%d", h.name, i), namespace: h.namespace}
+		instance := another.onHub()
+		instance.Finalizers, instance.Spec = []string{kudo.Finalizer}, h.get(ctx).Spec
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		all = append(all, another)
+	}
+	for _, each := range all {
+		each.resolve(ctx)
+	}
+	return all
+}
+
 var _ = Describe("Instances that change at the same time", func() {
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
 
 	It("share the reads of their OperatorVersion and of the cluster's namespace on the hub", func(ctx context.Context) {
-		const count = 20
 		first := newInstance(ctx, configOnly(), nil)
-		all := []*hubPart{first}
-		for i := 1; i < count; i++ {
-			h := &hubPart{name: fmt.Sprintf("%s-%d", first.name, i), namespace: first.namespace}
-			another := h.onHub()
-			another.Finalizers, another.Spec = []string{kudo.Finalizer}, first.get(ctx).Spec
-			Expect(hub.Create(ctx, another)).To(Succeed())
-			all = append(all, h)
-		}
-		for _, h := range all {
-			h.resolve(ctx)
-		}
+		all := first.siblings(ctx, 20)
 		reads := func(name string) (*atomic.Int32, *rest.Config) {
 			var count atomic.Int32
 			return &count, watched(agentOnHub, func(request *http.Request) {
