@@ -2,6 +2,7 @@ package plans
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,5 +73,52 @@ func TestTally(t *testing.T) {
 	}
 	if different := Differences(want, map[string]int{"create configmaps X-base": 2, "start deploy of X": 2}); len(different) != 2 {
 		t.Errorf("differences: %q", different)
+	}
+}
+
+func TestBatchesHaveOnePlanForEachAction(t *testing.T) {
+	plan := func(scenario, action, write string) Plan {
+		return Plan{Place: Place{Scenario: scenario, Action: action, Link: "agent@hub", Write: write}, Pattern: Before}
+	}
+	a1, a2, b1, c1, c2 := plan("s", "1-a", "1"), plan("s", "1-a", "2"), plan("s", "2-b", "1"), plan("t", "1-a", "1"), plan("t", "2-b", "1")
+	got := Batches([]Plan{a1, a2, c1, b1, c2})
+	if want := [][]Plan{{a1, b1}, {a2}, {c1, c2}}; !cmp.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
+	}
+}
+
+func TestWorking(t *testing.T) {
+	for metrics, want := range map[string]bool{
+		"workqueue_depth{name=\"a\"} 0\ncontroller_runtime_active_workers{controller=\"a\"} 0\nother 3\n": false,
+		"workqueue_depth{name=\"a\"} 0\nworkqueue_depth{name=\"b\"} 2\n":                                  true,
+		"controller_runtime_active_workers{controller=\"a\"} 1\n":                                         true,
+		"addon_queue_backlog{controller=\"a\"} 1":                                                         true,
+	} {
+		if got := Working(metrics); got != want {
+			t.Errorf("%q: %t", metrics, got)
+		}
+	}
+}
+
+func TestQueue(t *testing.T) {
+	plan := func(action string) Plan { return Plan{Place: Place{Scenario: "s", Action: action}, Pattern: Before} }
+	one, two, three := plan("1-a"), plan("2-b"), plan("3-c")
+	pending := newQueue([]Plan{one, two, three}, 0)
+	for _, run := range []struct {
+		want    []Plan
+		results map[Plan]result
+	}{
+		{[]Plan{one, two, three}, map[Plan]result{one: unmet, two: failed}}, // three was not reached in time
+		{[]Plan{one, three}, map[Plan]result{one: unmet, three: passed}},
+		{nil, nil},
+	} {
+		got := pending.next()
+		if !cmp.Equal(got, run.want) {
+			t.Fatal(cmp.Diff(run.want, got))
+		}
+		pending.done(got, run.results)
+	}
+	if text := pending.report(); !strings.Contains(text, ": 1 passed 1 failed 1 not reached 0 not tried") {
+		t.Error(text)
 	}
 }

@@ -192,7 +192,7 @@ func gone(ctx context.Context, r *run) error {
 		i := &kudo.Instance{}
 		err := r.clients()[server].Get(ctx, key, i)
 		if err == nil {
-			return fmt.Errorf("it exists on the %s: %+v", server, i.Status.Conditions)
+			return fmt.Errorf("Instance %s still exists on the %s: %+v", r.name, server, i.Status.Conditions)
 		}
 		if !apierrors.IsNotFound(err) {
 			return err

@@ -96,7 +96,7 @@ func force(ctx context.Context, r *run) error {
 func orphaned(ctx context.Context, r *run) error {
 	err := r.hub.Get(ctx, client.ObjectKeyFromObject(r.instance("")), &kudo.Instance{})
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("it exists on the hub: %w", err)
+		return fmt.Errorf("Instance %s still exists on the hub: %w", r.name, err)
 	}
 	mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: r.name}}
 	if err := r.managed.Get(ctx, client.ObjectKeyFromObject(mirror), mirror); err != nil {
