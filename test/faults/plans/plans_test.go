@@ -207,10 +207,8 @@ func (w *world) runName() string {
 func (r *run) fired() []Plan {
 	var fired []Plan
 	for i, a := range r.scenario.actions {
-		for _, p := range r.plans {
-			if got := r.results[p]; p.Place.Action == actionName(i, a) && (got == passed || got == failed) {
-				fired = append(fired, p)
-			}
+		if p := r.planFor(actionName(i, a)); p != nil && (r.results[*p] == passed || r.results[*p] == failed) {
+			fired = append(fired, *p)
 		}
 	}
 	return fired

@@ -19,6 +19,7 @@ func comeback() scenario {
 	deploy := func(ctx context.Context, r *run) error { return r.hub.Create(ctx, r.instance("gadgets-1.0.0")) }
 	return scenario{
 		name:    "comeback",
+		open:    []string{"vanish", "block", "force"},
 		prepare: func(ctx context.Context, w *world) error { return w.push(ctx, gadgets("1.0.0")) },
 		actions: []action{
 			{"deploy", deploy, ready},
