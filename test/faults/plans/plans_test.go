@@ -124,29 +124,42 @@ func (l lessons) places() int {
 	return n
 }
 
-// learnAll learns the scenarios of which plans may be selected, and prepares all worlds for them.
+// learnAll learns the scenarios of which plans may be selected, in all worlds at the same time, and prepares all worlds for them.
 func learnAll(t *testing.T, worlds []*world) lessons {
 	t.Helper()
-	all := lessons{}
-	for _, s := range scenarios() {
-		only := os.Getenv(onlyPlans)
+	only := os.Getenv(onlyPlans)
+	wanted := slices.DeleteFunc(scenarios(), func(s scenario) bool {
 		named := func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") }
-		if only != "" && !slices.ContainsFunc(strings.Split(only, ";"), named) {
-			continue
-		}
-		for _, w := range worlds {
-			if err := s.prepare(t.Context(), w); err != nil {
-				t.Fatal(err)
+		return only != "" && !slices.ContainsFunc(strings.Split(only, ";"), named)
+	})
+	learned := make([]lesson, len(wanted))
+	var group errgroup.Group
+	for at, w := range worlds {
+		group.Go(func() error {
+			for i, s := range wanted {
+				if err := s.prepare(t.Context(), w); err != nil {
+					return err
+				}
+				if i%len(worlds) != at {
+					continue
+				}
+				var err error
+				if learned[i], err = w.learn(t.Context(), s); err != nil {
+					return fmt.Errorf("scenario %s without a fault: %w", s.name, err)
+				}
 			}
-		}
-		learned, err := worlds[0].learn(t.Context(), s)
-		if err != nil {
-			t.Fatalf("scenario %s without a fault: %v", s.name, err)
-		}
-		for _, place := range learned.places {
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	all := lessons{}
+	for i, s := range wanted {
+		all[s.name] = learned[i]
+		for _, place := range learned[i].places {
 			t.Log(place)
 		}
-		all[s.name] = learned
 	}
 	return all
 }

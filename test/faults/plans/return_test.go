@@ -95,9 +95,8 @@ func force(ctx context.Context, r *run) error {
 
 // orphaned returns an error unless the hub has lost the Instance and its mirror is marked.
 func orphaned(ctx context.Context, r *run) error {
-	err := r.hub.Get(ctx, client.ObjectKeyFromObject(r.instance("")), &kudo.Instance{})
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("Instance %s still exists on the hub: %w", r.name, err)
+	if err := r.absentOn(ctx, "hub", client.ObjectKeyFromObject(r.instance(""))); err != nil {
+		return err
 	}
 	mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: r.name}}
 	if err := r.managed.Get(ctx, client.ObjectKeyFromObject(mirror), mirror); err != nil {
