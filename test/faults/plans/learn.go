@@ -204,10 +204,11 @@ func Working(metrics string) bool {
 	return false
 }
 
-// Tally counts the objects that were created and deleted, and the executions of plans that were recorded, by their normalised names.
+// Tally counts the objects that were created and deleted, and the executions of plans that were recorded, by their normalised names. An object
+// that is deleted again while a finalizer holds it counts once.
 func Tally(writes []*proxy.Write, run string) map[string]int {
 	counts := map[string]int{}
-	executions := map[string]bool{}
+	executions, deleted := map[string]bool{}, map[string]bool{}
 	for _, w := range writes {
 		if !w.Succeeded() || w.Periodic() {
 			continue
@@ -215,7 +216,8 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 		switch {
 		case w.Code == 201 && w.Subresource == "":
 			counts[Normal(fmt.Sprintf("create %s %s", w.Resource, w.Name), run)]++
-		case w.Verb == "delete":
+		case w.Verb == "delete" && (w.UID == "" || !deleted[w.UID]):
+			deleted[w.UID] = true
 			counts[Normal(fmt.Sprintf("delete %s %s", w.Resource, w.Name), run)]++
 		}
 		if started := startedBy(w); started != "" && !executions[started] {

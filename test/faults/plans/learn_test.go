@@ -65,13 +65,15 @@ func TestTally(t *testing.T) {
 	got := Tally([]*proxy.Write{
 		{Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 201}, {Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 200},
 		{Verb: "create", Resource: "events", Name: "e", Code: 201}, {Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 200},
-		{Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 404}, record("1"), record("1"), record("2"), refused,
+		{Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 404},
+		{Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200}, {Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200},
+		{Verb: "delete", Resource: "instances", Name: "run7", UID: "other", Code: 200}, record("1"), record("1"), record("2"), refused,
 	}, "run7")
-	want := map[string]int{"create configmaps X-base": 1, "delete configmaps X-base": 1, "start deploy of X": 2}
+	want := map[string]int{"create configmaps X-base": 1, "delete configmaps X-base": 1, "delete instances X": 2, "start deploy of X": 2}
 	if !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	if different := Differences(want, map[string]int{"create configmaps X-base": 2, "start deploy of X": 2}); len(different) != 2 {
+	if different := Differences(want, map[string]int{"create configmaps X-base": 2, "delete instances X": 2, "start deploy of X": 2}); len(different) != 2 {
 		t.Errorf("differences: %q", different)
 	}
 }

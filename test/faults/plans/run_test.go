@@ -81,6 +81,8 @@ type outcome struct {
 func (w *world) play(ctx context.Context, s scenario, name string, clean *run, plans ...Plan) (*run, error) {
 	r := &run{world: w, scenario: s, plans: plans, clean: clean, name: name, results: map[Plan]result{}}
 	w.note("run %s of %s: %v", name, s.name, plans)
+	r.collect()
+	r.writes, r.local = nil, nil // of the run before
 	last := len(s.actions) - 1
 	planned := last
 	for ; planned >= 0 && len(plans) > 0 && r.planFor(actionName(planned, s.actions[planned])) == nil; planned-- {
