@@ -18,8 +18,8 @@ FUZZTIME ?= 10s
 HISTORIES ?= 2000
 MUTANTS ?=
 # How long `make test-faults` starts plans, such as 4m, and the seed of their order; all plans and the day if empty. FAULTS_PLAN selects plans
-# by the beginning of their name, and FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS
-# how many hubs with a managed cluster try plans at the same time.
+# by the beginnings of their names, with a semicolon between them. FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS the number of
+# hubs, each with a managed cluster, that try plans at the same time; two if empty.
 FAULTS_BUDGET ?=
 FAULTS_SEED ?=
 FAULTS_PLAN ?=

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// digested is how long a program with an outdated view may do nothing to have done what it does about that view, which is held for
-	// longest at most.
-	digested, longest = 250 * time.Millisecond, 6 * time.Second
+	// digested is how long a program with an outdated view may do nothing to have done what it does about that view. If it does not stop, the
+	// view is held for longest after the program has connected.
+	digested, longest = 250 * time.Millisecond, 2500 * time.Millisecond
 	// outage is how long a link is cut, and delay how long a write is delayed.
 	outage, delay = 250 * time.Millisecond, time.Second
 )
@@ -23,10 +23,10 @@ type fault struct {
 
 	// Set by the write that the plan names; guarded by the world's mutex.
 	victim *program
-	fired  time.Time
 
-	begun chan struct{} // closed when the program runs again, or what else happens is done
-	ended bool
+	begun     chan struct{} // closed when the program runs again, or what else happens is done
+	connected time.Time     // when the program had watches again; zero before
+	ended     bool
 }
 
 func newFault(p Plan, begin map[string]string) *fault {
@@ -38,7 +38,7 @@ func (f *fault) at(place Place, by *program, server string) proxy.Fault {
 	if f == nil || f.victim != nil || f.Place != place {
 		return proxy.Fault{}
 	}
-	f.victim, f.fired = by, time.Now()
+	f.victim = by
 	done := sync.OnceFunc(func() { close(f.begun) })
 	link := by.links[server]
 	restart := func() {
@@ -91,8 +91,7 @@ func (f *fault) end(ctx context.Context) bool {
 	default:
 		return false
 	}
-	frozen := f.Pattern == Stale || f.Pattern == Lost
-	if frozen && time.Since(f.fired) < longest && !f.victim.idle(ctx, digested) {
+	if (f.Pattern == Stale || f.Pattern == Lost) && !f.isDigested(ctx) {
 		return false
 	}
 	for _, link := range f.victim.links {
@@ -100,4 +99,15 @@ func (f *fault) end(ctx context.Context) bool {
 	}
 	f.ended = true
 	return true
+}
+
+// isDigested reports whether the program has done what it does about an outdated view.
+func (f *fault) isDigested(ctx context.Context) bool {
+	if !f.victim.connected() {
+		return false
+	}
+	if f.connected.IsZero() {
+		f.connected = time.Now()
+	}
+	return time.Since(f.connected) > longest || f.victim.idle(ctx, digested)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -105,7 +106,7 @@ func TestWorking(t *testing.T) {
 func TestQueue(t *testing.T) {
 	plan := func(action string) Plan { return Plan{Place: Place{Scenario: "s", Action: action}, Pattern: Before} }
 	one, two, three := plan("1-a"), plan("2-b"), plan("3-c")
-	pending := newQueue([]Plan{one, two, three}, 0)
+	pending := newQueue([]Plan{one, two, three}, time.Time{})
 	for _, run := range []struct {
 		want    []Plan
 		results map[Plan]result

@@ -15,13 +15,13 @@ import (
 )
 
 // scenarios returns all scenarios.
-func scenarios() []scenario { return []scenario{lifecycle(), chain(), tree(), comeback()} }
+func scenarios() []scenario { return []scenario{lifecycle(), chain(), tree(), restore()} }
 
 // Environment variables of TestPlans.
 const (
 	// onlyPlans selects plans by their names, or the beginnings of their names, with a semicolon between them.
 	onlyPlans = "FAULTS_PLAN"
-	// budget is how long runs may start, such as 4m; all of them are tried if it is empty.
+	// budget is how long runs may start, such as 4m, from the start of the test on; all plans are tried if it is empty.
 	budget = "FAULTS_BUDGET"
 	// seedOf is the seed of the order of the plans and of what is drawn; the day if it is empty.
 	seedOf = "FAULTS_SEED"
@@ -31,8 +31,7 @@ const (
 
 // TestPlans learns the writes of each scenario from runs without faults, and then tries each fault.
 func TestPlans(t *testing.T) {
-	began := time.Now()
-	limit := duration(t)
+	began, end := time.Now(), end(t)
 	seed := number(t, seedOf, time.Now().UTC().Format("20060102"))
 	var worlds []*world
 	for i := range number(t, worldsOf, "2") {
@@ -43,7 +42,7 @@ func TestPlans(t *testing.T) {
 	selected := choose(t, all.plans(seed), seed)
 	t.Logf("seed %d: %d places, %d plans, %d selected, learned after %.0fs", seed, all.places(), len(all.plans(seed)), len(selected),
 		time.Since(began).Seconds())
-	pending := newQueue(selected, limit)
+	pending := newQueue(selected, end)
 	var group errgroup.Group
 	for _, w := range worlds {
 		group.Go(func() error {
@@ -71,14 +70,17 @@ func number(t *testing.T, variable, otherwise string) uint64 {
 	return n
 }
 
-// duration returns the budget; zero if there is none.
-func duration(t *testing.T) time.Duration {
+// end returns the end of the budget, which begins now; zero if there is none.
+func end(t *testing.T) time.Time {
 	t.Helper()
 	limit, err := time.ParseDuration(cmp.Or(os.Getenv(budget), "0"))
 	if err != nil {
 		t.Fatalf("%s: %v", budget, err)
 	}
-	return limit
+	if limit == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(limit)
 }
 
 // choose returns the plans to try in their order.

@@ -131,6 +131,16 @@ func (p *program) idle(ctx context.Context, while time.Duration) bool {
 	return err == nil && !Working(text)
 }
 
+// connected reports whether the program watches all of its API servers.
+func (p *program) connected() bool {
+	for _, link := range p.links {
+		if link.Watches() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // exposed returns the program's metrics.
 func (p *program) exposed(ctx context.Context) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)

@@ -25,7 +25,7 @@ const (
 // queue holds the plans that are not tried yet, and the results of the others.
 type queue struct {
 	began    time.Time
-	limit    time.Duration
+	end      time.Time // of starting runs; zero if there is none
 	selected []Plan
 
 	mutex    sync.Mutex
@@ -35,9 +35,9 @@ type queue struct {
 	results  map[Plan]result
 }
 
-func newQueue(selected []Plan, limit time.Duration) *queue {
+func newQueue(selected []Plan, end time.Time) *queue {
 	return &queue{
-		began: time.Now(), limit: limit, selected: selected, batches: Batches(selected), attempts: map[Plan]int{}, results: map[Plan]result{},
+		began: time.Now(), end: end, selected: selected, batches: Batches(selected), attempts: map[Plan]int{}, results: map[Plan]result{},
 	}
 }
 
@@ -45,7 +45,7 @@ func newQueue(selected []Plan, limit time.Duration) *queue {
 func (q *queue) next() []Plan {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	if q.limit > 0 && time.Since(q.began) > q.limit {
+	if !q.end.IsZero() && time.Now().After(q.end) {
 		return nil
 	}
 	if len(q.batches) == 0 {

@@ -141,6 +141,13 @@ func (p *Proxy) Idle(while time.Duration) bool {
 	return p.watches > 0 && p.pending == 0 && time.Since(p.active) >= while
 }
 
+// Watches returns the number of watches of the program.
+func (p *Proxy) Watches() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.watches
+}
+
 // watching counts a watch that begins, or ends if by is negative.
 func (p *Proxy) watching(by int) {
 	p.mutex.Lock()
