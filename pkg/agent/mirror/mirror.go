@@ -129,11 +129,11 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, m.dropVersions(ctx)
 }
 
-// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror: after a start the cache
-// may be filled with an older state, by which a plan would delete what a newer one has created. A hub that was restored has an older
-// generation, too.
+// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror, or does not show the
+// deletion for which the mirror was handed over: after a start the cache may be filled with an older state, by which a plan would delete what
+// a newer one has created, or a removal would be cancelled. A hub that was restored has an older generation, too.
 func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
-	if !Outdated(wanted, existing) {
+	if !Outdated(wanted, existing) && !lacksDeletion(wanted, existing) {
 		return wanted, nil
 	}
 	current := &kudo.Instance{}
@@ -141,6 +141,12 @@ func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance)
 		return nil, fmt.Errorf("reading Instance %q on the hub: %w", wanted.Name, err)
 	}
 	return current, nil
+}
+
+// lacksDeletion reports whether an Instance, as read from the cache of the hub, is not being deleted although its mirror was handed over for
+// removal.
+func lacksDeletion(wanted, existing *kudo.Instance) bool {
+	return wanted != nil && wanted.DeletionTimestamp == nil && existing != nil && mirrors(existing, wanted) && existing.Removing()
 }
 
 // problemOf returns the part of an error to report to the user; empty for temporary errors.

@@ -57,6 +57,14 @@ func (r *resolutions) version(name string, by resolution) (version types.Namespa
 	return chosen.version, known && chosen.by == by
 }
 
+// known reports whether an OperatorVersion of any resolution of an Instance was noted.
+func (r *resolutions) known(name string) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	_, known := r.chosen[name]
+	return known
+}
+
 // note records the OperatorVersion of a resolution.
 func (r *resolutions) note(name string, by resolution, version types.NamespacedName) {
 	r.mutex.Lock()

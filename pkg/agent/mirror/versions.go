@@ -31,14 +31,14 @@ func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.
 		return types.NamespacedName{}, err
 	}
 	if name.Name == "" {
-		version, err := m.readAndMirror(ctx, wanted)
-		if err != nil {
+		var version *kudo.OperatorVersion
+		if version, err = m.readAndMirror(ctx, wanted); version == nil {
 			return types.NamespacedName{}, err
 		}
 		name = client.ObjectKeyFromObject(version)
 	}
-	m.resolutions.note(wanted.Name, resolution, name)
-	return name, nil
+	m.resolutions.note(wanted.Name, resolution, name) // before an error, too: the mirror may exist, and must not be dropped as unneeded
+	return name, err
 }
 
 // sharedVersion returns the existing mirror of the OperatorVersion that the Instance's spec refers to, if the OperatorVersion was read on the
@@ -62,7 +62,7 @@ func (m *mirror) versionKey(wanted *kudo.Instance) types.NamespacedName {
 }
 
 // readAndMirror mirrors the OperatorVersion on the hub that the Instance's spec refers to. If the hub has replaced the one that a child's
-// parent has chosen, it returns the mirror of that one.
+// parent has chosen, it returns the mirror of that one. It returns a mirror with an error if it may have been created.
 func (m *mirror) readAndMirror(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
 	key := m.versionKey(wanted)
 	original, err := m.readVersion(ctx, key)
@@ -136,7 +136,7 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 		return nil, err
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("mirroring OperatorVersion %q: %w", key, err)
+		return made, fmt.Errorf("mirroring OperatorVersion %q: %w", key, err)
 	}
 	return made, nil
 }
@@ -175,7 +175,8 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 	return nil
 }
 
-// surplusVersions returns the mirrored OperatorVersions that no Instance needs, according to the cache, and no resolved Instance has chosen.
+// surplusVersions returns the mirrored OperatorVersions that no Instance needs, according to the cache, no resolved Instance has chosen, and no
+// Instance on the hub may choose that was not mirrored since the start.
 func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, error) {
 	versions := &kudo.OperatorVersionList{}
 	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
@@ -185,7 +186,29 @@ func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, e
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	return unneeded(ctx, m.local, candidates)
+	candidates, err := unneeded(ctx, m.local, candidates)
+	if err != nil || len(candidates) == 0 {
+		return nil, err
+	}
+	return m.unexpected(ctx, candidates)
+}
+
+// unexpected returns the mirrored versions, except for those of OperatorVersions that Instances on the hub refer to whose choice is not known:
+// the agent may have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
+func (m *mirror) unexpected(ctx context.Context, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
+	instances := &kudo.InstanceList{}
+	if err := m.hub.List(ctx, instances, client.InNamespace(m.cluster), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Instances on the hub: %w", err)
+	}
+	expected := map[string]bool{} // by namespace, and name on the hub
+	for i := range instances.Items {
+		if wanted := &instances.Items[i]; wanted.DeletionTimestamp == nil && !m.resolutions.known(wanted.Name) {
+			expected[wanted.TargetNamespace()+"/"+m.versionKey(wanted).String()] = true
+		}
+	}
+	return slices.DeleteFunc(versions, func(v kudo.OperatorVersion) bool {
+		return expected[v.Namespace+"/"+v.Annotations[kudo.AnnotationHubOperatorVersion]]
+	}), nil
 }
 
 // unneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete: its

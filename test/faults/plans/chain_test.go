@@ -2,6 +2,7 @@ package plans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -138,14 +139,12 @@ func disable(ctx context.Context, r *run) error {
 func disabled(ctx context.Context, r *run) error {
 	for _, name := range r.links() {
 		key := client.ObjectKey{Namespace: cluster, Name: name}
-		if err := r.hub.Get(ctx, key, &addonv1alpha1.ManagedClusterAddOn{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("add-on %s exists: %w", name, err)
+		err := r.hub.Get(ctx, key, &addonv1alpha1.ManagedClusterAddOn{})
+		if err == nil {
+			return fmt.Errorf("add-on %s still exists", name)
 		}
-		if err := r.hub.Get(ctx, key, &kudo.Instance{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("Instance %s exists on the hub: %w", name, err)
-		}
-		if err := r.managed.Get(ctx, client.ObjectKey{Namespace: r.name, Name: name}, &kudo.Instance{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("Instance %s exists on the cluster: %w", name, err)
+		if err := errors.Join(client.IgnoreNotFound(err), r.absent(ctx, name)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -91,6 +91,23 @@ func Shuffle(plans []Plan, seed uint64) []Plan {
 	return slices.SortedFunc(slices.Values(plans), func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
 }
 
+// Batches divides plans into those that one run tries: plans of one scenario, with one for each action at most.
+func Batches(plans []Plan) [][]Plan {
+	var batches [][]Plan
+	for _, p := range plans {
+		fits := func(batch []Plan) bool {
+			return batch[0].Place.Scenario == p.Place.Scenario &&
+				!slices.ContainsFunc(batch, func(other Plan) bool { return other.Place.Action == p.Place.Action })
+		}
+		if i := slices.IndexFunc(batches, fits); i >= 0 {
+			batches[i] = append(batches[i], p)
+		} else {
+			batches = append(batches, []Plan{p})
+		}
+	}
+	return batches
+}
+
 // sum returns a number that depends on the text only.
 func sum(text string) uint64 {
 	total := uint64(14695981039346656037)
@@ -173,10 +190,25 @@ func list(of any) []map[string]any {
 	return objects
 }
 
-// Tally counts the objects that were created and deleted, and the executions of plans that were recorded, by their normalised names.
+// work are the metrics of a program that are zero while its controllers have nothing to do.
+var work = []string{"workqueue_depth{", "controller_runtime_active_workers{", "addon_queue_backlog{"}
+
+// Working reports whether the metrics of a program show that its controllers are started and have something to do.
+func Working(metrics string) bool {
+	for line := range strings.Lines(metrics) {
+		value := line[strings.LastIndex(line, " ")+1:]
+		if slices.ContainsFunc(work, func(name string) bool { return strings.HasPrefix(line, name) }) && strings.TrimSpace(value) != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// Tally counts the objects that were created and deleted, and the executions of plans that were recorded, by their normalised names. An object
+// that is deleted again while a finalizer holds it counts once.
 func Tally(writes []*proxy.Write, run string) map[string]int {
 	counts := map[string]int{}
-	executions := map[string]bool{}
+	executions, deleted := map[string]bool{}, map[string]bool{}
 	for _, w := range writes {
 		if !w.Succeeded() || w.Periodic() {
 			continue
@@ -184,7 +216,8 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 		switch {
 		case w.Code == 201 && w.Subresource == "":
 			counts[Normal(fmt.Sprintf("create %s %s", w.Resource, w.Name), run)]++
-		case w.Verb == "delete":
+		case w.Verb == "delete" && (w.UID == "" || !deleted[w.UID]):
+			deleted[w.UID] = true
 			counts[Normal(fmt.Sprintf("delete %s %s", w.Resource, w.Name), run)]++
 		}
 		if started := startedBy(w); started != "" && !executions[started] {

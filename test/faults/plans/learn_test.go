@@ -2,7 +2,9 @@ package plans
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -64,13 +66,62 @@ func TestTally(t *testing.T) {
 	got := Tally([]*proxy.Write{
 		{Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 201}, {Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 200},
 		{Verb: "create", Resource: "events", Name: "e", Code: 201}, {Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 200},
-		{Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 404}, record("1"), record("1"), record("2"), refused,
+		{Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 404},
+		{Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200}, {Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200},
+		{Verb: "delete", Resource: "instances", Name: "run7", UID: "other", Code: 200}, record("1"), record("1"), record("2"), refused,
 	}, "run7")
-	want := map[string]int{"create configmaps X-base": 1, "delete configmaps X-base": 1, "start deploy of X": 2}
+	want := map[string]int{"create configmaps X-base": 1, "delete configmaps X-base": 1, "delete instances X": 2, "start deploy of X": 2}
 	if !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	if different := Differences(want, map[string]int{"create configmaps X-base": 2, "start deploy of X": 2}); len(different) != 2 {
+	if different := Differences(want, map[string]int{"create configmaps X-base": 2, "delete instances X": 2, "start deploy of X": 2}); len(different) != 2 {
 		t.Errorf("differences: %q", different)
+	}
+}
+
+func TestBatchesHaveOnePlanForEachAction(t *testing.T) {
+	plan := func(scenario, action, write string) Plan {
+		return Plan{Place: Place{Scenario: scenario, Action: action, Link: "agent@hub", Write: write}, Pattern: Before}
+	}
+	a1, a2, b1, c1, c2 := plan("s", "1-a", "1"), plan("s", "1-a", "2"), plan("s", "2-b", "1"), plan("t", "1-a", "1"), plan("t", "2-b", "1")
+	got := Batches([]Plan{a1, a2, c1, b1, c2})
+	if want := [][]Plan{{a1, b1}, {a2}, {c1, c2}}; !cmp.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
+	}
+}
+
+func TestWorking(t *testing.T) {
+	for metrics, want := range map[string]bool{
+		"workqueue_depth{name=\"a\"} 0\ncontroller_runtime_active_workers{controller=\"a\"} 0\nother 3\n": false,
+		"workqueue_depth{name=\"a\"} 0\nworkqueue_depth{name=\"b\"} 2\n":                                  true,
+		"controller_runtime_active_workers{controller=\"a\"} 1\n":                                         true,
+		"addon_queue_backlog{controller=\"a\"} 1":                                                         true,
+	} {
+		if got := Working(metrics); got != want {
+			t.Errorf("%q: %t", metrics, got)
+		}
+	}
+}
+
+func TestQueue(t *testing.T) {
+	plan := func(action string) Plan { return Plan{Place: Place{Scenario: "s", Action: action}, Pattern: Before} }
+	one, two, three := plan("1-a"), plan("2-b"), plan("3-c")
+	pending := newQueue([]Plan{one, two, three}, time.Time{})
+	for _, run := range []struct {
+		want    []Plan
+		results map[Plan]result
+	}{
+		{[]Plan{one, two, three}, map[Plan]result{one: unmet, two: failed}}, // three was not reached in time
+		{[]Plan{one, three}, map[Plan]result{one: unmet, three: passed}},
+		{nil, nil},
+	} {
+		got := pending.next()
+		if !cmp.Equal(got, run.want) {
+			t.Fatal(cmp.Diff(run.want, got))
+		}
+		pending.done(got, run.results)
+	}
+	if text := pending.report(); !strings.Contains(text, ": 1 passed 1 failed 1 not reached 0 not tried") {
+		t.Error(text)
 	}
 }

@@ -185,18 +185,25 @@ func (r *run) readyAs(ctx context.Context, name string) error {
 }
 
 // gone returns an error unless the Instance exists neither on the hub nor on the cluster.
-func gone(ctx context.Context, r *run) error {
+func gone(ctx context.Context, r *run) error { return r.absent(ctx, r.name) }
+
+// absent returns an error unless an Instance exists neither on the hub nor on the cluster.
+func (r *run) absent(ctx context.Context, name string) error {
 	for server, key := range map[string]client.ObjectKey{
-		"hub": {Namespace: cluster, Name: r.name}, "cluster": {Namespace: r.name, Name: r.name},
+		"hub": {Namespace: cluster, Name: name}, "cluster": {Namespace: r.name, Name: name},
 	} {
-		i := &kudo.Instance{}
-		err := r.clients()[server].Get(ctx, key, i)
-		if err == nil {
-			return fmt.Errorf("it exists on the %s: %+v", server, i.Status.Conditions)
-		}
-		if !apierrors.IsNotFound(err) {
+		if err := r.absentOn(ctx, server, key); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// absentOn returns an error unless an Instance does not exist on an API server.
+func (r *run) absentOn(ctx context.Context, server string, key client.ObjectKey) error {
+	i := &kudo.Instance{}
+	if err := r.clients()[server].Get(ctx, key, i); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return fmt.Errorf("Instance %s still exists on the %s: %+v", key.Name, server, i.Status.Conditions)
 }

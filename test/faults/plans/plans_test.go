@@ -10,192 +10,221 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // scenarios returns all scenarios.
-func scenarios() []scenario { return []scenario{lifecycle(), chain(), tree(), comeback()} }
+func scenarios() []scenario { return []scenario{lifecycle(), chain(), tree(), restore()} }
 
 // Environment variables of TestPlans.
 const (
-	// onePlan is the name of the only plan to run, as a failure prints it.
-	onePlan = "FAULTS_PLAN"
-	// budget is how long plans may start, such as 4m; all of them run if it is empty.
+	// onlyPlans selects plans by their names, or the beginnings of their names, with a semicolon between them.
+	onlyPlans = "FAULTS_PLAN"
+	// budget is how long runs may start, such as 4m, from the start of the test on; all plans are tried if it is empty.
 	budget = "FAULTS_BUDGET"
 	// seedOf is the seed of the order of the plans and of what is drawn; the day if it is empty.
 	seedOf = "FAULTS_SEED"
+	// worldsOf is the number of worlds that try plans at the same time; two if it is empty.
+	worldsOf = "FAULTS_WORLDS"
 )
 
-// TestPlans learns the writes of each scenario from runs without faults, and then runs the scenario with each fault.
+// TestPlans learns the writes of each scenario from runs without faults, and then tries each fault.
 func TestPlans(t *testing.T) {
-	seed := seed(t)
-	w := newWorld(t)
-	var plans []Plan
-	clean := map[string]*run{}
-	for _, s := range scenarios() {
-		if one := os.Getenv(onePlan); one != "" && !strings.HasPrefix(one+"/", s.name+"/") {
-			continue
-		}
-		learned, places := w.learn(t, s)
-		clean[s.name] = learned
-		plans = append(plans, Plans(places, seed)...)
+	began, end := time.Now(), end(t)
+	seed := number(t, seedOf, time.Now().UTC().Format("20060102"))
+	var worlds []*world
+	for i := range number(t, worldsOf, "2") {
+		worlds = append(worlds, newWorld(t, fmt.Sprintf("world%d", i)))
 	}
-	selected := choose(t, plans, seed)
-	t.Logf("seed %d: %d places, %d plans, %d selected", seed, len(plans)/(len(patterns)+1), len(plans), len(selected))
-	report := newReport(len(selected))
-	for i, plan := range selected {
-		if report.spent() {
-			break
-		}
-		began := time.Now()
-		got := w.try(t, clean[plan.Place.Scenario], fmt.Sprintf("run%d", i), plan)
-		t.Logf("%s after %.1fs: %s", got, time.Since(began).Seconds(), plan)
-		report.add(plan, got)
+	t.Logf("%d worlds started after %.0fs", len(worlds), time.Since(began).Seconds())
+	all := learnAll(t, worlds)
+	selected := choose(t, all.plans(seed), seed)
+	t.Logf("seed %d: %d places, %d plans, %d selected, learned after %.0fs", seed, all.places(), len(all.plans(seed)), len(selected),
+		time.Since(began).Seconds())
+	pending := newQueue(selected, end)
+	var group errgroup.Group
+	for _, w := range worlds {
+		group.Go(func() error {
+			for batch := pending.next(); batch != nil; batch = pending.next() {
+				if err := w.try(t, all[batch[0].Place.Scenario].clean, pending, batch); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	t.Log(report)
+	if err := group.Wait(); err != nil {
+		t.Errorf("a world cannot continue: %v", err)
+	}
+	t.Log(pending.report())
 }
 
-// seed returns the seed: given, or of the day.
-func seed(t *testing.T) uint64 {
+// number returns the number of an environment variable.
+func number(t *testing.T, variable, otherwise string) uint64 {
 	t.Helper()
-	text := cmp.Or(os.Getenv(seedOf), time.Now().UTC().Format("20060102"))
-	seed, err := strconv.ParseUint(text, 10, 64)
+	n, err := strconv.ParseUint(cmp.Or(os.Getenv(variable), otherwise), 10, 64)
 	if err != nil {
-		t.Fatalf("%s: %v", seedOf, err)
+		t.Fatalf("%s: %v", variable, err)
 	}
-	return seed
+	return n
 }
 
-// choose returns the plans to run in their order.
+// end returns the end of the budget, which begins now; zero if there is none.
+func end(t *testing.T) time.Time {
+	t.Helper()
+	limit, err := time.ParseDuration(cmp.Or(os.Getenv(budget), "0"))
+	if err != nil {
+		t.Fatalf("%s: %v", budget, err)
+	}
+	if limit == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(limit)
+}
+
+// choose returns the plans to try in their order.
 func choose(t *testing.T, plans []Plan, seed uint64) []Plan {
 	t.Helper()
 	selected := Shuffle(plans, seed)
-	one := os.Getenv(onePlan)
-	if one == "" {
+	only := os.Getenv(onlyPlans)
+	if only == "" {
 		return selected
 	}
-	selected = slices.DeleteFunc(selected, func(p Plan) bool { return p.String() != one && !strings.HasPrefix(p.String(), one+"/") })
+	names := strings.Split(only, ";")
+	selected = slices.DeleteFunc(selected, func(p Plan) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.String()+"/", name+"/") })
+	})
 	if len(selected) == 0 {
-		t.Fatalf("no plan is named %q, or begins with it", one)
+		t.Fatalf("no plan is named %q, or begins with it", only)
 	}
 	return selected
 }
 
-// learn runs a scenario twice without a fault. Both runs must be the same.
-func (w *world) learn(t *testing.T, s scenario) (*run, []Place) {
+// lessons are what was learned about scenarios, by their names.
+type lessons map[string]lesson
+
+// lesson is a run of a scenario without a fault, and its distinct writes.
+type lesson struct {
+	clean  *run
+	places []Place
+}
+
+func (l lessons) plans(seed uint64) []Plan {
+	var plans []Plan
+	for _, s := range scenarios() {
+		plans = append(plans, Plans(l[s.name].places, seed)...)
+	}
+	return plans
+}
+
+func (l lessons) places() int {
+	n := 0
+	for _, one := range l {
+		n += len(one.places)
+	}
+	return n
+}
+
+// learnAll learns the scenarios of which plans may be selected, in all worlds at the same time, and prepares all worlds for them.
+func learnAll(t *testing.T, worlds []*world) lessons {
 	t.Helper()
-	if err := s.prepare(t.Context(), w); err != nil {
+	only := os.Getenv(onlyPlans)
+	wanted := slices.DeleteFunc(scenarios(), func(s scenario) bool {
+		named := func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") }
+		return only != "" && !slices.ContainsFunc(strings.Split(only, ";"), named)
+	})
+	learned := make([]lesson, len(wanted))
+	var group errgroup.Group
+	for at, w := range worlds {
+		group.Go(func() error {
+			for i, s := range wanted {
+				if err := s.prepare(t.Context(), w); err != nil {
+					return err
+				}
+				if i%len(worlds) != at {
+					continue
+				}
+				var err error
+				if learned[i], err = w.learn(t.Context(), s); err != nil {
+					return fmt.Errorf("scenario %s without a fault: %w", s.name, err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	var runs []*run
-	for i := range 2 {
-		r, err := w.play(t.Context(), s, fmt.Sprintf("%s%d", s.name, i), nil)
-		if err != nil {
-			t.Errorf("scenario %s without a fault: %v", s.name, err)
-			if err := w.clear(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-			return nil, nil
+	all := lessons{}
+	for i, s := range wanted {
+		all[s.name] = learned[i]
+		for _, place := range learned[i].places {
+			t.Log(place)
 		}
-		var first *run
-		if i > 0 {
-			first = runs[0]
-		}
-		problems, err := r.problems(t.Context(), first)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(problems) > 0 {
-			t.Errorf("scenario %s without a fault: %s", s.name, strings.Join(problems, "\n"))
-		}
-		runs = append(runs, r)
 	}
-	places := Distinct(slices.Concat(runs[0].places, runs[1].places))
-	for _, place := range places {
-		t.Log(place)
-	}
-	return runs[0], places
+	return all
 }
 
-// result is the result of a plan.
-type result string
-
-const (
-	passed   result = "passed"
-	failed   result = "failed"
-	unmet    result = "not reached" // the write did not happen in this run
-	attempts        = 2
-)
-
-// try runs a plan, and again if its write does not happen.
-func (w *world) try(t *testing.T, clean *run, name string, plan Plan) result {
-	t.Helper()
-	for attempt := range attempts {
-		r, err := w.play(t.Context(), clean.scenario, fmt.Sprintf("%sx%d", name, attempt), &plan)
-		var problems []string
-		if err == nil {
-			problems, err = r.problems(t.Context(), clean)
-		}
-		if err != nil {
-			problems = append(problems, err.Error())
-		}
-		if len(problems) > 0 {
-			w.blame(t, r, problems)
-			return failed
-		}
-		if r.victim != nil {
-			return passed
-		}
+// learn runs a scenario twice without a fault. Both runs must be the same.
+func (w *world) learn(ctx context.Context, s scenario) (lesson, error) {
+	first, err := w.play(ctx, s, s.name+"0", nil)
+	if err != nil {
+		return lesson{}, err
 	}
-	return unmet
+	second, err := w.play(ctx, s, s.name+"1", first)
+	return lesson{clean: first, places: Distinct(slices.Concat(first.places, second.places))}, err
 }
 
-// blame reports a plan that failed, and makes room for the next one.
-func (w *world) blame(t *testing.T, r *run, problems []string) {
-	t.Helper()
-	folder, err := w.keepLogs(r.name)
-	t.Errorf("%s\n%s\nrun it alone: make test-faults FAULTS_PLAN='%s'\nlogs: %s, %v", r.plan, strings.Join(problems, "\n"), r.plan, folder, err)
+// try tries plans in one run. It returns an error if the world cannot try another one.
+func (w *world) try(t *testing.T, clean *run, pending *queue, batch []Plan) error {
+	began := time.Now()
+	r, err := w.play(t.Context(), clean.scenario, w.runName(), clean, batch...)
+	pending.done(batch, r.results)
+	took := time.Since(began).Seconds()
+	for _, p := range batch {
+		t.Logf("%-11s %s", cmp.Or(r.results[p], untried), p)
+	}
+	t.Logf("%s: %s with %d faults in %.1fs, %.1fs each", r.name, clean.scenario.name, len(batch), took, took/float64(len(batch)))
+	if err == nil {
+		return nil
+	}
+	folder, logs := w.keepLogs(r.name)
+	t.Errorf("%s of %s differs: %v\nits faults: %s\nlogs: %s, %v", r.name, clean.scenario.name, err, names(r.fired()), folder, logs)
 	if err := w.clear(context.WithoutCancel(t.Context()), r); err != nil {
-		t.Fatalf("clearing after a plan that failed: %v", err)
+		return fmt.Errorf("clearing after a plan that failed: %w", err)
 	}
-}
-
-// report counts the results of plans.
-type report struct {
-	began   time.Time
-	limit   time.Duration
-	planned int
-	counts  map[string]map[result]int // by program and pattern
-	unmet   []string
-}
-
-func newReport(planned int) *report {
-	limit, _ := time.ParseDuration(os.Getenv(budget)) // zero is no limit
-	return &report{began: time.Now(), limit: limit, planned: planned, counts: map[string]map[result]int{}}
-}
-
-func (r *report) spent() bool { return r.limit > 0 && time.Since(r.began) > r.limit }
-
-func (r *report) add(p Plan, got result) {
-	row := fmt.Sprintf("%-24s %-8s", p.Place.Link, p.Pattern)
-	if r.counts[row] == nil {
-		r.counts[row] = map[result]int{}
+	if len(r.fired()) > 1 {
+		return w.blame(t, clean, r)
 	}
-	r.counts[row][got]++
-	if got == unmet {
-		r.unmet = append(r.unmet, p.String())
-	}
+	return nil
 }
 
-func (r *report) String() string {
-	var rows []string
-	total := map[result]int{}
-	for row, counts := range r.counts {
-		rows = append(rows, fmt.Sprintf("%s %v", row, counts))
-		for got, n := range counts {
-			total[got] += n
+// blame tries the last fault of a run that failed alone, to tell whether the earlier ones contributed.
+func (w *world) blame(t *testing.T, clean, r *run) error {
+	fired := r.fired()
+	alone, err := w.play(t.Context(), clean.scenario, w.runName(), clean, fired[len(fired)-1])
+	if err == nil {
+		t.Logf("%s: the last fault of %s alone causes no difference", alone.name, r.name)
+		return nil
+	}
+	t.Logf("%s: the last fault of %s alone: %v", alone.name, r.name, err)
+	return w.clear(context.WithoutCancel(t.Context()), alone)
+}
+
+// runName returns a new name of a run.
+func (w *world) runName() string {
+	w.runs++
+	return fmt.Sprintf("%s-run%d", w.name, w.runs)
+}
+
+// fired returns the plans whose faults have happened, in their order.
+func (r *run) fired() []Plan {
+	var fired []Plan
+	for i, a := range r.scenario.actions {
+		if p := r.planFor(actionName(i, a)); p != nil && (r.results[*p] == passed || r.results[*p] == failed) {
+			fired = append(fired, *p)
 		}
 	}
-	slices.Sort(rows)
-	return fmt.Sprintf("%d plans planned, %v, in %s\n%s\nnot reached:\n%s", r.planned, total, time.Since(r.began).Round(time.Second),
-		strings.Join(rows, "\n"), strings.Join(r.unmet, "\n"))
+	return fired
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -46,7 +47,7 @@ func newProgram(t *testing.T, w *world, name string, upstreams map[string]apiSer
 	t.Cleanup(reserved.Release)
 	p := &program{name: name, metrics: reserved.Address(), args: append(args, "--metrics-bind-address="+reserved.Address()), links: map[string]*proxy.Proxy{}}
 	for server, up := range upstreams {
-		link, err := proxy.Start(up.config, func(written *proxy.Write) proxy.Fault { return w.fault(p, server, written) })
+		link, err := proxy.Start(up.config, func(written *proxy.Write) proxy.Fault { return w.decide(p, server, written) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func newProgram(t *testing.T, w *world, name string, upstreams map[string]apiSer
 		}
 		p.links[server], p.args = link, append(p.args, "--"+up.flag+"="+file)
 	}
-	if p.log, err = os.Create(filepath.Join(w.logs, name+".log")); err != nil {
+	if p.log, err = os.Create(filepath.Join(logs(), w.name+"-"+name+".log")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.stop(); _ = p.log.Close() })
@@ -119,8 +120,29 @@ func (p *program) stop() {
 	}
 }
 
-// gauges returns the program's gauges of add-ons whose names begin with that of the run.
-func (p *program) gauges(ctx context.Context, run string) (string, error) {
+// idle reports whether the program is connected, has neither sent a request nor received an answer or an event for a while, and has no work.
+func (p *program) idle(ctx context.Context, while time.Duration) bool {
+	for _, link := range p.links {
+		if !link.Idle(while) {
+			return false
+		}
+	}
+	text, err := p.exposed(ctx)
+	return err == nil && !Working(text)
+}
+
+// connected reports whether the program watches all of its API servers.
+func (p *program) connected() bool {
+	for _, link := range p.links {
+		if link.Watches() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// exposed returns the program's metrics.
+func (p *program) exposed(ctx context.Context) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
 	if err != nil {
 		return "", err
@@ -134,8 +156,17 @@ func (p *program) gauges(ctx context.Context, run string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the metrics of %s: %w", p.name, err)
 	}
+	return string(text), nil
+}
+
+// gauges returns the program's gauges of add-ons whose names begin with that of the run.
+func (p *program) gauges(ctx context.Context, run string) (string, error) {
+	text, err := p.exposed(ctx)
+	if err != nil {
+		return "", err
+	}
 	var gauges []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		gauge := strings.HasPrefix(line, "addon_available{") || strings.HasPrefix(line, "addon_dependency_unsatisfied{")
 		if gauge && strings.Contains(line, run) {
 			gauges = append(gauges, line)

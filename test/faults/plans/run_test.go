@@ -4,16 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tandem-addons/tandem/test/faults/proxy"
+)
+
+const (
+	// patience is how long an action may take to settle, on a machine that is busy, and convergence how long the clusters may then differ
+	// from those of the run without a fault: longer than all of the programs' pauses.
+	patience, convergence = 90 * time.Second, 20 * time.Second
+	// still is how long no program may send a request or receive an event for the clusters to be settled, and learning the same in runs
+	// without a fault, with which all others are compared.
+	still, learning = 150 * time.Millisecond, time.Second
 )
 
 // scenario is what a user does, action by action.
 type scenario struct {
 	name    string
 	actions []action
+	// open names the actions that the last one cannot follow.
+	open []string
 	// prepare creates what the scenario requires, once for all runs.
 	prepare func(context.Context, *world) error
 	// kinds are the kinds of objects whose state is compared after every action.
@@ -27,108 +41,108 @@ type action struct {
 	settled func(context.Context, *run) error
 }
 
-// run is one run of a scenario, with one fault at most.
+// actionName returns the name of an action in plans.
+func actionName(i int, a action) string { return fmt.Sprintf("%d-%s", i+1, a.name) }
+
+// run is one run of a scenario, with one fault in each action at most. After each action, the clusters must be the same as without a fault:
+// the next action begins as if there had been none.
 type run struct {
 	*world
 	scenario scenario
-	plan     *Plan
+	plans    []Plan
+	// clean is the run without faults; nil while that is learned.
+	clean *run
 	// name is the prefix of the names of all objects of the run, and its namespace on the managed cluster.
 	name string
 
-	// Set while the run is in progress; guarded by the world's mutex.
+	// Set while an action is in progress; guarded by the world's mutex.
 	action string
 	begin  map[string]string // by API server: the resource version before the action
-	victim *program
-	fired  time.Time
-	begun  chan struct{} // closed when the program runs again, or what else happens is done
+	fault  *fault            // of the action; nil if there is none
 
-	writes []*proxy.Write
-	local  []*proxy.Write // of the agent to its own cluster
 	places []Place
-	states []state // after each action
+
+	writes   []*proxy.Write
+	local    []*proxy.Write // of the agent to its own cluster
+	outcomes []outcome      // of each action
+	results  map[Plan]result
+
+	// shortened is true if actions were omitted.
+	shortened bool
 }
 
-// fault returns the fault of a write. The world's mutex is held.
-func (r *run) fault(by *program, server string, written *proxy.Write) proxy.Fault {
-	place := Place{Scenario: r.scenario.name, Action: r.action, Link: by.name + "@" + server, Write: Describe(written, r.name)}
-	r.places = append(r.places, place)
-	if r.plan == nil || r.victim != nil || r.plan.Place != place {
-		return proxy.Fault{}
-	}
-	r.victim, r.fired, r.begun = by, time.Now(), make(chan struct{})
-	return r.faultOf(by, server)
+// outcome is what the actions up to one have led to.
+type outcome struct {
+	state state
+	tally map[string]int
 }
 
-// faultOf returns the plan's fault.
-func (r *run) faultOf(by *program, server string) proxy.Fault {
-	done := sync.OnceFunc(func() { close(r.begun) })
-	link := by.links[server]
-	restart := func() {
-		by.stop()
-		r.note("%s is started again", by.name)
-		_ = by.start() // the run does not settle without it
-		done()
+// play plays the scenario to its last plan and then its last action, or to the first difference from the clean run.
+func (w *world) play(ctx context.Context, s scenario, name string, clean *run, plans ...Plan) (*run, error) {
+	r := &run{world: w, scenario: s, plans: plans, clean: clean, name: name, results: map[Plan]result{}}
+	w.note("run %s of %s: %v", name, s.name, plans)
+	r.collect()
+	r.writes, r.local = nil, nil // of the run before
+	last := len(s.actions) - 1
+	planned := last
+	for ; planned >= 0 && len(plans) > 0 && r.planFor(actionName(planned, s.actions[planned])) == nil; planned-- {
 	}
-	switch r.plan.Pattern {
-	case Before:
-		return proxy.Fault{Before: restart}
-	case After:
-		return proxy.Fault{After: restart}
-	case Stale:
-		return proxy.Fault{After: func() {
-			by.stop()
-			link.Freeze(r.begin[server])
-			restart()
-		}}
-	case Lost:
-		return proxy.Fault{Meanwhile: func() {
-			for _, l := range by.links {
-				l.Freeze("")
-			}
-			done()
-		}}
-	case Cut:
-		return proxy.Fault{After: func() {
-			link.Cut()
-			time.AfterFunc(still, func() { link.Mend(); done() })
-		}}
-	case Slow:
-		done()
-		return proxy.Fault{Delay: 4 * still}
-	default:
-		done()
-		if r.plan.Code == 504 {
-			return proxy.Fault{Replace: r.plan.Code}
-		}
-		return proxy.Fault{Refuse: r.plan.Code}
-	}
-}
-
-// play plays the scenario to its end.
-func (w *world) play(ctx context.Context, s scenario, name string, plan *Plan) (*run, error) {
-	r := &run{world: w, scenario: s, plan: plan, name: name}
-	w.note("run %s of %s: %v", name, s.name, plan)
 	for i, a := range s.actions {
-		if err := r.enter(ctx, fmt.Sprintf("%d-%s", i+1, a.name)); err != nil {
-			return r, err
+		if i > planned && i < last && !slices.Contains(s.open, s.actions[i-1].name) {
+			r.shortened = true
+			continue
 		}
-		if err := a.do(ctx, r); err != nil {
+		if err := r.perform(ctx, i, a); err != nil {
 			return r, fmt.Errorf("action %s: %w", r.action, err)
 		}
-		if err := r.settle(ctx, a); err != nil {
-			r.collect()
-			return r, fmt.Errorf("action %s does not settle: %w; the last writes: %v", r.action, err, r.last(20))
-		}
-		found, err := r.state(ctx)
-		if err != nil {
-			return r, err
-		}
-		r.states = append(r.states, found)
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.run = nil
 	return r, nil
+}
+
+// planFor returns the plan for an action; nil if there is none.
+func (r *run) planFor(action string) *Plan {
+	i := slices.IndexFunc(r.plans, func(p Plan) bool { return p.Place.Action == action })
+	if i < 0 {
+		return nil
+	}
+	return &r.plans[i]
+}
+
+// perform performs an action, and records the result of its plan.
+func (r *run) perform(ctx context.Context, i int, a action) error {
+	if err := r.enter(ctx, actionName(i, a)); err != nil {
+		return err
+	}
+	if err := a.do(ctx, r); err != nil {
+		return err
+	}
+	err := r.complete(ctx, i, a)
+	r.conclude(err == nil)
+	return err
+}
+
+// complete waits until the effect of an action is complete, and the same as in the clean run.
+func (r *run) complete(ctx context.Context, i int, a action) error {
+	began := time.Now()
+	if err := eventually(ctx, patience, func(ctx context.Context) error { return r.rest(ctx, a) }); err != nil {
+		r.collect()
+		return fmt.Errorf("it does not settle: %w; the last writes: %v", err, r.last(20))
+	}
+	if r.shortened { // the clean run has more actions before this one
+		return nil
+	}
+	settled := time.Since(began)
+	err := eventually(ctx, convergence, func(ctx context.Context) error {
+		if err := r.rest(ctx, a); err != nil {
+			return err
+		}
+		return r.compare(ctx, i)
+	})
+	r.note("action %s settled after %.2fs, and was compared until %.2fs", r.action, settled.Seconds(), time.Since(began).Seconds())
+	return err
 }
 
 // enter begins an action.
@@ -144,64 +158,84 @@ func (r *run) enter(ctx context.Context, action string) error {
 	r.note("action %s", action)
 	r.world.mutex.Lock()
 	defer r.world.mutex.Unlock()
-	r.action, r.begin, r.world.run = action, begin, r
+	r.action, r.begin, r.fault, r.world.run = action, begin, nil, r
+	if p := r.planFor(action); p != nil {
+		r.fault = newFault(*p, begin)
+	}
 	return nil
 }
 
-// settle waits until the action's effect is complete and nothing is written any more. A view that is held is thawed before.
-func (r *run) settle(ctx context.Context, a action) error {
-	return eventually(ctx, func(ctx context.Context) error {
-		r.thaw()
-		if err := a.settled(ctx, r); err != nil {
-			return err
-		}
-		if !r.quiet() || r.held() {
-			return errors.New("the programs still write")
-		}
-		r.collect()
-		return nil
-	})
-}
-
-// held reports whether a fault is in progress.
-func (r *run) held() bool {
-	r.world.mutex.Lock()
-	defer r.world.mutex.Unlock()
-	return r.victim != nil && !r.fired.IsZero()
-}
-
-// thaw ends a fault whose program does nothing more.
-func (r *run) thaw() {
-	r.world.mutex.Lock()
-	defer r.world.mutex.Unlock()
-	if r.victim == nil || r.fired.IsZero() {
-		return
+// rest returns an error unless the action's effect is complete, no fault is in progress, and no program has anything to do. A view that is
+// held is thawed before.
+func (r *run) rest(ctx context.Context, a action) error {
+	held := r.thaw(ctx)
+	if err := a.settled(ctx, r); err != nil {
+		return err
 	}
-	select {
-	case <-r.begun:
+	if held {
+		return errors.New("a fault is in progress")
+	}
+	while := still
+	if r.clean == nil {
+		while = learning
+	}
+	for _, p := range r.programs {
+		if !p.idle(ctx, while) {
+			return fmt.Errorf("%s is busy", p.name)
+		}
+	}
+	return nil
+}
+
+// compare returns an error that describes in what the action's outcome differs from that of the clean run, and keeps an outcome without
+// differences.
+func (r *run) compare(ctx context.Context, i int) error {
+	r.collect()
+	found, err := r.state(ctx)
+	if err != nil {
+		return err
+	}
+	got := outcome{found, Tally(r.writes, r.name)}
+	problems, err := r.violations(ctx)
+	if err != nil {
+		return err
+	}
+	if r.clean != nil {
+		want := r.clean.outcomes[i]
+		if difference := cmp.Diff(want.state, got.state); difference != "" {
+			problems = append(problems, "the state differs (- without a fault, + with it):\n"+difference)
+		}
+		problems = append(problems, Differences(want.tally, got.tally)...)
+	}
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "\n"))
+	}
+	r.outcomes = append(r.outcomes, got)
+	return nil
+}
+
+// conclude records the result of the action's plan.
+func (r *run) conclude(same bool) {
+	r.world.mutex.Lock()
+	defer r.world.mutex.Unlock()
+	switch {
+	case r.fault == nil:
+	case !same:
+		r.results[r.fault.Plan] = failed
+	case r.fault.victim == nil:
+		r.results[r.fault.Plan] = unmet
 	default:
-		return
+		r.results[r.fault.Plan] = passed
 	}
-	frozen := r.plan.Pattern == Stale || r.plan.Pattern == Lost
-	idle := time.Since(r.fired) > 4*still && r.idle()
-	if frozen && !idle && time.Since(r.fired) < longest {
-		return
-	}
-	for _, link := range r.victim.links {
-		link.Thaw(r.plan.Pattern == Lost)
-	}
-	r.fired = time.Time{}
-	r.active = time.Now()
 }
 
-// idle reports whether the program whose view is held has started and sends no requests.
-func (r *run) idle() bool {
-	for _, link := range r.victim.links {
-		if link.Watches() == 0 || time.Since(link.Active()) < still {
-			return false
-		}
-	}
-	return true
+// thaw ends a fault whose program does nothing more, and reports whether one is still in progress.
+func (r *run) thaw(ctx context.Context) bool {
+	r.world.mutex.Lock()
+	f := r.fault
+	fired := f != nil && f.victim != nil
+	r.world.mutex.Unlock()
+	return fired && !f.end(ctx)
 }
 
 // last returns the last writes.
@@ -225,4 +259,5 @@ func (r *run) collect() {
 			}
 		}
 	}
+	slices.SortStableFunc(r.writes, func(a, b *proxy.Write) int { return a.Received.Compare(b.Received) })
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,14 +49,11 @@ func (r *run) state(ctx context.Context) (state, error) {
 		}
 	}
 	for _, p := range r.programs {
-		err := eventually(ctx, func(ctx context.Context) error { // a program that was started again may not serve them yet
-			gauges, err := p.gauges(ctx, r.name)
-			found["metrics of "+p.name] = Normal(gauges, r.name)
-			return err
-		})
+		gauges, err := p.gauges(ctx, r.name)
 		if err != nil {
 			return nil, err
 		}
+		found["metrics of "+p.name] = Normal(gauges, r.name)
 	}
 	return found, nil
 }
@@ -122,24 +118,14 @@ func rank(item any) string {
 	return fmt.Sprint(fields["type"], fields["group"], fields["kind"], fields["name"])
 }
 
-// problems returns everything in which the run differs from one without faults, which is nil while that is learned.
-func (r *run) problems(ctx context.Context, clean *run) ([]string, error) {
-	var problems []string
-	if clean != nil {
-		for i := range r.states {
-			if difference := cmp.Diff(clean.states[i], r.states[i]); difference != "" {
-				problems = append(problems, fmt.Sprintf("after action %s the state differs (- without a fault, + with it):\n%s",
-					r.scenario.actions[i].name, difference))
-			}
-		}
-		problems = append(problems, Differences(Tally(clean.writes, clean.name), Tally(r.writes, r.name))...)
-	}
+// violations returns the writes of a step after it was recorded as complete, and the fields that do not belong to their writer.
+func (r *run) violations(ctx context.Context) ([]string, error) {
 	late, err := r.late()
 	if err != nil {
 		return nil, err
 	}
-	violations, err := invariants.Violations(ctx, r.hub)
-	return slices.Concat(problems, late, violations), err
+	foreign, err := invariants.Violations(ctx, r.hub)
+	return append(late, foreign...), err
 }
 
 // late returns the writes of a step after it was recorded as complete.

@@ -35,33 +35,31 @@ import (
 const (
 	cluster  = "cluster1"
 	packages = "addon-packages"
-	// patience is how long an action may take to settle, on a machine that is busy.
-	patience = 90 * time.Second
-	// still is how long no program may send a request for the clusters to be settled, or for a program with an outdated view to have done
-	// what it does about that.
-	still = 250 * time.Millisecond
-	// longest is the longest time for which a view is held.
-	longest = 4 * time.Second
 )
 
 // world is a hub, a managed cluster, and the programs between them.
 type world struct {
+	name                     string
+	runs                     int
 	hubServer, managedServer *environment.Environment
 	hub, managed             client.WithWatch
 	programs                 []*program
-	logs                     string
 
-	mutex  sync.Mutex
-	run    *run // the run in progress
-	active time.Time
+	mutex sync.Mutex
+	run   *run // the run in progress
+}
+
+// logs returns the folder of the programs' logs.
+func logs() string {
+	return cmp.Or(os.Getenv("FAULTS_LOGS"), filepath.Join(os.TempDir(), "tandem-faults"))
 }
 
 // newWorld starts everything.
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	ctrl.SetLogger(ginkgo.GinkgoLogr)
-	w := &world{logs: cmp.Or(os.Getenv("FAULTS_LOGS"), t.TempDir()), active: time.Now()}
-	if err := os.MkdirAll(w.logs, 0o755); err != nil {
+	w := &world{name: name}
+	if err := os.MkdirAll(logs(), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	w.hubServer, w.hub = startServer(t)
@@ -174,25 +172,17 @@ func (w *world) rollOut(ctx context.Context) {
 	}
 }
 
-// fault is called by the proxies for every write: it returns the fault of the plan in progress.
-func (w *world) fault(by *program, server string, written *proxy.Write) proxy.Fault {
+// decide is called by the proxies for every write: it returns the fault of the plan in progress.
+func (w *world) decide(by *program, server string, written *proxy.Write) proxy.Fault {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if written.Periodic() {
+	r := w.run
+	if r == nil || written.Periodic() {
 		return proxy.Fault{}
 	}
-	w.active = time.Now()
-	if w.run == nil {
-		return proxy.Fault{}
-	}
-	return w.run.fault(by, server, written)
-}
-
-// quiet reports whether no program has written for a while.
-func (w *world) quiet() bool {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	return time.Since(w.active) > still
+	place := Place{Scenario: r.scenario.name, Action: r.action, Link: by.name + "@" + server, Write: Describe(written, r.name)}
+	r.places = append(r.places, place)
+	return r.fault.at(place, by, server)
 }
 
 // note writes to the programs' logs what the test does.
@@ -202,10 +192,10 @@ func (w *world) note(format string, args ...any) {
 	}
 }
 
-// eventually retries until check returns nil, and returns its last error otherwise.
-func eventually(ctx context.Context, check func(context.Context) error) error {
+// eventually retries for a while until check returns nil, and returns its last error otherwise.
+func eventually(ctx context.Context, while time.Duration, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, while, true, func(ctx context.Context) (bool, error) {
 		last = check(context.WithoutCancel(ctx)) // its error tells more than the end of ctx
 		return last == nil, nil
 	})
@@ -217,7 +207,7 @@ func eventually(ctx context.Context, check func(context.Context) error) error {
 
 // keepLogs copies the programs' logs for a plan that failed, and returns the folder.
 func (w *world) keepLogs(name string) (string, error) {
-	folder := filepath.Join(cmp.Or(os.Getenv("FAULTS_LOGS"), os.TempDir()), "tandem-faults-"+name)
+	folder := filepath.Join(logs(), name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}

@@ -40,6 +40,9 @@ type Proxy struct {
 	view    view
 	journal []*Write
 	watches int
+	// pending counts the requests that are not answered, without watches, and active is the last time at which the program sent a request,
+	// or received an answer or an event. Neither counts periodic writes.
+	pending int
 	active  time.Time
 }
 
@@ -131,11 +134,11 @@ func (p *Proxy) Journal() []*Write {
 	return journal
 }
 
-// Active returns when the program sent its last request, except for periodic writes.
-func (p *Proxy) Active() time.Time {
+// Idle reports whether the program watches, waits for no answer, and has neither sent a request nor received an answer or an event for a while.
+func (p *Proxy) Idle(while time.Duration) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.active
+	return p.watches > 0 && p.pending == 0 && time.Since(p.active) >= while
 }
 
 // Watches returns the number of watches of the program.
@@ -153,6 +156,14 @@ func (p *Proxy) watching(by int) {
 	p.active = time.Now()
 }
 
+// requesting counts a request that begins, or ends if by is negative.
+func (p *Proxy) requesting(by int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.pending += by
+	p.active = time.Now()
+}
+
 // ServeHTTP answers a request of the program.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.isCut() {
@@ -167,9 +178,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer p.watching(-1)
 		p.watch(w, r)
 	default:
-		p.mutex.Lock()
-		p.active = time.Now()
-		p.mutex.Unlock()
+		p.requesting(1)
+		defer p.requesting(-1)
 		p.rewind(r)
 		p.forward.ServeHTTP(w, r)
 	}
@@ -190,10 +200,11 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request) {
 	written := parse(r, body)
 	p.mutex.Lock()
 	p.journal = append(p.journal, written)
-	if !written.Periodic() {
-		p.active = written.Received
-	}
 	p.mutex.Unlock()
+	if !written.Periodic() {
+		p.requesting(1)
+		defer p.requesting(-1)
+	}
 	fault := p.decide(written)
 	if fault.Delay > 0 {
 		time.Sleep(fault.Delay)

@@ -141,6 +141,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, events io.Reader, b
 			return
 		}
 		_ = flusher.Flush()
+		p.requesting(0)
 	}
 }
 

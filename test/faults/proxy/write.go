@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -26,9 +27,9 @@ type Write struct {
 	Raw []byte
 	// Received and Answered are the times of the request and of the API server's answer; zero if it was not forwarded.
 	Received, Answered time.Time
-	// Code is the status code of the API server's answer, and Version the resource version in it.
-	Code    int
-	Version string
+	// Code is the status code of the API server's answer, and Version and UID the resource version and the uid in it.
+	Code         int
+	Version, UID string
 }
 
 // Succeeded reports whether the API server executed the write.
@@ -108,12 +109,13 @@ func locate(path string) (group, namespace, resource, name, subresource string) 
 func (w *Write) answered(answer *httptest.ResponseRecorder) {
 	w.Answered, w.Code = time.Now(), answer.Code
 	var object struct {
-		Metadata struct{ Name, ResourceVersion string }
+		Metadata struct{ Name, ResourceVersion, UID string }
+		Details  struct{ UID string } // of a deletion that is complete
 	}
 	if json.Unmarshal(answer.Body.Bytes(), &object) != nil || !w.Succeeded() {
 		return
 	}
-	w.Version = object.Metadata.ResourceVersion
+	w.Version, w.UID = object.Metadata.ResourceVersion, cmp.Or(object.Metadata.UID, object.Details.UID)
 	if w.Name == "" {
 		w.Name = object.Metadata.Name
 	}

@@ -2,34 +2,33 @@ package agent
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/faults/proxy"
 )
 
 var _ = Describe("An agent that loses the event of a deletion", func() {
 	It("completes the removal of an object whose definition was deleted, too", func(ctx context.Context) {
-		var link *proxy.Proxy
-		link, err := proxy.Start(agentLocally, func(w *proxy.Write) proxy.Fault {
+		var to *proxy.Proxy
+		to = proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
 			if w.Verb == "delete" && w.Resource == "gadgets" {
-				return proxy.Fault{Meanwhile: func() { link.Freeze("") }}
+				return proxy.Fault{Meanwhile: func() { to.Freeze("") }}
 			}
 			return proxy.Fault{}
 		})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(link.Stop)
-		kubeconfig, err := link.Kubeconfig()
-		Expect(err).NotTo(HaveOccurred())
-		throughLink, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-		Expect(err).NotTo(HaveOccurred())
-		runAgentWith(agentOnHub, throughLink)
+		runAgentWith(agentOnHub, through(to))
 
 		spec := configOnly()
 		spec.Templates["definition.yaml"], spec.Templates["gadget.yaml"] = definitionTemplate, gadgetTemplate
@@ -44,8 +43,64 @@ var _ = Describe("An agent that loses the event of a deletion", func() {
 			definition := blank("apiextensions.k8s.io/v1 CustomResourceDefinition")
 			g.Expect(apierrors.IsNotFound(managed.Get(ctx, client.ObjectKey{Name: "gadgets.tandem.test"}, definition))).To(BeTrue())
 		}).Should(Succeed())
-		link.Thaw(true)
+		to.Thaw(true)
 		h.finish(ctx)
+	})
+})
+
+// proxied returns a proxy to an API server that is stopped after the spec.
+func proxied(to *rest.Config, decide func(*proxy.Write) proxy.Fault) *proxy.Proxy {
+	GinkgoHelper()
+	link, err := proxy.Start(to, decide)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(link.Stop)
+	return link
+}
+
+// versionWrites returns the verbs of the writes by way of a proxy that changed an OperatorVersion in the Instance's namespace.
+func versionWrites(link *proxy.Proxy, h *hubPart) []string {
+	var verbs []string
+	for _, w := range link.Journal() {
+		if w.Resource == "operatorversions" && w.Namespace == h.namespace && w.Succeeded() {
+			verbs = append(verbs, w.Verb)
+		}
+	}
+	return verbs
+}
+
+// through returns the configuration of the connection to the managed cluster by way of a proxy.
+func through(link *proxy.Proxy) *rest.Config {
+	GinkgoHelper()
+	kubeconfig, err := link.Kubeconfig()
+	Expect(err).NotTo(HaveOccurred())
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	return config
+}
+
+var _ = Describe("An agent that gets no answer to the creation of a mirrored OperatorVersion", func() {
+	It("keeps the OperatorVersion that was created", func(ctx context.Context) {
+		var unanswered sync.Once
+		link := proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
+			var fault proxy.Fault
+			if w.Verb == "create" && w.Resource == "operatorversions" {
+				unanswered.Do(func() {
+					fault.After = func() { // the agent sees the OperatorVersion before the creation fails
+						defer GinkgoRecover()
+						created := client.ObjectKey{Namespace: w.Namespace, Name: w.Name}
+						Consistently(managed.Get).WithArguments(ctx, created, &kudo.OperatorVersion{}).WithTimeout(300 * time.Millisecond).Should(Succeed())
+					}
+				})
+			}
+			return fault
+		})
+		runAgentWith(agentOnHub, through(link))
+
+		h := newInstance(ctx, configOnly(), nil)
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(versionWrites(link, h)).To(Equal([]string{"create"}))
 	})
 })
 
@@ -59,5 +114,45 @@ var _ = Describe("An agent that starts", func() {
 		Eventually(func() bool {
 			return apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(left), &kudo.OperatorVersion{}))
 		}).Should(BeTrue())
+	})
+
+	It("keeps a mirrored OperatorVersion whose Instance it had not mirrored before it stopped", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		reference := h.get(ctx).Spec.OperatorVersion
+		original := &kudo.OperatorVersion{}
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, original)).To(Succeed())
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		created := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.namespace, Name: mirror.VersionName(corev1.ObjectReference{Name: original.Name, UID: original.UID}),
+			Annotations: map[string]string{
+				kudo.AnnotationHubUID: string(original.UID), kudo.AnnotationHubOperatorVersion: client.ObjectKeyFromObject(original).String(),
+			},
+		}, Spec: original.Spec}
+		Expect(managed.Create(ctx, created)).To(Succeed())
+		link := proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		runAgentWith(agentOnHub, through(link))
+		Eventually(link.Idle).WithArguments(250 * time.Millisecond).Should(BeTrue())
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(versionWrites(link, h)).To(BeEmpty())
+	})
+
+	It("does not cancel a removal because its first view of the hub lacks the deletion", func(ctx context.Context) {
+		stop := runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := h.get(ctx).ResourceVersion
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		stop()
+
+		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link.Freeze(before)
+		runAgentWith(through(link), agentLocally)
+		Eventually(link.Idle).WithArguments(250 * time.Millisecond).Should(BeTrue())
+		h.release(ctx)
+		link.Thaw(false)
+		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
 	})
 })

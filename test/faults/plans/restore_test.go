@@ -13,17 +13,18 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// comeback is the life of an Instance that the hub loses, as after a restore, and finds again, and whose removal is stuck, forced, and
+// restore is the life of an Instance that the hub loses and that is restored there, and whose removal is stuck, forced, and
 // called off by creating it again.
-func comeback() scenario {
+func restore() scenario {
 	deploy := func(ctx context.Context, r *run) error { return r.hub.Create(ctx, r.instance("gadgets-1.0.0")) }
 	return scenario{
-		name:    "comeback",
+		name:    "restore",
+		open:    []string{"vanish", "block", "force"},
 		prepare: func(ctx context.Context, w *world) error { return w.push(ctx, gadgets("1.0.0")) },
 		actions: []action{
 			{"deploy", deploy, ready},
 			{"vanish", vanish, orphaned},
-			{"return", deploy, ready},
+			{"restore", deploy, ready},
 			{"block", block, stuck},
 			{"force", force, orphaned},
 			{"revive", func(ctx context.Context, r *run) error {
@@ -94,9 +95,8 @@ func force(ctx context.Context, r *run) error {
 
 // orphaned returns an error unless the hub has lost the Instance and its mirror is marked.
 func orphaned(ctx context.Context, r *run) error {
-	err := r.hub.Get(ctx, client.ObjectKeyFromObject(r.instance("")), &kudo.Instance{})
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("it exists on the hub: %w", err)
+	if err := r.absentOn(ctx, "hub", client.ObjectKeyFromObject(r.instance(""))); err != nil {
+		return err
 	}
 	mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: r.name}}
 	if err := r.managed.Get(ctx, client.ObjectKeyFromObject(mirror), mirror); err != nil {
