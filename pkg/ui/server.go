@@ -61,7 +61,7 @@ func pages() map[string]page {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if !s.knows(r.Host) {
-		http.Error(w, fmt.Sprintf("host %q is not served: use one of %s", text.Escape(r.Host), strings.Join(s.Hosts, ", ")), http.StatusMisdirectedRequest)
+		http.Error(w, fmt.Sprintf("host %q is not allowed (--hosts): use one of %s", text.Escape(r.Host), strings.Join(s.Hosts, ", ")), http.StatusMisdirectedRequest)
 		return
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
