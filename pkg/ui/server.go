@@ -127,7 +127,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 	visitor, err := s.Gate.Visitor(r)
 	switch {
 	case err != nil:
-		http.Error(w, "checking the session failed; try again", http.StatusBadGateway)
+		w.Header().Set("Refresh", "5")
+		http.Error(w, "The hub cannot check the session. This page is loaded again every five seconds.", http.StatusBadGateway)
 	case visitor == nil && streams:
 		w.WriteHeader(http.StatusNoContent) // ends the stream: the browser does not try again
 	case visitor == nil:
