@@ -27,6 +27,8 @@ FAULTS_LOGS ?=
 CLUSTERS ?= 100
 ADDONS ?= 20
 OUT ?=
+# The number of viewers of the dashboard in `make bench-ui`.
+VIEWERS ?= 10
 # The comma-separated scenarios of `make bench-dependencies`, all if empty; the pairs of each flip; and a file for a profile of the heap.
 SCENARIOS ?=
 PAIRS ?= 5
@@ -229,6 +231,12 @@ bench-commands: build ## Measure the time and memory of kubectl addon on CLUSTER
 	go build -o bin/bench-dependencies ./test/bench/dependencies
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -kubectl-addon=bin/kubectl-addon -clusters=$(CLUSTERS) -addons=$(ADDONS)
+
+.PHONY: bench-ui
+bench-ui: build ## Measure the dashboard on CLUSTERS × ADDONS, with VIEWERS (requires chromium).
+	go build -o bin/bench-dependencies ./test/bench/dependencies
+	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
+	  bin/bench-dependencies -viewers=$(VIEWERS) -clusters=$(CLUSTERS) -addons=$(ADDONS) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-plans
 bench-plans: build ## Measure the deployment of INSTANCES by plans, compared with a bare client (OUT=FILE.json writes a report).
