@@ -149,7 +149,7 @@ browser = command -v chromium >/dev/null || { echo "chromium is required to test
 
 .PHONY: test-ui
 test-ui: ## Test the dashboard in chromium.
-	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go test -count=1 ./test/browser $(TESTFLAGS)
+	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go test -count=1 -timeout=20m ./test/browser $(TESTFLAGS)
 
 .PHONY: screenshots
 screenshots: ## Take the screenshots of docs/dashboard.md.

@@ -24,7 +24,8 @@ const evil = `"><script>window.taken=1</script><img src=x onerror="window.taken=
 
 // evilObjects returns a package, definitions, an add-on and an Instance with that text wherever the API server accepts it.
 func evilObjects(cluster string) []client.Object {
-	version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "evil", Annotations: map[string]string{"evil": evil}}}
+	annotations := map[string]string{"evil": evil}
+	version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "evil", Annotations: annotations}}
 	version.Spec.Operator, version.Spec.Version, version.Spec.AppVersion, version.Spec.ConnectionString = corev1.ObjectReference{Name: evil}, evil, evil, evil
 	version.Spec.Parameters = []kudo.Parameter{{Name: evil, DisplayName: evil, Description: evil, Default: ptr.To(evil), Trigger: evil, Enum: []string{evil}}}
 	version.Spec.Tasks = []kudo.Task{{Name: evil, Kind: kudo.TaskDummy}}
@@ -33,7 +34,7 @@ func evilObjects(cluster string) []client.Object {
 	}}}
 	operator := &kudo.Operator{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "evil"}}
 	operator.Spec.Maintainers, operator.Spec.Description, operator.Spec.URL = []kudo.Maintainer{{Name: evil, Email: evil}}, evil, evil
-	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "evil", Annotations: map[string]string{"evil": evil}}}
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "evil", Annotations: annotations}}
 	definition.Spec.AddOnMeta.DisplayName, definition.Spec.AddOnMeta.Description = evil, evil
 	definition.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyManual}
 	definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: "nowhere", Type: addonv1alpha1.DependencyTypeRequired, Message: evil}}
@@ -41,7 +42,7 @@ func evilObjects(cluster string) []client.Object {
 		Name: "malformed", Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: evil},
 	}}
 	malformed.Spec.InstallStrategy = definition.Spec.InstallStrategy
-	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "evil", Annotations: map[string]string{"evil": evil}}}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "evil", Annotations: annotations}}
 	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "evil"}}
 	instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: "evil"}
 	instance.Spec.Parameters = map[string]string{"A": evil, evil: evil}
@@ -53,7 +54,9 @@ func reportEvil(ctx context.Context, cluster string) {
 	GinkgoHelper()
 	key := metav1.ObjectMeta{Namespace: cluster, Name: "evil"}
 	Expect(environment.EditStatus(ctx, hub, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: key}, func(a *addonv1alpha1.ManagedClusterAddOn) {
-		meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Evil", Message: evil})
+		meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+			Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Evil", Message: evil,
+		})
 	})).To(Succeed())
 	status := kudo.PlanStatus{Name: evil, Status: kudo.InProgress, Message: evil, Phases: []kudo.PhaseStatus{{
 		Name: evil, Status: kudo.InProgress, Message: evil, Steps: []kudo.StepStatus{{
@@ -81,8 +84,8 @@ var _ = Describe("A text of a user", func() {
 		text := url.QueryEscape(evil)
 		harmless := func(path string) {
 			GinkgoHelper()
-			Expect(chromedp.Run(page, chromedp.Evaluate[bool](`window.taken === undefined && !document.querySelector("main script, main img, main [onload], main [onerror]")`))).
-				To(BeTrue(), path)
+			const untaken = `window.taken === undefined && !document.querySelector("main script, main img, main [onload], main [onerror]")`
+			Expect(chromedp.Run(page, chromedp.Evaluate[bool](untaken))).To(BeTrue(), path)
 		}
 		for path, shown := range map[string]bool{
 			"/": false, "/?cluster=" + text + "&selector=" + text + "&reason=" + text + "&addon=" + text + "&state=" + text + "&alike=" + text: true,

@@ -119,7 +119,8 @@ func (b *bench) startDashboard(ctx context.Context, measured *dashboardReport) (
 	if err != nil {
 		return nil, err
 	}
-	s := &dashboardServer{address: "http://" + address, command: exec.Command(b.program, "ui", "--read-only", "--kubeconfig="+kubeconfig, "--bind-address="+address)}
+	command := exec.Command(b.program, "ui", "--read-only", "--kubeconfig="+kubeconfig, "--bind-address="+address)
+	s := &dashboardServer{address: "http://" + address, command: command}
 	s.command.Stderr = os.Stderr
 	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only this process handles Ctrl-C
 	began := time.Now()

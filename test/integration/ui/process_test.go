@@ -210,7 +210,9 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 	It("ends with an error that names missing permissions, or an address that is in use", func(ctx context.Context) {
 		config := rest.AnonymousClientConfig(env.Config)
 		config.BearerToken = token(ctx, "not-enough", "", nil)
-		Eventually(launch("ui", "--kubeconfig="+kubeconfig(config)).Wait("1m").Err).Should(gbytes.Say("you may not read managedclusteraddons in all namespaces; grant the permissions of deploy/ui"))
+		forbidden := launch("ui", "--kubeconfig="+kubeconfig(config))
+		Eventually(forbidden).Should(gexec.Exit(1))
+		Expect(forbidden.Err).To(gbytes.Say("you may not read managedclusteraddons in all namespaces; grant the permissions of deploy/ui"))
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(listener.Close)
