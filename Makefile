@@ -29,6 +29,8 @@ FAULTS_WORLDS ?=
 CLUSTERS ?= 100
 ADDONS ?= 20
 OUT ?=
+# The number of viewers of the dashboard in `make bench-ui`.
+VIEWERS ?= 10
 # The comma-separated scenarios of `make bench-dependencies`, all if empty; the pairs of each flip; and a file for a profile of the heap.
 SCENARIOS ?=
 PAIRS ?= 5
@@ -149,7 +151,7 @@ browser = command -v chromium >/dev/null || { echo "chromium is required to test
 
 .PHONY: test-ui
 test-ui: ## Test the dashboard in chromium.
-	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go test -count=1 ./test/browser $(TESTFLAGS)
+	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; go test -count=1 -timeout=20m ./test/browser $(TESTFLAGS)
 
 .PHONY: screenshots
 screenshots: ## Take the screenshots of docs/dashboard.md.
@@ -231,6 +233,12 @@ bench-commands: build ## Measure the time and memory of kubectl addon on CLUSTER
 	go build -o bin/bench-dependencies ./test/bench/dependencies
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -kubectl-addon=bin/kubectl-addon -clusters=$(CLUSTERS) -addons=$(ADDONS)
+
+.PHONY: bench-ui
+bench-ui: build ## Measure the dashboard on CLUSTERS × ADDONS, with VIEWERS (requires chromium).
+	go build -o bin/bench-dependencies ./test/bench/dependencies
+	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
+	  bin/bench-dependencies -viewers=$(VIEWERS) -clusters=$(CLUSTERS) -addons=$(ADDONS) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-plans
 bench-plans: build ## Measure the deployment of INSTANCES by plans, compared with a bare client (OUT=FILE.json writes a report).

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -75,6 +76,9 @@ func runUI(ctx context.Context, arguments []string, out, errOut io.Writer) error
 	cfg.UserAgent = "addon-manager-ui/" + version
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&s.logging)))
 	hub, err := ui.NewHub(ctx, cfg, nil)
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w; grant the permissions of deploy/ui", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -105,7 +109,7 @@ func (s *uiSettings) serve(ctx context.Context, server *ui.Server) error {
 	}
 	if s.probes != "0" {
 		probes := &http.Server{Addr: s.probes, Handler: http.HandlerFunc(server.Health), ReadHeaderTimeout: 10 * time.Second}
-		go func() { stop(probes.ListenAndServe()) }()
+		go func() { stop(fmt.Errorf("serving --health-probe-bind-address: %w", probes.ListenAndServe())) }()
 		defer probes.Close()
 	}
 	err = server.Serve(ctx, listener)

@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -31,17 +32,27 @@ import (
 )
 
 // Hub is a read-only cache of the hub's add-ons, Instances, packages and clusters. It tells when an object changes, and since when the hub
-// does not respond.
+// cannot be read.
 type Hub struct {
 	client.Client
 	Config *rest.Config
 	cache  cache.Cache
+	// pulse sends the requests that notice a silent hub.
+	pulse rest.Interface
 	// kinds are the cached kinds; refused holds the reason why a kind is not read.
 	kinds   []kind
 	refused map[schema.GroupVersionKind]error
 	contact *contact
 	changes changes
 }
+
+const (
+	// answerTimeout is how long the hub may take to answer a request, except for those of the cache.
+	answerTimeout = 10 * time.Second
+	// pulse is the interval of requests that notice a silent hub; pulseTimeout is how long it may take to answer one.
+	pulse        = 5 * time.Second
+	pulseTimeout = 3 * time.Second
+)
 
 // kind is a kind of objects that is cached.
 type kind struct {
@@ -85,7 +96,7 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 		}
 	}
 	h := &Hub{Config: rest.CopyConfig(config), refused: map[schema.GroupVersionKind]error{}, contact: &contact{}, changes: newChanges()}
-	h.contact.watch(h.Config, h.changes.tell)
+	h.Config.Timeout = answerTimeout
 	var err error
 	if h.Client, err = client.New(h.Config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("connecting to the hub: %w", err)
@@ -108,9 +119,15 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 			options.DefaultNamespaces[cluster] = cache.Config{}
 		}
 	}
-	if h.cache, err = cache.New(h.Config, options); err != nil {
+	observed := h.contact.observe(config, h.changes.tell)
+	if h.cache, err = cache.New(observed, options); err != nil {
 		return nil, fmt.Errorf("reading the hub: %w", err)
 	}
+	discovered, err := discovery.NewDiscoveryClientForConfig(observed)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	h.pulse = discovered.RESTClient()
 	return h, h.inform(ctx)
 }
 
@@ -128,8 +145,6 @@ func (h *Hub) choose(ctx context.Context, clusters []string) error {
 			h.refused[k.gvk] = err
 		case meta.IsNoMatchError(err):
 			return fmt.Errorf("%w; check that the cluster is a hub with Tandem's CRDs", err)
-		case apierrors.IsForbidden(err) && clusters == nil:
-			return fmt.Errorf("reading the hub: %w; select clusters with --cluster", err)
 		default:
 			return fmt.Errorf("reading the hub: %w", err)
 		}
@@ -192,7 +207,15 @@ func (h *Hub) Run(ctx context.Context) error {
 			h.changes.tell()
 		}
 	}()
+	go wait.UntilWithContext(ctx, h.ask, pulse)
 	return h.cache.Start(ctx)
+}
+
+// ask asks the hub for its version: without requests, a hub that is silent looks like one where nothing changes.
+func (h *Hub) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	defer cancel()
+	_ = h.pulse.Get().AbsPath(versionPath).Do(ctx).Error() // contact notes it
 }
 
 // trim drops what no page shows, before an object is cached.
@@ -205,58 +228,6 @@ func trim(object any) (any, error) {
 		version.Spec.Templates = nil
 	}
 	return object, nil
-}
-
-// contact tracks whether the hub was read completely, and since when it does not respond.
-type contact struct {
-	lock     sync.Mutex
-	complete bool
-	lost     time.Time
-}
-
-// watch observes the requests of all clients that use the config.
-func (c *contact) watch(config *rest.Config, changed func()) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(request)
-			if request.Context().Err() == nil && c.note(err, time.Now()) { // a cancelled request says nothing about the hub
-				changed()
-			}
-			return response, err
-		})
-	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip executes a request.
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
-
-// note records the result of a request and reports whether the contact was lost or regained by it.
-func (c *contact) note(err error, now time.Time) bool {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.lost.IsZero() == (err == nil) {
-		return false
-	}
-	c.lost = time.Time{}
-	if err != nil {
-		c.lost = now
-	}
-	return true
-}
-
-func (c *contact) read() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.complete = true
-}
-
-// state reports whether the hub was read completely, and since when it does not respond; zero if it does.
-func (c *contact) state() (complete bool, lost time.Time) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	return c.complete, c.lost
 }
 
 // changes signals changes to all that listen. A listener that has not taken a signal yet gets no second one.

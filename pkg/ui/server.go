@@ -61,7 +61,7 @@ func pages() map[string]page {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if !s.knows(r.Host) {
-		http.Error(w, fmt.Sprintf("host %q is not served: use one of %s", text.Escape(r.Host), strings.Join(s.Hosts, ", ")), http.StatusMisdirectedRequest)
+		http.Error(w, fmt.Sprintf("host %q is not allowed (--hosts): use one of %s", text.Escape(r.Host), strings.Join(s.Hosts, ", ")), http.StatusMisdirectedRequest)
 		return
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
@@ -127,7 +127,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 	visitor, err := s.Gate.Visitor(r)
 	switch {
 	case err != nil:
-		http.Error(w, "checking the session failed; try again", http.StatusBadGateway)
+		w.Header().Set("Refresh", "5")
+		http.Error(w, "The hub cannot check the session. This page is loaded again every five seconds.", http.StatusBadGateway)
 	case visitor == nil && streams:
 		w.WriteHeader(http.StatusNoContent) // ends the stream: the browser does not try again
 	case visitor == nil:

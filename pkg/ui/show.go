@@ -51,7 +51,7 @@ func stateClass(state fleet.State) string { return classes[state] }
 // runs are the style class, mark and text of the states of plans, phases, steps and tasks.
 var runs = map[kudo.ExecutionStatus][3]string{
 	kudo.NeverRun: {"none", "·", "never run"}, kudo.Pending: {"none", "·", "pending"}, kudo.InProgress: {"busy", "▸", "in progress"},
-	kudo.Complete: {"good", "✓", "complete"}, kudo.Error: {"weak", "!", "error, retried"}, kudo.FatalError: {"bad", "✗", "failed"},
+	kudo.Complete: {"good", "✓", "complete"}, kudo.Error: {"weak", "!", "error, retrying"}, kudo.FatalError: {"bad", "✗", "failed"},
 }
 
 func run(status kudo.ExecutionStatus) [3]string {

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// coalescing is the shortest time between two updates of a stream. A page that takes long to render is updated less often.
+	// coalescing is the shortest time between two updates of a stream. A page that takes long to render is updated less often, but not less
+	// often than it is checked: what takes long may be a hub that does not answer.
 	coalescing = 250 * time.Millisecond
 	// recheck is how often a stream checks its session and permissions without a change.
 	recheck = 10 * time.Second
@@ -29,7 +30,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p page) {
 	last := update{}
 	for first := true; ; first = false {
 		begun := time.Now()
-		next, err := s.update(r, p)
+		next, err := s.update(r, p, last)
 		if err == nil {
 			err = next.send(w, last, first)
 		}
@@ -40,7 +41,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p page) {
 			return
 		}
 		last = next
-		if !pause(r, max(coalescing, 10*time.Since(begun)), nil, nil) || !pause(r, 0, changed, tick.C) {
+		if !pause(r, min(max(coalescing, 10*time.Since(begun)), recheck), nil, nil) || !pause(r, 0, changed, tick.C) {
 			return
 		}
 	}
@@ -70,16 +71,25 @@ type update struct {
 	over bool
 }
 
-// update renders the content of a page for a stream.
-func (s *Server) update(r *http.Request, p page) (update, error) {
+// update renders the content of a page for a stream. While the hub cannot be asked for the user and the user's permissions, the last content
+// remains.
+func (s *Server) update(r *http.Request, p page, last update) (update, error) {
 	visitor, err := s.Gate.Visitor(r)
-	if err != nil {
-		return update{}, err
-	}
-	if visitor == nil {
+	if err == nil && visitor == nil {
 		return update{over: true}, nil
 	}
+	if err != nil {
+		if last.content == nil {
+			return update{}, err
+		}
+		_, last.lost = s.Hub.contact.state()
+		return last, nil
+	}
 	f := s.gather(r, visitor, p)
+	if f.Status == http.StatusInternalServerError && !f.Lost.IsZero() && last.content != nil {
+		last.lost = f.Lost
+		return last, nil
+	}
 	content, err := s.render("content", f)
 	return update{content: content, lost: f.Lost}, err
 }

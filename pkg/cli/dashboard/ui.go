@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -76,6 +77,9 @@ func runUI(ctx context.Context, o *UIOptions) error {
 		return err
 	}
 	cached, err := ui.NewHub(ctx, h.Config, o.clusters)
+	if apierrors.IsForbidden(err) && o.clusters == nil {
+		err = fmt.Errorf("%w; select clusters with --cluster", err)
+	}
 	if err != nil {
 		return hubclient.Advise(err, "")
 	}

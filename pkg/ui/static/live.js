@@ -13,7 +13,7 @@
     if (live.textContent !== text) live.textContent = text;
     live.className = style;
   };
-  const settle = () => (lost ? say("stale", "Stale since " + clock(lost) + ": the hub does not respond") : say("live", "Live"));
+  const settle = () => (lost ? say("stale", "Stale since " + clock(lost) + ": the hub cannot be read") : say("live", "Live"));
 
   // same reports whether an element may become another one by changing attributes and children.
   const same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName;

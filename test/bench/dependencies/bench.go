@@ -42,11 +42,15 @@ type bench struct {
 	say   func(format string, arguments ...any)
 }
 
-// Measure creates the fleet and runs all scenarios, or the plugin's commands. It stops everything that it started, also after an error.
+// Measure creates the fleet and runs all scenarios, or the plugin's commands, or the dashboard. It stops everything that it started, also after an error.
 func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured program.Report, err error) {
 	err = onHub(ctx, *s, progress, func(b *bench) error {
 		if s.plugin != "" {
 			measured, err = b.commands(ctx)
+			return err
+		}
+		if s.viewers > 0 {
+			measured, err = b.dashboard(ctx)
 			return err
 		}
 		if err := b.prepare(ctx); err != nil {

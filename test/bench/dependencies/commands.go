@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
 // commandRuns is the number of runs of each command; the median is reported.
@@ -42,7 +44,7 @@ type commandResult struct {
 }
 
 // commands creates the fleet, without addon-manager, and runs the plugin's commands on it.
-func (b *bench) commands(ctx context.Context) (*commandsReport, error) {
+func (b *bench) commands(ctx context.Context) (program.Report, error) {
 	if err := b.populate(ctx); err != nil {
 		return nil, err
 	}

@@ -20,11 +20,13 @@ type settings struct {
 	program string
 	// plugin is the program whose commands are measured instead of addon-manager; if empty, addon-manager is measured.
 	plugin string
-	fleet  fleet
-	limits limits
-	pairs  int
-	flips  int
-	rest   time.Duration
+	// viewers is the number of viewers of the dashboard, which is measured instead of the controllers; if 0, they are measured.
+	viewers int
+	fleet   fleet
+	limits  limits
+	pairs   int
+	flips   int
+	rest    time.Duration
 	// scenarios are the names of those to run, separated by commas; all if empty.
 	scenarios string
 	// heap is a file for a profile of addon-manager's heap after the last scenario; none if empty.
@@ -41,6 +43,7 @@ type limits struct {
 func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&s.program, "addon-manager", "bin/addon-manager", "the program to measure")
 	fs.StringVar(&s.plugin, "kubectl-addon", "", "measure the commands of this program on the fleet, and nothing else")
+	fs.IntVar(&s.viewers, "viewers", 0, "measure addon-manager ui with this number of viewers, and nothing else")
 	fs.IntVar(&s.fleet.clusters, "clusters", 100, "managed clusters")
 	fs.IntVar(&s.fleet.addOns, "addons", 20, "add-ons on each of them")
 	s.limits.Bind(fs, "addon-manager", "kube-api")

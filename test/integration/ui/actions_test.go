@@ -17,6 +17,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	dashboard "github.com/tandem-addons/tandem/pkg/ui"
+	fleet "github.com/tandem-addons/tandem/test/dashboard"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -80,10 +81,8 @@ var _ = Describe("actions of the dashboard", func() {
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "cluster-06", Name: "kafka"}, instance)).To(Succeed())
 		return instance
 	}
-	both := append(append([]rbacv1.PolicyRule{}, reading...), operating...)
-
 	It("runs and cancels a plan as it was shown, as the user who asks", func(ctx context.Context) {
-		operator := acting(ctx).as(token(ctx, "acts", "", both))
+		operator := acting(ctx).as(token(ctx, "acts", "", fleet.Operating))
 		Expect(operator.get(page).body).To(ContainSubstring("Run…"))
 		before := read(ctx)
 		run := url.Values{"plan": {"deploy"}}
@@ -124,7 +123,7 @@ var _ = Describe("actions of the dashboard", func() {
 
 	It("refuses what the API server refuses to the user, and every action with --read-only", func(ctx context.Context) {
 		s := shared(ctx)
-		viewer, one := s.as(token(ctx, "looks", "", reading)), s.as(token(ctx, "looks-at-one", "cluster-01", reading))
+		viewer, one := s.as(token(ctx, "looks", "", fleet.Reading)), s.as(token(ctx, "looks-at-one", "cluster-01", fleet.Reading))
 		Expect(viewer.get(page).body).NotTo(ContainSubstring("Run…"))
 		Expect(viewer.get("/clusters/cluster-06/addons/kafka").body).NotTo(ContainSubstring("Disable…"))
 		refused := viewer.confirm(page+"/run", url.Values{"plan": {"deploy"}})
@@ -143,7 +142,7 @@ var _ = Describe("actions of the dashboard", func() {
 
 		cached, err := dashboard.NewHub(ctx, env.Config, nil)
 		Expect(err).NotTo(HaveOccurred())
-		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false), ReadOnly: true}).as(token(ctx, "reads", "", both))
+		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false), ReadOnly: true}).as(token(ctx, "reads", "", fleet.Operating))
 		Expect(quiet.get(page).body).NotTo(ContainSubstring("Run…"))
 		for _, path := range []string{page + "/run", page + "/run/preview", page + "/cancel", "/clusters/cluster-06/addons/kafka/disable"} {
 			Expect(quiet.post(path, url.Values{}).status).To(Equal(http.StatusMethodNotAllowed), path)

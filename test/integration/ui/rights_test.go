@@ -9,66 +9,21 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	dashboard "github.com/tandem-addons/tandem/pkg/ui"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 )
 
-// reading are the rules of users who may read what the dashboard shows of a cluster.
-var reading = []rbacv1.PolicyRule{
-	{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons", "clustermanagementaddons"}, Verbs: []string{"get", "list"}},
-	{APIGroups: []string{"kudo.dev"}, Resources: []string{"instances", "operatorversions"}, Verbs: []string{"get", "list"}},
-	{APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get", "list"}},
-	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list"}},
-}
-
-// operating are the additional rules of users who may change add-ons and Instances.
-var operating = []rbacv1.PolicyRule{
-	{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"*"}},
-	{APIGroups: []string{"kudo.dev"}, Resources: []string{"instances"}, Verbs: []string{"*"}},
-}
-
-// users creates a client with the kinds of users and their permissions.
-func users() client.Client {
-	GinkgoHelper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	c, err := client.New(env.Config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
-
 // token creates a user with rules, in one namespace or in all, and returns a token.
 func token(ctx context.Context, name, namespace string, rules []rbacv1.PolicyRule) string {
 	GinkgoHelper()
-	c := users()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	Expect(c.Create(ctx, account)).To(Succeed())
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-	Expect(c.Create(ctx, role)).To(Succeed())
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: name}}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-	var binding client.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: ref}
-	if namespace != "" {
-		binding = &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Subjects: subjects, RoleRef: ref}
-	}
-	Expect(c.Create(ctx, binding)).To(Succeed())
-	request := &authenticationv1.TokenRequest{}
-	Expect(c.SubResource("token").Create(ctx, account, request)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) {
-		for _, object := range []client.Object{binding, role, account} {
-			Expect(client.IgnoreNotFound(c.Delete(ctx, object))).To(Succeed())
-		}
-	})
-	return request.Status.Token
+	account, err := fleet.NewAccount(ctx, hub, name, namespace, rules)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx context.Context) { Expect(account.Remove(ctx, hub)).To(Succeed()) })
+	return account.Token
 }
 
 // shared serves the dashboard as `addon-manager ui` does.
@@ -90,70 +45,72 @@ func (s site) as(bearer string) site {
 	return s
 }
 
-var _ = Describe("the dashboard of many users", func() {
-	It("shows each user what the user may read, and no trace of anything else", func(ctx context.Context) {
-		s := shared(ctx)
-		type user struct {
-			site
-			// one is set if the user may read cluster-01 only; all if the user may read everything.
-			one, all bool
-		}
-		both := append(append([]rbacv1.PolicyRule{}, reading...), operating...)
-		them := map[string]user{
-			"anonymous":               {site: s},
-			"viewer of one cluster":   {site: s.as(token(ctx, "one", "cluster-01", reading)), one: true},
-			"viewer":                  {site: s.as(token(ctx, "viewer", "", reading)), one: true, all: true},
-			"operator":                {site: s.as(token(ctx, "operator", "", both)), one: true, all: true},
-			"user without permission": {site: s.as(token(ctx, "nobody", "", nil))},
-		}
-		open := func(needed bool) int { return map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[needed] }
-		for name, u := range them {
-			for path, want := range map[string]int{
-				"/": http.StatusOK, "/addons/kafka": open(u.one), "/addons/none": http.StatusNotFound,
-				"/clusters/cluster-01": open(u.one), "/clusters/cluster-01/addons/kafka": open(u.one), "/clusters/cluster-01/instances/kafka": open(u.one),
-				"/clusters/cluster-02": open(u.all), "/clusters/cluster-02/addons/kafka": open(u.all), "/clusters/cluster-02/instances/kafka": open(u.all),
-				"/clusters/none": http.StatusNotFound, "/packages": http.StatusOK, "/packages/addon-packages/" + fleet.Version: open(u.all), "/none": http.StatusNotFound,
-			} {
-				if name == "anonymous" {
-					want = http.StatusUnauthorized
-				}
-				page := u.get(path)
-				Expect(page.status).To(Equal(want), "%s of %s: %s", path, name, page.body)
-				if !u.all && !strings.Contains(path, "cluster-02") {
-					Expect(page.body).NotTo(ContainSubstring("cluster-02"), "%s of %s", path, name)
-				}
-				if !u.one && !strings.Contains(path, "kafka") {
-					Expect(page.body).NotTo(ContainSubstring("kafka"), "%s of %s", path, name)
-				}
+// expectRights checks that a dashboard shows users with different permissions what each may read, and nothing else.
+func expectRights(ctx context.Context, s site) {
+	GinkgoHelper()
+	type user struct {
+		site
+		// one is set if the user may read cluster-01 only; all if the user may read everything.
+		one, all bool
+	}
+	them := map[string]user{
+		"anonymous":               {site: s},
+		"viewer of one cluster":   {site: s.as(token(ctx, "one", "cluster-01", fleet.Reading)), one: true},
+		"viewer":                  {site: s.as(token(ctx, "viewer", "", fleet.Reading)), one: true, all: true},
+		"operator":                {site: s.as(token(ctx, "operator", "", fleet.Operating)), one: true, all: true},
+		"user without permission": {site: s.as(token(ctx, "nobody", "", nil))},
+	}
+	open := func(needed bool) int { return map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[needed] }
+	for name, u := range them {
+		for path, want := range map[string]int{
+			"/": http.StatusOK, "/addons/kafka": open(u.one), "/addons/none": http.StatusNotFound,
+			"/clusters/cluster-01": open(u.one), "/clusters/cluster-01/addons/kafka": open(u.one), "/clusters/cluster-01/instances/kafka": open(u.one),
+			"/clusters/cluster-02": open(u.all), "/clusters/cluster-02/addons/kafka": open(u.all), "/clusters/cluster-02/instances/kafka": open(u.all),
+			"/clusters/none": http.StatusNotFound, "/packages": http.StatusOK, "/packages/addon-packages/" + fleet.Version: open(u.all), "/none": http.StatusNotFound,
+		} {
+			if name == "anonymous" {
+				want = http.StatusUnauthorized
+			}
+			page := u.get(path)
+			Expect(page.status).To(Equal(want), "%s of %s: %s", path, name, page.body)
+			if !u.all && !strings.Contains(path, "cluster-02") {
+				Expect(page.body).NotTo(ContainSubstring("cluster-02"), "%s of %s", path, name)
+			}
+			if !u.one && !strings.Contains(path, "kafka") {
+				Expect(page.body).NotTo(ContainSubstring("kafka"), "%s of %s", path, name)
 			}
 		}
-		By("answering about what exists as about what does not")
-		one := them["viewer of one cluster"]
-		there, none := one.get("/clusters/cluster-02/instances/kafka"), one.get("/clusters/cluster-0x/instances/kafka")
-		Expect(strings.ReplaceAll(there.body, "cluster-02", "cluster-0x")).To(Equal(none.body))
-		for _, u := range []user{them["viewer"], one} {
-			Expect(u.get("/clusters/cluster-01/addons/kafka").body).To(ContainSubstring("PlanFailed"))
-		}
+	}
+	By("answering about what exists as about what does not")
+	one := them["viewer of one cluster"]
+	there, none := one.get("/clusters/cluster-02/instances/kafka"), one.get("/clusters/cluster-0x/instances/kafka")
+	Expect(strings.ReplaceAll(there.body, "cluster-02", "cluster-0x")).To(Equal(none.body))
+	for _, u := range []user{them["viewer"], one} {
+		Expect(u.get("/clusters/cluster-01/addons/kafka").body).To(ContainSubstring("PlanFailed"))
+	}
+}
+
+var _ = Describe("the dashboard of many users", func() {
+	It("shows each user what the user may read, and no trace of anything else", func(ctx context.Context) {
+		expectRights(ctx, shared(ctx))
 	})
 
 	It("ends a stream's content within the time that answers are kept after a permission is withdrawn", func(ctx context.Context) {
-		s := shared(ctx).as(token(ctx, "leaver", "cluster-01", reading))
+		s := shared(ctx).as(token(ctx, "leaver", "cluster-01", fleet.Reading))
 		events := s.stream("/clusters/cluster-01")
 		var next event
 		Eventually(events).Should(Receive(&next))
 		Expect(next.Data).To(ContainSubstring("kafka"))
-		c := users()
-		Expect(c.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-01", Name: "leaver"}})).To(Succeed())
+		Expect(hub.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-01", Name: "leaver"}})).To(Succeed())
 		Eventually(events, 30*time.Second).Should(Receive(&next, HaveField("Name", "change")))
 		Expect(next.Data).To(ContainSubstring("Not found"))
 		Expect(next.Data).NotTo(ContainSubstring("kafka"))
 	})
 
 	It("ends the session of a user whose token is no longer valid", func(ctx context.Context) {
-		s := shared(ctx).as(token(ctx, "expired", "", reading))
+		s := shared(ctx).as(token(ctx, "expired", "", fleet.Reading))
 		Expect(s.get("/").status).To(Equal(http.StatusOK))
-		c := users()
-		Expect(c.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "expired"}})).To(Succeed())
+		Expect(hub.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "expired"}})).To(Succeed())
 		Eventually(func() int { return s.get("/").status }, 30*time.Second).Should(Equal(http.StatusUnauthorized))
 	})
 
@@ -173,7 +130,7 @@ var _ = Describe("the dashboard of many users", func() {
 		Expect(enter(func(r *http.Request) { r.Host = "evil.example" }).status).To(Equal(http.StatusMisdirectedRequest))
 
 		By("ending a session only by a form of this session")
-		s = s.as(token(ctx, "stays", "", reading))
+		s = s.as(token(ctx, "stays", "", fleet.Reading))
 		request := s.request(ctx, http.MethodPost, "/session/leave", strings.NewReader("token=wrong"))
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		Expect(s.send(request).status).To(Equal(http.StatusForbidden))

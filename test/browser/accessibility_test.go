@@ -1,0 +1,106 @@
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/url"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/tandem-addons/tandem/test/dashboard"
+)
+
+//go:embed axe/axe.min.js
+var axe string
+
+// audit has axe-core examine a page with all of its rules, best practices included. Its result has the findings, and the rules that the page meets.
+const audit = `axe.run(document, {resultTypes: ["violations"], preload: false}).then((result) => ({
+  met: result.passes.map((rule) => rule.id),
+  found: result.violations.map((rule) => rule.impact + ": " + rule.id + ": " + rule.help + rule.nodes.map((n) => "\n" + n.html + "\n" + n.failureSummary)),
+}))`
+
+// flaws returns what axe-core does not examine: header cells of tables without a scope, and content that is wider than the window.
+const flaws = `(() => {
+  const found = [...document.querySelectorAll("th")].filter((e) => !e.scope).map((e) => "no scope: " + e.outerHTML);
+  if (document.documentElement.scrollWidth > innerWidth) found.push("wider than the window: " + document.documentElement.scrollWidth + " > " + innerWidth);
+  return found;
+})()`
+
+// appearance emulates a width and a colour scheme.
+func appearance(width int64, scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		if err != nil {
+			return err
+		}
+		_, err = chromedp.EmulateViewport(width, 900)(ctx, t)
+		return err
+	})
+}
+
+// findings examines the page that a tab shows, in dark and light mode, on a phone and on a large screen.
+func findings(page context.Context, name string) []string {
+	GinkgoHelper()
+	Expect(chromedp.Run(page, chromedp.Evaluate[chromedp.Void](axe))).Error().NotTo(HaveOccurred())
+	var all []string
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{360, 3840, 1280} {
+			Expect(chromedp.Do(page, appearance(width, scheme))).To(Succeed())
+			found, err := chromedp.Run(page, chromedp.Evaluate[[]string](flaws))
+			Expect(err).NotTo(HaveOccurred())
+			if width < 2000 { // at 3840 pixels, the content is the same
+				result, err := chromedp.Run(page, chromedp.Evaluate[struct{ Met, Found []string }](audit, chromedp.EvalAwaitPromise))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(result.Met).To(ContainElements("document-title", "html-has-lang", "page-has-heading-one"), name)
+				found = append(found, result.Found...)
+			}
+			for _, finding := range found {
+				all = append(all, fmt.Sprintf("%s, %d pixels, %s: %s", name, width, scheme, finding))
+			}
+		}
+	}
+	return all
+}
+
+// everyPage lists a path of each page, and of the forms that some have.
+var everyPage = []string{
+	"/", "/?state=NotAvailable&cluster=cluster&addon=kafka&reason=PlanFailed", "/?alike=cluster-05", "/?selector=" + url.QueryEscape("a=("), "/?cluster=none",
+	"/addons/kafka", "/clusters/cluster-01", "/clusters/cluster-02/addons/shop", "/clusters/cluster-01/instances/kafka",
+	"/packages", "/packages/addon-packages/" + dashboard.Version, "/none",
+}
+
+var _ = Describe("Everyone can use", func() {
+	It("every page", func() {
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		var found []string
+		for _, path := range everyPage {
+			open(page, address, path)
+			found = append(found, findings(page, path)...)
+		}
+		Expect(found).To(BeEmpty())
+	})
+
+	It("the pages that ask users to sign in", func(ctx context.Context) {
+		page := tab()
+		local, _ := serve()
+		Expect(chromedp.Do(page, front, chromedp.Navigate(local+"/"), chromedp.WaitVisible("[role=alert]"))).To(Succeed())
+		Expect(findings(page, "a page without a session")).To(BeEmpty())
+
+		address := serveUsers(env.Config, anywhere).address
+		Expect(chromedp.Do(page, chromedp.Navigate(address+"/"), chromedp.WaitVisible("#bearer"))).To(Succeed())
+		Expect(findings(page, "sign-in")).To(BeEmpty())
+		Expect(chromedp.Do(page, chromedp.SetValue("#bearer", "wrong"), chromedp.Click("form.entrance button"), chromedp.WaitVisible("[role=alert]"))).To(Succeed())
+		Expect(findings(page, "sign-in with a wrong token")).To(BeEmpty())
+		signIn(page, address, user(ctx, "accessible", "", dashboard.Reading).Token)
+		Expect(findings(page, "Fleet of a user who can sign out")).To(BeEmpty())
+	})
+})
