@@ -40,6 +40,7 @@ type Proxy struct {
 	view    view
 	journal []*Write
 	watches int
+	begun   int
 	// pending counts the requests that are not answered, without watches, and active is the last time at which the program sent a request,
 	// or received an answer or an event. Neither counts periodic writes.
 	pending int
@@ -141,11 +142,11 @@ func (p *Proxy) Idle(while time.Duration) bool {
 	return p.watches > 0 && p.pending == 0 && time.Since(p.active) >= while
 }
 
-// Watches returns the number of watches of the program.
-func (p *Proxy) Watches() int {
+// Watches returns the number of watches of the program, and how many it has begun.
+func (p *Proxy) Watches() (now, begun int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.watches
+	return p.watches, p.begun
 }
 
 // watching counts a watch that begins, or ends if by is negative.
@@ -153,6 +154,7 @@ func (p *Proxy) watching(by int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.watches += by
+	p.begun += max(by, 0)
 	p.active = time.Now()
 }
 

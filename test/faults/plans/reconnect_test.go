@@ -1,0 +1,113 @@
+package plans
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// reconnects is the number of times that TestReconnects cuts the link to the hub.
+	reconnects = "FAULTS_RECONNECTS"
+	// warmUp is the number of reconnects after which the caches of the agent are as large as they get.
+	warmUp = 10
+	// lasting is how long a watch must last for client-go to begin it again without a pause, which grows to 30 seconds.
+	lasting = 1100 * time.Millisecond
+)
+
+// TestReconnects cuts the agent's connections to the hub again and again, and compares its goroutines and memory before and after.
+func TestReconnects(t *testing.T) {
+	rounds, err := strconv.Atoi(cmp.Or(os.Getenv(reconnects), "20"))
+	if err != nil || rounds <= warmUp {
+		t.Fatalf("%s must be a number greater than %d, got %q", reconnects, warmUp, os.Getenv(reconnects))
+	}
+	w := newWorld(t, "reconnects")
+	agent := w.programs[1]
+	hub := agent.links["hub"]
+	if err := eventually(t.Context(), patience, func(context.Context) error {
+		if !hub.Idle(lasting) {
+			return fmt.Errorf("the agent is not at rest")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	watches, _ := hub.Watches()
+	var before usage
+	for round := range rounds {
+		if round == warmUp {
+			before = usageOf(t, agent)
+		}
+		_, last := hub.Watches()
+		hub.Cut()
+		hub.Mend()
+		if err := eventually(t.Context(), patience, func(context.Context) error {
+			if now, begun := hub.Watches(); now != watches || begun < last+watches {
+				return fmt.Errorf("%d of %d watches are back after cut %d", now, watches, round+1)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lasting)
+	}
+	after := usageOf(t, agent)
+	t.Logf("%d reconnects of %d watches: %v before, %v after", rounds, watches, before, after)
+	if after.goroutines > before.goroutines+rounds/100+2 {
+		t.Errorf("goroutines grew from %v to %v", before, after)
+	}
+	if after.resident > before.resident*5/4 {
+		t.Errorf("memory grew from %v to %v", before, after)
+	}
+}
+
+// usage is what a program uses.
+type usage struct{ goroutines, resident int }
+
+func (u usage) String() string {
+	return fmt.Sprintf("%d goroutines, %d MiB", u.goroutines, u.resident>>20)
+}
+
+// usageOf returns what a program uses, the least of several samples.
+func usageOf(t *testing.T, p *program) usage {
+	t.Helper()
+	var least usage
+	for range 5 {
+		time.Sleep(lasting)
+		metrics, err := p.read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample := usage{goroutines: metric(t, metrics, "go_goroutines"), resident: metric(t, metrics, "process_resident_memory_bytes")}
+		if least.goroutines == 0 || sample.goroutines < least.goroutines {
+			least.goroutines = sample.goroutines
+		}
+		if least.resident == 0 || sample.resident < least.resident {
+			least.resident = sample.resident
+		}
+	}
+	return least
+}
+
+// metric returns the value of a metric without labels.
+func metric(t *testing.T, metrics, name string) int {
+	t.Helper()
+	for line := range strings.Lines(metrics) {
+		text, found := strings.CutPrefix(line, name+" ")
+		if !found {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			t.Fatalf("metric %s: %v", name, err)
+		}
+		return int(value)
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
