@@ -19,11 +19,13 @@ HISTORIES ?= 2000
 MUTANTS ?=
 # How long `make test-faults` starts plans, such as 4m, and the seed of their order; all plans and the day if empty. FAULTS_PLAN selects plans
 # by the beginnings of their names, with a semicolon between them. FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS the number of
-# hubs, each with a managed cluster, that try plans at the same time; two if empty.
+# hubs, each with a managed cluster, that try plans at the same time; two if empty. FAULTS_RECONNECTS is how often the agent's link to a hub is
+# cut while its memory is observed.
 FAULTS_BUDGET ?=
 FAULTS_SEED ?=
 FAULTS_PLAN ?=
 FAULTS_LOGS ?=
+FAULTS_RECONNECTS ?= 20
 FAULTS_WORLDS ?=
 # The size of the fleet of `make bench-dependencies`, and a file for the JSON report of a benchmark.
 CLUSTERS ?= 100
@@ -214,7 +216,7 @@ test-histories: ## Play HISTORIES random histories of desired states and faults 
 .PHONY: test-faults
 test-faults: build ## Run the programs with a fault at every distinct write (FAULTS_BUDGET=4m limits the time).
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets FAULTS_BUDGET='$(FAULTS_BUDGET)' FAULTS_SEED='$(FAULTS_SEED)' \
-	  FAULTS_PLAN='$(FAULTS_PLAN)' FAULTS_LOGS='$(FAULTS_LOGS)' FAULTS_WORLDS='$(FAULTS_WORLDS)'; \
+	  FAULTS_PLAN='$(FAULTS_PLAN)' FAULTS_LOGS='$(FAULTS_LOGS)' FAULTS_WORLDS='$(FAULTS_WORLDS)' FAULTS_RECONNECTS='$(FAULTS_RECONNECTS)'; \
 	  go test -count=1 -timeout=0 -v ./test/faults/plans $(TESTFLAGS)
 
 .PHONY: mutants

@@ -134,7 +134,7 @@ func (p *program) idle(ctx context.Context, while time.Duration) bool {
 // connected reports whether the program watches all of its API servers.
 func (p *program) connected() bool {
 	for _, link := range p.links {
-		if link.Watches() == 0 {
+		if watches, _ := link.Watches(); watches == 0 {
 			return false
 		}
 	}
@@ -161,7 +161,7 @@ func (p *program) exposed(ctx context.Context) (string, error) {
 
 // gauges returns the program's gauges of add-ons whose names begin with that of the run.
 func (p *program) gauges(ctx context.Context, run string) (string, error) {
-	text, err := p.read(ctx)
+	text, err := p.exposed(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -173,22 +173,4 @@ func (p *program) gauges(ctx context.Context, run string) (string, error) {
 		}
 	}
 	return strings.Join(gauges, ""), nil
-}
-
-// read returns the program's metrics.
-func (p *program) read(ctx context.Context) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("reading the metrics of %s: %w", p.name, err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return "", fmt.Errorf("reading the metrics of %s: %w", p.name, err)
-	}
-	return string(text), nil
 }

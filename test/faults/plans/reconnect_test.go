@@ -79,7 +79,7 @@ func usageOf(t *testing.T, p *program) usage {
 	var least usage
 	for range 5 {
 		time.Sleep(lasting)
-		metrics, err := p.read(t.Context())
+		metrics, err := p.exposed(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
