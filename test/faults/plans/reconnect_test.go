@@ -16,6 +16,8 @@ const (
 	reconnects = "FAULTS_RECONNECTS"
 	// warmUp is the number of reconnects after which the caches of the agent are as large as they get.
 	warmUp = 10
+	// samples is the number of reconnects after which the usage is read, of which the least counts.
+	samples = 5
 	// lasting is how long a watch must last for client-go to begin it again without a pause, which grows to 30 seconds.
 	lasting = 1100 * time.Millisecond
 )
@@ -23,8 +25,8 @@ const (
 // TestReconnects cuts the agent's connections to the hub again and again, and compares its goroutines and memory before and after.
 func TestReconnects(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv(reconnects), "20"))
-	if err != nil || rounds <= warmUp {
-		t.Fatalf("%s must be a number greater than %d, got %q", reconnects, warmUp, os.Getenv(reconnects))
+	if err != nil || rounds < warmUp+2*samples {
+		t.Fatalf("%s must be at least %d, got %q", reconnects, warmUp+2*samples, os.Getenv(reconnects))
 	}
 	w := newWorld(t, "reconnects")
 	agent := w.programs[1]
@@ -38,25 +40,26 @@ func TestReconnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	watches, _ := hub.Watches()
-	var before usage
+	var before, after usage
 	for round := range rounds {
-		if round == warmUp {
-			before = usageOf(t, agent)
-		}
 		_, last := hub.Watches()
 		hub.Cut()
 		hub.Mend()
 		if err := eventually(t.Context(), patience, func(context.Context) error {
-			if now, begun := hub.Watches(); now != watches || begun < last+watches {
+			if now, begun := hub.Watches(); now != watches || begun < last+watches || !hub.Idle(lasting) {
 				return fmt.Errorf("%d of %d watches are back after cut %d", now, watches, round+1)
 			}
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(lasting)
+		switch {
+		case round >= warmUp && round < warmUp+samples:
+			before = before.least(usageOf(t, agent))
+		case round >= rounds-samples:
+			after = after.least(usageOf(t, agent))
+		}
 	}
-	after := usageOf(t, agent)
 	t.Logf("%d reconnects of %d watches: %v before, %v after", rounds, watches, before, after)
 	if after.goroutines > before.goroutines+rounds/100+2 {
 		t.Errorf("goroutines grew from %v to %v", before, after)
@@ -73,25 +76,22 @@ func (u usage) String() string {
 	return fmt.Sprintf("%d goroutines, %d MiB", u.goroutines, u.resident>>20)
 }
 
-// usageOf returns what a program uses, the least of several samples.
+// least returns the lower values of both; zero is none.
+func (u usage) least(other usage) usage {
+	if u.goroutines == 0 {
+		return other
+	}
+	return usage{goroutines: min(u.goroutines, other.goroutines), resident: min(u.resident, other.resident)}
+}
+
+// usageOf returns what a program uses now.
 func usageOf(t *testing.T, p *program) usage {
 	t.Helper()
-	var least usage
-	for range 5 {
-		time.Sleep(lasting)
-		metrics, err := p.exposed(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		sample := usage{goroutines: metric(t, metrics, "go_goroutines"), resident: metric(t, metrics, "process_resident_memory_bytes")}
-		if least.goroutines == 0 || sample.goroutines < least.goroutines {
-			least.goroutines = sample.goroutines
-		}
-		if least.resident == 0 || sample.resident < least.resident {
-			least.resident = sample.resident
-		}
+	metrics, err := p.exposed(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return least
+	return usage{goroutines: metric(t, metrics, "go_goroutines"), resident: metric(t, metrics, "process_resident_memory_bytes")}
 }
 
 // metric returns the value of a metric without labels.
