@@ -17,7 +17,7 @@ type Choice struct{ Version, AppVersion string }
 
 // chooseFor returns the requested version of the operator of a running OperatorVersion, from the same namespace.
 func (s *State) chooseFor(ctx context.Context, runs client.ObjectKey, choice Choice) (*kudo.OperatorVersion, error) {
-	version, err := s.versionAt(ctx, runs)
+	version, err := s.Version(ctx, runs)
 	if err != nil {
 		return nil, err
 	}

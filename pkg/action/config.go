@@ -17,14 +17,14 @@ import (
 
 var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
 
-// configName returns the name of the AddOnDeploymentConfig for the given parameters.
-func configName(cluster, addOn string) types.NamespacedName {
+// ConfigName returns the name of the AddOnDeploymentConfig for the given parameters.
+func ConfigName(cluster, addOn string) types.NamespacedName {
 	return types.NamespacedName{Namespace: cluster, Name: addOn + "-parameters"}
 }
 
 // configured returns the step with the parameters as an AddOnDeploymentConfig that the add-on refers to.
 func (s Step) configured(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, given Desired) (Step, error) {
-	own := configName(s.Wanted.Namespace, s.Wanted.Name)
+	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
 	if err := rolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
 		return s, err
 	}

@@ -60,7 +60,7 @@ func (s *State) versionAfter(ctx context.Context, existing *kudo.Instance, e Edi
 	if e.Upgrade {
 		return s.chooseFor(ctx, install.VersionOf(existing), e.Choice)
 	}
-	return s.versionAt(ctx, install.VersionOf(existing))
+	return s.Version(ctx, install.VersionOf(existing))
 }
 
 // versionResource is the resource of an OperatorVersion in the configs of an add-on.

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -46,6 +47,14 @@ func Undefined(definitions map[string]fleet.Definition, addOn string) error {
 	return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s", addOn, text.DidYouMean(addOn, names), text.Listed(names))
 }
 
+// InvalidNamespace returns why a name is not valid for a namespace on the managed clusters; empty if it is.
+func InvalidNamespace(namespace string) string {
+	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
+		return problems[0]
+	}
+	return ""
+}
+
 // Removals returns the add-ons to enable that are being removed, and can be enabled again only once they are gone.
 func (e Enabling) Removals() []*addonv1alpha1.ManagedClusterAddOn {
 	names := []string{e.AddOn}
@@ -68,6 +77,27 @@ func (e Enabling) After(removals []*addonv1alpha1.ManagedClusterAddOn) Enabling 
 		delete(e.View.AddOns, removed.Name)
 	}
 	return e
+}
+
+// Version returns the OperatorVersion that the add-on runs; nil if the add-on is not plan-based, or if the version cannot be read.
+func (e Enabling) Version(ctx context.Context, reader client.Reader) (*kudo.OperatorVersion, error) {
+	definition := e.View.Definitions[e.AddOn]
+	if !definition.PlanManaged {
+		return nil, nil
+	}
+	s, err := e.step(e.AddOn)
+	if err != nil {
+		return nil, err
+	}
+	resolved, wanted := resolvable(definition.Object, s.Wanted)
+	name, version := install.Configure(resolved, wanted, install.Namespaces{}).OperatorVersion, &kudo.OperatorVersion{}
+	switch err := reader.Get(ctx, name, version); {
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading OperatorVersion %s: %w", name, err)
+	}
+	return version, nil
 }
 
 // Decide returns what enables the add-on. It returns an error if the add-on cannot be enabled.

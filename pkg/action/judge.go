@@ -17,7 +17,7 @@ import (
 // admission or of condition Resolved.
 func (s *State) judged(ctx context.Context, found Change) (Change, error) {
 	var err error
-	if found.Version, err = s.versionAt(ctx, install.VersionOf(found.After)); err != nil {
+	if found.Version, err = s.Version(ctx, install.VersionOf(found.After)); err != nil {
 		return found, err
 	}
 	if found.Started, err = s.startedVersion(ctx, found.Before); err != nil {
@@ -25,7 +25,7 @@ func (s *State) judged(ctx context.Context, found Change) (Change, error) {
 	}
 	var current *kudo.OperatorVersion
 	if found.Before != nil {
-		if current, err = s.versionAt(ctx, install.VersionOf(found.Before)); err != nil {
+		if current, err = s.Version(ctx, install.VersionOf(found.Before)); err != nil {
 			return found, err
 		}
 	}

@@ -81,8 +81,8 @@ func (s *State) Existing(key client.ObjectKey) *kudo.Instance {
 	return &s.instances[key.Namespace][i]
 }
 
-// versionAt returns the OperatorVersion of that name, or nil.
-func (s *State) versionAt(ctx context.Context, name client.ObjectKey) (*kudo.OperatorVersion, error) {
+// Version returns the OperatorVersion of that name, or nil.
+func (s *State) Version(ctx context.Context, name client.ObjectKey) (*kudo.OperatorVersion, error) {
 	version := &kudo.OperatorVersion{}
 	err := s.reader.Get(ctx, name, version)
 	if apierrors.IsNotFound(err) {
@@ -100,7 +100,7 @@ func (s *State) startedVersion(ctx context.Context, instance *kudo.Instance) (*k
 		return nil, nil
 	}
 	started := instance.Status.Execution.OperatorVersion
-	version, err := s.versionAt(ctx, client.ObjectKey{Namespace: started.Namespace, Name: started.Name})
+	version, err := s.Version(ctx, client.ObjectKey{Namespace: started.Namespace, Name: started.Name})
 	if err != nil || version == nil || version.UID != started.UID {
 		return nil, err
 	}

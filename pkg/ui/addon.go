@@ -29,6 +29,7 @@ type addOnView struct {
 	Dependents fleet.Dependents
 	Malformed  string
 	Commands   []string
+	Enable     enableForm
 }
 
 // versionCount is the number of clusters that run or install a version.
@@ -57,6 +58,9 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 		if err == nil {
 			view.Dependents = fleet.DependentsOf(dependents)
 		}
+	}
+	if view.Defined {
+		view.Enable = v.enableForm(ctx, enableForm{AddOn: name, Clusters: without(name, glance)})
 	}
 	view.Versions, err = v.versions(ctx, name)
 	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err

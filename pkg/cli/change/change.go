@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -190,8 +189,8 @@ func (o *changeOptions) checkExisting(cmd *cobra.Command, of string) error {
 
 // checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
-	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
-		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\" flag: %s", namespace, problems[0])
+	if problem := action.InvalidNamespace(namespace); problem != "" {
+		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\" flag: %s", namespace, problem)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ var reading = []rbacv1.PolicyRule{
 
 // operating are the additional rules of users who may change add-ons and Instances.
 var operating = []rbacv1.PolicyRule{
-	{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"*"}},
+	{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons", "addondeploymentconfigs"}, Verbs: []string{"*"}},
 	{APIGroups: []string{"kudo.dev"}, Resources: []string{"instances"}, Verbs: []string{"*"}},
 }
 
