@@ -66,6 +66,13 @@ func TestProposals(t *testing.T) {
 	enable.describeEnabling(decide.Enablement{Steps: []decide.Step{step}}, version)
 	golden(t, "proposal-enable", frame{Title: enable.Title, Template: "proposal", View: enable.shownTo("token")})
 
+	gone := decide.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}
+	gone.Before, gone.Started = instance, version
+	golden(t, "whatif", frame{Title: "What if", Template: "whatif", View: whatIfView{
+		Name: "store", Back: addOnPath("store"), Change: ifUpgraded, Version: "store-2.0.0", Versions: []string{"store-1.0.0", "store-2.0.0"},
+		Clusters: 60, More: 10, Commands: []string{command("upgrade store --all-clusters --dry-run")},
+		DryRun: decide.DryRunOf([]decide.Change{change, gone}, decide.Refusals{"cluster3": errAbsent}),
+	}})
 }
 
 func TestParametersOfARequest(t *testing.T) {

@@ -30,8 +30,9 @@ type instanceView struct {
 	// Unread is set if the OperatorVersion cannot be read.
 	Unread bool
 	Forms  planForms
-	// Change is the form for parameters.
+	// Change is the form for parameters, WhatIf the path of page What if.
 	Change   parameterForm
+	WhatIf   string
 	Commands []string
 }
 
@@ -61,6 +62,9 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 	}
 	view := instanceOf(progressing, v)
 	view.Forms, view.Change = v.planForms(ctx, progressing), v.parameterForm(ctx, progressing)
+	if v.foresees(ctx) {
+		view.WhatIf = instancePath(key.Namespace, key.Name) + "/what-if"
+	}
 	return frame{Title: key.Name + " on " + key.Namespace, Template: "instance", View: view}, nil
 }
 

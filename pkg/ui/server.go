@@ -52,7 +52,9 @@ func pages() map[string]page {
 		"/addons/{addon}":                    addOnPage,
 		"/clusters/{cluster}":                clusterPage,
 		"/clusters/{cluster}/addons/{addon}": whyPage,
-		"/clusters/{cluster}/instances/{instance}": instancePage,
+		"/clusters/{cluster}/instances/{instance}":         instancePage,
+		"/addons/{addon}/what-if":                          whatIfAddOnPage,
+		"/clusters/{cluster}/instances/{instance}/what-if": whatIfInstancePage,
 		"/packages":                    packagesPage,
 		"/packages/{namespace}/{name}": packagePage,
 	}

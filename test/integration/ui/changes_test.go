@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -280,6 +281,38 @@ var _ = Describe("changes on the dashboard", func() {
 		})
 	}
 
+	It("shows what would happen, and changes nothing", func(ctx context.Context) {
+		instance := owned(ctx, "cluster-08", true)
+		owned(ctx, "cluster-09", true)
+		s := local(ctx, nil)
+		const page = "/clusters/cluster-08/instances/store"
+		Eventually(func() string { return s.get(page).body }).Should(ContainSubstring(page + "/what-if"))
+		Eventually(func() string { return s.get("/addons/store").body }).Should(ContainSubstring("/addons/store/what-if"))
+		before := s.get(page + "/what-if")
+		for path, texts := range map[string][]string{
+			page + "/what-if": {"would be removed", "kubectl addon uninstall store --cluster cluster-08 --dry-run"},
+			page + "/what-if?change=upgrade": {"store-1.0.0 → store-1.1.0", "Plan <b>deploy</b> runs", "created ConfigMap",
+				"kubectl addon upgrade store --cluster cluster-08 --dry-run", "<option>store-1.0.0</option>"},
+			page + "/what-if?change=upgrade&version=store-9": {"Refused"},
+			"/addons/store/what-if?change=upgrade&version=store-1.1.0": {
+				"2 clusters: cluster-08, cluster-09", "kubectl addon upgrade store --all-clusters --version store-1.1.0 --dry-run"},
+			"/addons/zookeeper/what-if":                    {"without zookeeper, add-on kafka becomes unavailable"},
+			"/clusters/cluster-01/instances/kafka/what-if": {"removed StatefulSet"},
+		} {
+			shown := s.get(path)
+			Expect(shown.status).To(Equal(http.StatusOK), path)
+			for _, text := range texts {
+				Expect(shown.body).To(ContainSubstring(text), path)
+			}
+		}
+		Expect(s.get(page + "/what-if").body).To(Equal(before.body))
+		generation := instance.Generation
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+		Expect(instance.Generation).To(Equal(generation))
+		Expect(s.get("/addons/none/what-if").status).To(Equal(http.StatusNotFound))
+		Expect(s.get("/clusters/cluster-08/instances/none/what-if").status).To(Equal(http.StatusNotFound))
+	})
+
 	It("answers each user with the user's permissions", func(ctx context.Context) {
 		owned(ctx, "cluster-01", true)
 		owned(ctx, "cluster-02", true)
@@ -294,6 +327,18 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(users["viewer"].get("/clusters/cluster-02/instances/store").body).NotTo(ContainSubstring("Change parameter…"))
 		Expect(users["viewer"].get("/addons/store").body).NotTo(ContainSubstring("Enable…"))
 		Expect(users["viewer"].get("/clusters/cluster-03").body).NotTo(ContainSubstring("Enable…"))
+
+		By("showing what would happen to those who may read it")
+		for name, want := range map[string]int{
+			"anonymous": http.StatusUnauthorized, "viewer of one cluster": http.StatusNotFound, "viewer": http.StatusOK, "operator": http.StatusOK,
+		} {
+			for _, path := range []string{"/addons/store/what-if", "/clusters/cluster-02/instances/store/what-if", "/addons/store/what-if?change=upgrade"} {
+				Expect(users[name].get(path).status).To(Equal(want), "%s of %s", path, name)
+			}
+		}
+		hidden := users["viewer of one cluster"].get("/clusters/cluster-02/instances/store/what-if").body
+		Expect(users["viewer of one cluster"].get("/clusters/cluster-0x/instances/store/what-if").body).To(
+			Equal(strings.ReplaceAll(hidden, "cluster-02", "cluster-0x")))
 
 		By("sending actions with their permissions")
 		enable := url.Values{"addon": {"store"}, "cluster": {"cluster-03"}}
@@ -320,7 +365,7 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(variables(ctx, "cluster-02")).To(Equal(map[string]string{"SIZE": "3"}))
 		Expect(hub.Delete(ctx, enabled(ctx, "cluster-03", "store"))).To(Succeed())
 
-		By("omitting actions with --read-only")
+		By("omitting actions with --read-only, but not what would happen")
 		cached, err := dashboard.NewHub(ctx, env.Config, nil)
 		Expect(err).NotTo(HaveOccurred())
 		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false), ReadOnly: true}).as(token(ctx, "change-reads", "", both))
@@ -329,6 +374,7 @@ var _ = Describe("changes on the dashboard", func() {
 		} {
 			Expect(quiet.get(path).body).NotTo(ContainSubstring(text), path)
 		}
+		Expect(quiet.get("/addons/store/what-if").status).To(Equal(http.StatusOK))
 		for _, path := range []string{"/enable", "/enable/preview", "/clusters/cluster-02/instances/store/parameters", "/clusters/cluster-02/instances/store/parameters/preview"} {
 			Expect(quiet.post(path, url.Values{}).status).To(Equal(http.StatusMethodNotAllowed), path)
 		}
