@@ -2,6 +2,7 @@ package action
 
 import (
 	"maps"
+	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
@@ -50,4 +51,19 @@ func Merged(a, b map[string]string) map[string]string {
 	maps.Copy(values, a)
 	maps.Copy(values, b)
 	return values
+}
+
+// Changed returns the existing parameters with the given ones set and the unset ones removed.
+func Changed(existing, given map[string]string, unset []string) map[string]string {
+	next := maps.Clone(Merged(existing, given))
+	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(unset, name) })
+	return next
+}
+
+// SetsTo reports whether a spec sets a parameter to a text as given on the command line.
+func SetsTo(spec kudo.InstanceSpec, name, value string) bool {
+	if at := slices.IndexFunc(spec.ParametersFrom, func(f kudo.ParameterFrom) bool { return f.Name == name }); at >= 0 {
+		return parameter.ReferenceText(spec.ParametersFrom[at].SecretKeyRef) == value
+	}
+	return spec.Parameters[name] == value
 }

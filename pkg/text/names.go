@@ -51,3 +51,8 @@ func Counted(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// ObjectName returns an object's name as kubectl prints it.
+func ObjectName(group, kind, name string) string {
+	return fmt.Sprintf("%s.%s/%s", strings.ToLower(kind), group, name)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,14 +22,39 @@ import (
 	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
-// patchInstance and deleteAddOn are the requests that actions send.
+// patchInstance and the following functions return the requests that actions send.
 func patchInstance(cluster, name string) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Verb: "patch", Group: kudo.GroupVersion.Group, Resource: "instances", Namespace: cluster, Name: name}
 }
 
 func deleteAddOn(cluster, name string) authorizationv1.ResourceAttributes {
-	return authorizationv1.ResourceAttributes{
-		Verb: "delete", Group: addonv1alpha1.GroupVersion.Group, Resource: "managedclusteraddons", Namespace: cluster, Name: name,
+	return onAddOn("delete", "managedclusteraddons", cluster, name)
+}
+
+func createAddOn(cluster, name string) authorizationv1.ResourceAttributes {
+	return onAddOn("create", "managedclusteraddons", cluster, name)
+}
+
+func onAddOn(verb, resource, cluster, name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: verb, Group: addonv1alpha1.GroupVersion.Group, Resource: resource, Namespace: cluster, Name: name}
+}
+
+// ownedByAddOn reports whether an add-on owns the Instance.
+func ownedByAddOn(instance *kudo.Instance) bool {
+	owner := metav1.GetControllerOf(instance)
+	return owner != nil && owner.Kind == "ManagedClusterAddOn"
+}
+
+// writesOf returns the requests that change the parameters of an Instance: those of an add-on are in its configuration.
+func writesOf(instance *kudo.Instance) []authorizationv1.ResourceAttributes {
+	cluster, name := instance.Namespace, instance.Name
+	if !ownedByAddOn(instance) {
+		return []authorizationv1.ResourceAttributes{patchInstance(cluster, name)}
+	}
+	config := decide.ConfigName(cluster, name).Name
+	return []authorizationv1.ResourceAttributes{
+		onAddOn("patch", "managedclusteraddons", cluster, name),
+		onAddOn("create", "addondeploymentconfigs", cluster, config), onAddOn("patch", "addondeploymentconfigs", cluster, config),
 	}
 }
 

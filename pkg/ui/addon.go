@@ -29,6 +29,9 @@ type addOnView struct {
 	Dependents fleet.Dependents
 	Malformed  string
 	Commands   []string
+	Enable     enableForm
+	// WhatIf is the path of page What if, empty if the user may not see it.
+	WhatIf string
 }
 
 // versionCount is the number of clusters that run or install a version.
@@ -57,6 +60,12 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 		if err == nil {
 			view.Dependents = fleet.DependentsOf(dependents)
 		}
+	}
+	if view.Total > 0 && v.foresees(ctx) {
+		view.WhatIf = addOnPath(name) + "/what-if"
+	}
+	if view.Defined {
+		view.Enable = v.enableForm(ctx, enableForm{AddOn: name, Clusters: without(name, glance)})
 	}
 	view.Versions, err = v.versions(ctx, name)
 	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err

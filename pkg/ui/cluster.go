@@ -32,6 +32,7 @@ type clusterView struct {
 	Malformed []string
 	Agent     agentView
 	Commands  []string
+	Enable    enableForm
 }
 
 // addOnRow is an add-on on a cluster.
@@ -67,6 +68,7 @@ func clusterPage(ctx context.Context, v visit) (frame, error) {
 		return frame{}, err
 	}
 	view := clusterOf(cluster)
+	view.Enable = v.enableForm(ctx, enableForm{Cluster: name, AddOns: missingOn(cluster)})
 	view.Agent, err = v.agent(ctx, name)
 	return frame{Title: "Cluster " + name, Template: "cluster", View: view}, err
 }
@@ -190,6 +192,7 @@ type whyView struct {
 	Command    string
 	// Disable is the path that disables the add-on, empty if the user may not; Token is the value that its form has to contain.
 	Disable, Token string
+	Enable         enableForm
 }
 
 func whyPage(ctx context.Context, v visit) (frame, error) {
@@ -210,6 +213,9 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 		if addOn.DeletionTimestamp.IsZero() && v.may(ctx, deleteAddOn(cluster.Name, name)) {
 			view.Disable, view.Token = whyPath(cluster.Name, name)+"/disable", v.token
 		}
+	}
+	if !view.Installed {
+		view.Enable = v.enableForm(ctx, enableForm{Cluster: cluster.Name, AddOns: []string{name}})
 	}
 	for _, dependent := range cluster.Dependents(name) {
 		view.Dependents = append(view.Dependents, dependent.Name)

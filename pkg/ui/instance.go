@@ -12,7 +12,6 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/progress"
 	"github.com/tandem-addons/tandem/pkg/survey"
 )
@@ -29,8 +28,11 @@ type instanceView struct {
 	Parameters []parameterRow
 	Inventory  []kudo.InventoryEntry
 	// Unread is set if the OperatorVersion cannot be read.
-	Unread   bool
-	Forms    planForms
+	Unread bool
+	Forms  planForms
+	// Change is the form for parameters, WhatIf the path of page What if.
+	Change   parameterForm
+	WhatIf   string
 	Commands []string
 }
 
@@ -48,9 +50,6 @@ type runRow struct {
 	Took string
 }
 
-// parameterRow is a parameter that the Instance sets.
-type parameterRow struct{ Name, Value string }
-
 func instancePage(ctx context.Context, v visit) (frame, error) {
 	key := client.ObjectKey{Namespace: v.PathValue("cluster"), Name: v.PathValue("instance")}
 	instance := &kudo.Instance{}
@@ -62,7 +61,10 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 		return frame{}, err
 	}
 	view := instanceOf(progressing, v)
-	view.Forms = v.planForms(ctx, progressing)
+	view.Forms, view.Change = v.planForms(ctx, progressing), v.parameterForm(ctx, progressing)
+	if v.foresees(ctx) {
+		view.WhatIf = instancePath(key.Namespace, key.Name) + "/what-if"
+	}
 	return frame{Title: key.Name + " on " + key.Namespace, Template: "instance", View: view}, nil
 }
 
@@ -92,13 +94,7 @@ func instanceOf(p progress.View, v visit) instanceView {
 	for _, child := range p.Children {
 		view.Children = append(view.Children, instanceRowOf(child.Instance))
 	}
-	set := maps.Clone(instance.Spec.Parameters)
-	for _, from := range instance.Spec.ParametersFrom {
-		if set == nil {
-			set = map[string]string{}
-		}
-		set[from.Name] = parameter.ReferenceText(from.SecretKeyRef)
-	}
+	set := parametersOf(instance.Spec, p.Version)
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		view.Parameters = append(view.Parameters, parameterRow{name, set[name]})
 	}

@@ -2,14 +2,18 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	decide "github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -22,10 +26,17 @@ type action func(ctx context.Context, c client.Client, r *http.Request) (proposa
 // proposal is what an action would change.
 type proposal struct {
 	Title string
-	// Effects and Warnings say what would happen.
+	// Effects and Warnings say what would happen; Refusal is why it cannot.
 	Effects, Warnings []string
+	Refusal           string
 	// Plan is the plan that would run; nil if none would.
 	Plan *kudo.PlanStatus
+	// Change is the change of an Instance; nil if it is not known.
+	Change *decide.ChangeData
+	// Options and Parameters change the proposal; Base are the fields of the form for Options beside them.
+	Options    *enableOptions
+	Parameters parameterForm
+	Base       map[string]string
 	// Command does the same.
 	Command string
 	// Button is the text of the button that does it; Fields are the fields of its form; Path receives them.
@@ -40,6 +51,61 @@ type proposal struct {
 	Token, Problem string
 	// do makes the change. It returns a conflict if the object is not in the state that was seen.
 	do func(context.Context) error
+}
+
+// enableOptions are the options of the preview.
+type enableOptions struct {
+	Namespace string
+	// Dependencies is set if missing required add-ons are enabled too; Missing, if there are some.
+	Dependencies, Missing bool
+}
+
+// shownTo returns the proposal with the values that its forms have to contain.
+func (p proposal) shownTo(token string) proposal {
+	p.Token, p.Parameters.Token, p.Parameters.Path, p.Parameters.Fields = token, token, p.Path, p.Fields
+	return p
+}
+
+// refused returns a proposal that cannot be made, with the reason. An answer of the hub stays an error.
+func (p proposal) refused(reason error) (proposal, error) {
+	var answer apierrors.APIStatus
+	if errors.As(reason, &answer) {
+		return proposal{}, reason
+	}
+	p.Refusal = reason.Error()
+	return p, nil
+}
+
+// incompleteError is the error of an action that has changed something before it failed.
+type incompleteError struct {
+	done []decide.Written
+	err  error
+}
+
+// Error returns the error with what was written.
+func (e *incompleteError) Error() string {
+	var done []string
+	for _, written := range e.done {
+		done = append(done, written.String())
+	}
+	return fmt.Sprintf("only a part was changed (%s): %v", strings.Join(done, ", "), e.err)
+}
+
+// Unwrap returns the error.
+func (e *incompleteError) Unwrap() error { return e.err }
+
+// incomplete returns the error of an action with what was written before.
+func incomplete(done []decide.Written, err error) error {
+	if err == nil || len(done) == 0 {
+		return err
+	}
+	return &incompleteError{done, err}
+}
+
+// outdated reports whether an action has failed because an object is not in the state that was seen, and has changed nothing.
+func outdated(err error) bool {
+	var incomplete *incompleteError
+	return !errors.As(err, &incomplete) && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err))
 }
 
 // as returns a client with the permissions of a user, or with those of the connection without one.

@@ -98,6 +98,7 @@ func (r reader) List(ctx context.Context, list client.ObjectList, options ...cli
 	} else {
 		err = r.cache.List(ctx, list, &asked)
 	}
+	list.SetContinue("") // the list is complete, but a cache sets a token that it does not support
 	if err != nil || may {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -51,7 +52,9 @@ func pages() map[string]page {
 		"/addons/{addon}":                    addOnPage,
 		"/clusters/{cluster}":                clusterPage,
 		"/clusters/{cluster}/addons/{addon}": whyPage,
-		"/clusters/{cluster}/instances/{instance}": instancePage,
+		"/clusters/{cluster}/instances/{instance}":         instancePage,
+		"/addons/{addon}/what-if":                          whatIfAddOnPage,
+		"/clusters/{cluster}/instances/{instance}/what-if": whatIfInstancePage,
 		"/packages":                    packagesPage,
 		"/packages/{namespace}/{name}": packagePage,
 	}
@@ -145,9 +148,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 // path itself does what was shown.
 func actions() map[string]action {
 	return map[string]action{
-		"/clusters/{cluster}/instances/{instance}/run":    runPlan,
-		"/clusters/{cluster}/instances/{instance}/cancel": cancelPlan,
-		"/clusters/{cluster}/addons/{addon}/disable":      disableAddOn,
+		"/clusters/{cluster}/instances/{instance}/run":        runPlan,
+		"/clusters/{cluster}/instances/{instance}/cancel":     cancelPlan,
+		"/clusters/{cluster}/instances/{instance}/parameters": updateParameters,
+		"/clusters/{cluster}/addons/{addon}/disable":          disableAddOn,
+		"/enable": enableAddOn,
 	}
 }
 
@@ -184,24 +189,34 @@ func (s *Server) proposed(r *http.Request, visitor *Visitor, gather action, conf
 	if err != nil {
 		return proposal{}, 0, err
 	}
-	p, err := gather(r.Context(), c, r)
-	if err != nil {
+	p, err := s.propose(r, visitor, c, gather)
+	switch {
+	case err != nil:
 		return proposal{}, 0, err
-	}
-	p.Token = visitor.Token
-	if !confirmed {
+	case p.Refusal != "":
+		return p, http.StatusUnprocessableEntity, nil
+	case !confirmed:
 		return p, http.StatusOK, nil
 	}
 	if r.PostFormValue("seen") == p.Seen {
 		if err = p.do(r.Context()); err == nil {
 			return p, http.StatusSeeOther, nil
 		}
-		if !apierrors.IsConflict(err) {
+		if !outdated(err) {
+			return proposal{}, 0, err
+		}
+		if p, err = s.propose(r, visitor, c, gather); err != nil {
 			return proposal{}, 0, err
 		}
 	}
 	p.Problem = "Nothing was changed, because the object has changed since the preview. This is the preview for its present state."
 	return p, http.StatusConflict, nil
+}
+
+// propose gathers the proposal with the values that its forms have to contain.
+func (s *Server) propose(r *http.Request, visitor *Visitor, c client.Client, gather action) (proposal, error) {
+	p, err := gather(r.Context(), c, r)
+	return p.shownTo(visitor.Token), err
 }
 
 // show writes a page without a stream.

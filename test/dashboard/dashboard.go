@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,9 +76,17 @@ func Fill(ctx context.Context, c client.Client, clusters int) error {
 	for i := range clusters {
 		objects = append(objects, clusterObjects(Cluster(i), i)...)
 	}
+	addOns := map[client.ObjectKey]types.UID{}
 	for _, object := range objects {
+		key := client.ObjectKeyFromObject(object)
+		if instance, ok := object.(*kudo.Instance); ok && addOns[key] != "" {
+			instance.OwnerReferences[0].UID = addOns[key]
+		}
 		if err := create(ctx, c, object); err != nil {
 			return err
+		}
+		if _, ok := object.(*addonv1alpha1.ManagedClusterAddOn); ok {
+			addOns[key] = object.GetUID()
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ var Reading = []rbacv1.PolicyRule{
 
 // Operating are the rules of users who may also change add-ons and Instances.
 var Operating = append([]rbacv1.PolicyRule{
-	{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"*"}},
+	{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"managedclusteraddons", "addondeploymentconfigs"}, Verbs: []string{"*"}},
 	{APIGroups: []string{"kudo.dev"}, Resources: []string{"instances"}, Verbs: []string{"*"}},
 }, Reading...)
 

@@ -51,6 +51,7 @@ var subjects = map[string][]string{
 	"pkg/install":  {"github.com/google/uuid"},
 	"pkg/pack":     {"github.com/Masterminds/semver/v3"},
 	"pkg/template": {"github.com/Masterminds/sprig/v3"},
+	"pkg/text":     {"github.com/pmezard/go-difflib/difflib"},
 	"pkg/tree":     {"github.com/Masterminds/semver/v3"},
 }
 

@@ -7,17 +7,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // changesAcross returns changes of Instances of one operator: two clusters with identical changes, one with an installation, and one
 // refusal.
-func changesAcross() ([]change, refusals) {
-	version := ranOf("deploy", kudo.Complete).Version
+func changesAcross() ([]action.Change, action.Refusals) {
+	version := sample.ViewOf("deploy", kudo.Complete).Version
 	version.Spec.Templates = map[string]string{
 		"pod.yaml":     "apiVersion: v1\nkind: Pod\n",
 		"brokers.yaml": "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: brokers}\nspec: {replicas: {{ .Params.BROKERS }}}\n",
@@ -39,12 +41,12 @@ func changesAcross() ([]change, refusals) {
 	child := kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{Plans: map[string]kudo.Plan{"deploy": {}}}}
 	child.Name, child.Namespace, child.Spec.Operator.Name = "zookeeper-1.0.0", version.Namespace, "zookeeper"
 
-	of := func(cluster string, before bool) change {
-		c := change{cluster: cluster, Change: preview.Change{Version: version, Candidates: []kudo.OperatorVersion{child}}}
-		c.After = clitest.Instance()
+	of := func(cluster string, before bool) action.Change {
+		c := action.Change{Cluster: cluster, Change: preview.Change{Version: version, Candidates: []kudo.OperatorVersion{child}}}
+		c.After = sample.Instance()
 		c.After.Namespace = cluster
 		if before {
-			c.Before = ranOf("deploy", kudo.Complete).Instance
+			c.Before = sample.ViewOf("deploy", kudo.Complete).Instance
 			c.Before.Namespace, c.Started = cluster, version
 			c.Before.Status.Inventory = []kudo.InventoryEntry{
 				{Group: "apps", Kind: "StatefulSet", Namespace: cluster, Name: "brokers", Task: "brokers"},
@@ -54,18 +56,18 @@ func changesAcross() ([]change, refusals) {
 		}
 		return c
 	}
-	changes := []change{of("cluster1", true), of("cluster2", false), of("cluster3", true)}
-	changes[1].warnings = []string{"the Instance cannot run yet: it is too early"}
-	return changes, refusals{
+	changes := []action.Change{of("cluster1", true), of("cluster2", false), of("cluster3", true)}
+	changes[1].Warnings = []string{"the Instance cannot run yet: it is too early"}
+	return changes, action.Refusals{
 		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": must be an integer`),
 		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": must be an integer`),
 	}
 }
 
 func TestDryRun(t *testing.T) {
-	data := changesOf(changesAcross())
-	clitest.Golden(t, "change", data.text(false))
-	clitest.Golden(t, "change-wide", data.text(true))
+	data := action.DryRunOf(changesAcross())
+	clitest.Golden(t, "change", dryRunText(data, false))
+	clitest.Golden(t, "change-wide", dryRunText(data, true))
 	clitest.Golden(t, "change-data", clitest.Printed(t, "yaml", terminal.Shown{Data: data}))
 }
 
@@ -73,8 +75,8 @@ func TestDryRunFailsWhereAChangeWould(t *testing.T) {
 	changes, refused := changesAcross()
 	o := terminal.NewOutput()
 	for name, test := range map[string]struct {
-		changes []change
-		refused refusals
+		changes []action.Change
+		refused action.Refusals
 		want    string
 	}{
 		"on clusters that refuse it, and where a task fails": {changes, refused, "the change would fail on 5 clusters (cluster1, cluster2, cluster3, …); nothing was written"},
@@ -114,7 +116,7 @@ func TestParametersOfClusters(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if diff := cmp.Diff(test.want, given.changed(map[string]string{"OLD": "0"}, "cluster1")); diff != "" {
+			if diff := cmp.Diff(test.want, action.Changed(map[string]string{"OLD": "0"}, given.of("cluster1"), given.unset)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -122,7 +124,7 @@ func TestParametersOfClusters(t *testing.T) {
 }
 
 func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
-	objects := []objectData{
+	objects := []preview.ObjectData{
 		{Kind: "ConfigMap", Namespace: "data", Name: "settings", Effect: preview.Annotated},
 		{Kind: "StatefulSet", Namespace: "data", Name: "brokers", Effect: preview.Restarted},
 		{Kind: "Service", Namespace: "data", Name: "brokers", Effect: preview.Annotated},
@@ -147,16 +149,16 @@ func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
 }
 
 func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
-	gone := comingData{Children: []childData{{Instance: "kafka.zookeeper", Effect: preview.Removed, comingData: &comingData{
-		Plans:   []planData{{Plan: "cleanup", Cause: plan.RemovalRequested, Tasks: []taskData{{Task: "drain", Problem: "no template"}}}},
-		Removed: []objectData{{Kind: "Service", Namespace: "data", Name: "zookeeper", Effect: preview.Removed}},
+	gone := preview.Data{Children: []preview.ChildData{{Instance: "kafka.zookeeper", Effect: preview.Removed, Data: &preview.Data{
+		Plans:   []preview.PlanData{{Plan: "cleanup", Cause: plan.RemovalRequested, Tasks: []preview.TaskData{{Task: "drain", Problem: "no template"}}}},
+		Removed: []preview.ObjectData{{Kind: "Service", Namespace: "data", Name: "zookeeper", Effect: preview.Removed}},
 	}}}}
 	var b strings.Builder
-	gone.write(&b, "", false)
+	writeComing(&b, gone, "", false)
 	if text := b.String(); !strings.Contains(text, "removed    Instance kafka.zookeeper\n  plan cleanup runs") || !strings.HasSuffix(text, "\n  removed    Service data/zookeeper\n") {
 		t.Errorf("got %q", text)
 	}
-	if diff := cmp.Diff(`task "drain": no template`, clitest.ErrorText(gone.problem())); diff != "" {
+	if diff := cmp.Diff(`task "drain": no template`, clitest.ErrorText(gone.Err())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -113,7 +113,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 			continue
 		}
 		found.there = append(found.there, installed{
-			ObjectKey: client.ObjectKey{Namespace: cluster, Name: addOn}, addOn: view.AddOns[addOn], dependents: view.Dependents(addOn),
+			ObjectKey: client.ObjectKey{Namespace: cluster, Name: addOn}, AddOn: view.AddOns[addOn], Dependents: view.Dependents(addOn),
 		})
 	}
 	if len(found.there) == 0 {

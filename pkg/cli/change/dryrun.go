@@ -7,18 +7,19 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 // showChanges prints the changes. It returns an error with the number of clusters on which the change is refused.
-func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes []change, refused refusals) error {
-	data := changesOf(changes, refused)
-	if err := o.Print(streams.Out, terminal.Shown{Text: data.text(o.Format == terminal.FormatWide), Data: data}); err != nil {
+func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes []action.Change, refused action.Refusals) error {
+	data := action.DryRunOf(changes, refused)
+	if err := o.Print(streams.Out, terminal.Shown{Text: dryRunText(data, o.Format == terminal.FormatWide), Data: data}); err != nil {
 		return err
 	}
 	failing := slices.Collect(maps.Keys(refused))
 	for _, group := range data.Changes {
-		if group.fails() {
+		if group.Err() != nil {
 			failing = append(failing, group.Clusters...)
 		}
 	}

@@ -4,21 +4,20 @@ import (
 	"fmt"
 	"strings"
 
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/preview"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// text returns a paragraph for each group of clusters. With wide it includes all clusters and complete created objects.
-func (d changesData) text(wide bool) string {
+// dryRunText returns a paragraph for each group of clusters. With wide it includes all clusters and complete created objects.
+func dryRunText(d action.DryRun, wide bool) string {
 	var b strings.Builder
 	for i, group := range d.Changes {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		group.write(&b, wide)
+		writeChange(&b, group, wide)
 	}
 	for i, r := range d.Refused {
 		if i > 0 || len(d.Changes) > 0 {
@@ -46,8 +45,8 @@ var writeTexts = map[preview.Effect]string{
 	preview.Removed: "would be removed",
 }
 
-func (d changeData) write(b *strings.Builder, wide bool) {
-	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), d.subject(), writeTexts[d.Write])
+func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
+	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), subject(d), writeTexts[d.Write])
 	switch {
 	case d.From != "" && d.To != "" && d.From != d.To:
 		fmt.Fprintf(b, ", %s -> %s", d.From, d.To)
@@ -63,24 +62,24 @@ func (d changeData) write(b *strings.Builder, wide bool) {
 	for _, warning := range d.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", warning)
 	}
-	d.comingData.write(b, "  ", wide)
-	b.WriteString(d.comingData.diffs(wide))
+	writeComing(b, d.Data, "  ", wide)
+	b.WriteString(diffs(d.Data, wide))
 }
 
 // subject returns the name of the changed object.
-func (d changeData) subject() string {
+func subject(d action.ChangeData) string {
 	if d.Instance == "" {
 		return strings.Join(d.Writes, ", ")
 	}
 	return "Instance " + text.Word(d.Instance)
 }
 
-func (d comingData) write(b *strings.Builder, indent string, wide bool) {
+func writeComing(b *strings.Builder, d preview.Data, indent string, wide bool) {
 	if d.WaitingFor != "" {
 		fmt.Fprintf(b, "%splan %s is running and must end first\n", indent, d.WaitingFor)
 	}
 	for _, p := range d.Plans {
-		p.write(b, indent, wide)
+		writePlan(b, p, indent, wide)
 	}
 	if d.Problem != "" {
 		fmt.Fprintf(b, "%sno plan can run: %s\n", indent, d.Problem)
@@ -91,13 +90,13 @@ func (d comingData) write(b *strings.Builder, indent string, wide bool) {
 	writeGone(b, indent, d.Children, wide)
 }
 
-func (p planData) write(b *strings.Builder, indent string, wide bool) {
-	fmt.Fprintf(b, "%splan %s runs: %s\n", indent, p.Plan, p.causeText())
-	if text := p.podsText(); text != "" {
+func writePlan(b *strings.Builder, p preview.PlanData, indent string, wide bool) {
+	fmt.Fprintf(b, "%splan %s runs: %s\n", indent, p.Plan, p.CauseText())
+	if text := p.PodsText(); text != "" {
 		fmt.Fprintf(b, "%s  %s\n", indent, text)
 	}
 	for _, t := range p.Tasks {
-		t.write(b, indent+"  ", wide)
+		writeTask(b, t, indent+"  ", wide)
 	}
 	if len(p.Removed)+len(p.Children) > 0 {
 		fmt.Fprintf(b, "%s  objects and children of tasks that no longer exist\n", indent)
@@ -106,47 +105,8 @@ func (p planData) write(b *strings.Builder, indent string, wide bool) {
 	}
 }
 
-// causeText returns the reason why a plan runs.
-func (p planData) causeText() string {
-	changed := "parameter " + strings.Join(p.Parameters, ", ")
-	if len(p.Parameters) > 1 {
-		changed = "parameters " + strings.Join(p.Parameters, ", ")
-	}
-	switch p.Cause {
-	case plan.Installation:
-		return "no plan has run yet"
-	case plan.OtherVersion:
-		if len(p.Parameters) == 0 {
-			return "change of OperatorVersion"
-		}
-		return "change of OperatorVersion and " + changed
-	case plan.OtherParameters:
-		return "change of " + changed
-	case plan.StillOwed:
-		return "not complete yet for the current configuration"
-	case plan.RemovalRequested:
-		return "before the objects of the Instance are removed"
-	default:
-		return "requested manually"
-	}
-}
-
-// podsText states whether pods restart, unless that is obvious.
-func (p planData) podsText() string {
-	switch {
-	case p.Cause == plan.Installation || p.Cause == plan.RemovalRequested:
-		return ""
-	case p.RestartsPods:
-		return "all pods of the applied objects restart"
-	case len(p.NoRestart) > 0:
-		return "pods restart only where they change (forcePodRestart is false)"
-	default:
-		return ""
-	}
-}
-
-func (t taskData) write(b *strings.Builder, indent string, wide bool) {
-	fmt.Fprintf(b, "%s%s, %s: task %s (%s)", indent, text.Word(t.Phase), text.Word(t.Step), text.Word(t.Task), t.kindText())
+func writeTask(b *strings.Builder, t preview.TaskData, indent string, wide bool) {
+	fmt.Fprintf(b, "%s%s, %s: task %s (%s)", indent, text.Word(t.Phase), text.Word(t.Step), text.Word(t.Task), t.KindText())
 	if t.Child != nil {
 		fmt.Fprintf(b, ": child Instance %s %s", text.Word(t.Child.Instance), t.Child.Effect)
 		if t.Child.OperatorVersion != "" {
@@ -160,32 +120,20 @@ func (t taskData) write(b *strings.Builder, indent string, wide bool) {
 		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.Joined(t.Problem))
 	}
 	writeObjects(b, indent+"  ", t.Objects, wide)
-	if t.Child != nil && t.Child.comingData != nil {
-		t.Child.comingData.write(b, indent+"  ", wide)
-	}
-}
-
-// kindText returns the kind of a task, with its action if that depends on a parameter or a pod.
-func (t taskData) kindText() string {
-	switch t.Kind {
-	case kudo.TaskToggle:
-		return fmt.Sprintf("%s: %s", t.Kind, strings.ToLower(string(t.Action)))
-	case kudo.TaskPipe:
-		return fmt.Sprintf("%s: a pod writes the files", t.Kind)
-	default:
-		return string(t.Kind)
+	if t.Child != nil && t.Child.Data != nil {
+		writeComing(b, *t.Child.Data, indent+"  ", wide)
 	}
 }
 
 // writeObjects lists objects. Objects in which only the version changes are counted, unless wide is set.
-func writeObjects(b *strings.Builder, indent string, objects []objectData, wide bool) {
+func writeObjects(b *strings.Builder, indent string, objects []preview.ObjectData, wide bool) {
 	annotated := 0
 	for _, o := range objects {
 		if o.Effect == preview.Annotated && !wide {
 			annotated++
 			continue
 		}
-		fmt.Fprintf(b, "%s%-9s  %s\n", indent, o.Effect, o.name())
+		fmt.Fprintf(b, "%s%-9s  %s\n", indent, o.Effect, o)
 	}
 	if annotated > 0 {
 		fmt.Fprintf(b, "%s%-9s  %s: only the version in an annotation changes\n",
@@ -193,21 +141,17 @@ func writeObjects(b *strings.Builder, indent string, objects []objectData, wide 
 	}
 }
 
-func writeGone(b *strings.Builder, indent string, children []childData, wide bool) {
+func writeGone(b *strings.Builder, indent string, children []preview.ChildData, wide bool) {
 	for _, child := range children {
 		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, child.Effect, text.Word(child.Instance))
-		if child.comingData != nil {
-			child.comingData.write(b, indent+"  ", wide)
+		if child.Data != nil {
+			writeComing(b, *child.Data, indent+"  ", wide)
 		}
 	}
 }
 
-func (o objectData) name() string {
-	return kudo.InventoryEntry{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
-}
-
 // diffs returns the differences of objects, including created objects if wide is set.
-func (d comingData) diffs(wide bool) string {
+func diffs(d preview.Data, wide bool) string {
 	var b strings.Builder
 	for _, p := range d.Plans {
 		for _, t := range p.Tasks {
@@ -216,8 +160,8 @@ func (d comingData) diffs(wide bool) string {
 					b.WriteString("\n" + o.Diff)
 				}
 			}
-			if t.Child != nil && t.Child.comingData != nil {
-				b.WriteString(t.Child.diffs(wide))
+			if t.Child != nil && t.Child.Data != nil {
+				b.WriteString(diffs(*t.Child.Data, wide))
 			}
 		}
 	}
@@ -225,13 +169,13 @@ func (d comingData) diffs(wide bool) string {
 }
 
 // comingText describes the plans that would run.
-func (c *change) comingText() string {
+func comingText(c *action.Change) string {
 	var b strings.Builder
-	coming := comingOf(preview.Of(c.Change))
+	coming := preview.DataOf(preview.Of(c.Change))
 	for _, p := range coming.Plans {
-		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.causeText())
+		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.CauseText())
 	}
-	if problem := coming.problem(); problem != nil {
+	if problem := coming.Err(); problem != nil {
 		fmt.Fprintf(&b, "  would fail: %v\n", problem)
 	}
 	return b.String()

@@ -3,7 +3,6 @@ package change
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -14,11 +13,11 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/fleet"
 	"github.com/tandem-addons/tandem/pkg/survey"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // EnableOptions holds the arguments and flags of the command.
@@ -26,7 +25,7 @@ type EnableOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
 	addOn string
-	desired
+	action.Desired
 	terminal.WaitFlags
 }
 
@@ -55,12 +54,12 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := o.Require(cmd, of)
 			if err == nil {
-				err = checkNamespace(cmd, o.namespace)
+				err = checkNamespace(cmd, o.Namespace)
 			}
 			if err != nil {
 				return err
 			}
-			if o.parameters, err = parseParameters(cmd, parameters); err != nil {
+			if o.Parameters, err = parseParameters(cmd, parameters); err != nil {
 				return err
 			}
 			o.addOn = args[0]
@@ -68,8 +67,8 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 		},
 	}
 	o.AddFlags(cmd, of)
-	cmd.Flags().BoolVar(&o.withDependencies, "with-dependencies", false, "Also enable required add-ons that are missing.")
-	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.")
+	cmd.Flags().BoolVar(&o.WithDependencies, "with-dependencies", false, "Also enable required add-ons that are missing.")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.")
 	parametersFlag(cmd, &parameters)
 	o.AddWait(cmd, false, "Wait until all add-ons that the command enables are available.")
 	return cmd
@@ -94,10 +93,8 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, defined := definitions[o.addOn]; !defined {
-		names := slices.Sorted(maps.Keys(definitions))
-		return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s",
-			o.addOn, text.DidYouMean(o.addOn, names), text.Listed(names))
+	if err := action.Undefined(definitions, o.addOn); err != nil {
+		return err
 	}
 	first, err := o.enableOn(ctx, h, fleet, clusters, o.IOStreams)
 	again := func(ctx context.Context, clusters []string, streams genericiooptions.IOStreams) (enabled, error) {
@@ -115,24 +112,30 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 func (o *EnableOptions) enableOn(
 	ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string, streams genericiooptions.IOStreams,
 ) (enabled, error) {
-	reader, hints := newReader(ctx, h), terminal.ClusterTexts{}
-	var steps []step
+	reader, hints := action.NewReader(ctx, hubclient.Remembering(h, h)), terminal.ClusterTexts{}
+	var steps []action.Step
 	var result enabled
 	var problems []error
 	for _, cluster := range clusters {
-		e := enabling{view: fleet[cluster], addOn: o.addOn, desired: o.desired}
-		removals := e.removals()
-		found, err := e.after(removals).steps(ctx, reader, hints)
+		e := action.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
+		removals := e.Removals()
+		found, err := e.After(removals).Decide(ctx, reader)
+		if found.Waiting != "" {
+			hints.Add(cluster, found.Waiting+"; enable missing ones with --with-dependencies")
+		}
+		for _, remark := range found.Remarks {
+			hints.Add(cluster, remark)
+		}
 		switch {
 		case err != nil:
 			problems = append(problems, err)
 		case len(removals) > 0:
-			result.going = append(result.going, removals...)
 			for _, removed := range removals {
+				result.going = append(result.going, installed{ObjectKey: client.ObjectKeyFromObject(removed), AddOn: removed})
 				hints.Add(cluster, removed.Name+" is being removed, and is enabled again once it is gone")
 			}
 		default:
-			steps = append(steps, found...)
+			steps = append(steps, found.Steps...)
 		}
 	}
 	if err := terminal.Warn(streams.ErrOut, hints.Texts()...); err != nil {
@@ -145,24 +148,24 @@ func (o *EnableOptions) enableOn(
 
 // carryOut writes the steps of each cluster in order and returns the completed steps. A failure stops the remaining steps of the same
 // cluster only.
-func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step) ([]step, error) {
-	byCluster := map[string][]step{}
+func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []action.Step) ([]action.Step, error) {
+	byCluster := map[string][]action.Step{}
 	for _, s := range steps {
-		byCluster[s.wanted.Namespace] = append(byCluster[s.wanted.Namespace], s)
+		byCluster[s.Wanted.Namespace] = append(byCluster[s.Wanted.Namespace], s)
 	}
 	clusters := slices.Sorted(maps.Keys(byCluster))
 	texts, problems, finished := make([]string, len(clusters)), make([]error, len(clusters)), make([]int, len(clusters))
 	write := func(i int) {
 		for _, s := range byCluster[clusters[i]] {
-			text, err := s.carryOut(ctx, c)
-			if texts[i] += text; err != nil {
+			written, err := s.Write(ctx, requester(c))
+			if texts[i] += writtenText(written); err != nil {
 				problems[i] = err
 				return
 			}
 			finished[i]++
 		}
 	}
-	var done []step
+	var done []action.Step
 	atOnce(len(clusters), write, func(i int) {
 		problems[i] = errors.Join(printers.WriteEscaped(out, texts[i]), problems[i])
 		done = append(done, byCluster[clusters[i]][:finished[i]]...)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -26,12 +27,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/progress"
 	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // enabled is the result of enabling an add-on on clusters.
 type enabled struct {
 	// done lists the completed steps.
-	done []step
+	done []action.Step
 	// going lists the add-ons that are being removed, and are enabled again once they are gone.
 	going []installed
 }
@@ -67,7 +69,7 @@ func (w *enableWait) await(
 	for _, t := range w.targets {
 		if problems = append(problems, t.problem); t.settled && t.problem == nil {
 			text := fmt.Sprintf("%s available on %s\n",
-				terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", t.wanted.Name), t.wanted.Namespace)
+				text.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", t.Wanted.Name), t.Wanted.Namespace)
 			problems = append(problems, printers.WriteEscaped(streams.Out, text))
 		}
 	}
@@ -81,7 +83,7 @@ func (w *enableWait) add(result enabled) {
 		return
 	}
 	for _, s := range result.done {
-		w.targets = append(w.targets, &target{step: s})
+		w.targets = append(w.targets, &target{Step: s})
 	}
 }
 
@@ -89,7 +91,7 @@ func (w *enableWait) add(result enabled) {
 func (w *enableWait) clusters() []string {
 	clusters := clustersOf(w.going)
 	for _, t := range w.targets {
-		clusters = append(clusters, t.wanted.Namespace)
+		clusters = append(clusters, t.Wanted.Namespace)
 	}
 	slices.Sort(clusters)
 	return slices.Compact(clusters)
@@ -126,7 +128,7 @@ func (w *enableWait) lookAtRemovals(ctx context.Context, reader client.Reader) (
 		w.problems = append(w.problems, err)
 		w.add(result)
 		for _, s := range result.done {
-			place := planstatus.PlaceOf(s.wanted)
+			place := planstatus.PlaceOf(s.Wanted)
 			w.again = append(w.again, terminal.Node{Part: place, Text: place + ": enabled", Message: "enabled", State: kudo.Complete})
 		}
 	}
@@ -166,7 +168,7 @@ func (w *enableWait) open() []string {
 
 // target is an add-on to wait for.
 type target struct {
-	step
+	action.Step
 	// seen is set once the add-on was observed. settled ends the wait: the add-on is available, or problem states why it will not be.
 	seen, settled bool
 	problem       error
@@ -174,7 +176,7 @@ type target struct {
 }
 
 func (t *target) look(ctx context.Context, reader client.Reader) error {
-	key, addOn, instance := client.ObjectKeyFromObject(t.wanted), &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
+	key, addOn, instance := client.ObjectKeyFromObject(t.Wanted), &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
 	if err := reader.Get(ctx, key, addOn); err != nil {
 		if t.seen && apierrors.IsNotFound(err) {
 			t.settle(fmt.Errorf("add-on %q on cluster %s was deleted before it became available", key.Name, key.Namespace))
@@ -196,7 +198,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 // judge decides whether the add-on is available, from the add-on and its Instance; view is nil if it has no Instance.
 func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
-	if problem := hopeless("add-on", addOn, addOn.Status.Conditions); problem != nil && !outdated(problem, problemBefore(t.current)) {
+	if problem := hopeless("add-on", addOn, addOn.Status.Conditions); problem != nil && !outdated(problem, problemBefore(t.Current)) {
 		t.settle(problem)
 		return
 	}
@@ -231,8 +233,8 @@ func (t *target) settle(problem error) { t.settled, t.problem = true, problem }
 
 // applied reports whether the Instance has the given parameters.
 func (t *target) applied(instance *kudo.Instance) bool {
-	for name, value := range t.parameters {
-		if !setsTo(instance.Spec, name, value) {
+	for name, value := range t.Parameters {
+		if !action.SetsTo(instance.Spec, name, value) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -71,8 +72,10 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 }
 
 func runInstall(ctx context.Context, o *InstallOptions) error {
-	return o.run(ctx, func(ctx context.Context, c *changing, cluster string) (change, error) {
-		return c.create(ctx, cluster, o.operator, o.namespace)
+	return o.run(ctx, func(ctx context.Context, state *action.State, cluster string) (action.Change, error) {
+		return state.Install(ctx, action.Installation{
+			Cluster: cluster, Operator: o.operator, Name: o.name, Namespace: o.namespace, Parameters: o.given.of(cluster), Choice: o.choice,
+		})
 	})
 }
 
@@ -114,8 +117,8 @@ func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOption
 }
 
 func runUpdate(ctx context.Context, o *UpdateOptions) error {
-	return o.run(ctx, func(ctx context.Context, c *changing, cluster string) (change, error) {
-		return c.edit(ctx, cluster, false)
+	return o.run(ctx, func(ctx context.Context, state *action.State, cluster string) (action.Change, error) {
+		return o.edit(ctx, state, cluster, false)
 	})
 }
 
@@ -157,7 +160,7 @@ func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOpti
 }
 
 func runUpgrade(ctx context.Context, o *UpgradeOptions) error {
-	return o.run(ctx, func(ctx context.Context, c *changing, cluster string) (change, error) {
-		return c.edit(ctx, cluster, true)
+	return o.run(ctx, func(ctx context.Context, state *action.State, cluster string) (action.Change, error) {
+		return o.edit(ctx, state, cluster, true)
 	})
 }

@@ -32,7 +32,7 @@ func TestInstallTakesFlags(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var got options
 			cmd := NewCmdInstall(clitest.Factory(""), func(_ context.Context, o *InstallOptions) error {
-				got = options{o.operator, o.name, o.namespace, o.version, o.given.all, o.Wait, o.Timeout}
+				got = options{o.operator, o.name, o.namespace, o.choice.Version, o.given.all, o.Wait, o.Timeout}
 				return nil
 			})
 			clitest.Parse(t, cmd, append(test.args, "--cluster", "cluster1"), test.err)

@@ -89,10 +89,3 @@ func (g *givenParameters) elsewhere(clusters []string) error {
 	}
 	return nil
 }
-
-// changed returns the parameters with the values of the cluster set and the unset ones removed.
-func (g *givenParameters) changed(existing map[string]string, cluster string) map[string]string {
-	next := maps.Clone(action.Merged(existing, g.of(cluster)))
-	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(g.unset, name) })
-	return next
-}

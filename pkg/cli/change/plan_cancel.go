@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/progress"
 	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PlanCancelOptions holds the arguments and flags of the command.
@@ -69,7 +70,7 @@ func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 	if err != nil {
 		return err
 	}
-	name, pending, running := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), cancellation.Pending, cancellation.Running
+	name, pending, running := text.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), cancellation.Pending, cancellation.Running
 	a := awaitedPlan{ObjectKey: key, plan: running, request: cancellation.Spec.PlanExecution.UID}
 	if err := action.Request(ctx, requester(h), instance, cancellation.Spec); err != nil {
 		return err

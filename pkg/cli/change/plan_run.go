@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/progress"
 	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PlanRunOptions holds the arguments and flags of the command.
@@ -117,7 +118,7 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 
 // askedText describes the result of a request for a plan.
 func askedText(v progress.View, plan string) string {
-	text := fmt.Sprintf("%s plan %s requested\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
+	text := fmt.Sprintf("%s plan %s requested\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
 	if ahead := action.Ahead(v, plan); ahead != "" {
 		text += ahead + "\n"
 	}

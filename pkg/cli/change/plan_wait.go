@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -185,7 +186,7 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	case err != nil:
 		return false, fmt.Errorf("reading %s: %w", w, err)
 	}
-	if w.wanted != nil && !sameSpec(instance, w.wanted) {
+	if w.wanted != nil && !action.SameSpec(instance, w.wanted) {
 		return false, w.lookAtAddOn(ctx, reader)
 	}
 	return w.judge(ctx, reader, instance)
@@ -204,7 +205,7 @@ func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *ku
 		w.trees = planstatus.GoingOn(view)
 	}
 	w.found, w.last = instance, progress.HoldUp(view)
-	w.text = fmt.Sprintf("%s plan %s is complete\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
+	w.text = fmt.Sprintf("%s plan %s is complete\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
 	return done, err
 }
 
@@ -213,7 +214,7 @@ func (w *planWait) gone() (bool, error) {
 	if w.found.DeletionTimestamp.IsZero() || w.request != "" {
 		return false, fmt.Errorf("%s was deleted before its plans ended", w)
 	}
-	w.text = fmt.Sprintf("%s is removed\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name))
+	w.text = fmt.Sprintf("%s is removed\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name))
 	return true, nil
 }
 

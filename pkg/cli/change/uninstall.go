@@ -105,12 +105,12 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
 	if err := agreeToUninstall(found, o); err != nil {
-		return errors.Join(refused.err(), err)
+		return errors.Join(refused.Err(), err)
 	}
-	problems := []error{refused.err()}
+	problems := []error{refused.Err()}
 	if o.force {
 		found = slices.DeleteFunc(found, func(i installed) bool {
-			if i.instance == nil {
+			if i.Instance == nil {
 				return false
 			}
 			err := release(ctx, h, o.Out, i)
@@ -123,7 +123,7 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 
 // gatherUninstalling reads the existing objects of that name on the selected clusters. Clusters without one are omitted, unless they were
 // named explicitly.
-func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOptions) ([]installed, refusals, error) {
+func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOptions) ([]installed, action.Refusals, error) {
 	clusters := o.Names // they may be gone already
 	if len(clusters) == 0 {
 		var err error
@@ -132,14 +132,14 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 		}
 	}
 	var found []installed
-	refused := refusals{}
+	refused := action.Refusals{}
 	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(clusters))) {
 		i, err := gatherInstalled(ctx, c, client.ObjectKey{Namespace: cluster, Name: o.name})
 		switch {
 		case err != nil:
 			return nil, nil, err
 		case !i.gone():
-			if err := i.refuse(o.force); err != nil {
+			if err := action.Removal(i).Refused(); err != nil && !o.force {
 				refused[cluster] = err
 				continue
 			}
@@ -203,24 +203,24 @@ func removeAll(ctx context.Context, h hubclient.Hub, streams genericiooptions.IO
 // release force-releases this Instance and its children, so that no controller waits for their removal, and lists the objects that they leave
 // behind. An Instance re-created under the same name is not affected.
 func release(ctx context.Context, c client.Client, out io.Writer, found installed) error {
-	instance := found.instance
+	instance := found.Instance
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
 	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubclient.FieldManager))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("releasing Instance %q: %w", instance.Name, err))
 	}
 	text := leftText(instance)
-	for i := range found.below {
-		text += leftText(&found.below[i])
+	for i := range found.Below {
+		text += leftText(&found.Below[i])
 	}
 	return printers.WriteEscaped(out, text)
 }
 
 // remove deletes the add-on, so that addon-manager deletes its Instance, or else the Instance.
 func remove(ctx context.Context, c client.Client, found installed) error {
-	var object client.Object = found.instance
-	if found.addOn != nil {
-		object = found.addOn
+	var object client.Object = found.Instance
+	if found.AddOn != nil {
+		object = found.AddOn
 	}
 	if err := action.Delete(ctx, c, object); err != nil {
 		return fmt.Errorf("deleting %s: %w", found, err)

@@ -12,8 +12,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // deleting returns an Instance that is being deleted, with a condition Ready.
@@ -50,38 +50,38 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 		want string
 	}{
 		"an add-on without an Instance is held by its finalizers": {
-			installed{addOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
+			installed{AddOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
 		"the agent's add-on stays for those that only it can remove": {
-			installed{addOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
+			installed{AddOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
 		"an Instance that addon-manager has not deleted yet": {
-			installed{addOn: addOn, instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
+			installed{AddOn: addOn, Instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
 		"an Instance whose agent is silent": {
-			installed{instance: deleting()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
+			installed{Instance: deleting()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance whose agent has reported nothing since it was healthy": {
-			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
 			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance that is cleaned up and not removed yet": {
-			installed{instance: cleanedUpBy("", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			installed{Instance: cleanedUpBy("", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
 			`plan "cleanup" of Instance kafka is complete; its applied objects are removed next`},
 		"an Instance that was cleaned up manually before": {
-			installed{instance: cleanedUpBy("by-hand", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			installed{Instance: cleanedUpBy("by-hand", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
 			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"a removal that waits for objects": {
-			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
+			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
 			"Removing: waiting for 2 objects"},
 		"a removal without a message": {
-			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
+			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
 		"an Instance that is removed and still has a finalizer": {
-			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
+			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
 			"Instance kafka is held by finalizers: kudo.dev/removal"},
 		"an Instance that is removed, and its children are not": {
 			installed{
-				instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
-				below:    []kudo.Instance{*removing("kafka.zookeeper", clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *removing("kafka.registry")},
+				Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
+				Below:    []kudo.Instance{*removing("kafka.zookeeper", sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *removing("kafka.registry")},
 			},
 			"Instance kafka has no objects left; its children are being removed: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
 		"an Instance that was force-released": {
-			installed{addOn: addOn, instance: forced}, "addon-manager has not released Instance kafka yet"},
+			installed{AddOn: addOn, Instance: forced}, "addon-manager has not released Instance kafka yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.ObjectKey = client.ObjectKey{Namespace: "cluster1", Name: "kafka"}
@@ -98,34 +98,9 @@ func removing(name string, ready ...metav1.Condition) *kudo.Instance {
 	return i
 }
 
-func TestUninstallFindsAllThatIsBelowAnInstance(t *testing.T) {
-	instance := func(name, parent string) kudo.Instance {
-		i := kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
-		if parent != "" {
-			i.OwnerReferences = []metav1.OwnerReference{{Kind: "Instance", Name: parent, UID: types.UID("uid-of-" + parent), Controller: ptr.To(true)}}
-		}
-		return i
-	}
-	instances := []kudo.Instance{
-		instance("aa.bb.ee", "aa.bb"), instance("aa", ""), instance("zz", ""), instance("aa.bb", "aa"), instance("zz.yy", "zz"), instance("aa.cc", "aa"),
-	}
-	var names []string
-	for _, i := range below(&instances[1], instances) {
-		names = append(names, i.Name)
-	}
-	if diff := cmp.Diff([]string{"aa.bb", "aa.bb.ee", "aa.cc"}, names); diff != "" {
-		t.Error(diff)
-	}
-
-	cycle := []kudo.Instance{instance("one", "two"), instance("two", "one")}
-	if found := below(&cycle[0], cycle); len(found) != 1 || found[0].Name != "two" {
-		t.Errorf("owner references that form a cycle: found %d Instances below the first", len(found))
-	}
-}
-
 func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 	zookeeper := func(cluster string, dependents ...dependency.Dependent) installed {
-		return installed{ObjectKey: client.ObjectKey{Namespace: cluster, Name: "zookeeper"}, dependents: dependents}
+		return installed{ObjectKey: client.ObjectKey{Namespace: cluster, Name: "zookeeper"}, Dependents: dependents}
 	}
 	kafka := dependency.Dependent{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
 	shop := dependency.Dependent{Name: "shop", Type: addonv1alpha1.DependencyTypeOptional, Through: []string{"kafka"}}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tandem-addons/tandem/pkg/action"
-	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/progress"
@@ -17,18 +16,13 @@ import (
 )
 
 // String returns the name as kubectl prints it: of the add-on, or else of the Instance.
-func (i installed) String() string {
-	if i.addOn != nil {
-		return terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", i.Name)
-	}
-	return terminal.ObjectName(kudo.GroupVersion.Group, "Instance", i.Name)
-}
+func (i installed) String() string { return action.Removal(i).Object() }
 
 // suffering lists the affected dependents and their clusters; required reports whether one of them becomes unavailable.
 func suffering(found []installed) (texts []string, required bool) {
 	suffers := terminal.ClusterTexts{}
 	for _, i := range found {
-		affected, requires := action.Affected(i.Name, i.dependents)
+		affected, requires := action.Affected(i.Name, i.Dependents)
 		required = required || requires
 		for _, text := range affected {
 			suffers.Add(i.Namespace, text)
@@ -55,16 +49,16 @@ func leftText(instance *kudo.Instance) string {
 // waitText states why the object is not removed yet.
 func (i installed) waitText() string {
 	switch {
-	case i.instance == nil:
-		return cmp.Or(progress.RemainingText(i.addOn), progress.FinalizersText("ManagedClusterAddOn", i.addOn))
-	case i.instance.DeletionTimestamp.IsZero():
+	case i.Instance == nil:
+		return cmp.Or(progress.RemainingText(i.AddOn), progress.FinalizersText("ManagedClusterAddOn", i.AddOn))
+	case i.Instance.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(i.Name))
-	case i.instance.ForceReleased():
+	case i.Instance.ForceReleased():
 		return fmt.Sprintf("addon-manager has not released Instance %s yet", text.Word(i.Name))
 	}
-	ready := meta.FindStatusCondition(i.instance.Status.Conditions, kudo.ConditionReady)
+	ready := meta.FindStatusCondition(i.Instance.Status.Conditions, kudo.ConditionReady)
 	switch {
-	case ready != nil && ready.Status == metav1.ConditionTrue && cleanedUp(i.instance.Status):
+	case ready != nil && ready.Status == metav1.ConditionTrue && cleanedUp(i.Instance.Status):
 		return fmt.Sprintf("plan %q of Instance %s is complete; its applied objects are removed next",
 			kudo.CleanupPlan, text.Word(i.Name))
 	case ready == nil || ready.Status == metav1.ConditionTrue:
@@ -78,11 +72,11 @@ func (i installed) waitText() string {
 
 // removedText states why an Instance still exists although all its objects are removed.
 func (i installed) removedText() string {
-	if len(i.below) == 0 {
-		return progress.FinalizersText("Instance", i.instance)
+	if len(i.Below) == 0 {
+		return progress.FinalizersText("Instance", i.Instance)
 	}
 	return fmt.Sprintf("Instance %s has no objects left; its children are being removed: %s",
-		text.Word(i.Name), strings.Join(belowTexts(i.below), ", "))
+		text.Word(i.Name), strings.Join(belowTexts(i.Below), ", "))
 }
 
 // belowTexts returns the names of Instances, each with the message of its condition Ready.

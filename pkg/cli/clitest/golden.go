@@ -1,4 +1,4 @@
-// Package clitest has helpers for the tests of the command-line packages: golden files, and sample Instances, clusters and packages.
+// Package clitest has helpers for the tests of the command-line packages: golden files and packages.
 package clitest
 
 import (

@@ -141,7 +141,7 @@ func (d *diagnosis) documents(name string) []byte {
 	})
 	var content bytes.Buffer
 	for _, object := range objects {
-		document, err := terminal.YAML(d.redaction.Texts(object.Object))
+		document, err := text.YAML(d.redaction.Texts(object.Object))
 		if err != nil {
 			d.failed(fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName()), err)
 			continue

@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 func TestClusterViewLacks(t *testing.T) {
-	view := clitest.Defined("shop:", "kafka:").With("kafka").With("odd")
+	view := sample.Defined("shop:", "kafka:").With("kafka").With("odd")
 	for name, want := range map[string]string{
 		"shop": "<nil>", "odd": "<nil>",
 		"other": `add-on "other" not found; add-ons of cluster "cluster1": kafka, odd; ClusterManagementAddOns: kafka, shop`,

@@ -12,34 +12,35 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/explanation"
 	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 func TestTreeText(t *testing.T) {
-	shop := func() clitest.Cluster {
-		return clitest.Defined("shop: kafka monitoring? search", "kafka: zookeeper", "search: zookeeper kafka", "zookeeper:", "monitoring:", "lonely:")
+	shop := func() sample.Cluster {
+		return sample.Defined("shop: kafka monitoring? search", "kafka: zookeeper", "search: zookeeper kafka", "zookeeper:", "monitoring:", "lonely:")
 	}
 	for name, tc := range map[string]struct {
-		view  clitest.Cluster
+		view  sample.Cluster
 		roots []string
 	}{
-		"tree-healthy": {view: shop().With("shop", clitest.Works).With("kafka", clitest.Works).With("search", clitest.Works).With("zookeeper", clitest.Works).
-			With("monitoring", clitest.Works).With("lonely", clitest.Works)},
-		"tree-every-state": {view: clitest.Defined("top: failing silent none absent deleting unknown optional?", "failing:", "silent:", "absent:",
-			"deleting:", "unknown:", "optional: absent?").With("top", clitest.Works).With("failing", clitest.Fails).With("silent").With("deleting", clitest.Works).
-			With("unknown", clitest.NoProbe).With("optional", clitest.Works).Deleting("deleting").Judged()},
-		"tree-one-add-on":        {view: shop().With("shop", clitest.Works).With("kafka", clitest.Works).Judged(), roots: []string{"kafka"}},
+		"tree-healthy": {view: shop().With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Works).With("zookeeper", sample.Works).
+			With("monitoring", sample.Works).With("lonely", sample.Works)},
+		"tree-every-state": {view: sample.Defined("top: failing silent none absent deleting unknown optional?", "failing:", "silent:", "absent:",
+			"deleting:", "unknown:", "optional: absent?").With("top", sample.Works).With("failing", sample.Fails).With("silent").With("deleting", sample.Works).
+			With("unknown", sample.NoProbe).With("optional", sample.Works).Deleting("deleting").Judged()},
+		"tree-one-add-on":        {view: shop().With("shop", sample.Works).With("kafka", sample.Works).Judged(), roots: []string{"kafka"}},
 		"tree-not-installed":     {view: shop(), roots: []string{"shop"}},
 		"tree-nothing-installed": {view: shop()},
-		"tree-over-an-absent-one": {view: clitest.Defined("monitor: shop", "shop: portal", "portal: auth", "auth:").With("monitor", clitest.Works).
-			With("portal", clitest.Works).With("auth", clitest.Works).Judged()},
-		"tree-cycle": {view: clitest.Defined("shop: a", "a: b", "b: a? c", "c:").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).With("c", clitest.Works).Judged()},
-		"tree-cycles-without-a-root": {view: clitest.Defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").With("a", clitest.Works).With("b", clitest.Works).
-			With("c", clitest.Works).With("d", clitest.Works).With("e", clitest.Works)},
-		"tree-out-of-touch": {view: clitest.Defined("a: b c", "b:", "c:").With("a", clitest.OutOfTouch,
-			clitest.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "Required addon 'c' is not installed or not available."),
-		).With("b", clitest.OutOfTouch).With("c", clitest.OutOfTouch)},
-		"tree-malformed": {view: clitest.Defined("a: b", "b:").With("a", clitest.Works).With("b", clitest.Works).Annotated("b", "{")},
-		"tree-a-name-that-is-no-word": {view: clitest.Defined("a:").With("a", clitest.Works).
+		"tree-over-an-absent-one": {view: sample.Defined("monitor: shop", "shop: portal", "portal: auth", "auth:").With("monitor", sample.Works).
+			With("portal", sample.Works).With("auth", sample.Works).Judged()},
+		"tree-cycle": {view: sample.Defined("shop: a", "a: b", "b: a? c", "c:").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).With("c", sample.Works).Judged()},
+		"tree-cycles-without-a-root": {view: sample.Defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").With("a", sample.Works).With("b", sample.Works).
+			With("c", sample.Works).With("d", sample.Works).With("e", sample.Works)},
+		"tree-out-of-touch": {view: sample.Defined("a: b c", "b:", "c:").With("a", sample.OutOfTouch,
+			sample.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "Required addon 'c' is not installed or not available."),
+		).With("b", sample.OutOfTouch).With("c", sample.OutOfTouch)},
+		"tree-malformed": {view: sample.Defined("a: b", "b:").With("a", sample.Works).With("b", sample.Works).Annotated("b", "{")},
+		"tree-a-name-that-is-no-word": {view: sample.Defined("a:").With("a", sample.Works).
 			Annotated("a", `[{"name":"two words"},{"name":"\u001b[31m"},{"name":"tab\there"}]`)},
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, treeText(fleet.TreeOf(tc.view.Cluster, tc.roots))) })
@@ -61,7 +62,7 @@ func TestTreeShowsEverythingInstalled(t *testing.T) {
 			lines = append(lines, line)
 		}
 		for there := range 1 << len(names) {
-			view := clitest.Defined(lines...)
+			view := sample.Defined(lines...)
 			for i, name := range names {
 				if there>>i&1 != 0 {
 					view.With(name)
@@ -73,7 +74,7 @@ func TestTreeShowsEverythingInstalled(t *testing.T) {
 }
 
 // checkRoots checks that all installed add-ons are reachable from the roots, and that no root is reachable from another one.
-func checkRoots(t *testing.T, view clitest.Cluster, lines []string) {
+func checkRoots(t *testing.T, view sample.Cluster, lines []string) {
 	t.Helper()
 	roots, reached := fleet.Roots(view.Cluster), map[string]bool{}
 	for _, root := range roots {
@@ -94,70 +95,70 @@ func checkRoots(t *testing.T, view clitest.Cluster, lines []string) {
 }
 
 func TestWhyText(t *testing.T) {
-	chain := func() clitest.Cluster { return clitest.Defined("shop: kafka", "kafka: zookeeper", "zookeeper:") }
-	for name, view := range map[string]clitest.Cluster{
-		"why-healthy":           chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Judged(),
-		"why-healthy-alone":     clitest.Defined("shop:").With("shop", clitest.Works),
+	chain := func() sample.Cluster { return sample.Defined("shop: kafka", "kafka: zookeeper", "zookeeper:") }
+	for name, view := range map[string]sample.Cluster{
+		"why-healthy":           chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged(),
+		"why-healthy-alone":     sample.Defined("shop:").With("shop", sample.Works),
 		"why-not-installed":     chain(),
-		"why-not-installed-top": chain().With("kafka", clitest.Works).With("zookeeper", clitest.Works),
+		"why-not-installed-top": chain().With("kafka", sample.Works).With("zookeeper", sample.Works),
 		"why-chain-end-not-installed": chain().Saying("shop", "kafka", "Orders are not taken").
-			With("shop", clitest.Works).With("kafka", clitest.Works).Judged(),
-		"why-chain-end-fails":     chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Fails, clitest.Resolved).Judged(),
-		"why-chain-end-lease":     chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.NoProbe).Judged(),
-		"why-chain-end-silent":    chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper").Judged(),
-		"why-chain-end-deleting":  chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Deleting("zookeeper", "x/y").Judged(),
-		"why-chain-end-unknown":   clitest.Defined("shop: kafka", "kafka: zookeper").With("shop", clitest.Works).With("kafka", clitest.Works).Judged(),
-		"why-chain-end-config":    chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.NotThereYet, clitest.BadConfig).Judged(),
-		"why-chain-end-recovers":  chain().With("shop", clitest.Works).With("kafka", clitest.HeldBack).With("zookeeper", clitest.Works).Judged(),
-		"why-chain-end-malformed": chain().With("shop", clitest.Works).With("kafka", clitest.HeldBack).Annotated("kafka", "{").Judged(),
-		"why-chain-end-not-installed-plans": chain().Plans("zookeeper").With("shop", clitest.Works).With("kafka", clitest.Works).In("shop", "web").
+			With("shop", sample.Works).With("kafka", sample.Works).Judged(),
+		"why-chain-end-fails":     chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).Judged(),
+		"why-chain-end-lease":     chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NoProbe).Judged(),
+		"why-chain-end-silent":    chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper").Judged(),
+		"why-chain-end-deleting":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Deleting("zookeeper", "x/y").Judged(),
+		"why-chain-end-unknown":   sample.Defined("shop: kafka", "kafka: zookeper").With("shop", sample.Works).With("kafka", sample.Works).Judged(),
+		"why-chain-end-config":    chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.BadConfig).Judged(),
+		"why-chain-end-recovers":  chain().With("shop", sample.Works).With("kafka", sample.HeldBack).With("zookeeper", sample.Works).Judged(),
+		"why-chain-end-malformed": chain().With("shop", sample.Works).With("kafka", sample.HeldBack).Annotated("kafka", "{").Judged(),
+		"why-chain-end-not-installed-plans": chain().Plans("zookeeper").With("shop", sample.Works).With("kafka", sample.Works).In("shop", "web").
 			In("kafka", "data").Judged(),
-		"why-chain-end-missing": chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Missing, clitest.Resolved).Started("zookeeper", "backup").Judged(),
-		"why-chain-end-failed":  chain().With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Fails, clitest.Resolved).Started("zookeeper", "upgrade").Judged(),
-		"why-missing":           clitest.Defined("shop:").With("shop", clitest.Missing, clitest.Resolved).Started("shop", "deploy"),
-		"why-unhealthy":         clitest.Defined("shop:").With("shop", clitest.Unhealthy, clitest.Resolved).Started("shop", "deploy"),
-		"why-two-causes": clitest.Defined("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
-			With("shop", clitest.Works).With("kafka", clitest.Works).With("search", clitest.Fails).Judged(),
-		"why-waiting":          chain().With("shop", clitest.NotThereYet, clitest.Held).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Deleting("kafka").Judged(),
-		"why-config":           clitest.Defined("shop:").With("shop", clitest.NotThereYet, clitest.BadConfig),
-		"why-change-held-up":   clitest.Defined("shop:").With("shop", clitest.Works, clitest.BadParameters),
-		"why-change-unseen":    clitest.Defined("shop:").With("shop", clitest.Works, clitest.Resolved).Edited("shop"),
-		"why-config-available": clitest.Defined("shop:").With("shop", clitest.Works, clitest.BadConfig),
-		"why-config-ignored":   clitest.Defined("shop:").With("shop", clitest.Works, clitest.Remarked),
-		"why-said-once":        clitest.Defined("shop:").With("shop", clitest.NotThereFor, clitest.BadConfig),
-		"why-fails":            clitest.Defined("shop:").With("shop", clitest.Fails, clitest.Resolved),
-		"why-fails-lease":      clitest.Defined("shop:").With("shop", clitest.Fails),
-		"why-silent":           clitest.Defined("shop:").With("shop"),
-		"why-deleting":         chain().With("shop", clitest.Works).Deleting("shop", "a/b", "c/d"),
-		"why-agent-deleting": clitest.Defined("shop:").With("shop", clitest.Condition(addonv1alpha1.ConditionAddOnsRemaining, "True", addonv1alpha1.ReasonWaitingForRemoval,
+		"why-chain-end-missing": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Missing, sample.Resolved).Started("zookeeper", "backup").Judged(),
+		"why-chain-end-failed":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).Started("zookeeper", "upgrade").Judged(),
+		"why-missing":           sample.Defined("shop:").With("shop", sample.Missing, sample.Resolved).Started("shop", "deploy"),
+		"why-unhealthy":         sample.Defined("shop:").With("shop", sample.Unhealthy, sample.Resolved).Started("shop", "deploy"),
+		"why-two-causes": sample.Defined("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
+			With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Fails).Judged(),
+		"why-waiting":          chain().With("shop", sample.NotThereYet, sample.Held).With("kafka", sample.Works).With("zookeeper", sample.Works).Deleting("kafka").Judged(),
+		"why-config":           sample.Defined("shop:").With("shop", sample.NotThereYet, sample.BadConfig),
+		"why-change-held-up":   sample.Defined("shop:").With("shop", sample.Works, sample.BadParameters),
+		"why-change-unseen":    sample.Defined("shop:").With("shop", sample.Works, sample.Resolved).Edited("shop"),
+		"why-config-available": sample.Defined("shop:").With("shop", sample.Works, sample.BadConfig),
+		"why-config-ignored":   sample.Defined("shop:").With("shop", sample.Works, sample.Remarked),
+		"why-said-once":        sample.Defined("shop:").With("shop", sample.NotThereFor, sample.BadConfig),
+		"why-fails":            sample.Defined("shop:").With("shop", sample.Fails, sample.Resolved),
+		"why-fails-lease":      sample.Defined("shop:").With("shop", sample.Fails),
+		"why-silent":           sample.Defined("shop:").With("shop"),
+		"why-deleting":         chain().With("shop", sample.Works).Deleting("shop", "a/b", "c/d"),
+		"why-agent-deleting": sample.Defined("shop:").With("shop", sample.Condition(addonv1alpha1.ConditionAddOnsRemaining, "True", addonv1alpha1.ReasonWaitingForRemoval,
 			"addon-agent stays on the cluster for add-on kafka")).Deleting("shop", addonv1alpha1.FinalizerAgent),
-		"why-degraded-optional":           clitest.Defined("shop: monitoring?", "monitoring:").Saying("shop", "monitoring", "There are no graphs.").With("shop", clitest.Works).Judged(),
-		"why-degraded-own":                clitest.Defined("shop:").With("shop", clitest.Works, clitest.DiskFull),
-		"why-cycle":                       clitest.Defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Judged(),
-		"why-cycle-optional":              clitest.Defined("shop: kafka?", "kafka: shop").With("shop", clitest.Works).With("kafka", clitest.Works).Judged(),
-		"why-cycle-itself":                clitest.Defined("shop: shop").With("shop", clitest.Works).Judged(),
-		"why-below-a-cycle":               clitest.Defined("shop: a", "a: b", "b: a").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).Judged(),
-		"why-out-of-touch":                chain().With("shop", clitest.OutOfTouch).With("kafka", clitest.OutOfTouch).With("zookeeper", clitest.OutOfTouch),
-		"why-out-of-touch-held":           clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.OutOfTouch, clitest.VerdictThen).With("zookeeper", clitest.OutOfTouch),
-		"why-hub-behind":                  clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.Works),
-		"why-hub-behind-again":            clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack, clitest.VerdictThen).With("zookeeper", clitest.Works),
-		"why-agent-behind":                clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works),
-		"why-agent-behind-plans":          clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack, clitest.Resolved).With("zookeeper", clitest.Works),
-		"why-agent-behind-hosted":         clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works).Hosted("shop"),
-		"why-agent-behind-customized":     clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works).Customized("shop"),
-		"why-agent-behind-optional":       clitest.Defined("shop: zookeeper?", "zookeeper:").With("shop", clitest.HeldBack).Judged().Customized("shop"),
-		"why-agent-behind-silent":         clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.VerdictThen),
-		"why-chain-end-recovers-custom":   chain().With("shop", clitest.Works).With("kafka", clitest.HeldBack).With("zookeeper", clitest.Works).Customized("kafka").Judged(),
-		"why-chain-end-malformed-fails":   chain().With("shop", clitest.Works).With("kafka", clitest.Fails).Annotated("kafka", "{").Judged(),
-		"why-shared":                      clitest.Defined("shop: kafka search?", "kafka: zookeeper", "search: zookeeper", "zookeeper:").With("shop", clitest.Works).With("kafka", clitest.Works).With("search", clitest.Works).Judged(),
-		"why-cycle-required-and-optional": clitest.Defined("shop: a b?", "a: b", "b: a").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).Judged(),
-		"why-malformed-available":         clitest.Defined("shop:").With("shop", clitest.Works).Annotated("shop", "{"),
-		"why-malformed-waiting":           clitest.Defined("shop:").With("shop", clitest.NotThereYet, clitest.Held).Annotated("shop", "{"),
-		"why-undefined":                   clitest.Defined().With("shop").Customized("shop"),
-		"why-undefined-available":         clitest.Defined().With("shop", clitest.Works),
-		"why-chain-end-undefined":         clitest.Defined("shop: kafka").With("shop", clitest.Works).With("kafka", clitest.Fails).Judged(),
-		"why-agent-behind-true":           clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.Works, clitest.VerdictThen),
-		"why-malformed":                   clitest.Defined("shop:").With("shop", clitest.HeldBack, clitest.VerdictThen).Annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
+		"why-degraded-optional":           sample.Defined("shop: monitoring?", "monitoring:").Saying("shop", "monitoring", "There are no graphs.").With("shop", sample.Works).Judged(),
+		"why-degraded-own":                sample.Defined("shop:").With("shop", sample.Works, sample.DiskFull),
+		"why-cycle":                       sample.Defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged(),
+		"why-cycle-optional":              sample.Defined("shop: kafka?", "kafka: shop").With("shop", sample.Works).With("kafka", sample.Works).Judged(),
+		"why-cycle-itself":                sample.Defined("shop: shop").With("shop", sample.Works).Judged(),
+		"why-below-a-cycle":               sample.Defined("shop: a", "a: b", "b: a").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).Judged(),
+		"why-out-of-touch":                chain().With("shop", sample.OutOfTouch).With("kafka", sample.OutOfTouch).With("zookeeper", sample.OutOfTouch),
+		"why-out-of-touch-held":           sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.OutOfTouch, sample.VerdictThen).With("zookeeper", sample.OutOfTouch),
+		"why-hub-behind":                  sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.Works),
+		"why-hub-behind-again":            sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack, sample.VerdictThen).With("zookeeper", sample.Works),
+		"why-agent-behind":                sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works),
+		"why-agent-behind-plans":          sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack, sample.Resolved).With("zookeeper", sample.Works),
+		"why-agent-behind-hosted":         sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works).Hosted("shop"),
+		"why-agent-behind-customized":     sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works).Customized("shop"),
+		"why-agent-behind-optional":       sample.Defined("shop: zookeeper?", "zookeeper:").With("shop", sample.HeldBack).Judged().Customized("shop"),
+		"why-agent-behind-silent":         sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.VerdictThen),
+		"why-chain-end-recovers-custom":   chain().With("shop", sample.Works).With("kafka", sample.HeldBack).With("zookeeper", sample.Works).Customized("kafka").Judged(),
+		"why-chain-end-malformed-fails":   chain().With("shop", sample.Works).With("kafka", sample.Fails).Annotated("kafka", "{").Judged(),
+		"why-shared":                      sample.Defined("shop: kafka search?", "kafka: zookeeper", "search: zookeeper", "zookeeper:").With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Works).Judged(),
+		"why-cycle-required-and-optional": sample.Defined("shop: a b?", "a: b", "b: a").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).Judged(),
+		"why-malformed-available":         sample.Defined("shop:").With("shop", sample.Works).Annotated("shop", "{"),
+		"why-malformed-waiting":           sample.Defined("shop:").With("shop", sample.NotThereYet, sample.Held).Annotated("shop", "{"),
+		"why-undefined":                   sample.Defined().With("shop").Customized("shop"),
+		"why-undefined-available":         sample.Defined().With("shop", sample.Works),
+		"why-chain-end-undefined":         sample.Defined("shop: kafka").With("shop", sample.Works).With("kafka", sample.Fails).Judged(),
+		"why-agent-behind-true":           sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.Works, sample.VerdictThen),
+		"why-malformed":                   sample.Defined("shop:").With("shop", sample.HeldBack, sample.VerdictThen).Annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, explanation.Of(view.Cluster, "shop").Text()) })
 	}
@@ -170,7 +171,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 		"kubectl edit clustermanagementaddon zookeeper": {"shop: kafka", "kafka: zookeeper", "zookeeper: shop?"},
 	} {
 		for _, name := range []string{"shop", "kafka", "zookeeper"} {
-			view := clitest.Defined(lines...).With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Judged()
+			view := sample.Defined(lines...).With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged()
 			if text := explanation.Of(view.Cluster, name).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
@@ -183,7 +184,7 @@ func TestDependentsText(t *testing.T) {
 	for _, line := range []string{
 		"kafka: zookeeper", "search: zookeeper", "shop: kafka monitoring?", "portal: shop search", "monitoring: zookeeper?", "nowhere: kafka",
 	} {
-		d := clitest.Define(line)
+		d := sample.Define(line)
 		needs[d.Name] = d.Spec.Dependencies
 	}
 	all := map[string]bool{"zookeeper": true, "kafka": true, "search": true, "shop": true, "portal": true, "monitoring": true}

@@ -34,7 +34,7 @@ func dependentsText(d fleet.Dependents, wide bool) string {
 func dependentsNames(d fleet.Dependents) []string {
 	var names []string
 	for _, row := range d.Dependents {
-		if name := terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ClusterManagementAddOn", row.AddOn); !slices.Contains(names, name) {
+		if name := text.ObjectName(addonv1alpha1.GroupVersion.Group, "ClusterManagementAddOn", row.AddOn); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

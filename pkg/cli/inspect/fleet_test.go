@@ -13,10 +13,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // glanceOf returns the summarized status of the clusters' add-ons.
-func glanceOf(clusters map[string]clitest.Cluster) fleet.Glance {
+func glanceOf(clusters map[string]sample.Cluster) fleet.Glance {
 	all := fleet.Glance{}
 	for name, view := range clusters {
 		all[name] = map[fleet.Subject]fleet.Glimpse{}
@@ -32,27 +33,27 @@ func glanceOf(clusters map[string]clitest.Cluster) fleet.Glance {
 
 // instanceOf returns an Instance on cluster1 with the conditions.
 func instanceOf(name string, conditions ...metav1.Condition) *kudo.Instance {
-	instance := clitest.Instance()
+	instance := sample.Instance()
 	instance.Name, instance.Status.Conditions = name, conditions
 	return instance
 }
 
 func TestFleet(t *testing.T) {
-	healthy := func() clitest.Cluster {
-		return clitest.Defined("kafka:", "zookeeper:").With("kafka", clitest.Works).With("zookeeper", clitest.Works)
+	healthy := func() sample.Cluster {
+		return sample.Defined("kafka:", "zookeeper:").With("kafka", sample.Works).With("zookeeper", sample.Works)
 	}
-	small := glanceOf(map[string]clitest.Cluster{
-		"cluster1": healthy(), "cluster2": healthy(), "cluster3": clitest.Defined("kafka: zookeeper").With("kafka", clitest.Works).Judged(),
-		"cluster4": clitest.Defined("kafka: graphs?").With("kafka", clitest.Works).With("zookeeper", clitest.Fails).Judged(),
-		"cluster5": healthy().With("kafka", clitest.OutOfTouch).With("zookeeper"), "cluster6": healthy().Deleting("kafka"), "cluster7": clitest.Defined(),
+	small := glanceOf(map[string]sample.Cluster{
+		"cluster1": healthy(), "cluster2": healthy(), "cluster3": sample.Defined("kafka: zookeeper").With("kafka", sample.Works).Judged(),
+		"cluster4": sample.Defined("kafka: graphs?").With("kafka", sample.Works).With("zookeeper", sample.Fails).Judged(),
+		"cluster5": healthy().With("kafka", sample.OutOfTouch).With("zookeeper"), "cluster6": healthy().Deleting("kafka"), "cluster7": sample.Defined(),
 	})
-	wide := map[string]clitest.Cluster{}
+	wide := map[string]sample.Cluster{}
 	for i := range 1000 {
-		view := clitest.Defined()
+		view := sample.Defined()
 		for k := range 30 {
-			available := clitest.Works
+			available := sample.Works
 			if i%100 == 7 && k == i/100 || i == 500 && k > 3 {
-				available = clitest.Fails
+				available = sample.Fails
 			}
 			if i >= 900 && k == i%30 {
 				continue
@@ -63,17 +64,17 @@ func TestFleet(t *testing.T) {
 	}
 	mixed := healthy()
 	mixed.Instances = map[string]*kudo.Instance{
-		"kafka": instanceOf("kafka", clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "")),
-		"store": instanceOf("store", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
+		"kafka": instanceOf("kafka", sample.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "")),
+		"store": instanceOf("store", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
 	}
-	alone := clitest.Defined()
+	alone := sample.Defined()
 	alone.Instances = map[string]*kudo.Instance{"kafka": instanceOf("kafka"), "store": instanceOf("store")}
-	instances := glanceOf(map[string]clitest.Cluster{"cluster1": mixed, "cluster2": alone, "cluster3": healthy()})
+	instances := glanceOf(map[string]sample.Cluster{"cluster1": mixed, "cluster2": alone, "cluster3": healthy()})
 	clitest.Golden(t, "data-fleet-instances", clitest.Printed(t, "yaml", terminal.Shown{Data: instances.Sum()}))
 	for name, sum := range map[string]fleet.Summary{
 		"fleet-instances": instances.Sum(),
-		"fleet":           small.Sum(), "fleet-healthy": glanceOf(map[string]clitest.Cluster{"cluster1": healthy()}).Sum(),
-		"fleet-empty": glanceOf(map[string]clitest.Cluster{"cluster1": clitest.Defined()}).Sum(), "fleet-large": glanceOf(wide).Sum(),
+		"fleet":           small.Sum(), "fleet-healthy": glanceOf(map[string]sample.Cluster{"cluster1": healthy()}).Sum(),
+		"fleet-empty": glanceOf(map[string]sample.Cluster{"cluster1": sample.Defined()}).Sum(), "fleet-large": glanceOf(wide).Sum(),
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, SummaryText(sum, false)) })
 	}
@@ -91,9 +92,9 @@ func TestLetters(t *testing.T) {
 
 func TestGet(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	view := clitest.Defined("kafka: zookeeper graphs?", "zookeeper:", "shop: graphs?").Plans("kafka").
-		With("kafka", clitest.Works).With("zookeeper", clitest.Fails).With("shop", clitest.Works).With("silent").With("held", clitest.Held).With("bad", clitest.Works, clitest.BadParameters).
-		With("away", clitest.OutOfTouch).With("going", clitest.Works).Deleting("going").Judged()
+	view := sample.Defined("kafka: zookeeper graphs?", "zookeeper:", "shop: graphs?").Plans("kafka").
+		With("kafka", sample.Works).With("zookeeper", sample.Fails).With("shop", sample.Works).With("silent").With("held", sample.Held).With("bad", sample.Works, sample.BadParameters).
+		With("away", sample.OutOfTouch).With("going", sample.Works).Deleting("going").Judged()
 	definition := view.Definitions["kafka"]
 	definition.Object.Spec.SupportedConfigs = []upstream.ConfigMeta{{
 		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
@@ -108,10 +109,10 @@ func TestGet(t *testing.T) {
 	clitest.Golden(t, "get", list.text(now))
 	clitest.Golden(t, "data-get", clitest.Printed(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Printed(t, "name", terminal.Shown{Names: list.names()}))
 	for _, instance := range []*kudo.Instance{
-		instanceOf("works", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
-		instanceOf("waits", clitest.Condition(kudo.ConditionResolved, "False", "OperatorVersionNotFound", "")),
-		instanceOf("edited", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""),
-			clitest.Condition(kudo.ConditionResolved, "False", "ParametersInvalid", "")),
+		instanceOf("works", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
+		instanceOf("waits", sample.Condition(kudo.ConditionResolved, "False", "OperatorVersionNotFound", "")),
+		instanceOf("edited", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""),
+			sample.Condition(kudo.ConditionResolved, "False", "ParametersInvalid", "")),
 		instanceOf("silent"),
 	} {
 		instance.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))

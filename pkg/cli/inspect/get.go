@@ -241,10 +241,10 @@ func orNone(text string) string { return cmp.Or(text, "-") }
 func (l addOnList) names() []string {
 	names := make([]string, 0, len(l.AddOns)+len(l.Instances))
 	for _, i := range l.AddOns {
-		names = append(names, terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", i.AddOn))
+		names = append(names, text.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", i.AddOn))
 	}
 	for _, i := range l.Instances {
-		names = append(names, terminal.ObjectName(kudo.GroupVersion.Group, "Instance", i.Instance))
+		names = append(names, text.ObjectName(kudo.GroupVersion.Group, "Instance", i.Instance))
 	}
 	return names
 }

@@ -10,16 +10,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/explanation"
 	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // TestWhatProgramsRead pins the names of fields, because programs rely on them.
 func TestWhatProgramsRead(t *testing.T) {
-	cluster := clitest.Defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
-		With("shop", clitest.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()
+	cluster := sample.Defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
+		With("shop", sample.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()
 	tree, why := fleet.TreeOf(cluster.Cluster, nil), explanation.Of(cluster.Cluster, "shop")
 	dependents := fleet.DependentsOf(fleet.DependentsView{
 		AddOn:     "zookeeper",
-		Direct:    dependency.Direct(map[string][]addonv1alpha1.AddonDependency{"kafka": clitest.Define("kafka: zookeeper").Spec.Dependencies, "shop": clitest.Define("shop: kafka?").Spec.Dependencies}),
+		Direct:    dependency.Direct(map[string][]addonv1alpha1.AddonDependency{"kafka": sample.Define("kafka: zookeeper").Spec.Dependencies, "shop": sample.Define("shop: kafka?").Spec.Dependencies}),
 		There:     map[string]map[string]bool{"cluster1": {"kafka": true, "shop": true}, "cluster2": {"kafka": true, "zookeeper": true}},
 		Malformed: []error{errors.New(`ClusterManagementAddOn "broken": no list`)},
 	})

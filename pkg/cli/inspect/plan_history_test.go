@@ -10,6 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 func TestPlanHistory(t *testing.T) {
@@ -17,18 +18,18 @@ func TestPlanHistory(t *testing.T) {
 		return &metav1.Time{Time: time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC)}
 	}
 	now := at(59).Time
-	instance, version := clitest.Ran("backup", kudo.InProgress)
+	instance, version := sample.Ran("backup", kudo.InProgress)
 	instance.Status.Execution.Request = "ran"
 	view := progress.View{Instance: instance, Version: version}
 	view.Instance.Status.PlanStatus = map[string]kudo.PlanStatus{
 		"deploy": {Status: kudo.Complete, StartedTimestamp: at(1), LastUpdatedTimestamp: at(3)},
 		"update": {Status: kudo.FatalError, StartedTimestamp: at(20), LastUpdatedTimestamp: at(21), Message: "phase \"brokers\": no more\ndisks"},
-		"backup": {Status: kudo.InProgress, StartedTimestamp: at(50), LastUpdatedTimestamp: at(51), Message: clitest.Waiting},
+		"backup": {Status: kudo.InProgress, StartedTimestamp: at(50), LastUpdatedTimestamp: at(51), Message: sample.Waiting},
 		"before": {Status: kudo.Complete, LastUpdatedTimestamp: at(2)},
 	}
 	clitest.Golden(t, "history", historyText(progress.HistoryOf(view), now))
 	clitest.Golden(t, "data-history", clitest.Printed(t, "yaml", terminal.Shown{Data: progress.HistoryOf(view)}))
-	if text := historyText(progress.HistoryOf(progress.View{Instance: clitest.Instance()}), now); text != "No plan has run, and the OperatorVersion cannot be read.\n" {
+	if text := historyText(progress.HistoryOf(progress.View{Instance: sample.Instance()}), now); text != "No plan has run, and the OperatorVersion cannot be read.\n" {
 		t.Error(text)
 	}
 }

@@ -107,7 +107,7 @@ func treeNames(d fleet.Tree, view fleet.Cluster) []string {
 	for _, root := range d.AddOns {
 		root.Visit(func(n fleet.TreeNode) {
 			if view.AddOns[n.AddOn] != nil {
-				found[terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", n.AddOn)] = true
+				found[text.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", n.AddOn)] = true
 			}
 		})
 	}

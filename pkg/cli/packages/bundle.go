@@ -345,7 +345,7 @@ func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
 	if err := l.readCatalog(ctx); err != nil {
 		return nil, err
 	}
-	version, err := Named(name, l.catalog.versions())
+	version, err := tree.Named(name, l.catalog.versions())
 	if err != nil {
 		return nil, fmt.Errorf("in repository %s: %w", shownURL(l.repository), err)
 	}
@@ -369,4 +369,8 @@ func (e indexEntry) mismatch(operator string, m *member) error {
 		return nil
 	}
 	return fmt.Errorf("%s contains %s, but the repository index lists %s", m.name, versionName(m.pkg), e.versionName(operator))
+}
+
+func versionName(p *pack.Package) string {
+	return pack.VersionName(p.Name, p.Version.AppVersion, p.Version.Version)
 }

@@ -2,16 +2,14 @@ package packages
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
 	corev1 "k8s.io/api/core/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // diffData is the output of `package diff`.
@@ -42,7 +40,7 @@ func difference(before, after *kudo.OperatorVersion) diffData {
 	for _, change := range pack.Compare(&before.Spec, &after.Spec) {
 		c := diffChange{Change: change}
 		if change.Section == pack.InTemplates {
-			c.Diff = Unified(change.Name, before.Spec.Templates[change.Name], after.Spec.Templates[change.Name])
+			c.Diff = text.Diff(change.Name, before.Spec.Templates[change.Name], after.Spec.Templates[change.Name])
 		}
 		data.Changes = append(data.Changes, c)
 	}
@@ -50,25 +48,6 @@ func difference(before, after *kudo.OperatorVersion) diffData {
 		data.Upgrade = upgrade(before, after)
 	}
 	return data
-}
-
-// Unified returns the unified diff of two texts.
-func Unified(name, before, after string) string {
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: linesOf(before), B: linesOf(after), FromFile: "a/" + name, ToFile: "b/" + name, Context: 3,
-	})
-	if err != nil {
-		return err.Error() // writes to a strings.Builder do not fail
-	}
-	return text
-}
-
-// linesOf returns the lines of a text, including their line breaks.
-func linesOf(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return slices.Collect(strings.Lines(strings.TrimSuffix(text, "\n") + "\n"))
 }
 
 // upgrade describes the upgrade of an Instance to the other OperatorVersion, as the agent and admission evaluate it.

@@ -17,6 +17,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -240,7 +241,7 @@ func (d listData) text() string {
 func (d listData) names() []string {
 	names := make([]string, len(d.Packages))
 	for i, p := range d.Packages {
-		names[i] = terminal.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", p.OperatorVersion)
+		names[i] = text.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", p.OperatorVersion)
 	}
 	return names
 }

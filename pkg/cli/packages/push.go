@@ -20,6 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -186,6 +187,6 @@ func store(ctx context.Context, c client.Client, out io.Writer, kind string, cur
 
 // report prints the result as kubectl does.
 func report(out io.Writer, kind, name, did string) error {
-	_, err := fmt.Fprintf(out, "%s %s\n", terminal.ObjectName(kudo.GroupVersion.Group, kind, name), did)
+	_, err := fmt.Fprintf(out, "%s %s\n", text.ObjectName(kudo.GroupVersion.Group, kind, name), did)
 	return err
 }

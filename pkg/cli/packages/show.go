@@ -53,7 +53,7 @@ func (v packageView) data() packageData {
 }
 
 func (v packageView) names() []string {
-	return []string{terminal.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", v.version.Name)}
+	return []string{text.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", v.version.Name)}
 }
 
 // showSection is a section of the output of `package show` that also has its own command.

@@ -11,6 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -133,7 +134,7 @@ func (n packageNode) node() terminal.Node {
 func (n packageNode) versions() []string {
 	var names []string
 	if n.OperatorVersion != "" {
-		names = append(names, terminal.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", n.OperatorVersion))
+		names = append(names, text.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", n.OperatorVersion))
 	}
 	for _, child := range n.Children {
 		for _, name := range child.versions() {

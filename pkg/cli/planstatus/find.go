@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/progress"
 	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Find returns the Instance of that key, optionally with its children, or else the add-on. If neither exists, the error lists the existing
@@ -33,7 +34,7 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	err = c.Get(ctx, key, addOn)
 	if err == nil {
 		return terminal.Shown{Text: addOnText(addOn), Data: progress.StatusOfAddOn(addOn), Names: []string{
-			terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", addOn.Name),
+			text.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", addOn.Name),
 		}}, nil
 	}
 	if !apierrors.IsNotFound(err) {
@@ -52,7 +53,7 @@ func shown(v progress.View) terminal.Shown {
 
 // names returns the object names of the Instance and, if they are shown, its children.
 func names(v progress.View) []string {
-	found := []string{terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name)}
+	found := []string{text.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name)}
 	for _, child := range v.Children {
 		found = append(found, names(child)...)
 	}

@@ -14,11 +14,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // deploying returns the successive reports of a deployment of kafka.
 func deploying() []progress.View {
-	begun := clitest.Instance()
+	begun := sample.Instance()
 	begun.Generation = 1
 	var views []progress.View
 	report := func(change func(*kudo.InstanceStatus)) {
@@ -27,11 +28,11 @@ func deploying() []progress.View {
 			next = views[len(views)-1].Instance.DeepCopy()
 		}
 		change(&next.Status)
-		views = append(views, progress.View{Instance: next, Version: clitest.Version()})
+		views = append(views, progress.View{Instance: next, Version: sample.Version()})
 	}
 	report(func(*kudo.InstanceStatus) {})
 	report(func(s *kudo.InstanceStatus) {
-		resolved := clitest.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, "")
+		resolved := sample.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, "")
 		resolved.ObservedGeneration = 1
 		s.Conditions = []metav1.Condition{resolved}
 		s.ObservedGeneration = 1
@@ -47,7 +48,7 @@ func deploying() []progress.View {
 	report(func(s *kudo.InstanceStatus) {
 		steps := s.PlanStatus["deploy"].Phases[0].Steps
 		steps[0].Status, steps[0].Tasks[0].Status = kudo.Complete, kudo.Complete
-		steps[1].Status, steps[1].Tasks[0] = kudo.InProgress, kudo.TaskStatus{Name: "brokers", Status: kudo.InProgress, Message: clitest.Waiting}
+		steps[1].Status, steps[1].Tasks[0] = kudo.InProgress, kudo.TaskStatus{Name: "brokers", Status: kudo.InProgress, Message: sample.Waiting}
 	})
 	report(func(s *kudo.InstanceStatus) {
 		steps := s.PlanStatus["deploy"].Phases[0].Steps

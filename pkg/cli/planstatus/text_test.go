@@ -13,18 +13,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 func TestStatusText(t *testing.T) {
 	for name, view := range map[string]progress.View{
-		"status-never-run":  {Instance: clitest.Instance(), Version: clitest.Version()},
-		"status-running":    {Instance: running(), Version: clitest.Version()},
-		"status-failed":     {Instance: failed(), Version: clitest.Version()},
-		"status-timed-out":  {Instance: timedOut(), Version: clitest.Version()},
-		"status-waiting":    {Instance: waitingFor("cleanup"), Version: clitest.Version()},
-		"status-restarting": {Instance: waitingFor("deploy"), Version: clitest.Version()},
-		"status-unseen":     {Instance: unseenBy(), Version: clitest.Version()},
-		"status-removing":   {Instance: heldUp(unseenBy()), Version: clitest.Version()},
+		"status-never-run":  {Instance: sample.Instance(), Version: sample.Version()},
+		"status-running":    {Instance: running(), Version: sample.Version()},
+		"status-failed":     {Instance: failed(), Version: sample.Version()},
+		"status-timed-out":  {Instance: timedOut(), Version: sample.Version()},
+		"status-waiting":    {Instance: waitingFor("cleanup"), Version: sample.Version()},
+		"status-restarting": {Instance: waitingFor("deploy"), Version: sample.Version()},
+		"status-unseen":     {Instance: unseenBy(), Version: sample.Version()},
+		"status-removing":   {Instance: heldUp(unseenBy()), Version: sample.Version()},
 		"status-tree":       family(),
 		"status-unreadable": {Instance: running(), Unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
 	} {
@@ -36,9 +37,9 @@ func TestAddOnText(t *testing.T) {
 	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 	const lacks = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
 	held.Status.Conditions = []metav1.Condition{
-		clitest.Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks),
-		clitest.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks+"\nOptional addon 'monitoring' …"),
-		clitest.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper"),
+		sample.Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks),
+		sample.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks+"\nOptional addon 'monitoring' …"),
+		sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper"),
 	}
 	removed := held
 	removed.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -51,22 +52,22 @@ func TestAddOnText(t *testing.T) {
 }
 
 func running() *kudo.Instance {
-	i := clitest.Instance()
+	i := sample.Instance()
 	i.Status = kudo.InstanceStatus{
 		Execution: &kudo.Execution{Plan: "deploy", OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}},
 		Conditions: []metav1.Condition{
-			clitest.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
-			clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanInProgress, "plan deploy: "+clitest.Waiting),
+			sample.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
+			sample.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanInProgress, "plan deploy: "+sample.Waiting),
 		},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": {
-			Name: "deploy", Status: kudo.InProgress, Message: `phase "brokers": step "brokers": task "brokers": ` + clitest.Waiting,
+			Name: "deploy", Status: kudo.InProgress, Message: `phase "brokers": step "brokers": task "brokers": ` + sample.Waiting,
 			LastUpdatedTimestamp: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 			Phases: []kudo.PhaseStatus{
-				{Name: "brokers", Status: kudo.InProgress, Message: `step "brokers": task "brokers": ` + clitest.Waiting, Steps: []kudo.StepStatus{
+				{Name: "brokers", Status: kudo.InProgress, Message: `step "brokers": task "brokers": ` + sample.Waiting, Steps: []kudo.StepStatus{
 					{Name: "config", Status: kudo.Complete, Tasks: []kudo.TaskStatus{{Name: "config", Status: kudo.Complete}}},
-					{Name: "brokers", Status: kudo.InProgress, Message: `task "brokers": ` + clitest.Waiting, Tasks: []kudo.TaskStatus{
+					{Name: "brokers", Status: kudo.InProgress, Message: `task "brokers": ` + sample.Waiting, Tasks: []kudo.TaskStatus{
 						{Name: "service", Status: kudo.Complete},
-						{Name: "brokers", Status: kudo.InProgress, Message: clitest.Waiting},
+						{Name: "brokers", Status: kudo.InProgress, Message: sample.Waiting},
 					}},
 				}},
 				{Name: "of-an-earlier-version", Status: kudo.Pending, Steps: []kudo.StepStatus{{Name: "setup", Status: kudo.Pending}}},
@@ -80,8 +81,8 @@ func failed() *kudo.Instance {
 	i := running()
 	i.Status.Execution.OperatorVersion = i.Spec.OperatorVersion
 	i.Status.Conditions = []metav1.Condition{
-		clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter \"A\": not defined\nparameter \"B\": not defined"),
-		clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, `plan deploy failed`),
+		sample.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter \"A\": not defined\nparameter \"B\": not defined"),
+		sample.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, `plan deploy failed`),
 	}
 	plan := i.Status.PlanStatus["deploy"]
 	plan.Status, plan.Message = kudo.FatalError, `phase "brokers": step "brokers": task "brokers": template "x.yaml": line 3: unknown field`
@@ -97,10 +98,10 @@ func failed() *kudo.Instance {
 func timedOut() *kudo.Instance {
 	i := failed()
 	plan := i.Status.PlanStatus["deploy"]
-	plan.Message = `phase "brokers": step "brokers": timed out after 5m0s: task "brokers": ` + clitest.Waiting
-	plan.Phases[0].Message = `step "brokers": timed out after 5m0s: task "brokers": ` + clitest.Waiting
-	plan.Phases[0].Steps[1].Message = `timed out after 5m0s: task "brokers": ` + clitest.Waiting
-	plan.Phases[0].Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.InProgress, Message: clitest.Waiting}
+	plan.Message = `phase "brokers": step "brokers": timed out after 5m0s: task "brokers": ` + sample.Waiting
+	plan.Phases[0].Message = `step "brokers": timed out after 5m0s: task "brokers": ` + sample.Waiting
+	plan.Phases[0].Steps[1].Message = `timed out after 5m0s: task "brokers": ` + sample.Waiting
+	plan.Phases[0].Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.InProgress, Message: sample.Waiting}
 	i.Status.PlanStatus["deploy"] = plan
 	return i
 }
@@ -133,10 +134,10 @@ func unseenBy() *kudo.Instance {
 // family returns an Instance with a failing child that has a child itself, a child without a verdict, and a switched-off child.
 func family() progress.View {
 	child := func(name string, conditions ...metav1.Condition) progress.View {
-		instance := clitest.Instance()
+		instance := sample.Instance()
 		instance.Name = name
 		instance.Status.Conditions = conditions
-		version := clitest.Version()
+		version := sample.Version()
 		version.Spec.Plans = map[string]kudo.Plan{"deploy": {}, "cleanup": {}}
 		instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Name: "deploy", Status: kudo.FatalError}}
 		return progress.View{Instance: instance, Version: version, WithChildren: true}
@@ -145,9 +146,9 @@ func family() progress.View {
 	root.Instance.Status.Children = []kudo.ChildStatus{
 		{Task: "dd", Instance: "aa.dd", State: kudo.ChildRemoved}, {Task: "bb", Instance: "aa.bb", State: kudo.ChildApplied},
 	}
-	bb := child("aa.bb", clitest.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
-		clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "plan deploy failed"))
-	bb.Children = []progress.View{child("aa.bb.ee", clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter X is not defined"))}
+	bb := child("aa.bb", sample.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
+		sample.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "plan deploy failed"))
+	bb.Children = []progress.View{child("aa.bb.ee", sample.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter X is not defined"))}
 	root.Children = []progress.View{bb, child("aa.cc")}
 	return root
 }
@@ -155,9 +156,9 @@ func family() progress.View {
 // TestWhatProgramsReadOfPlans pins the names of fields, because programs rely on them.
 func TestWhatProgramsReadOfPlans(t *testing.T) {
 	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
-	held.Status.Conditions = []metav1.Condition{clitest.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}
+	held.Status.Conditions = []metav1.Condition{sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}
 	for name, s := range map[string]terminal.Shown{
-		"status": shown(progress.View{Instance: failed(), Version: clitest.Version()}), "status-children": shown(family()),
+		"status": shown(progress.View{Instance: failed(), Version: sample.Version()}), "status-children": shown(family()),
 		"addon": {Data: progress.StatusOfAddOn(&held)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // The plugin's own output formats; all others are kubectl's.
@@ -108,6 +110,6 @@ func printData(printer printers.ResourcePrinter, out io.Writer, data any) error 
 	if err := encoder.Encode(data); err != nil {
 		return fmt.Errorf("encoding the output: %w", err)
 	}
-	content := escapeJSON(bytes.TrimSuffix(raw.Bytes(), []byte("\n")))
+	content := text.EscapeJSON(bytes.TrimSuffix(raw.Bytes(), []byte("\n")))
 	return printer.PrintObj(&runtime.Unknown{Raw: content, ContentType: runtime.ContentTypeJSON}, out)
 }

@@ -9,9 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Redacted replaces a value that may be a secret.
@@ -291,45 +288,5 @@ func templates(version map[string]any) {
 	for name, value := range files {
 		text, _ := value.(string)
 		files[name] = fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256([]byte(text)))
-	}
-}
-
-// RedactChange returns the objects without the values of Secrets, in a way that still shows which values change.
-func RedactChange(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
-	if after.GetKind() != "Secret" || after.GroupVersionKind().Group != "" {
-		return before, after
-	}
-	after = after.DeepCopy()
-	if before != nil {
-		before = before.DeepCopy()
-	}
-	for _, field := range secretParts {
-		now, _ := after.Object[field].(map[string]any)
-		var was map[string]any
-		if before != nil {
-			was, _ = before.Object[field].(map[string]any)
-		}
-		redactValues(was, now)
-	}
-	return before, after
-}
-
-// redactValues replaces values by placeholders that differ where the values differ.
-func redactValues(was, now map[string]any) {
-	for key, value := range now {
-		stood, had := was[key]
-		if had && !equality.Semantic.DeepEqual(stood, value) {
-			was[key], now[key] = "*** (before)", "*** (after)"
-			continue
-		}
-		now[key] = "***"
-		if had {
-			was[key] = "***"
-		}
-	}
-	for key := range was {
-		if _, stays := now[key]; !stays {
-			was[key] = "***"
-		}
 	}
 }

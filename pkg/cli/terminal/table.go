@@ -67,11 +67,6 @@ func WriteField(b *strings.Builder, name, value string) {
 	fmt.Fprintf(b, "%-18s%s\n", name+":", text.Joined(value))
 }
 
-// ObjectName returns an object's name as kubectl prints it.
-func ObjectName(group, kind, name string) string {
-	return fmt.Sprintf("%s.%s/%s", strings.ToLower(kind), group, name)
-}
-
 // StrategyText returns the suffix of a plan or phase that states its strategy.
 func StrategyText(strategy kudo.Ordering) string {
 	if strategy == "" {

@@ -1,4 +1,4 @@
-package change
+package action
 
 import (
 	"context"
@@ -12,13 +12,12 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
-// hubReader reads the hub's input for decisions about add-ons.
-type hubReader struct {
+// Reader reads the hub's input for decisions about add-ons.
+type Reader struct {
 	client.Reader
 	// others reads the packages and add-ons of the whole hub, once.
 	others func() (install.Others, error)
@@ -26,8 +25,9 @@ type hubReader struct {
 	belongs map[string]bool
 }
 
-func newReader(ctx context.Context, c client.Reader) hubReader {
-	return hubReader{Reader: hubclient.Remembering(c, c), belongs: map[string]bool{}, others: sync.OnceValues(func() (install.Others, error) {
+// NewReader returns a reader that reads with c, which should remember OperatorVersions if it decides about many clusters.
+func NewReader(ctx context.Context, c client.Reader) Reader {
+	return Reader{Reader: c, belongs: map[string]bool{}, others: sync.OnceValues(func() (install.Others, error) {
 		var versions kudo.OperatorVersionList
 		var definitions addonv1alpha1.ClusterManagementAddOnList
 		var addOns addonv1alpha1.ManagedClusterAddOnList
@@ -41,7 +41,7 @@ func newReader(ctx context.Context, c client.Reader) hubReader {
 }
 
 // clusters returns the namespaces that belong to a managed cluster, as far as the user may read that: the hub judges the others later.
-func (r hubReader) clusters(ctx context.Context, namespaces []string) (map[string]bool, error) {
+func (r Reader) clusters(ctx context.Context, namespaces []string) (map[string]bool, error) {
 	clusters := map[string]bool{}
 	for _, namespace := range namespaces {
 		if _, known := r.belongs[namespace]; !known {
@@ -60,7 +60,7 @@ func (r hubReader) clusters(ctx context.Context, namespaces []string) (map[strin
 
 // definedElsewhere returns the doubtful variables of an add-on that serve another purpose; all of them if the user may not read that: the
 // hub judges them later.
-func (r hubReader) definedElsewhere(a install.AddOn) (map[string]bool, error) {
+func (r Reader) definedElsewhere(a install.AddOn) (map[string]bool, error) {
 	doubts := a.Doubts()
 	if len(doubts) == 0 {
 		return nil, nil

@@ -1,11 +1,13 @@
-package clitest
+package sample
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
 // Instance returns an Instance of kafka on cluster1, without a status.
@@ -63,4 +65,20 @@ func Ran(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance
 		c(instance)
 	}
 	return instance, version
+}
+
+// ViewOf is Ran as a view.
+func ViewOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) progress.View {
+	instance, version := Ran(plan, status, change...)
+	return progress.View{Instance: instance, Version: version}
+}
+
+// Requested requests a plan under that UID.
+func Requested(plan string, uid types.UID) func(*kudo.Instance) {
+	return func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid} }
+}
+
+// ByHand marks the last execution as requested under that UID.
+func ByHand(uid types.UID) func(*kudo.Instance) {
+	return func(i *kudo.Instance) { i.Status.Execution.Request = uid }
 }

@@ -1,4 +1,4 @@
-package clitest
+package sample
 
 import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"

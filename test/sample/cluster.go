@@ -1,4 +1,5 @@
-package clitest
+// Package sample has clusters, add-ons, Instances and packages for tests of the packages that decide about them.
+package sample
 
 import (
 	"strings"

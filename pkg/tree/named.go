@@ -1,13 +1,11 @@
-package packages
+package tree
 
 import (
 	"fmt"
 	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/text"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // Named returns the OperatorVersion of that name, or the highest version of the operator of that name.
@@ -18,7 +16,7 @@ func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, 
 	}
 	var task kudo.Task
 	task.Spec.Package = name
-	if highest, err := tree.Choose(task, versions); err == nil {
+	if highest, err := Choose(task, versions); err == nil {
 		return highest, nil
 	}
 	var names []string
@@ -34,8 +32,4 @@ func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, 
 	default:
 		return kudo.OperatorVersion{}, fmt.Errorf("package %q not found: run 'kubectl addon package list' to list the available packages", name)
 	}
-}
-
-func versionName(p *pack.Package) string {
-	return pack.VersionName(p.Name, p.Version.AppVersion, p.Version.Version)
 }

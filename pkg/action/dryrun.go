@@ -1,0 +1,133 @@
+package action
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// DryRun lists changes that are not written.
+type DryRun struct {
+	// Changes lists identical changes of several clusters once, as on the first of them.
+	Changes []ChangeData `json:"changes"`
+	Refused []Refusal    `json:"refused"`
+}
+
+// Refusal is the reason why clusters are not changed.
+type Refusal struct {
+	Clusters []string `json:"clusters"`
+	// Message is the message for the first cluster; the other clusters have the same message apart from the name.
+	Message string `json:"message"`
+}
+
+// ChangeData is a change of an Instance on each of the clusters. The name is empty if an add-on has no Instance yet.
+type ChangeData struct {
+	Clusters []string `json:"clusters"`
+	Instance string   `json:"instance,omitempty"`
+	// Write is the effect on the hub: created, changed, unchanged or removed.
+	Write preview.Effect `json:"write"`
+	// Writes lists the objects to write on the hub.
+	Writes []string `json:"writes,omitempty"`
+	// From and To are the names of OperatorVersions.
+	From     string   `json:"from,omitempty"`
+	To       string   `json:"to,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	preview.Data
+}
+
+// DryRunOf returns the changes, with identical changes of several clusters grouped.
+func DryRunOf(changes []Change, refused Refusals) DryRun {
+	data := DryRun{Changes: []ChangeData{}, Refused: []Refusal{}}
+	var kinds []ChangeData
+	for _, c := range changes {
+		kind := c.anywhere().Data()
+		if i := slices.IndexFunc(kinds, func(other ChangeData) bool { return equality.Semantic.DeepEqual(other, kind) }); i >= 0 {
+			data.Changes[i].Clusters = append(data.Changes[i].Clusters, c.Cluster)
+			continue
+		}
+		kinds, data.Changes = append(kinds, kind), append(data.Changes, c.Data())
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(refused)) {
+		message := refused[cluster].Error()
+		same := func(r Refusal) bool { return strings.ReplaceAll(r.Message, r.Clusters[0], cluster) == message }
+		if i := slices.IndexFunc(data.Refused, same); i >= 0 {
+			data.Refused[i].Clusters = append(data.Refused[i].Clusters, cluster)
+			continue
+		}
+		data.Refused = append(data.Refused, Refusal{Clusters: []string{cluster}, Message: message})
+	}
+	return data
+}
+
+// anywhere returns the change with the cluster's name replaced in namespaces, so that changes of different clusters can be compared: each
+// Instance is in the namespace of its cluster.
+func (c *Change) anywhere() *Change {
+	const nowhere = "cluster"
+	move := func(i *kudo.Instance) *kudo.Instance {
+		if i == nil || i.TargetNamespace() != c.Cluster {
+			return i
+		}
+		i = i.DeepCopy()
+		i.Spec.InstallNamespace = nowhere
+		for at := range i.Status.Inventory {
+			if entry := &i.Status.Inventory[at]; entry.Namespace == c.Cluster {
+				entry.Namespace = nowhere
+			}
+		}
+		return i
+	}
+	moved := *c
+	moved.Cluster, moved.Before, moved.After, moved.Instances = nowhere, move(c.Before), move(c.After), nil
+	for i := range c.Instances {
+		moved.Instances = append(moved.Instances, *move(&c.Instances[i]))
+	}
+	return &moved
+}
+
+// Data returns the change in a form that can be printed.
+func (c *Change) Data() ChangeData {
+	data := ChangeData{
+		Clusters: []string{c.Cluster}, Write: preview.Unchanged, Warnings: c.Warnings, Data: preview.DataOf(preview.Of(c.Change)),
+	}
+	switch {
+	case c.After == nil && c.Before == nil: // an add-on without an Instance yet
+		data.Write = preview.Removed
+	case c.After == nil:
+		data.Instance, data.Write = c.Before.Name, preview.Removed
+	case c.Before == nil:
+		data.Instance, data.Write = c.After.Name, preview.Created
+	default:
+		data.Instance = c.After.Name
+	}
+	if c.Before != nil {
+		data.From = c.Before.Spec.OperatorVersion.Name
+	}
+	if c.After != nil {
+		data.To = c.After.Spec.OperatorVersion.Name
+	}
+	if c.Before != nil && c.After != nil && !SameSpec(c.Before, c.After) {
+		data.Write = preview.Changed
+	}
+	data.Writes = c.writes(data.Write)
+	return data
+}
+
+// writes returns the objects on the hub that the change writes.
+func (c *Change) writes(effect preview.Effect) []string {
+	switch {
+	case c.Object != "":
+		return []string{c.Object}
+	case c.Step != nil:
+		return c.Step.Objects()
+	case effect == preview.Unchanged:
+		return nil
+	default:
+		return []string{text.ObjectName(kudo.GroupVersion.Group, "Instance", c.After.Name)}
+	}
+}

@@ -1,0 +1,105 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// decide returns the decision of the hub about the add-on; its Instance is nil if the add-on waits for something. started is the
+// OperatorVersion last started for the existing Instance. It returns an error if the hub would refuse the Instance.
+func decide(a install.AddOn, started *kudo.OperatorVersion) (install.Decision, error) {
+	decision, own := install.Decide(a), a.OwnInstance()
+	wanted, condition := decision.Instance, decision.Resolved
+	if wanted != nil && (condition == nil || condition.Status == metav1.ConditionTrue) {
+		judged := wanted
+		if own != nil {
+			judged = wanted.DeepCopy()
+			judged.Status, judged.CreationTimestamp = own.Status, own.CreationTimestamp
+		}
+		condition = new(install.Judge(install.Instance{
+			Instance: judged, Version: a.Version, Started: started, Instances: a.Instances, PackagesNamespace: a.Configuration.OperatorVersion.Namespace,
+		}))
+	}
+	if condition == nil || condition.Status == metav1.ConditionTrue || slices.Contains(waitingReasons, condition.Reason) {
+		return decision, nil
+	}
+	return install.Decision{}, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
+		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, text.Joined(condition.Message))
+}
+
+// waitingReasons are the reasons of add-ons that wait for a condition that resolves itself.
+var waitingReasons = []string{addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonWaitingForDependencies}
+
+// resolvable returns the add-on as OCM resolves it after processing its spec and its definition. Values that come from neither are kept as
+// OCM resolved them. Without OCM both are unchanged.
+func resolvable(
+	definition *addonv1alpha1.ClusterManagementAddOn, wanted *addonv1alpha1.ManagedClusterAddOn,
+) (*addonv1alpha1.ClusterManagementAddOn, *addonv1alpha1.ManagedClusterAddOn) {
+	definition, wanted = definition.DeepCopy(), wanted.DeepCopy()
+	var kept []upstream.AddOnConfig
+	for _, reference := range wanted.Status.ConfigReferences {
+		given := slices.ContainsFunc(wanted.Spec.Configs, func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == reference.ConfigGroupResource })
+		if !given && reference.DesiredConfig != nil {
+			kept = append(kept, upstream.AddOnConfig{
+				ConfigGroupResource: reference.ConfigGroupResource, ConfigReferent: reference.DesiredConfig.ConfigReferent,
+			})
+		}
+	}
+	wanted.Spec.Configs = append(wanted.Spec.Configs, kept...)
+	wanted.Status.ConfigReferences = nil
+	meta.RemoveStatusCondition(&wanted.Status.Conditions, addonv1alpha1.ConditionConfigured)
+	definition.Status.DefaultConfigReferences, definition.Status.InstallProgressions = nil, nil
+	return definition, wanted
+}
+
+// gatherInstall reads the hub's input for the installation after the step is written. Dependencies are checked elsewhere.
+func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1.ClusterManagementAddOn, s Step) (install.AddOn, error) {
+	definition, wanted := resolvable(definition, s.Wanted)
+	// The namespace of the packages that agents may read is a flag of addon-manager, so any named namespace is accepted here.
+	packages := install.Configure(definition, wanted, install.Namespaces{}).OperatorVersion.Namespace
+	clusters, err := reader.clusters(ctx, install.ConfigNamespaces(definition, wanted))
+	if err != nil {
+		return install.AddOn{}, err
+	}
+	a := install.AddOn{
+		Definition: definition, ManagedAddOn: wanted,
+		Configuration:     install.Configure(definition, wanted, install.Namespaces{Packages: packages, Clusters: clusters}),
+		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
+	}
+	if len(a.Configuration.Problems) > 0 {
+		return a, nil // the hub reads none of the objects
+	}
+	version := &kudo.OperatorVersion{}
+	switch err := reader.Get(ctx, a.Configuration.OperatorVersion, version); {
+	case err == nil:
+		a.Version = version
+	case !apierrors.IsNotFound(err):
+		return a, fmt.Errorf("reading OperatorVersion %s: %w", a.Configuration.OperatorVersion, err)
+	}
+	for _, name := range a.Configuration.DeploymentConfigs {
+		config := &addonv1alpha1.AddOnDeploymentConfig{}
+		switch err := reader.Get(ctx, name, config); {
+		case s.Config != nil && client.ObjectKeyFromObject(s.Config) == name:
+			a.DeploymentConfigs[name] = s.Config
+		case err == nil:
+			a.DeploymentConfigs[name] = config
+		case !apierrors.IsNotFound(err):
+			return a, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
+		}
+	}
+	a.DefinedElsewhere, err = reader.definedElsewhere(a)
+	return a, err
+}

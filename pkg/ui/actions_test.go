@@ -1,0 +1,138 @@
+package ui
+
+import (
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	decide "github.com/tandem-addons/tandem/pkg/action"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/progress"
+)
+
+// store returns an Instance that has been deployed, and its version.
+func store() (*kudo.Instance, *kudo.OperatorVersion) {
+	version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "addon-packages", Name: "store-1.0.0", UID: "version"}}
+	version.Spec.Operator.Name, version.Spec.Version = "store", "1.0.0"
+	version.Spec.Templates = map[string]string{"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: size}\ndata: {size: \"{{ .Params.SIZE }}\"}\n"}
+	version.Spec.Tasks = []kudo.Task{{Name: "config", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{
+		ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"config.yaml"}},
+	}}}
+	version.Spec.Plans = map[string]kudo.Plan{"deploy": {Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "config", Tasks: []string{"config"}}}}}}}
+	version.Spec.Parameters = []kudo.Parameter{{Name: "SIZE", Default: ptr.To("1")}, {Name: "TEXT"}, {Name: "PASSWORD", Sensitive: ptr.To(true)}}
+	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "store", UID: "store", Generation: 2}}
+	instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}
+	instance.Spec.Parameters = map[string]string{"TEXT": "<b>"}
+	instance.Spec.ParametersFrom = []kudo.ParameterFrom{{Name: "PASSWORD", SecretKeyRef: kudo.SecretKeyRef{Name: "secrets", Key: "password"}}}
+	instance.Status.Execution = &kudo.Execution{
+		UID: "ran", Plan: "deploy", Parameters: instance.Spec.Parameters,
+		OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
+	}
+	instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Name: "deploy", Status: kudo.Complete}}
+	instance.Status.Inventory = []kudo.InventoryEntry{{Kind: "ConfigMap", Namespace: "cluster1", Name: "size", Task: "config"}}
+	return instance, version
+}
+
+func TestProposals(t *testing.T) {
+	instance, version := store()
+	g := given{set: map[string]string{"SIZE": "2"}, unset: []string{"TEXT"}}
+	change := decide.Change{Cluster: "cluster1", Change: preview.Change{
+		Before: instance, After: instance.DeepCopy(), Version: version, Started: version, Instances: []kudo.Instance{*instance},
+	}}
+	change.After.Spec.Parameters = map[string]string{"SIZE": "2"}
+	update := updateProposal(instance, version, g)
+	update.describeChange(change)
+	golden(t, "proposal-update", frame{Title: update.Title, Template: "proposal", View: update.shownTo("token")})
+	refused := updateProposal(instance, version, g)
+	refused.Refusal = "parameter SIZE: must be an integer"
+	golden(t, "proposal-refused", frame{Title: refused.Title, Template: "proposal", View: refused.shownTo("token")})
+
+	view := cluster(metav1.Time{})
+	e := decide.Enabling{View: view, AddOn: "zookeeper", Desired: decide.Desired{Namespace: "data", WithDependencies: true}}
+	enable := enableProposal(e, given{set: map[string]string{"SIZE": "2"}})
+	step := decide.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper"}}}
+	step.Wanted.Spec.InstallNamespace = "data"
+	step.Config = &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper-parameters"}}
+	step.Parameters = map[string]string{"SIZE": "2"}
+	enable.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: step.Parameters})
+	enable.describeEnabling(decide.Enablement{Steps: []decide.Step{step}}, version)
+	golden(t, "proposal-enable", frame{Title: enable.Title, Template: "proposal", View: enable.shownTo("token")})
+
+	gone := decide.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}
+	gone.Before, gone.Started = instance, version
+	golden(t, "whatif", frame{Title: "What if", Template: "whatif", View: whatIfView{
+		Name: "store", Back: addOnPath("store"), Change: ifUpgraded, Version: "store-2.0.0", Versions: []string{"store-1.0.0", "store-2.0.0"},
+		Clusters: 60, More: 10, Commands: []string{command("upgrade store --all-clusters --dry-run")},
+		DryRun: decide.DryRunOf([]decide.Change{change, gone}, decide.Refusals{"cluster3": errAbsent}),
+	}})
+}
+
+func TestParametersOfARequest(t *testing.T) {
+	_, version := store()
+	for sentence, test := range map[string]struct {
+		form    url.Values
+		version *kudo.OperatorVersion
+		want    given
+		err     string
+	}{
+		"a value": {form: url.Values{"parameter": {"SIZE"}, "value": {"a\r\nb"}}, version: version, want: given{set: map[string]string{"SIZE": "a\nb"}}},
+		"a value beside those of the preview": {form: url.Values{"parameter": {"SIZE"}, "value": {"3"}, "set.SIZE": {"2"}, "set.TEXT": {"x"}, "unset.SIZE": {"yes"}},
+			version: version, want: given{set: map[string]string{"SIZE": "3", "TEXT": "x"}}},
+		"a default": {form: url.Values{"parameter": {"SIZE"}, "reset": {"yes"}, "value": {"9"}, "set.SIZE": {"2"}}, version: version,
+			want: given{set: map[string]string{}, unset: []string{"SIZE"}}},
+		"a Secret for a sensitive one": {form: url.Values{"parameter": {"PASSWORD"}, "secret": {"s"}, "key": {"k"}}, version: version,
+			want: given{set: map[string]string{"PASSWORD": "secret:s/k"}}},
+		"a value for a sensitive one":                      {form: url.Values{"parameter": {"PASSWORD"}, "value": {"hunter2"}}, version: version, err: "the value itself is not accepted"},
+		"a value beside the Secret of a sensitive one":     {form: url.Values{"parameter": {"PASSWORD"}, "value": {"hunter2"}, "secret": {"s"}, "key": {"k"}}, version: version, err: "the value itself is not accepted"},
+		"a reference as the value of a sensitive one":      {form: url.Values{"parameter": {"PASSWORD"}, "value": {"secret:s/k"}}, version: version, err: "the value itself is not accepted"},
+		"a value for a sensitive one, as of a preview":     {form: url.Values{"set.PASSWORD": {"hunter2"}}, version: version, err: "must be secret:NAME/KEY"},
+		"a value in place of the name of a Secret":         {form: url.Values{"parameter": {"PASSWORD"}, "secret": {"hunter2!"}, "key": {"k"}}, version: version, err: "must be secret:NAME/KEY"},
+		"a Secret for one that is not sensitive":           {form: url.Values{"parameter": {"SIZE"}, "secret": {"s"}, "key": {"k"}}, version: version, err: "is not sensitive"},
+		"a value without the version, which may mark it":   {form: url.Values{"parameter": {"SIZE"}, "value": {"hunter2"}}, err: "cannot be read"},
+		"a preview without the version, which may mark it": {form: url.Values{"set.SIZE": {"hunter2"}}, err: "cannot be read"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := httptest.NewRequest("POST", "/", strings.NewReader(test.form.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			got, err := givenBy(r, test.version)
+			if test.err == "" {
+				if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(given{})); diff != "" || err != nil {
+					t.Error(err, diff)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v, want an error with %q that does not quote the value", err, test.err)
+			}
+		})
+	}
+}
+
+func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
+	instance, version := store()
+	instance.Spec.ParametersFrom, instance.Spec.Parameters = nil, map[string]string{"PASSWORD": "hunter2"} // before admission was in place
+	for name, shown := range map[string]string{
+		"the form": rendered(t, frame{Template: "proposal", View: updateProposal(instance, version, given{unset: []string{"PASSWORD"}}).shownTo("token")}),
+		"the page": rendered(t, frame{Template: "instance", View: instanceOf(progress.View{Instance: instance, Version: version}, visit{})}),
+	} {
+		if strings.Contains(shown, "hunter2") {
+			t.Errorf("%s shows the value", name)
+		}
+	}
+}
+
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{"A=1": "A=1", "A=b c": "'A=b c'", "A=it's": `'A=it'\''s'`, "A=$(rm)": "'A=$(rm)'", "": "''"} {
+		if got := shellWord(word); got != want {
+			t.Errorf("%q: got %s, want %s", word, got, want)
+		}
+	}
+}

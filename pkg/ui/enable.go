@@ -1,0 +1,180 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/tandem-addons/tandem/pkg/action"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// enableForm enables an add-on: one is given, and the other is chosen, of the add-on and the cluster.
+type enableForm struct {
+	Token string
+	// AddOn and Cluster are what is given, AddOns and Clusters are to choose from.
+	AddOn, Cluster   string
+	AddOns, Clusters []string
+}
+
+// enableForm returns the form that enables an add-on on a cluster, if the user may. One of the names is empty.
+func (v visit) enableForm(ctx context.Context, form enableForm) enableForm {
+	if len(form.AddOns)+len(form.Clusters) == 0 || !v.may(ctx, createAddOn(form.Cluster, form.AddOn)) {
+		return enableForm{}
+	}
+	form.Token = v.token
+	return form
+}
+
+// missingOn returns the add-ons that are defined and not enabled on a cluster.
+func missingOn(cluster fleet.Cluster) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(cluster.Definitions)), func(name string) bool { return cluster.AddOns[name] != nil })
+}
+
+// mostChoices is the number of clusters that a form suggests.
+const mostChoices = 200
+
+// without returns clusters that do not have an add-on.
+func without(addOn string, all fleet.Glance) []string {
+	var clusters []string
+	for _, cluster := range slices.Sorted(maps.Keys(all)) {
+		if _, enabled := all[cluster][fleet.Subject{Name: addOn}]; !enabled {
+			clusters = append(clusters, cluster)
+		}
+	}
+	return clusters[:min(len(clusters), mostChoices)]
+}
+
+// enablingOf returns the add-on that a request enables, without its parameters.
+func enablingOf(ctx context.Context, c client.Client, r *http.Request) (decide.Enabling, error) {
+	cluster, name := strings.TrimSpace(r.PostFormValue("cluster")), strings.TrimSpace(r.PostFormValue("addon"))
+	if cluster == "" || name == "" {
+		return decide.Enabling{}, errors.New("name an add-on and a cluster")
+	}
+	view, err := survey.Cluster(ctx, c, cluster)
+	if err == nil {
+		err = decide.Undefined(view.Definitions, name)
+	}
+	if err != nil {
+		return decide.Enabling{}, err
+	}
+	e := decide.Enabling{View: view, AddOn: name, Desired: decide.Desired{
+		Namespace: strings.TrimSpace(r.PostFormValue("namespace")), WithDependencies: r.PostFormValue("dependencies") != "",
+	}}
+	if going := e.Removals(); len(going) > 0 {
+		return e, fmt.Errorf("add-on %q is being removed from cluster %s; enable it again once it is gone", going[0].Name, cluster)
+	}
+	return e, nil
+}
+
+// enableAddOn enables an add-on, as `kubectl addon enable` does.
+func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	e, err := enablingOf(ctx, c, r)
+	if err != nil {
+		return proposal{}, err
+	}
+	reader := decide.NewReader(ctx, c)
+	version, err := e.Version(ctx, reader)
+	if err != nil {
+		return proposal{}, err
+	}
+	g, err := givenBy(r, version)
+	if err != nil {
+		return proposal{}, err
+	}
+	e.Parameters = g.set
+	p := enableProposal(e, g)
+	p.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: g.set})
+	found, err := e.Decide(ctx, reader)
+	if problem := decide.InvalidNamespace(e.Namespace); problem != "" {
+		err = fmt.Errorf("namespace %q: %s", e.Namespace, problem)
+	}
+	p.describeEnabling(found, version)
+	if err != nil {
+		return p.refused(err)
+	}
+	p.do = func(ctx context.Context) error { return writeAll(ctx, c, found.Steps) }
+	return p, nil
+}
+
+// writeAll writes steps in their order, and ends with the first that fails.
+func writeAll(ctx context.Context, c client.Client, steps []decide.Step) error {
+	var done []decide.Written
+	for _, step := range steps {
+		written, err := step.Write(ctx, c)
+		if done = append(done, written...); err != nil {
+			return incomplete(done, err)
+		}
+	}
+	return nil
+}
+
+// enableProposal returns the proposal without its effects.
+func enableProposal(e decide.Enabling, g given) proposal {
+	cluster, name := e.View.Name, e.AddOn
+	p := proposal{
+		Title: fmt.Sprintf("Enable %s on %s", name, cluster), Button: "Enable " + name, Path: "/enable", Back: whyPath(cluster, name),
+		Command: command("enable %s --cluster %s", name, cluster), Fields: g.fields(), Base: map[string]string{"cluster": cluster, "addon": name},
+		Options: &enableOptions{Namespace: e.Namespace, Dependencies: e.WithDependencies, Missing: e.WithDependencies},
+	}
+	maps.Copy(p.Fields, p.Base)
+	if e.Namespace != "" {
+		p.Fields["namespace"] = e.Namespace
+		p.Command += " --namespace " + shellWord(e.Namespace)
+	}
+	if e.WithDependencies {
+		p.Fields["dependencies"] = "yes"
+		p.Command += " --with-dependencies"
+	}
+	p.Command += g.flags()
+	p.Base = maps.Clone(p.Base)
+	maps.Copy(p.Base, g.fields())
+	return p
+}
+
+// describeEnabling adds what happens, and identifies the state that it is for.
+func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.OperatorVersion) {
+	if found.Waiting != "" {
+		p.Options.Missing = true
+		p.Warnings = append(p.Warnings, found.Waiting+"; it is installed once they are available")
+	}
+	p.Warnings = append(p.Warnings, found.Remarks...)
+	created := false
+	for i, step := range found.Steps {
+		name, where := step.Wanted.Name, ""
+		if step.Wanted.Spec.InstallNamespace != "" {
+			where = " in namespace " + step.Wanted.Spec.InstallNamespace
+		}
+		last := i == len(found.Steps)-1
+		switch {
+		case step.Current == nil:
+			p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is enabled%s.", name, where))
+			created = created || last
+		case len(step.Objects()) == 0:
+			p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is enabled already, and does not change.", name))
+		}
+		if step.Config != nil {
+			p.Effects = append(p.Effects, fmt.Sprintf("AddOnDeploymentConfig %s has its parameters: %s.",
+				step.Config.Name, strings.Join(slices.Sorted(maps.Keys(step.Parameters)), ", ")))
+		}
+		p.Seen += seenOfStep(step)
+	}
+	if version != nil && created {
+		p.Effects = append(p.Effects, fmt.Sprintf("It runs OperatorVersion %s, whose plan %s installs it.", version.Name, kudo.DeployPlan))
+		p.Plan = new(progress.View{Instance: &kudo.Instance{}, Version: version}.Plan(kudo.DeployPlan))
+	}
+	if version != nil {
+		p.Seen += "/" + string(version.UID)
+	}
+	p.Seen += text.OneLine(strings.Join(p.Warnings, "/"))
+}

@@ -1,0 +1,178 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	decide "github.com/tandem-addons/tandem/pkg/action"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// parameterRow is a parameter with its value as it is shown.
+type parameterRow struct{ Name, Value string }
+
+// parameterForm sets parameters, one at a time. It asks for no value of a sensitive parameter, but for the Secret that has it.
+type parameterForm struct {
+	Path, Token string
+	// Fields are the other fields, which have the parameters that are set already.
+	Fields map[string]string
+	// Plain are the parameters whose values are given, Sensitive those whose values are in Secrets.
+	Plain, Sensitive []parameterRow
+	// Reset is set if parameters can be reset to their defaults.
+	Reset bool
+}
+
+// parametersOf returns the parameters of a spec, without plain values of sensitive ones: admission refuses those, but may not have been
+// in place.
+func parametersOf(spec kudo.InstanceSpec, version *kudo.OperatorVersion) map[string]string {
+	texts := maps.Clone(decide.TextsOf(spec))
+	if version == nil {
+		return texts
+	}
+	for _, defined := range version.Spec.Parameters {
+		if _, plain := spec.Parameters[defined.Name]; plain && defined.IsSensitive() {
+			texts[defined.Name] = "***"
+		}
+	}
+	return texts
+}
+
+// longestValue is the number of characters that the form shows of a value.
+const longestValue = 40
+
+// parameterFormOf returns the form for the parameters that a version defines, with their values. Without a version, which defines the
+// sensitive ones, it has none.
+func parameterFormOf(version *kudo.OperatorVersion, spec kudo.InstanceSpec) parameterForm {
+	form := parameterForm{}
+	if version == nil {
+		return form
+	}
+	texts := parametersOf(spec, version)
+	for _, defined := range version.Spec.Parameters {
+		value, set := texts[defined.Name]
+		if !set && defined.Default != nil {
+			value = *defined.Default
+		}
+		row := parameterRow{defined.Name, text.Head(text.OneLine(value), longestValue)}
+		if defined.IsSensitive() {
+			form.Sensitive = append(form.Sensitive, row)
+		} else {
+			form.Plain = append(form.Plain, row)
+		}
+	}
+	return form
+}
+
+// given are the parameters of a request, as they are given on the command line.
+type given struct {
+	set   map[string]string
+	unset []string
+}
+
+// setField and unsetField begin the names of fields with parameters that a preview has shown.
+const setField, unsetField = "set.", "unset."
+
+var errUnknownVersion = errors.New("the OperatorVersion cannot be read, which defines the sensitive parameters: " +
+	"no parameter can be set here; use the plugin")
+
+// repeated returns the parameters that a preview has shown, without the one that the request sets.
+func repeated(r *http.Request, name string) given {
+	g := given{set: map[string]string{}}
+	for field, values := range r.PostForm {
+		if of, found := strings.CutPrefix(field, setField); found && of != name {
+			g.set[of] = values[0]
+		}
+		if of, found := strings.CutPrefix(field, unsetField); found && of != name {
+			g.unset = append(g.unset, of)
+		}
+	}
+	slices.Sort(g.unset)
+	return g
+}
+
+// givenBy returns the parameters of a request. It returns an error for a sensitive parameter with a value instead of a Secret and a key; the
+// error does not quote the value.
+func givenBy(r *http.Request, version *kudo.OperatorVersion) (given, error) {
+	name := r.PostFormValue("parameter")
+	g := repeated(r, name)
+	var err error
+	switch {
+	case name == "":
+	case r.PostFormValue("reset") != "":
+		g.unset = append(g.unset, name)
+	default:
+		g.set[name], err = valueOf(r, name, version)
+	}
+	if err != nil || len(g.set) == 0 {
+		return g, err
+	}
+	if version == nil {
+		return given{}, errUnknownVersion
+	}
+	if _, _, problems := parameter.References(version.Spec.Parameters, g.set); len(problems) > 0 {
+		return given{}, &parameter.InvalidError{Problems: problems}
+	}
+	return g, nil
+}
+
+// valueOf returns the value of a parameter that a request sets: of a sensitive one, the reference to its Secret.
+func valueOf(r *http.Request, name string, version *kudo.OperatorVersion) (string, error) {
+	if version == nil {
+		return "", errUnknownVersion
+	}
+	value, secret, key := r.PostFormValue("value"), r.PostFormValue("secret"), r.PostFormValue("key")
+	sensitive := slices.ContainsFunc(version.Spec.Parameters, func(p kudo.Parameter) bool { return p.Name == name && p.IsSensitive() })
+	switch {
+	case sensitive && (value != "" || secret == "" || key == ""):
+		return "", fmt.Errorf("parameter %q is sensitive: name a Secret on the managed cluster and its key, which have the value; "+
+			"the value itself is not accepted", name)
+	case sensitive:
+		return parameter.ReferenceText(kudo.SecretKeyRef{Name: secret, Key: key}), nil
+	case secret != "" || key != "":
+		return "", fmt.Errorf("parameter %q is not sensitive: its value cannot be in a Secret", name)
+	default:
+		return strings.ReplaceAll(value, "\r\n", "\n"), nil // browsers send both
+	}
+}
+
+// fields returns the fields that repeat the parameters.
+func (g given) fields() map[string]string {
+	fields := make(map[string]string, len(g.set)+len(g.unset))
+	for name, value := range g.set {
+		fields[setField+name] = value
+	}
+	for _, name := range g.unset {
+		fields[unsetField+name] = "yes"
+	}
+	return fields
+}
+
+// flags returns the flags of the plugin that set the parameters.
+func (g given) flags() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(g.set)) {
+		b.WriteString(" -p " + shellWord(name+"="+g.set[name]))
+	}
+	if len(g.unset) > 0 {
+		b.WriteString(" --unset " + shellWord(strings.Join(g.unset, ",")))
+	}
+	return b.String()
+}
+
+// plainWord matches texts that a shell does not change.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+
+// shellWord returns a text as one word of a command line.
+func shellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

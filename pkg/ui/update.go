@@ -1,0 +1,149 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/tandem-addons/tandem/pkg/action"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// parameterForm returns the form for the parameters of an Instance, which the user may send: none for a child, whose parameters come from its
+// parent.
+func (v visit) parameterForm(ctx context.Context, p progress.View) parameterForm {
+	instance := p.Instance
+	if !instance.DeletionTimestamp.IsZero() || instance.Parent() != nil {
+		return parameterForm{}
+	}
+	requests := writesOf(instance)
+	for _, request := range requests {
+		if !v.may(ctx, request) {
+			return parameterForm{}
+		}
+	}
+	form := parameterFormOf(p.Version, instance.Spec)
+	form.Path, form.Token, form.Reset = parametersPath(instance.Namespace, instance.Name), v.token, true
+	return form
+}
+
+func parametersPath(cluster, instance string) string {
+	return instancePath(cluster, instance) + "/parameters"
+}
+
+// updateParameters changes parameters of an Instance or of the add-on that owns it, as `kubectl addon update` does.
+func updateParameters(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
+	key := client.ObjectKey{Namespace: r.PathValue("cluster"), Name: r.PathValue("instance")}
+	state, err := decide.Gather(ctx, c, []string{key.Namespace})
+	if err != nil {
+		return proposal{}, err
+	}
+	instance := state.Existing(key)
+	if instance == nil {
+		return proposal{}, state.Lacks(key)
+	}
+	version, err := state.Version(ctx, install.VersionOf(instance))
+	if err != nil {
+		return proposal{}, err
+	}
+	g, err := givenBy(r, version)
+	if err == nil && len(g.set)+len(g.unset) == 0 {
+		err = errors.New("no parameter to change")
+	}
+	if err != nil {
+		return proposal{}, err
+	}
+	p := updateProposal(instance, version, g)
+	change, err := state.Edit(ctx, decide.Edit{ObjectKey: key, Parameters: g.set, Unset: g.unset})
+	if err != nil {
+		return p.refused(err)
+	}
+	p.describeChange(change)
+	p.do = func(ctx context.Context) error {
+		written, err := change.Write(ctx, c, decide.RequestUnchanged)
+		return incomplete(written, err)
+	}
+	return p, nil
+}
+
+// updateProposal returns the proposal without the effects beside the values.
+func updateProposal(instance *kudo.Instance, version *kudo.OperatorVersion, g given) proposal {
+	cluster, name := instance.Namespace, instance.Name
+	p := proposal{
+		Title: fmt.Sprintf("Change parameters of %s on %s", name, cluster), Button: "Change parameters",
+		Command: command("update %s --cluster %s", name, cluster) + g.flags(), Fields: g.fields(),
+		Path: parametersPath(cluster, name), Back: instancePath(cluster, name),
+		Effects: parameterTexts(g, version, instance.Spec), Seen: seenOf(instance), Parameters: parameterFormOf(version, instance.Spec),
+	}
+	p.Parameters.Reset = true
+	return p
+}
+
+// describeChange adds what happens, and identifies the state that it is for.
+func (p *proposal) describeChange(change decide.Change) {
+	p.Seen, p.Warnings, p.Change = p.Seen+seenOfChange(change), change.Warnings, new(change.Data())
+	p.Change.Warnings = nil // shown beside it
+	if problem := p.Change.Err(); problem != nil {
+		p.Warnings = append(p.Warnings, "It would fail: "+problem.Error())
+	}
+}
+
+// parameterTexts says which values change.
+func parameterTexts(g given, version *kudo.OperatorVersion, spec kudo.InstanceSpec) []string {
+	current, defaults := parametersOf(spec, version), map[string]string{}
+	if version != nil {
+		for _, defined := range version.Spec.Parameters {
+			if defined.Default != nil {
+				defaults[defined.Name] = *defined.Default
+			}
+		}
+	}
+	of := func(name string, values ...map[string]string) string {
+		for _, known := range values {
+			if value, found := known[name]; found {
+				return text.Quote(value)
+			}
+		}
+		return "not set"
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(g.set)) {
+		texts = append(texts, fmt.Sprintf("Parameter %s: %s → %s", name, of(name, current, defaults), of(name, g.set)))
+	}
+	for _, name := range g.unset {
+		texts = append(texts, fmt.Sprintf("Parameter %s: %s → %s (the default)", name, of(name, current, defaults), of(name, defaults)))
+	}
+	return texts
+}
+
+// seenOfChange identifies the state of the objects beside the Instance that a change depends on.
+func seenOfChange(change decide.Change) string {
+	seen := ""
+	if change.Version != nil {
+		seen += "/" + string(change.Version.UID)
+	}
+	if change.Step != nil {
+		seen += seenOfStep(*change.Step)
+	}
+	return seen
+}
+
+// seenOfStep identifies the state of an add-on and of its parameters.
+func seenOfStep(step decide.Step) string {
+	seen := "/" + step.Wanted.Name
+	if step.Current != nil {
+		seen += fmt.Sprintf("/%s/%d", step.Current.UID, step.Current.Generation)
+	}
+	if step.CurrentConfig != nil {
+		seen += fmt.Sprintf("/%s/%s", step.CurrentConfig.UID, step.CurrentConfig.ResourceVersion)
+	}
+	return seen
+}

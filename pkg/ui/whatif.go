@@ -1,0 +1,170 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	decide "github.com/tandem-addons/tandem/pkg/action"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/survey"
+)
+
+// The changes that page What if shows.
+const (
+	ifDisabled = "disable"
+	ifUpgraded = "upgrade"
+)
+
+// mostForeseen is the number of clusters that page What if shows a change on, because each is simulated.
+const mostForeseen = 50
+
+// whatIfView is what page What if shows: a change that is not made.
+type whatIfView struct {
+	// Name is the add-on or Instance, Cluster the only cluster, empty for all clusters.
+	Name, Cluster string
+	// Back is the path of the page about it.
+	Back string
+	// Change and Version are what is chosen, and Versions the OperatorVersions to choose from.
+	Change, Version string
+	Versions        []string
+	// Clusters is the number of clusters that have it, More the number of those that are not shown.
+	Clusters, More int
+	decide.DryRun
+	Commands []string
+}
+
+// foresees reports whether the user may see page What if, which needs the definitions of add-ons.
+func (v visit) foresees(ctx context.Context) bool {
+	may, err := v.rights.May(ctx, authorizationv1.ResourceAttributes{
+		Verb: "list", Group: addonv1alpha1.GroupVersion.Group, Resource: "clustermanagementaddons",
+	})
+	return err == nil && may
+}
+
+func whatIfAddOnPage(ctx context.Context, v visit) (frame, error) {
+	name := v.PathValue("addon")
+	glance, err := survey.Glance(ctx, v.reader, labels.Everything())
+	if err != nil {
+		return frame{}, err
+	}
+	var clusters []string
+	for cluster, seen := range glance {
+		if _, enabled := seen[fleet.Subject{Name: name}]; enabled {
+			clusters = append(clusters, cluster)
+		}
+	}
+	slices.Sort(clusters)
+	return v.whatIf(ctx, whatIfView{Name: name, Back: addOnPath(name)}, clusters)
+}
+
+func whatIfInstancePage(ctx context.Context, v visit) (frame, error) {
+	cluster, name := v.PathValue("cluster"), v.PathValue("instance")
+	return v.whatIf(ctx, whatIfView{Name: name, Cluster: cluster, Back: instancePath(cluster, name)}, []string{cluster})
+}
+
+// whatIf returns the page about a change of an add-on or Instance on clusters.
+func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (frame, error) {
+	if len(clusters) == 0 {
+		return frame{}, errAbsent
+	}
+	view.Clusters, view.More = len(clusters), max(0, len(clusters)-mostForeseen)
+	clusters = clusters[:len(clusters)-view.More]
+	state, err := decide.Gather(ctx, complete{v.reader}, clusters)
+	if err != nil {
+		return frame{}, err
+	}
+	if view.Versions, err = v.versionsFor(ctx, state, view.Name, clusters); err != nil {
+		return frame{}, err
+	}
+	query := v.URL.Query()
+	view.Change, view.Version = ifDisabled, query.Get("version")
+	if query.Get("change") == ifUpgraded {
+		view.Change = ifUpgraded
+	}
+	var changes []decide.Change
+	refused := decide.Refusals{}
+	for _, cluster := range clusters {
+		change, err := view.on(ctx, state, client.ObjectKey{Namespace: cluster, Name: view.Name})
+		switch {
+		case errors.Is(err, decide.ErrAbsent):
+		case err != nil:
+			refused[cluster] = err
+		default:
+			changes = append(changes, change)
+		}
+	}
+	if len(changes)+len(refused) == 0 {
+		return frame{}, errAbsent
+	}
+	view.DryRun, view.Commands = decide.DryRunOf(changes, refused), view.commands()
+	return frame{Title: "What if: " + view.Name, Template: "whatif", View: view}, nil
+}
+
+// on returns the change on a cluster.
+func (w whatIfView) on(ctx context.Context, state *decide.State, key client.ObjectKey) (decide.Change, error) {
+	if w.Change == ifUpgraded {
+		return state.Edit(ctx, decide.Edit{ObjectKey: key, Upgrade: true, Choice: decide.Choice{Version: w.Version}})
+	}
+	removal, err := state.Removal(key)
+	if err != nil {
+		return decide.Change{}, err
+	}
+	return state.Remove(ctx, removal)
+}
+
+// commands returns the commands that show the same.
+func (w whatIfView) commands() []string {
+	where := " --all-clusters"
+	if w.Cluster != "" {
+		where = " --cluster " + shellWord(w.Cluster)
+	}
+	if w.Change == ifDisabled {
+		return []string{command("uninstall %s", w.Name) + where + " --dry-run"}
+	}
+	version := ""
+	if w.Version != "" {
+		version = " --version " + shellWord(w.Version)
+	}
+	return []string{command("upgrade %s", w.Name) + where + version + " --dry-run"}
+}
+
+// versionsFor returns the OperatorVersions of the operators that the Instances of the name run.
+func (v visit) versionsFor(ctx context.Context, state *decide.State, name string, clusters []string) ([]string, error) {
+	type operator struct{ namespace, name string }
+	operators := map[operator]bool{}
+	for _, cluster := range clusters {
+		instance := state.Existing(client.ObjectKey{Namespace: cluster, Name: name})
+		if instance == nil {
+			continue
+		}
+		version, key := &kudo.OperatorVersion{}, install.VersionOf(instance)
+		switch err := v.Get(ctx, key, version); {
+		case err == nil:
+			operators[operator{key.Namespace, version.OperatorName()}] = true
+		case !isHidden(err) && !isMissingKind(err):
+			return nil, err
+		}
+	}
+	names := map[string]bool{}
+	for of := range operators {
+		stored, err := survey.StoredVersions(ctx, v.reader, of.namespace)
+		if err != nil && !isHidden(err) {
+			return nil, err
+		}
+		for i := range stored {
+			if stored[i].OperatorName() == of.name {
+				names[stored[i].Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
