@@ -115,6 +115,9 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, nil
 	}
 	if err != nil {
+		if !apierrors.IsConflict(err) { // it may have been executed: the next pass reads what is recorded
+			e.writes.Forget(client.ObjectKeyFromObject(committed))
+		}
 		return nil, fmt.Errorf("writing status of Instance %q: %w", o.Instance.Name, err)
 	}
 	e.writes.NoteNewest(committed)

@@ -111,6 +111,9 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if existing != nil && m.writes.Behind(existing) > 0 { // what it shows as up to date may have been changed since
+		return reconcile.Result{RequeueAfter: StaleCachePause}, nil
+	}
 	if wanted, err = m.confirmed(ctx, wanted, existing); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err) // the deletion is another event
 	}
@@ -129,11 +132,11 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, m.dropVersions(ctx)
 }
 
-// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror, or does not show the
-// deletion for which the mirror was handed over: after a start the cache may be filled with an older state, by which a plan would delete what
-// a newer one has created, or a removal would be cancelled. A hub that was restored has an older generation, too.
+// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror, or may lack the deletion:
+// after a start the cache may be filled with an older state, by which a plan would delete what a newer one has created, a removal would be
+// cancelled, or a removed mirror be created again. A hub that was restored has an older generation, too.
 func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
-	if !Outdated(wanted, existing) && !lacksDeletion(wanted, existing) {
+	if !Outdated(wanted, existing) && !mayLackDeletion(wanted, existing) {
 		return wanted, nil
 	}
 	current := &kudo.Instance{}
@@ -143,10 +146,17 @@ func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance)
 	return current, nil
 }
 
-// lacksDeletion reports whether an Instance, as read from the cache of the hub, is not being deleted although its mirror was handed over for
-// removal.
-func lacksDeletion(wanted, existing *kudo.Instance) bool {
-	return wanted != nil && wanted.DeletionTimestamp == nil && existing != nil && mirrors(existing, wanted) && existing.Removing()
+// mayLackDeletion reports whether an Instance, as read from the cache of the hub, is not being deleted although its mirror was handed over for
+// removal, or does not exist any more.
+func mayLackDeletion(wanted, existing *kudo.Instance) bool {
+	switch {
+	case wanted == nil || wanted.DeletionTimestamp != nil:
+		return false
+	case existing == nil:
+		return wanted.Status.Execution != nil
+	default:
+		return mirrors(existing, wanted) && existing.Removing()
+	}
 }
 
 // problemOf returns the part of an error to report to the user; empty for temporary errors.

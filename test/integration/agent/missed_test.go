@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -104,6 +106,73 @@ var _ = Describe("An agent that gets no answer to the creation of a mirrored Ope
 	})
 })
 
+var _ = Describe("An agent that does not see its own write yet", func() {
+	It("mirrors the status of a child that is the same as before that write", func(ctx context.Context) {
+		none := func(*proxy.Write) proxy.Fault { return proxy.Fault{} }
+		toHub, toCluster := proxied(agentOnHub, none), proxied(agentLocally, none)
+		runAgentWith(through(toHub), through(toCluster))
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		acknowledge := func(generation int64) {
+			h.report(ctx, func(i *kudo.Instance) {
+				i.Status.Children = []kudo.ChildStatus{{Task: "child", Instance: "child", State: kudo.ChildApplied, Generation: generation}}
+			})
+		}
+		mirrored := func() int64 {
+			if children := h.mirror(ctx).Status.Children; len(children) > 0 {
+				return children[0].Generation
+			}
+			return 0
+		}
+		acknowledge(2)
+		Eventually(mirrored).Should(BeEquivalentTo(2))
+		Eventually(toCluster.Idle).WithArguments(250 * time.Millisecond).Should(BeTrue())
+		toCluster.Freeze("")
+		acknowledge(1)
+		Eventually(mirrored).Should(BeEquivalentTo(1))
+		acknowledge(2)
+		Eventually(toHub.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+		toCluster.Thaw(false)
+		Eventually(mirrored).Should(BeEquivalentTo(2))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("An agent that gets no answer to the record of a completed task", func() {
+	It("does not run the task again", func(ctx context.Context) {
+		var to *proxy.Proxy
+		var unanswered sync.Once
+		to = proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
+			var fault proxy.Fault
+			if w.Verb == "update" && w.Kind() == "instances/status" && strings.Contains(string(w.Raw), string(kudo.Complete)) {
+				unanswered.Do(func() {
+					fault = proxy.Fault{Meanwhile: func() { to.Freeze("") }, Replace: http.StatusGatewayTimeout}
+				})
+			}
+			return fault
+		})
+		runAgentWith(agentOnHub, through(to))
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		Eventually(func(g Gomega) {
+			mirror := h.mirror(ctx)
+			g.Expect(mirror).NotTo(BeNil())
+			g.Expect(mirror.Status.PlanStatus["deploy"].Status).To(Equal(kudo.Complete))
+		}).Should(Succeed())
+		Eventually(to.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+		to.Thaw(false)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		applied := 0
+		for _, w := range to.Journal() {
+			if w.Verb == "apply" && w.Resource == "configmaps" && w.Namespace == h.namespace {
+				applied++
+			}
+		}
+		Expect(applied).To(Equal(1))
+	})
+})
+
 var _ = Describe("An agent that starts", func() {
 	It("deletes a mirrored OperatorVersion that it could not delete before it stopped, although no Instance is left", func(ctx context.Context) {
 		left := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
@@ -137,7 +206,7 @@ var _ = Describe("An agent that starts", func() {
 		Expect(versionWrites(link, h)).To(BeEmpty())
 	})
 
-	It("does not cancel a removal because its first view of the hub lacks the deletion", func(ctx context.Context) {
+	DescribeTable("does not undo a removal because its first view of the hub lacks the deletion", func(ctx context.Context, dropped bool) {
 		stop := runAgent()
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
@@ -145,14 +214,27 @@ var _ = Describe("An agent that starts", func() {
 		before := h.get(ctx).ResourceVersion
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		if dropped {
+			h.release(ctx)
+			Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
+		}
 		stop()
 
 		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 		link.Freeze(before)
 		runAgentWith(through(link), agentLocally)
-		Eventually(link.Idle).WithArguments(250 * time.Millisecond).Should(BeTrue())
-		h.release(ctx)
+		Eventually(link.Watches).Should(BeNumerically(">", 1))
+		Consistently(func() bool { // the reports of the outdated view are conflicts, and repeated
+			kept := h.mirror(ctx)
+			return (kept == nil) == dropped && (dropped || kept.Removing())
+		}).WithTimeout(time.Second).Should(BeTrue())
+		if !dropped {
+			h.release(ctx)
+		}
 		link.Thaw(false)
 		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
-	})
+	},
+		Entry("of a mirror that waits for the hub", false),
+		Entry("of a mirror that is deleted", true),
+	)
 })
