@@ -38,19 +38,21 @@ func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outc
 // the caller keeps tasks apart that share an object. A KudoOperator task only begins to wait: the hub learns of it once it is recorded. Once one
 // is complete, only such tasks run ahead, because others could change objects before that is recorded.
 func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
-	progress, afterChild := status.PlanStatus[status.Execution.Plan], false
+	ofChild := false
 	for at, outcome := range outcomes {
 		action, known := actionAt(version, *status.Execution, at)
 		if outcome.Status != kudo.Complete || !known || !action.repeatable() && !action.OfChild() {
 			return nil
 		}
-		afterChild = afterChild || action.OfChild()
+		ofChild = ofChild || action.OfChild()
 	}
+	progress := status.PlanStatus[status.Execution.Plan]
 	next := Next(version.Plans[status.Execution.Plan], progress)
 	for _, at := range next {
 		state := progress.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
 		action, known := actionAt(version, *status.Execution, at)
-		if state != kudo.Pending || !known || !action.OfChild() && (afterChild || !action.repeatable()) {
+		mayRun := action.OfChild() || action.repeatable() && !ofChild
+		if state != kudo.Pending || !known || !mayRun {
 			return nil
 		}
 	}

@@ -124,12 +124,9 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 // gatherUninstalling reads the existing objects of that name on the selected clusters. Clusters without one are omitted, unless they were
 // named explicitly.
 func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOptions) ([]installed, action.Refusals, error) {
-	clusters := o.Names // they may be gone already
-	if len(clusters) == 0 {
-		var err error
-		if clusters, err = o.Clusters(ctx, c); err != nil {
-			return nil, nil, err
-		}
+	clusters, err := o.toUninstall(ctx, c)
+	if err != nil {
+		return nil, nil, err
 	}
 	var found []installed
 	refused := action.Refusals{}
@@ -156,6 +153,14 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 		return nil, nil, fmt.Errorf("none of the %d selected clusters has an Instance or add-on %q", len(clusters), o.name)
 	}
 	return found, refused, nil
+}
+
+// toUninstall returns the selected clusters; those that were named explicitly may be gone already.
+func (o *UninstallOptions) toUninstall(ctx context.Context, c client.Reader) ([]string, error) {
+	if len(o.Names) > 0 {
+		return o.Names, nil
+	}
+	return o.Clusters(ctx, c)
 }
 
 // agreeToUninstall lists the affected dependents and prompts for confirmation. It returns an error if nothing must be deleted.
