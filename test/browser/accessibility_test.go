@@ -73,6 +73,7 @@ func findings(page context.Context, name string) []string {
 var everyPage = []string{
 	"/", "/?state=NotAvailable&cluster=cluster&addon=kafka&reason=PlanFailed", "/?alike=cluster-05", "/?selector=" + url.QueryEscape("a=("), "/?cluster=none",
 	"/addons/kafka", "/clusters/cluster-01", "/clusters/cluster-02/addons/shop", "/clusters/cluster-01/instances/kafka",
+	"/addons/kafka/what-if", "/clusters/cluster-01/instances/kafka/what-if?change=upgrade", "/clusters/cluster-04/instances/kafka/what-if",
 	"/packages", "/packages/addon-packages/" + dashboard.Version, "/none",
 }
 

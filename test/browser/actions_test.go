@@ -77,4 +77,27 @@ var _ = Describe("The pages of actions", func() {
 		Expect(apierrors.IsNotFound(err) || !addOn.DeletionTimestamp.IsZero()).To(BeTrue())
 		Eventually(content(page)).Should(ContainSubstring("not enabled"))
 	})
+
+	It("preview an add-on that is enabled, and a parameter that is changed", func(ctx context.Context) {
+		const cluster = "cluster-12"
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		open(page, address, "/clusters/"+cluster)
+		press(page, "Enable…", "Enable shop on "+cluster)
+		Expect(content(page)()).To(ContainSubstring("kubectl addon enable shop --cluster " + cluster))
+		Expect(findings(page, "the preview of enabling an add-on")).To(BeEmpty())
+		press(page, "Enable shop", "shop on "+cluster)
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{})).To(Succeed())
+
+		open(page, address, "/clusters/"+cluster+"/instances/kafka")
+		Expect(chromedp.Do(page, chromedp.SetValue("select[name=parameter]", "BROKERS"), chromedp.SetValue("textarea[name=value]", "5"))).To(Succeed())
+		press(page, "Change parameter…", "Change parameters of kafka on "+cluster)
+		Expect(content(page)()).To(And(ContainSubstring(`Parameter BROKERS: "3" → "5"`), ContainSubstring("kubectl addon update kafka --cluster "+cluster+" -p BROKERS=5")))
+		Expect(findings(page, "the preview of changing a parameter")).To(BeEmpty())
+		press(page, "Change parameters", "kafka on "+cluster)
+		config := &addonv1alpha1.AddOnDeploymentConfig{}
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "kafka-parameters"}, config)).To(Succeed())
+		Expect(config.Spec.CustomizedVariables).To(HaveExactElements(HaveField("Value", "5")))
+	})
 })

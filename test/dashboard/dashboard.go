@@ -69,6 +69,10 @@ func Fill(ctx context.Context, c client.Client, clusters int) error {
 			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
 				ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 				DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: Version},
+			}, {
+				ConfigGroupResource: upstream.ConfigGroupResource{
+					Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
+				},
 			}}
 		}
 		objects = append(objects, definition)

@@ -134,7 +134,7 @@ func (p *program) idle(ctx context.Context, while time.Duration) bool {
 // connected reports whether the program watches all of its API servers.
 func (p *program) connected() bool {
 	for _, link := range p.links {
-		if watches, _ := link.Watches(); watches == 0 {
+		if link.Watches() == 0 {
 			return false
 		}
 	}

@@ -39,14 +39,14 @@ func TestReconnects(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	watches, _ := hub.Watches()
+	watches := hub.Watches()
 	var before, after usage
 	for round := range rounds {
-		_, last := hub.Watches()
+		last := hub.Begun()
 		hub.Cut()
 		hub.Mend()
 		if err := eventually(t.Context(), patience, func(context.Context) error {
-			if now, begun := hub.Watches(); now != watches || begun < last+watches || !hub.Idle(lasting) {
+			if now := hub.Watches(); now != watches || hub.Begun() < last+watches || !hub.Idle(lasting) {
 				return fmt.Errorf("%d of %d watches are back after cut %d", now, watches, round+1)
 			}
 			return nil

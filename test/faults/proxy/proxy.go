@@ -142,11 +142,18 @@ func (p *Proxy) Idle(while time.Duration) bool {
 	return p.watches > 0 && p.pending == 0 && time.Since(p.active) >= while
 }
 
-// Watches returns the number of watches of the program, and how many it has begun.
-func (p *Proxy) Watches() (now, begun int) {
+// Watches returns the number of watches of the program.
+func (p *Proxy) Watches() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.watches, p.begun
+	return p.watches
+}
+
+// Begun returns how many watches the program has begun.
+func (p *Proxy) Begun() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.begun
 }
 
 // watching counts a watch that begins, or ends if by is negative.
