@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -130,7 +131,11 @@ func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) f
 	go func() { ended <- agent.Run(ctx, options) }()
 	stop := sync.OnceFunc(func() {
 		cancel()
-		Expect(<-ended).To(Succeed())
+		err := <-ended
+		if err != nil { // show what does not end
+			Expect(pprof.Lookup("goroutine").WriteTo(GinkgoWriter, 1)).To(Succeed())
+		}
+		Expect(err).NotTo(HaveOccurred())
 		hubServer.Landed()
 		managedServer.Landed()
 	})
