@@ -78,7 +78,7 @@ func modes(ctx context.Context, f *fleet, name string, servers int) map[string]i
 	counts := map[string]int{}
 	for i := range servers {
 		said := must(f.kubectl(ctx, "cluster1", "exec", fmt.Sprintf("%s-%d", name, i), "-n", "ensemble", "--",
-			"sh", "-c", "echo srvr | nc localhost 2181"))
+			"sh", "-c", "printf srvr | nc localhost 2181")) // the answer can be lost if a line feed remains unread
 		_, mode, told := strings.Cut(said, "Mode: ")
 		if !told {
 			counts[said]++
