@@ -1,12 +1,14 @@
 package ui
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -129,10 +131,58 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	}
 }
 
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{"A=1": "A=1", "A=b c": "'A=b c'", "A=it's": `'A=it'\''s'`, "A=$(rm)": "'A=$(rm)'", "": "''"} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q: got %s, want %s", word, got, want)
+func TestRefusedActionsLinkBack(t *testing.T) {
+	for path, want := range map[string]string{
+		"/clusters/c1/instances/kafka/run/preview": "/clusters/c1/instances/kafka",
+		"/clusters/c1/instances/kafka/cancel":      "/clusters/c1/instances/kafka",
+		"/clusters/c1/instances/kafka/parameters":  "/clusters/c1/instances/kafka",
+		"/clusters/c1/addons/kafka/disable":        "/clusters/c1/addons/kafka",
+		"/enable":                                  "/clusters/c1/addons/kafka",
+	} {
+		mux, back := http.NewServeMux(), ""
+		for pattern := range actions() {
+			for _, suffix := range []string{"", "/preview"} {
+				mux.HandleFunc("POST "+pattern+suffix, func(_ http.ResponseWriter, r *http.Request) { back = objectPath(r) })
+			}
+		}
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("cluster=c1&addon=kafka"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		mux.ServeHTTP(httptest.NewRecorder(), r)
+		shown := rendered(t, frame{Template: "refused", View: refusedView{"no", back}})
+		if !strings.Contains(shown, `<a href="`+want+`">Back</a>`) {
+			t.Errorf("%s: want a link to %s, got\n%s", path, want, shown)
+		}
+	}
+}
+
+// TestCommandsAreWordsOfAShell covers names from the URL of a page, which is shown with a button that copies the command.
+func TestCommandsAreWordsOfAShell(t *testing.T) {
+	for want, got := range map[string]string{
+		"kubectl addon get 'A=b c'":                                                command("get %s", "A=b c"),
+		`kubectl addon get 'A=it'\''s'`:                                            command("get %s", "A=it's"),
+		"kubectl addon get ''":                                                     command("get %s", ""),
+		"kubectl addon get kafka --selector region=eu":                             fleetCommand(filter{AddOn: "kafka", Selector: "region=eu"}),
+		"kubectl addon get '$(reboot)' --selector 'a in (b)'":                      fleetCommand(filter{AddOn: "$(reboot)", Selector: "a in (b)"}),
+		"kubectl addon get '`reboot`' -o wide":                                     fleetCommand(filter{AddOn: "instance/`reboot`", Page: 2}),
+		"kubectl addon upgrade kafka --all-clusters --version ';reboot' --dry-run": whatIfView{Name: "kafka", Change: ifUpgraded, Version: ";reboot"}.commands()[0],
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestUsersHaveNames(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		status authenticationv1.TokenReviewStatus
+		want   bool
+	}{
+		"a user":                {authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "ann"}}, true},
+		"a token that is wrong": {authenticationv1.TokenReviewStatus{User: authenticationv1.UserInfo{Username: "ann"}}, false},
+		"a user without a name": {authenticationv1.TokenReviewStatus{Authenticated: true}, false},
+	} {
+		if got := authenticated(test.status) != nil; got != test.want {
+			t.Errorf("%s: got %t, want %t", sentence, got, test.want)
 		}
 	}
 }
