@@ -204,6 +204,13 @@ var _ = Describe("A Pipe task", func() {
 		Eventually(hold()).WithContext(ctx).Should(Succeed())
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(BeNil())
 
+		By("losing the record of that, which the agent makes after it has stored the files")
+		h.tamperStatus(ctx, func(mirror *kudo.Instance) {
+			for i := range mirror.Status.Inventory {
+				mirror.Status.Inventory[i].Pending = true
+			}
+		})
+
 		By("continuing from there")
 		stop = runAgent()
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -211,6 +218,7 @@ var _ = Describe("A Pipe task", func() {
 		Expect(h.pod(ctx)).To(BeNil())
 		key, _ := h.keeps(ctx)
 		Expect(key).To(Equal("secret"))
+		Expect(h.mirror(ctx).Status.Inventory).NotTo(ContainElement(HaveField("Pending", true)), "their absence would not be noticed")
 		h.finish(ctx)
 	})
 
