@@ -2,17 +2,21 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 // NewInformer returns an informer that is up to date again within LongestRetry after an outage; it is cache.Options.NewInformer.
@@ -21,16 +25,60 @@ import (
 // fails, which is the rule: an API server that was restarted does not know the resource versions of objects that have not changed since.
 // Therefore attempts that the API server does not answer are repeated here, at the same intervals, and client-go's wait after an answer
 // remains short. The intervals are random, so that the agents of a fleet do not reconnect at the same time.
+//
+// The informer also lists all objects again if the API server was restored from a backup.
 func NewInformer(
 	source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
-	from := toolscache.ToListerWatcherWithContext(source)
-	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListWithContextFunc: from.ListWithContext,
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return answered(ctx, func() (watch.Interface, error) { return from.WatchWithContext(ctx, options) })
-		},
-	}, object, resync, indexers)
+	r := &rewatcher{from: toolscache.ToListerWatcherWithContext(source)}
+	return toolscache.NewSharedIndexInformer(
+		&toolscache.ListWatch{ListWithContextFunc: r.from.ListWithContext, WatchFuncWithContext: r.watch}, object, resync, indexers)
+}
+
+// rewatcher watches the objects of an informer.
+type rewatcher struct {
+	from toolscache.ListerWatcherWithContext
+	// until is when the API server ends the last watch. One that ends earlier was interrupted.
+	until time.Time
+}
+
+// watch begins a watch. If the last one was interrupted, or the API server does not answer, the API server may have been restored since.
+func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	began := time.Now()
+	interrupted := began.Before(r.until)
+	r.until = began.Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second)
+	return answered(ctx, func() (watch.Interface, error) {
+		if interrupted {
+			if err := r.reached(ctx, options); err != nil {
+				return nil, err
+			}
+		}
+		interrupted = true // for another attempt
+		return r.from.WatchWithContext(ctx, options)
+	})
+}
+
+// reached returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from. An API
+// server that was restored from a backup accepts such a watch, but sends no event before its versions have reached that version again, and
+// none about what the restoration has changed.
+func (r *rewatcher) reached(ctx context.Context, options metav1.ListOptions) error {
+	if options.SendInitialEvents != nil {
+		return nil // the watch lists the objects
+	}
+	current, err := r.from.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	list, err := meta.ListAccessor(current)
+	if err != nil {
+		return err
+	}
+	order, err := resourceversion.CompareResourceVersion(list.GetResourceVersion(), options.ResourceVersion)
+	if err == nil && order < 0 {
+		return apierrors.NewResourceExpired(fmt.Sprintf("the API server is at resource version %s, before %s: it was restored from a backup",
+			list.GetResourceVersion(), options.ResourceVersion))
+	}
+	return nil // versions of some aggregated API servers have no order
 }
 
 // answered repeats a request until the API server answers it.

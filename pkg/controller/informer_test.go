@@ -11,14 +11,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// restarted is what an informer sees of an API server that is down for a time, and knows no earlier resource version after that.
+// restarted is what an informer sees of an API server that is down for a time. After that it knows no earlier resource version, or, if it was
+// restored, none that is as late.
 type restarted struct {
+	restored bool
+
 	mutex    sync.Mutex
 	from, to time.Time
 	open     *watch.FakeWatcher
@@ -34,12 +38,12 @@ func (r *restarted) watch(_ context.Context, options metav1.ListOptions) (watch.
 		return nil, syscall.ECONNREFUSED
 	}
 	r.open = watch.NewFakeWithChanSize(2, false)
-	if options.SendInitialEvents == nil && !now.Before(r.to) {
+	if options.SendInitialEvents == nil && !now.Before(r.to) && !r.restored {
 		r.open.Error(&metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
 		return r.open, nil
 	}
 	if options.SendInitialEvents != nil {
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: r.version(now)}}
 		r.open.Add(object)
 		end := object.DeepCopy()
 		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
@@ -51,28 +55,49 @@ func (r *restarted) watch(_ context.Context, options metav1.ListOptions) (watch.
 	return r.open, nil
 }
 
+func (r *restarted) list(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	now := time.Now()
+	if !now.Before(r.from) && now.Before(r.to) {
+		return nil, syscall.ECONNREFUSED
+	}
+	return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: r.version(now)}}, nil
+}
+
+func (r *restarted) version(now time.Time) string {
+	if r.restored && !now.Before(r.to) {
+		return "5"
+	}
+	return "10"
+}
+
 func TestACacheIsUpToDateAgainWithinTheLongestRetryAfterAnOutage(t *testing.T) {
-	for range 100 { // attempts are at random times
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			start := time.Now()
-			server := &restarted{from: start.Add(time.Hour), to: start.Add(time.Hour + 2*time.Minute)}
-			informer := controller.NewInformer(&toolscache.ListWatch{WatchFuncWithContext: server.watch}, &corev1.ConfigMap{}, 0, nil)
-			var group sync.WaitGroup
-			group.Go(func() { informer.RunWithContext(ctx) })
-			<-time.After(time.Hour)
-			if !informer.HasSynced() {
-				t.Error("the cache is not filled before the outage")
-			}
-			server.mutex.Lock()
-			server.open.Stop()
-			server.mutex.Unlock()
-			<-time.After(2*time.Minute + 3*controller.LongestRetry)
-			cancel()
-			group.Wait()
-			if after := server.listed.Sub(server.to); server.listed.IsZero() || after > controller.LongestRetry+2*time.Second {
-				t.Errorf("up to date %s after the outage, want at most %s", after, controller.LongestRetry)
-			}
-		})
+	for _, restored := range []bool{false, true} {
+		for range 100 { // attempts are at random times
+			synctest.Test(t, func(t *testing.T) { outage(t, restored) })
+		}
+	}
+}
+
+func outage(t *testing.T, restored bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	start := time.Now()
+	server := &restarted{restored: restored, from: start.Add(time.Hour), to: start.Add(time.Hour + 2*time.Minute)}
+	source := &toolscache.ListWatch{ListWithContextFunc: server.list, WatchFuncWithContext: server.watch}
+	informer := controller.NewInformer(source, &corev1.ConfigMap{}, 0, nil)
+	var group sync.WaitGroup
+	group.Go(func() { informer.RunWithContext(ctx) })
+	<-time.After(time.Hour)
+	if !informer.HasSynced() {
+		t.Error("the cache is not filled before the outage")
+	}
+	server.mutex.Lock()
+	server.open.Stop()
+	server.mutex.Unlock()
+	<-time.After(2*time.Minute + 3*controller.LongestRetry)
+	cancel()
+	group.Wait()
+	if after := server.listed.Sub(server.to); server.listed.IsZero() || after > controller.LongestRetry+2*time.Second {
+		t.Errorf("restored %t: up to date %s after the outage, want at most %s", restored, after, controller.LongestRetry)
 	}
 }

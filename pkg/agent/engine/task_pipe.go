@@ -87,7 +87,7 @@ func (p *piping) render(placed plan.Placed, image string) error {
 	return nil
 }
 
-// kept reports whether this execution has stored all files.
+// kept reports whether this execution has stored all files, which the agent may not have recorded before it stopped.
 func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 	kept := true
 	for _, artifact := range p.artifacts {
@@ -98,7 +98,11 @@ func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		kept = kept && object.AppliedBy(p.UID) && !object.Deleted()
+		if object.AppliedBy(p.UID) && !object.Deleted() {
+			p.inventory.applied(object.Live)
+			continue
+		}
+		kept = false
 	}
 	return kept, nil
 }

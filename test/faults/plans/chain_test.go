@@ -2,7 +2,6 @@ package plans
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -138,12 +137,7 @@ func disable(ctx context.Context, r *run) error {
 // disabled returns an error unless no add-on and no Instance remains.
 func disabled(ctx context.Context, r *run) error {
 	for _, name := range r.links() {
-		key := client.ObjectKey{Namespace: cluster, Name: name}
-		err := r.hub.Get(ctx, key, &addonv1alpha1.ManagedClusterAddOn{})
-		if err == nil {
-			return fmt.Errorf("add-on %s still exists", name)
-		}
-		if err := errors.Join(client.IgnoreNotFound(err), r.absent(ctx, name)); err != nil {
+		if err := r.disabled(ctx, name); err != nil {
 			return err
 		}
 	}

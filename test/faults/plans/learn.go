@@ -72,6 +72,10 @@ var codes = []int{409, 429, 500, 504}
 func Plans(places []Place, seed uint64) []Plan {
 	var plans []Plan
 	for _, place := range places {
+		if place.ofCommand() {
+			plans = append(plans, commandPlans(place)...)
+			continue
+		}
 		for _, pattern := range patterns {
 			plans = append(plans, Plan{Place: place, Pattern: pattern})
 		}
@@ -81,6 +85,21 @@ func Plans(places []Place, seed uint64) []Plan {
 			more.Code = codes[chance.IntN(len(codes))]
 		}
 		plans = append(plans, more)
+	}
+	return plans
+}
+
+// ofCommand reports whether the write is made by a command, which has no view to be outdated, and no events to lose.
+func (p Place) ofCommand() bool { return strings.HasPrefix(p.Link, "kubectl-addon@") }
+
+// commandPlans returns the plans of a write of a command: all faults that it can have.
+func commandPlans(place Place) []Plan {
+	var plans []Plan
+	for _, pattern := range []Pattern{Before, After, Cut, Slow} {
+		plans = append(plans, Plan{Place: place, Pattern: pattern})
+	}
+	for _, code := range codes {
+		plans = append(plans, Plan{Place: place, Pattern: Refused, Code: code})
 	}
 	return plans
 }
@@ -130,11 +149,13 @@ func Distinct(writes []Place) []Place {
 	return places
 }
 
-// What differs between two runs: names of the run, uids, times, and parts of uids in the names of mirrored versions.
+// What differs between two runs: names of the run, uids, times, parts of uids in the names of mirrored versions, and hashes of the
+// Instance's name in the names of what a Pipe task creates.
 var (
 	uids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	times    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z`)
 	versions = regexp.MustCompile(`(\d\.\d\.\d)-[0-9a-f]{8}\b`)
+	piped    = regexp.MustCompile(`\b(X[a-z-]+)-[0-9a-f]{8}\b`)
 )
 
 // Normal removes what differs between two runs from a text. run is the name of the run.
@@ -142,6 +163,7 @@ func Normal(text, run string) string {
 	text = strings.ReplaceAll(text, run, "X")
 	text = uids.ReplaceAllString(text, "UID")
 	text = times.ReplaceAllString(text, "TIME")
+	text = piped.ReplaceAllString(text, "$1-HASH")
 	return versions.ReplaceAllString(text, "$1-UID")
 }
 

@@ -11,6 +11,7 @@ import (
 func TestPackagesAreValid(t *testing.T) {
 	for _, version := range []*kudo.OperatorVersion{
 		gadgets("1.0.0"), gadgets("2.0.0"), branch("link", "1.0.0"), branch("root", "1.0.0", child("trunk-1.0.0", ""), child("side-1.0.0", "SIDE")),
+		worker(), patient(),
 	} {
 		var problems []error
 		for _, p := range pack.Errors(pack.Check(version.NamedSpec())) {

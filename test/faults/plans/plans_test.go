@@ -15,7 +15,9 @@ import (
 )
 
 // scenarios returns all scenarios.
-func scenarios() []scenario { return []scenario{lifecycle(), chain(), tree(), restore()} }
+func scenarios() []scenario {
+	return []scenario{lifecycle(), chain(), tree(), restore(), jobs(), detach(), backup(), commands()}
+}
 
 // Environment variables of TestPlans.
 const (

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,8 +33,18 @@ type program struct {
 	log     *os.File
 	links   map[string]*proxy.Proxy // by the name of the API server
 
+	// command is true if it runs only when it is called, to its end.
+	command bool
+
 	mutex   sync.Mutex
-	running *exec.Cmd
+	running *process
+}
+
+// process is a running program, and ended is closed when it has ended.
+type process struct {
+	*exec.Cmd
+	ended chan struct{}
+	err   error // how it has ended
 }
 
 // newProgram starts a program. upstreams are its API servers by name, with its identity on each; each is passed as a flag with the path of a
@@ -45,7 +56,26 @@ func newProgram(t *testing.T, w *world, name string, upstreams map[string]apiSer
 		t.Fatal(err)
 	}
 	t.Cleanup(reserved.Release)
-	p := &program{name: name, metrics: reserved.Address(), args: append(args, "--metrics-bind-address="+reserved.Address()), links: map[string]*proxy.Proxy{}}
+	p := &program{name: name, metrics: reserved.Address(), args: append(args, "--metrics-bind-address="+reserved.Address())}
+	p.connect(t, w, upstreams)
+	if err := p.start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// newCommand returns a program that runs only when it is called. Other arguments are the same as of newProgram.
+func newCommand(t *testing.T, w *world, name string, upstreams map[string]apiServer) *program {
+	t.Helper()
+	p := &program{name: name, command: true}
+	p.connect(t, w, upstreams)
+	return p
+}
+
+// connect creates the program's proxies and its log.
+func (p *program) connect(t *testing.T, w *world, upstreams map[string]apiServer) {
+	t.Helper()
+	p.links = map[string]*proxy.Proxy{}
 	for server, up := range upstreams {
 		link, err := proxy.Start(up.config, func(written *proxy.Write) proxy.Fault { return w.decide(p, server, written) })
 		if err != nil {
@@ -62,14 +92,11 @@ func newProgram(t *testing.T, w *world, name string, upstreams map[string]apiSer
 		}
 		p.links[server], p.args = link, append(p.args, "--"+up.flag+"="+file)
 	}
-	if p.log, err = os.Create(filepath.Join(logs(), w.name+"-"+name+".log")); err != nil {
+	var err error
+	if p.log, err = os.Create(filepath.Join(logs(), w.name+"-"+p.name+".log")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.stop(); _ = p.log.Close() })
-	if err := p.start(); err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // apiServer is an API server of a program, and the flag of the kubeconfig for it.
@@ -78,17 +105,38 @@ type apiServer struct {
 	config *rest.Config
 }
 
-// start starts the program.
+// start starts the program, unless it is a command.
 func (p *program) start() error {
+	if p.command {
+		return nil
+	}
+	_, err := p.launch()
+	return err
+}
+
+// launch starts the program with more arguments.
+func (p *program) launch(more ...string) (*process, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	command := exec.Command(filepath.Join(binaries, p.name), p.args...)
-	command.Stdout, command.Stderr = p.log, p.log
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("starting %s (`make build` builds it): %w", p.name, err)
+	started := &process{Cmd: exec.Command(filepath.Join(binaries, p.name), slices.Concat(p.args, more)...), ended: make(chan struct{})}
+	started.Stdout, started.Stderr = p.log, p.log
+	if err := started.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s (`make build` builds it): %w", p.name, err)
 	}
-	p.running = command
-	return p.guard(command.Process.Pid)
+	go func() { started.err = started.Wait(); close(started.ended) }()
+	p.running = started
+	return started, p.guard(started.Process.Pid)
+}
+
+// call runs a command to its end.
+func (p *program) call(arguments ...string) error {
+	fmt.Fprintf(p.log, "=== %s\n", strings.Join(arguments, " "))
+	started, err := p.launch(arguments...)
+	if err != nil {
+		return err
+	}
+	<-started.ended
+	return started.err
 }
 
 // afterwards waits until the process $1 or $2 has exited, and kills $2.
@@ -113,7 +161,7 @@ func (p *program) stop() {
 		return
 	}
 	_ = p.running.Process.Kill() // fails if it has ended
-	_ = p.running.Wait()         // reports that it was killed
+	<-p.running.ended
 	p.running = nil
 	for _, link := range p.links {
 		link.Landed()
@@ -122,6 +170,9 @@ func (p *program) stop() {
 
 // idle reports whether the program is connected, has neither sent a request nor received an answer or an event for a while, and has no work.
 func (p *program) idle(ctx context.Context, while time.Duration) bool {
+	if p.command {
+		return true // it has ended
+	}
 	for _, link := range p.links {
 		if !link.Idle(while) {
 			return false
@@ -161,6 +212,9 @@ func (p *program) exposed(ctx context.Context) (string, error) {
 
 // gauges returns the program's gauges of add-ons whose names begin with that of the run.
 func (p *program) gauges(ctx context.Context, run string) (string, error) {
+	if p.command {
+		return "", nil
+	}
 	text, err := p.exposed(ctx)
 	if err != nil {
 		return "", err

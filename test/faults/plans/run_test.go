@@ -30,6 +30,8 @@ type scenario struct {
 	open []string
 	// prepare creates what the scenario requires, once for all runs.
 	prepare func(context.Context, *world) error
+	// reset undoes what a run that failed has changed of the world itself; nil if it changes nothing.
+	reset func(context.Context, *world) error
 	// kinds are the kinds of objects whose state is compared after every action.
 	onHub, onCluster []kind
 }

@@ -146,15 +146,17 @@ func (r *run) late() ([]string, error) {
 	return steps.Late(), nil
 }
 
-// owner returns the Instance and the step of an object, which its name consists of: the parts of the Instance's name, the step, and what else
-// tells objects of a step apart, after a dot.
+// owner returns the Instance and the step of an object, which its name begins with: the Instance's name with dashes, the step, and what else
+// tells objects of a step apart, after a dot or a dash.
 func (r *run) owner(object types.NamespacedName) (types.NamespacedName, string) {
-	at := strings.LastIndex(object.Name, "-")
-	if at < 0 {
-		return types.NamespacedName{}, ""
+	instance, step := "", ""
+	for _, written := range r.local {
+		rest, found := strings.CutPrefix(object.Name, strings.ReplaceAll(written.Name, ".", "-")+"-")
+		if found && written.Resource == "instances" && len(written.Name) > len(instance) {
+			instance, step = written.Name, rest[:strings.IndexAny(rest+".", ".-")]
+		}
 	}
-	step, _, _ := strings.Cut(object.Name[at+1:], ".")
-	return types.NamespacedName{Namespace: r.name, Name: strings.ReplaceAll(object.Name[:at], "-", ".")}, step
+	return types.NamespacedName{Namespace: r.name, Name: instance}, step
 }
 
 // entryOf returns a write as an entry of an audit log.

@@ -13,17 +13,13 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/hub"
@@ -35,11 +31,12 @@ import (
 const (
 	cluster  = "cluster1"
 	packages = "addon-packages"
+	plugin   = "kubectl-addon"
 )
 
 // world is a hub, a managed cluster, and the programs between them.
 type world struct {
-	name                     string
+	name, folder             string
 	runs                     int
 	hubServer, managedServer *environment.Environment
 	hub, managed             client.WithWatch
@@ -58,11 +55,11 @@ func logs() string {
 func newWorld(t *testing.T, name string) *world {
 	t.Helper()
 	ctrl.SetLogger(ginkgo.GinkgoLogr)
-	w := &world{name: name}
+	w := &world{name: name, folder: t.TempDir()}
 	if err := os.MkdirAll(logs(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.hubServer, w.hub = startServer(t)
+	w.hubServer, w.hub = startServer(t, environment.Restorable(w.folder))
 	w.managedServer, w.managed = startServer(t)
 	for _, folder := range []string{"hub", "cluster", "admission"} {
 		if err := w.hubServer.Apply(t.Context(), folder, manifests.ClusterParameters{Cluster: cluster}); err != nil {
@@ -75,7 +72,7 @@ func newWorld(t *testing.T, name string) *world {
 	if err := w.hub.Create(t.Context(), managedCluster()); err != nil {
 		t.Fatal(err)
 	}
-	w.startControllers(t.Context())
+	w.startControllers(t)
 	w.startPrograms(t)
 	return w
 }
@@ -89,9 +86,9 @@ func managedCluster() client.Object {
 	return registration
 }
 
-func startServer(t *testing.T) (*environment.Environment, client.WithWatch) {
+func startServer(t *testing.T, change ...func(*envtest.Environment)) (*environment.Environment, client.WithWatch) {
 	t.Helper()
-	server, err := environment.Start()
+	server, err := environment.Start(change...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +108,8 @@ func startServer(t *testing.T) (*environment.Environment, client.WithWatch) {
 	return server, c
 }
 
-// startPrograms starts addon-manager and addon-agent, each with its own identity and permissions.
+// startPrograms starts addon-manager and addon-agent, each with its own identity and permissions, and connects the plugin, which is the
+// administrator's.
 func (w *world) startPrograms(t *testing.T) {
 	t.Helper()
 	const inSystem = "system:serviceaccounts:tandem-system"
@@ -128,6 +126,7 @@ func (w *world) startPrograms(t *testing.T) {
 			"hub":     {"hub-kubeconfig", as(w.hubServer.Config, identity.User(cluster), identity.Groups(cluster)...)},
 			"cluster": {"kubeconfig", local.Config()},
 		}, append(quiet, "--cluster-name="+cluster, "--standalone", "--report-interval=50ms", "--lease-period=24h")...),
+		newCommand(t, w, plugin, map[string]apiServer{"hub": {"kubeconfig", w.hubServer.Config}}),
 	}
 }
 
@@ -136,40 +135,6 @@ func as(config *rest.Config, user string, groups ...string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return config
-}
-
-// startControllers acts as Kubernetes' controllers on the managed cluster: Deployments are rolled out at once, and deletions in the
-// foreground are completed.
-func (w *world) startControllers(ctx context.Context) {
-	environment.CollectGarbage(ctx, w.managed, "",
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Secret"),
-		appsv1.SchemeGroupVersion.WithKind("Deployment"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
-		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-		schema.GroupVersionKind{Group: "faults.test", Version: "v1", Kind: "Gadget"},
-	)
-	go wait.UntilWithContext(ctx, w.rollOut, 100*time.Millisecond)
-}
-
-// rollOut makes Deployments healthy until the watch ends.
-func (w *world) rollOut(ctx context.Context) {
-	watcher, err := w.managed.Watch(ctx, &appsv1.DeploymentList{})
-	if err != nil {
-		return
-	}
-	defer watcher.Stop()
-	for event := range watcher.ResultChan() {
-		d, ok := event.Object.(*appsv1.Deployment)
-		if !ok || d.Status.ObservedGeneration == d.Generation || d.DeletionTimestamp != nil {
-			continue
-		}
-		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
-		}
-		if err := w.managed.Status().Update(ctx, d); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return
-		}
-	}
 }
 
 // decide is called by the proxies for every write: it returns the fault of the plan in progress.
@@ -242,6 +207,11 @@ func (w *world) clear(ctx context.Context, r *run) error {
 			if err := w.strip(ctx, server, k, r.name); err != nil {
 				return err
 			}
+		}
+	}
+	if r.scenario.reset != nil {
+		if err := r.scenario.reset(ctx, w); err != nil {
+			return err
 		}
 	}
 	for _, p := range w.programs {

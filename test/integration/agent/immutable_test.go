@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -245,19 +244,5 @@ func (h *hubPart) job(ctx context.Context) *batchv1.Job {
 // end acts as the Job controller: it ends the Instance's Job with a condition.
 func (h *hubPart) end(ctx context.Context, by batchv1.JobConditionType) {
 	GinkgoHelper()
-	Expect(environment.EditStatus(ctx, managed, h.job(ctx), func(job *batchv1.Job) {
-		now := metav1.NewTime(time.Now())
-		condition := func(t batchv1.JobConditionType, reason string) batchv1.JobCondition {
-			return batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now}
-		}
-		job.Status = batchv1.JobStatus{StartTime: &now, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{}}
-		if by == batchv1.JobComplete {
-			job.Status.Succeeded, job.Status.CompletionTime = 1, &now
-			job.Status.Conditions = []batchv1.JobCondition{condition(batchv1.JobSuccessCriteriaMet, ""), condition(by, "")}
-		} else {
-			const reason = batchv1.JobReasonBackoffLimitExceeded
-			job.Status.Failed = 7
-			job.Status.Conditions = []batchv1.JobCondition{condition(batchv1.JobFailureTarget, reason), condition(by, reason)}
-		}
-	})).To(Succeed())
+	Expect(environment.EditStatus(ctx, managed, h.job(ctx), func(job *batchv1.Job) { environment.EndJob(job, by) })).To(Succeed())
 }

@@ -3,27 +3,22 @@ package agent
 import (
 	"context"
 	"errors"
-	"io"
-	"io/fs"
 	"net"
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/sandbox/kubelet"
 	"github.com/tandem-addons/tandem/pkg/sandbox/port"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 const makerTemplate = `
@@ -57,66 +52,28 @@ func piped() kudo.OperatorVersionSpec {
 	return spec
 }
 
-// node is a node of the managed cluster for which the specs act as the kubelet: they set the status of pods, and the content of files.
-type node struct {
-	name string
-
-	mutex sync.Mutex
-	files map[string]string
-	reads atomic.Int32
-}
-
 // newNode returns a node that serves the API server's requests at its own address until the end of the spec.
-func newNode(ctx context.Context) *node {
+func newNode(ctx context.Context) *environment.Node {
 	GinkgoHelper()
 	made++
-	n := &node{name: "node-" + strconv.Itoa(made), files: map[string]string{"/pipe/out/key": "secret", "/pipe/out/crt": "public"}}
-	server := httptest.NewTLSServer(kubelet.Handler(n.open))
+	n := &environment.Node{Name: "node-" + strconv.Itoa(made)}
+	n.Put("/pipe/out/key", "secret")
+	n.Put("/pipe/out/crt", "public")
+	server := httptest.NewTLSServer(kubelet.Handler(n.Open))
 	DeferCleanup(server.Close)
-	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	Expect(err).NotTo(HaveOccurred())
-	number, err := strconv.ParseInt(port, 10, 32)
-	Expect(err).NotTo(HaveOccurred())
-	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
-	Expect(managed.Create(ctx, object)).To(Succeed())
-	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: host}}
-	object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
-	Expect(managed.Status().Update(ctx, object)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) { Expect(managed.Delete(ctx, object)).To(Succeed()) })
-	playing, end := context.WithCancel(context.Background())
-	DeferCleanup(end)
-	go wait.UntilWithContext(playing, n.end, 50*time.Millisecond)
+	join(ctx, n, server.Listener.Addr().String())
 	return n
 }
 
-// end removes the node's pods that are being deleted, as if their containers had stopped.
-func (n *node) end(ctx context.Context) {
-	var pods corev1.PodList
-	if managed.List(ctx, &pods, client.MatchingFields{"spec.nodeName": n.name}) != nil {
-		return // until the next call
-	}
-	for i := range pods.Items {
-		if pods.Items[i].DeletionTimestamp != nil {
-			_ = managed.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0))
-		}
-	}
-}
-
-func (n *node) open(name string) (io.ReadCloser, error) {
-	n.reads.Add(1)
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	content, found := n.files[name]
-	if !found {
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(strings.NewReader(content)), nil
-}
-
-func (n *node) put(name, content string) {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	n.files[name] = content
+// join adds a node, whose kubelet listens at address, to the managed cluster until the end of the spec.
+func join(ctx context.Context, n *environment.Node, address string) {
+	GinkgoHelper()
+	playing, end := context.WithCancel(context.WithoutCancel(ctx))
+	DeferCleanup(end)
+	Expect(n.Join(playing, managed, address)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(managed.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}})).To(Succeed())
+	})
 }
 
 // pod returns the pod of the Instance's Pipe task, or nil.
@@ -132,32 +89,15 @@ func (h *hubPart) pod(ctx context.Context) *corev1.Pod {
 }
 
 // runs acts as scheduler and kubelet up to the status that edit sets, with the current or the next pod.
-func (h *hubPart) runs(ctx context.Context, n *node, edit func(*corev1.PodStatus)) {
+func (h *hubPart) runs(ctx context.Context, n *environment.Node, edit func(*corev1.PodStatus)) {
 	GinkgoHelper()
 	Eventually(func() error {
 		pod := h.pod(ctx)
 		if pod == nil || pod.DeletionTimestamp != nil {
 			return errors.New("there is no pod yet")
 		}
-		if pod.Spec.NodeName == "" {
-			target := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: n.name}}
-			if err := managed.SubResource("binding").Create(ctx, pod, target); err != nil {
-				return err
-			}
-			pod = h.pod(ctx)
-		}
-		edit(&pod.Status)
-		return managed.Status().Update(ctx, pod)
+		return n.Run(ctx, managed, pod, edit)
 	}).Should(Succeed())
-}
-
-// waiting is the status in which the init container has succeeded and Tandem's container is running.
-func waiting(status *corev1.PodStatus) {
-	status.Phase = corev1.PodRunning
-	status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "make", State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}}
-	status.ContainerStatuses = []corev1.ContainerStatus{{Name: pipe.Container, Ready: true, State: corev1.ContainerState{
-		Running: &corev1.ContainerStateRunning{}}}}
 }
 
 // failing is the status in which the init container has exited with a non-zero code.
@@ -188,7 +128,7 @@ func (h *hubPart) bare(ctx context.Context) {
 
 var _ = Describe("A Pipe task", func() {
 	var stop func()
-	var n *node
+	var n *environment.Node
 	BeforeEach(func(ctx context.Context) {
 		n = newNode(ctx)
 		stop = runAgent()
@@ -202,7 +142,7 @@ var _ = Describe("A Pipe task", func() {
 			`plan "deploy" is running: phase "main": step "files": task "files": Pod ` + h.namespace + "/" + pipe.PodName(h.name, "files") +
 				": has not started yet"))
 		Expect(h.pod(ctx).Spec.Containers).To(ConsistOf(HaveField("Image", pipe.DefaultImage)))
-		h.runs(ctx, n, waiting)
+		h.runs(ctx, n, environment.WaitInPipe)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(h.pod(ctx)).To(BeNil())
 		key, crt := h.keeps(ctx)
@@ -217,10 +157,10 @@ var _ = Describe("A Pipe task", func() {
 		Expect(h.config(ctx, "-user")).To(Equal(pipe.ArtifactName(h.name, "files", "Key")))
 
 		By("and re-creates them in its next execution")
-		n.put("/pipe/out/key", "changed")
+		n.Put("/pipe/out/key", "changed")
 		before := h.plan(ctx, "deploy")
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
-		h.runs(ctx, n, waiting)
+		h.runs(ctx, n, environment.WaitInPipe)
 		h.completes(ctx, "deploy", before)
 		key, _ = h.keeps(ctx)
 		Expect(key).To(Equal("changed"))
@@ -247,7 +187,7 @@ var _ = Describe("A Pipe task", func() {
 		stop()
 
 		By("stopping when they have been kept and the pod is still there")
-		h.runs(ctx, n, waiting)
+		h.runs(ctx, n, environment.WaitInPipe)
 		hold := func(finalizers ...string) func(context.Context) error {
 			return func(ctx context.Context) error {
 				pod := h.pod(ctx)
@@ -259,18 +199,26 @@ var _ = Describe("A Pipe task", func() {
 		stop = runAgent()
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("held by finalizer tandem.test/held"))
 		stop()
-		reads := n.reads.Load()
-		n.put("/pipe/out/key", "of a second run")
+		reads := n.Reads.Load()
+		n.Put("/pipe/out/key", "of a second run")
 		Eventually(hold()).WithContext(ctx).Should(Succeed())
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(BeNil())
+
+		By("losing the record of that, which the agent makes after it has stored the files")
+		h.tamperStatus(ctx, func(mirror *kudo.Instance) {
+			for i := range mirror.Status.Inventory {
+				mirror.Status.Inventory[i].Pending = true
+			}
+		})
 
 		By("continuing from there")
 		stop = runAgent()
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		Expect(n.reads.Load()).To(Equal(reads))
+		Expect(n.Reads.Load()).To(Equal(reads))
 		Expect(h.pod(ctx)).To(BeNil())
 		key, _ := h.keeps(ctx)
 		Expect(key).To(Equal("secret"))
+		Expect(h.mirror(ctx).Status.Inventory).NotTo(ContainElement(HaveField("Pending", true)), "their absence would not be noticed")
 		h.finish(ctx)
 	})
 
@@ -280,7 +228,7 @@ var _ = Describe("A Pipe task", func() {
 		h.runs(ctx, n, failing(corev1.PodPending))
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
 			HaveField("Message", HaveSuffix("init container make ended with exit code 3 (Error): no entropy; it is restarted"))))
-		h.runs(ctx, n, waiting)
+		h.runs(ctx, n, environment.WaitInPipe)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.finish(ctx)
 	})
@@ -303,7 +251,7 @@ var _ = Describe("A Pipe task", func() {
 		h.runs(ctx, n, func(s *corev1.PodStatus) { s.Phase, s.Reason = corev1.PodFailed, "Evicted" })
 		uid := h.pod(ctx).UID
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
-		h.runs(ctx, n, waiting)
+		h.runs(ctx, n, environment.WaitInPipe)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.finish(ctx)
 	})
@@ -345,7 +293,7 @@ var _ = Describe("A Pipe task", func() {
 		uid := h.pod(ctx).UID
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
-		h.runs(ctx, n, waiting)
+		h.runs(ctx, n, environment.WaitInPipe)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.finish(ctx)
 	})
@@ -367,14 +315,14 @@ var _ = Describe("A Pipe task", func() {
 
 	DescribeTable("that cannot get its files says why, and nothing of what is in them",
 		func(ctx context.Context, edit func(*kudo.OperatorVersionSpec), state kudo.ExecutionStatus, says string) {
-			n.put("/pipe/out/env", "OPEN=1\nhidden")
-			n.put("/pipe/out/large", strings.Repeat("hidden", 1<<20))
+			n.Put("/pipe/out/env", "OPEN=1\nhidden")
+			n.Put("/pipe/out/large", strings.Repeat("hidden", 1<<20))
 			spec := piped()
 			edit(&spec)
 			h := newInstance(ctx, spec, nil)
 			h.resolve(ctx)
 			if !strings.HasPrefix(says, "template") {
-				h.runs(ctx, n, waiting)
+				h.runs(ctx, n, environment.WaitInPipe)
 			}
 			Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", state),
 				HaveField("Message", And(MatchRegexp(`task "files": `+says), Not(ContainSubstring("hidden"))))))
@@ -405,26 +353,18 @@ var _ = Describe("A Pipe task", func() {
 	)
 
 	It("says what keeps it from a kubelet, and tries again", func(ctx context.Context) {
-		deaf := &node{name: n.name + "-deaf"}
-		playing, end := context.WithCancel(ctx)
-		defer end()
-		go wait.UntilWithContext(playing, deaf.end, 50*time.Millisecond)
 		reserved, err := port.Find()
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(reserved.Release)
-		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: deaf.name}}
-		Expect(managed.Create(ctx, object)).To(Succeed())
-		object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
-		object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(reserved.Port)
-		Expect(managed.Status().Update(ctx, object)).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { Expect(managed.Delete(ctx, object)).To(Succeed()) })
+		deaf := &environment.Node{Name: n.Name + "-deaf"}
+		join(ctx, deaf, reserved.Address())
 
 		h := newInstance(ctx, piped(), nil)
 		h.resolve(ctx)
-		h.runs(ctx, deaf, waiting)
+		h.runs(ctx, deaf, environment.WaitInPipe)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
 			HaveField("Message", ContainSubstring("connection refused"))))
-		server := httptest.NewUnstartedServer(kubelet.Handler(n.open))
+		server := httptest.NewUnstartedServer(kubelet.Handler(n.Open))
 		server.Listener, err = net.Listen("tcp", reserved.Address())
 		Expect(err).NotTo(HaveOccurred())
 		server.StartTLS()

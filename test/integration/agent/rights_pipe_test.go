@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // onlyPipe returns a package with declared permissions, whose plan has only the Pipe task of piped.
@@ -34,7 +35,7 @@ func without(spec kudo.OperatorVersionSpec, verb, resource string) kudo.Operator
 }
 
 var _ = Describe("A Pipe task of a package that declares permissions", func() {
-	var n *node
+	var n *environment.Node
 	BeforeEach(func(ctx context.Context) {
 		n = newNode(ctx)
 		DeferCleanup(runAgent())
@@ -48,7 +49,7 @@ var _ = Describe("A Pipe task of a package that declares permissions", func() {
 		}}))
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
-		h.runs(ctx, n, waiting)
+		h.runs(ctx, n, environment.WaitInPipe)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		key, crt := h.keeps(ctx)
 		Expect([]string{key, crt}).To(Equal([]string{"secret", "public"}))
@@ -71,7 +72,7 @@ var _ = Describe("A Pipe task of a package that declares permissions", func() {
 		}
 		for m, h := range lacking {
 			if m.resource != "pods" || m.verb == "delete" {
-				h.runs(ctx, n, waiting)
+				h.runs(ctx, n, environment.WaitInPipe)
 			}
 			h.failsWith(ctx, "deploy", "the package has no permission to "+m.verb+" "+m.resource+` in namespace "`+h.namespace+
 				`": declare it under permissions in operator.yaml`)
