@@ -72,8 +72,8 @@ func (e *Explanation) say(format string, args ...any) {
 	e.sentences = append(e.sentences, fmt.Sprintf(format, args...))
 }
 
-func (e *Explanation) do(format string, args ...any) {
-	if command := fmt.Sprintf(format, args...); !slices.Contains(e.commands, command) {
+func (e *Explanation) do(format string, names ...string) {
+	if command := text.Command(format, names...); !slices.Contains(e.commands, command) {
 		e.commands = append(e.commands, command)
 	}
 }

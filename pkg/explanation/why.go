@@ -52,9 +52,9 @@ func (e *Explanation) enableCommand(way ...string) {
 			}
 		}
 	}
-	command := fmt.Sprintf("kubectl addon enable %s --cluster %s", name, e.view.Name)
+	command := text.Command("kubectl addon enable %s --cluster %s", name, e.view.Name)
 	if namespace != "" {
-		command += " --namespace " + namespace
+		command += " --namespace " + text.ShellWord(namespace)
 	}
 	e.enable = append(e.enable, command)
 }

@@ -129,10 +129,19 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	}
 }
 
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{"A=1": "A=1", "A=b c": "'A=b c'", "A=it's": `'A=it'\''s'`, "A=$(rm)": "'A=$(rm)'", "": "''"} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q: got %s, want %s", word, got, want)
+// TestCommandsAreWordsOfAShell covers names from the URL of a page, which is shown with a button that copies the command.
+func TestCommandsAreWordsOfAShell(t *testing.T) {
+	for want, got := range map[string]string{
+		"kubectl addon get 'A=b c'":                                                command("get %s", "A=b c"),
+		`kubectl addon get 'A=it'\''s'`:                                            command("get %s", "A=it's"),
+		"kubectl addon get ''":                                                     command("get %s", ""),
+		"kubectl addon get kafka --selector region=eu":                             fleetCommand(filter{AddOn: "kafka", Selector: "region=eu"}),
+		"kubectl addon get '$(reboot)' --selector 'a in (b)'":                      fleetCommand(filter{AddOn: "$(reboot)", Selector: "a in (b)"}),
+		"kubectl addon get '`reboot`' -o wide":                                     fleetCommand(filter{AddOn: "instance/`reboot`", Page: 2}),
+		"kubectl addon upgrade kafka --all-clusters --version ';reboot' --dry-run": whatIfView{Name: "kafka", Change: ifUpgraded, Version: ";reboot"}.commands()[0],
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

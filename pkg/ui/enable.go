@@ -130,7 +130,7 @@ func enableProposal(e decide.Enabling, g given) proposal {
 	maps.Copy(p.Fields, p.Base)
 	if e.Namespace != "" {
 		p.Fields["namespace"] = e.Namespace
-		p.Command += " --namespace " + shellWord(e.Namespace)
+		p.Command += " --namespace " + text.ShellWord(e.Namespace)
 	}
 	if e.WithDependencies {
 		p.Fields["dependencies"] = "yes"

@@ -254,7 +254,7 @@ func fleetCommand(f filter) string {
 		line = command("get %s", strings.TrimPrefix(f.AddOn, "instance/"))
 	}
 	if f.Selector != "" && f.Problem == "" {
-		line += " --selector " + text.Word(f.Selector)
+		line += " --selector " + text.ShellWord(f.Selector)
 	}
 	return line + cmp.Or(map[bool]string{true: " -o wide"}[f.Alike != "" || f.Page > 1])
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -158,21 +157,10 @@ func (g given) fields() map[string]string {
 func (g given) flags() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(g.set)) {
-		b.WriteString(" -p " + shellWord(name+"="+g.set[name]))
+		b.WriteString(" -p " + text.ShellWord(name+"="+g.set[name]))
 	}
 	if len(g.unset) > 0 {
-		b.WriteString(" --unset " + shellWord(strings.Join(g.unset, ",")))
+		b.WriteString(" --unset " + text.ShellWord(strings.Join(g.unset, ",")))
 	}
 	return b.String()
-}
-
-// plainWord matches texts that a shell does not change.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
-
-// shellWord returns a text as one word of a command line.
-func shellWord(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"html/template"
 	"net/url"
 	"strings"
@@ -109,11 +108,6 @@ func took(from, to *metav1.Time, now time.Time) string {
 }
 
 // command returns a command line of the plugin.
-func command(format string, names ...any) string {
-	for i, name := range names {
-		if word, ok := name.(string); ok {
-			names[i] = text.Word(word)
-		}
-	}
-	return fmt.Sprintf("kubectl addon "+format, names...)
+func command(format string, names ...string) string {
+	return text.Command("kubectl addon "+format, names...)
 }

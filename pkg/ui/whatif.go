@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/fleet"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // The changes that page What if shows.
@@ -123,18 +124,18 @@ func (w whatIfView) on(ctx context.Context, state *decide.State, key client.Obje
 
 // commands returns the commands that show the same.
 func (w whatIfView) commands() []string {
+	line := command("uninstall %s", w.Name)
+	if w.Change == ifUpgraded {
+		line = command("upgrade %s", w.Name)
+	}
 	where := " --all-clusters"
 	if w.Cluster != "" {
-		where = " --cluster " + shellWord(w.Cluster)
+		where = " --cluster " + text.ShellWord(w.Cluster)
 	}
-	if w.Change == ifDisabled {
-		return []string{command("uninstall %s", w.Name) + where + " --dry-run"}
+	if w.Change == ifUpgraded && w.Version != "" {
+		where += " --version " + text.ShellWord(w.Version)
 	}
-	version := ""
-	if w.Version != "" {
-		version = " --version " + shellWord(w.Version)
-	}
-	return []string{command("upgrade %s", w.Name) + where + version + " --dry-run"}
+	return []string{line + where + " --dry-run"}
 }
 
 // versionsFor returns the OperatorVersions of the operators that the Instances of the name run.

@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/explanation"
@@ -176,6 +178,20 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
 		}
+	}
+}
+
+// TestWhyQuotesNames covers plans, whose names no API server validates: users copy the commands into a shell.
+func TestWhyQuotesNames(t *testing.T) {
+	view := sample.Defined("shop:").With("shop", sample.Fails)
+	available := meta.FindStatusCondition(view.AddOns["shop"].Status.Conditions, addonv1alpha1.ConditionAvailable)
+	available.Reason = kudo.ReasonPlanFailed
+	instance := sample.Instance()
+	instance.Name, instance.Status.Execution = "shop", &kudo.Execution{Plan: "$(reboot)"}
+	view.Instances = map[string]*kudo.Instance{"shop": instance}
+	const want = "kubectl addon plan run shop '$(reboot)' --cluster cluster1"
+	if text := explanation.Of(view.Cluster, "shop").Text(); !strings.Contains(text, want) {
+		t.Errorf("want %q, got\n%s", want, text)
 	}
 }
 
