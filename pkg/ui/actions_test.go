@@ -1,12 +1,14 @@
 package ui
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -129,6 +131,30 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	}
 }
 
+func TestRefusedActionsLinkBack(t *testing.T) {
+	for path, want := range map[string]string{
+		"/clusters/c1/instances/kafka/run/preview": "/clusters/c1/instances/kafka",
+		"/clusters/c1/instances/kafka/cancel":      "/clusters/c1/instances/kafka",
+		"/clusters/c1/instances/kafka/parameters":  "/clusters/c1/instances/kafka",
+		"/clusters/c1/addons/kafka/disable":        "/clusters/c1/addons/kafka",
+		"/enable":                                  "/clusters/c1/addons/kafka",
+	} {
+		mux, back := http.NewServeMux(), ""
+		for pattern := range actions() {
+			for _, suffix := range []string{"", "/preview"} {
+				mux.HandleFunc("POST "+pattern+suffix, func(_ http.ResponseWriter, r *http.Request) { back = objectPath(r) })
+			}
+		}
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("cluster=c1&addon=kafka"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		mux.ServeHTTP(httptest.NewRecorder(), r)
+		shown := rendered(t, frame{Template: "refused", View: refusedView{"no", back}})
+		if !strings.Contains(shown, `<a href="`+want+`">Back</a>`) {
+			t.Errorf("%s: want a link to %s, got\n%s", path, want, shown)
+		}
+	}
+}
+
 // TestCommandsAreWordsOfAShell covers names from the URL of a page, which is shown with a button that copies the command.
 func TestCommandsAreWordsOfAShell(t *testing.T) {
 	for want, got := range map[string]string{
@@ -142,6 +168,21 @@ func TestCommandsAreWordsOfAShell(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestUsersHaveNames(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		status authenticationv1.TokenReviewStatus
+		want   bool
+	}{
+		"a user":                {authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "ann"}}, true},
+		"a token that is wrong": {authenticationv1.TokenReviewStatus{User: authenticationv1.UserInfo{Username: "ann"}}, false},
+		"a user without a name": {authenticationv1.TokenReviewStatus{Authenticated: true}, false},
+	} {
+		if got := authenticated(test.status) != nil; got != test.want {
+			t.Errorf("%s: got %t, want %t", sentence, got, test.want)
 		}
 	}
 }

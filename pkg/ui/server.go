@@ -5,6 +5,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"html/template"
@@ -64,7 +65,7 @@ func pages() map[string]page {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if !s.knows(r.Host) {
-		http.Error(w, fmt.Sprintf("host %q is not allowed (--hosts): use one of %s", text.Escape(r.Host), strings.Join(s.Hosts, ", ")), http.StatusMisdirectedRequest)
+		http.Error(w, fmt.Sprintf("host %q is not served; use one of %s", text.Escape(r.Host), strings.Join(s.Hosts, ", ")), http.StatusMisdirectedRequest)
 		return
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
@@ -175,7 +176,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, conf
 	p, status, err := s.proposed(r, visitor, gather, confirmed)
 	switch {
 	case err != nil:
-		s.show(w, visitor, frame{Title: "Not changed", Status: refusalStatus(err), Template: "refused", View: err.Error()})
+		s.show(w, visitor, frame{Title: "Not changed", Status: refusalStatus(err), Template: "refused", View: refusedView{err.Error(), objectPath(r)}})
 	case status == http.StatusSeeOther:
 		http.Redirect(w, r, p.Back, http.StatusSeeOther)
 	default:
@@ -224,6 +225,24 @@ func (s *Server) show(w http.ResponseWriter, visitor *Visitor, f frame) {
 	_, f.Lost = s.Hub.contact.state()
 	f.Visitor, f.Version = visitor, s.Version
 	s.write(w, f.Status, "layout", f)
+}
+
+// refusedView is what is shown of an action that has failed.
+type refusedView struct{ Problem, Back string }
+
+// objectPath returns the path of the page about the object of an action; empty if the request names none.
+func objectPath(r *http.Request) string {
+	cluster, addOn := cmp.Or(r.PathValue("cluster"), r.PostFormValue("cluster")), cmp.Or(r.PathValue("addon"), r.PostFormValue("addon"))
+	switch instance := r.PathValue("instance"); {
+	case instance != "":
+		return instancePath(cluster, instance)
+	case cluster != "" && addOn != "":
+		return whyPath(cluster, addOn)
+	case addOn != "":
+		return addOnPath(addOn)
+	default:
+		return ""
+	}
 }
 
 // refusalStatus returns the status of a response that states an error of an action.

@@ -16,7 +16,7 @@ import (
 // views has a value of the type that each template shows.
 var views = map[string]any{
 	"fleet": fleetView{}, "cluster": clusterView{}, "why": whyView{}, "instance": instanceView{}, "addon": addOnView{}, "packages": packagesView{},
-	"package": packageView{}, "proposal": proposal{}, "whatif": whatIfView{}, "refused": "", "entrance": Entrance{}, "loading": "", "absent": "", "failure": "",
+	"package": packageView{}, "proposal": proposal{}, "whatif": whatIfView{}, "refused": refusedView{}, "entrance": Entrance{}, "loading": "", "absent": "", "failure": "",
 }
 
 // fill sets every string in a value to a text, every list and map to one filled item, every pointer to a filled value, every number to 1 and

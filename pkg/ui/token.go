@@ -57,11 +57,17 @@ func (t *Tokens) user(ctx context.Context, token string) (*authenticationv1.User
 		if err := t.hub.Create(ctx, review); err != nil {
 			return nil, fmt.Errorf("checking a token: %w", err)
 		}
-		if !review.Status.Authenticated {
-			return nil, nil
-		}
-		return &review.Status.User, nil
+		return authenticated(review.Status), nil
 	})
+}
+
+// authenticated returns the user of a token, or nil if there is none. A user without a name cannot be impersonated: actions would have the
+// permissions of the dashboard.
+func authenticated(status authenticationv1.TokenReviewStatus) *authenticationv1.UserInfo {
+	if !status.Authenticated || status.User.Username == "" {
+		return nil
+	}
+	return &status.User
 }
 
 // Enter serves the form for a token, and starts and ends sessions.

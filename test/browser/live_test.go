@@ -9,8 +9,11 @@ import (
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/ui"
 	"github.com/tandem-addons/tandem/test/dashboard"
 )
@@ -66,6 +69,29 @@ var _ = Describe("A live page", func() {
 		serveUsers(env.Config, strings.TrimPrefix(served.address, "http://"))
 		Eventually(status(page), time.Minute).Should(Equal("Live"))
 		Eventually(content(page), time.Minute).Should(ContainSubstring("no route after the restart"))
+	})
+
+	It("offers what can be selected now, and keeps what is selected", func(ctx context.Context) {
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		define := func(name string) {
+			GinkgoHelper()
+			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			Expect(hub.Create(ctx, definition)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
+		}
+		define("billing")
+		define("search")
+		open(page, address, "/clusters/cluster-05")
+		Expect(chromedp.Do(page, chromedp.SetValue("select[name=addon]", "search"))).To(Succeed())
+		define("archive")
+		offered := func() ([]string, error) {
+			return chromedp.Run(page, chromedp.Evaluate[[]string](`[...document.querySelectorAll("select[name=addon] option")].map((o) => o.value)`))
+		}
+		Eventually(offered).Should(Equal([]string{"archive", "billing", "search"}))
+		Expect(chromedp.Run(page, chromedp.Value("select[name=addon]"))).To(Equal("search"))
 	})
 
 	It("asks to sign in when the session ends, and shows nothing else", func(ctx context.Context) {

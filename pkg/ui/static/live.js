@@ -34,9 +34,20 @@
       return;
     }
     if (a.isEqualNode(b)) return;
-    if (["INPUT", "SELECT", "TEXTAREA"].includes(a.nodeName) && a.name !== "token") return; // what the user types stays
+    if (["INPUT", "SELECT", "TEXTAREA"].includes(a.nodeName) && a.type !== "hidden") { // what the user types or selects stays
+      if (a.nodeName === "SELECT" && a !== document.activeElement) options(a, b);
+      return;
+    }
     attributes(a, b);
     children(a, b);
+  };
+
+  // options updates what can be selected.
+  const options = (a, b) => {
+    const selected = a.value;
+    children(a, b);
+    a.value = selected;
+    if (a.selectedIndex < 0) a.selectedIndex = 0;
   };
 
   const children = (a, b) => {
