@@ -18,9 +18,10 @@ import (
 // Removal is an add-on or Instance to remove from a cluster.
 type Removal struct {
 	client.ObjectKey
-	// AddOn is nil if the Instance belongs to no add-on, and Instance if the add-on has none.
-	AddOn    *addonv1alpha1.ManagedClusterAddOn
-	Instance *kudo.Instance
+	// AddOn is nil if the Instance belongs to no add-on, and Instance if the add-on has none. Definition is the add-on's; nil if there is none.
+	AddOn      *addonv1alpha1.ManagedClusterAddOn
+	Definition *addonv1alpha1.ClusterManagementAddOn
+	Instance   *kudo.Instance
 	// Below lists the Instance's descendants, each before its own children.
 	Below []kudo.Instance
 	// Dependents lists the add-ons on the cluster that depend on the add-on.
@@ -37,18 +38,19 @@ func (s *State) Removal(key client.ObjectKey) (Removal, error) {
 	}
 	switch {
 	case r.AddOn != nil:
-		r.Dependents = view.Dependents(key.Name)
-		return r, Reenabled(view.Definitions[key.Name].Object, "cluster "+key.Namespace)
+		r.Definition, r.Dependents = view.Definitions[key.Name].Object, view.Dependents(key.Name)
 	case r.Instance == nil:
 		return r, ErrAbsent
-	default:
-		return r, r.Refused()
 	}
+	return r, r.Refused()
 }
 
-// Refused returns an error for a child Instance, because its parent would re-create it.
+// Refused returns an error for an object that would be re-created: an add-on by OCM, or a child Instance by its parent.
 func (r Removal) Refused() error {
-	if r.AddOn != nil || r.Instance == nil || !r.Instance.DeletionTimestamp.IsZero() {
+	switch {
+	case r.AddOn != nil && r.AddOn.DeletionTimestamp.IsZero():
+		return Reenabled(r.Definition, "cluster "+r.Namespace)
+	case r.AddOn != nil || r.Instance == nil || !r.Instance.DeletionTimestamp.IsZero():
 		return nil
 	}
 	owner := metav1.GetControllerOf(r.Instance)

@@ -73,6 +73,7 @@ func TestRemoval(t *testing.T) {
 		"an add-on that OCM enables": {view: sample.Defined("kafka:").With("kafka").PlacedBy("kafka", "all"),
 			err: `OCM enables add-on "kafka" only on clusters that these Placements select: default/all; change them so that they no longer select ` +
 				`cluster cluster1, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
+		"an add-on that OCM enables, and that is being removed": {view: sample.Defined("kafka:").With("kafka").PlacedBy("kafka", "all").Deleting("kafka"), object: addOn},
 		"a child": {view: sample.Defined(), instances: instance(of("Instance", "parent")),
 			err: `"kafka" is a child of Instance "kafka", which would re-create it; uninstall the parent, or change its parameters`},
 		"neither": {view: sample.Defined("kafka:"), err: ErrAbsent.Error()},

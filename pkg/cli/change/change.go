@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // changeOptions selects the Instances and add-ons to change, the change, and how to apply it.
@@ -80,7 +81,7 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	if err != nil {
 		return err
 	}
-	state, err := action.Gather(ctx, hubclient.Remembering(h, h), clusters)
+	state, err := action.Gather(ctx, survey.Remembering(h), clusters)
 	if err != nil {
 		return err
 	}

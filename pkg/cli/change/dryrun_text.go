@@ -56,7 +56,7 @@ func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
 		fmt.Fprintf(b, ", %s", d.From)
 	}
 	b.WriteString("\n")
-	if len(d.Writes) > 0 {
+	if d.Instance != "" && len(d.Writes) > 0 {
 		fmt.Fprintf(b, "  writes on the hub: %s\n", strings.Join(d.Writes, ", "))
 	}
 	for _, warning := range d.Warnings {

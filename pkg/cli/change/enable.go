@@ -112,7 +112,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 func (o *EnableOptions) enableOn(
 	ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string, streams genericiooptions.IOStreams,
 ) (enabled, error) {
-	reader, hints := action.NewReader(ctx, hubclient.Remembering(h, h)), terminal.ClusterTexts{}
+	reader, hints := action.NewReader(ctx, survey.Remembering(h)), terminal.ClusterTexts{}
 	var steps []action.Step
 	var result enabled
 	var problems []error

@@ -30,8 +30,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 		if err != nil {
 			return found, err
 		}
-		found.Dependents = view.Dependents(key.Name)
-		return found, nil
+		found.Definition, found.Dependents = view.Definitions[key.Name].Object, view.Dependents(key.Name)
 	}
 	return found, nil
 }
@@ -39,7 +38,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 // now reads the objects that still exist. An Instance that has the add-on's name but is not owned by it is ignored.
 func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
 	addOn, instance := &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
-	next := installed{ObjectKey: i.ObjectKey, Dependents: i.Dependents}
+	next := installed{ObjectKey: i.ObjectKey, Definition: i.Definition, Dependents: i.Dependents}
 	switch err := c.Get(ctx, i.ObjectKey, addOn); {
 	case err == nil:
 		next.AddOn = addOn

@@ -6,22 +6,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/action"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/survey"
 )
 
 // uninstallChanges returns the changes made by uninstalling the found objects.
 func uninstallChanges(ctx context.Context, c client.Client, found []installed) ([]action.Change, error) {
-	state := action.NewState(ctx, hubclient.Remembering(c, c))
-	var changes []action.Change
-	for _, i := range found {
-		if i.Instance == nil {
-			continue // the add-on has no applied objects
-		}
-		going, err := state.Remove(ctx, action.Removal(i))
-		if err != nil {
+	state := action.NewState(ctx, survey.Remembering(c))
+	changes := make([]action.Change, len(found))
+	for i, removed := range found {
+		var err error
+		if changes[i], err = state.Remove(ctx, action.Removal(removed)); err != nil {
 			return nil, err
 		}
-		changes = append(changes, going)
 	}
 	return changes, nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -131,6 +132,18 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 				t.Errorf("required is %v", required)
 			}
 		})
+	}
+}
+
+func TestUninstallDryRunShowsAnAddOnWithoutAnInstance(t *testing.T) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka"}}
+	changes, err := uninstallChanges(t.Context(), nil, []installed{{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "cluster cluster1: managedclusteraddon.addon.open-cluster-management.io/kafka would be removed\n  no plan runs\n"
+	if diff := cmp.Diff(want, dryRunText(action.DryRunOf(changes, nil), false)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -36,7 +36,7 @@ func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 	if !watched.WaitForCacheSync(ctx) {
 		return context.Cause(ctx)
 	}
-	reader := Remembering(h.Client, watched)
+	reader := view{Reader: survey.Remembering(h.Client), watched: watched}
 	for {
 		done, err := look(ctx, reader)
 		if ctx.Err() != nil {
@@ -116,33 +116,16 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 	return watched, changed, nil
 }
 
-// view is the reader of a command that follows the hub: add-ons and Instances come from the watch cache, each OperatorVersion is read once
-// because it is immutable, and everything else is read from the hub.
+// view is the reader of a command that follows the hub: add-ons and Instances come from the watch cache, and everything else from the hub.
 type view struct {
 	client.Reader
-	watched  client.Reader
-	versions map[client.ObjectKey]*kudo.OperatorVersion
-}
-
-// Remembering returns a reader that reads from watched what watches cache, and everything else from hub.
-func Remembering(hub, watched client.Reader) client.Reader {
-	return view{Reader: hub, watched: watched, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
+	watched client.Reader
 }
 
 func (v view) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	switch object := object.(type) {
+	switch object.(type) {
 	case *addonv1alpha1.ManagedClusterAddOn, *kudo.Instance:
 		return v.watched.Get(ctx, key, object, options...)
-	case *kudo.OperatorVersion:
-		if known := v.versions[key]; known != nil {
-			known.DeepCopyInto(object)
-			return nil
-		}
-		err := v.Reader.Get(ctx, key, object, options...)
-		if err == nil {
-			v.versions[key] = object.DeepCopy()
-		}
-		return err
 	default:
 		return v.Reader.Get(ctx, key, object, options...)
 	}

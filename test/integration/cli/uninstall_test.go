@@ -144,6 +144,24 @@ var _ = Describe("uninstall", func() {
 			" becomes unavailable\n"))
 	})
 
+	It("refuses an add-on that OCM would enable again, unless it is forced, and shows the same before", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		name := "placed-" + cluster
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		definition.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyPlacements, Placements: []upstream.PlacementStrategy{
+			{PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "all"}},
+		}}
+		Expect(hub.Create(ctx, definition)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
+		addOn := enable(ctx, cluster, name)
+		const refusal = "only on clusters that these Placements select: default/all"
+		Expect(run(ctx, "uninstall", name, "--cluster", cluster, "--dry-run").out).To(ContainSubstring(refusal))
+		Expect(run(ctx, "uninstall", name, "--cluster", cluster, "--yes").err).To(MatchError(ContainSubstring(refusal)))
+		Expect(isDeleted(ctx, addOn)()).To(BeFalse())
+		Expect(run(ctx, "uninstall", name, "--cluster", cluster, "--force", "--wait=false").err).NotTo(HaveOccurred())
+		Expect(isDeleted(ctx, addOn)()).To(BeTrue())
+	})
+
 	It("refuses a child, which its parent would re-create, and an unknown name", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		parent := install(ctx, cluster, "parent")

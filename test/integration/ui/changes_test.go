@@ -280,6 +280,18 @@ var _ = Describe("changes on the dashboard", func() {
 		})
 	}
 
+	It("reads an OperatorVersion once for all clusters of page What if", func(ctx context.Context) {
+		owned(ctx, "cluster-08", true)
+		owned(ctx, "cluster-09", true)
+		config, reads := environment.Reading(env.Config)
+		s := localTo(ctx, config, nil)
+		shown := s.get("/addons/store/what-if?change=upgrade")
+		Expect(shown.body).To(ContainSubstring("2 clusters: cluster-08, cluster-09"))
+		for _, version := range []string{"store-1.0.0", "store-1.1.0"} {
+			Expect(reads.Of("/operatorversions/" + version)).To(HaveLen(1))
+		}
+	})
+
 	It("shows what would happen, and changes nothing", func(ctx context.Context) {
 		instance := owned(ctx, "cluster-08", true)
 		owned(ctx, "cluster-09", true)

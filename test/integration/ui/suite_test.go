@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +76,13 @@ func serve(cached *dashboard.Hub, options dashboard.Options) site {
 // local serves the dashboard as `kubectl addon ui` does, to the administrator, and opens its URL.
 func local(ctx context.Context, clusters []string) site {
 	GinkgoHelper()
-	cached, err := dashboard.NewHub(ctx, env.Config, clusters)
+	return localTo(ctx, env.Config, clusters)
+}
+
+// localTo is local with a connection to the hub.
+func localTo(ctx context.Context, config *rest.Config, clusters []string) site {
+	GinkgoHelper()
+	cached, err := dashboard.NewHub(ctx, config, clusters)
 	Expect(err).NotTo(HaveOccurred())
 	gate := dashboard.NewLocal("tandem-test")
 	s := serve(cached, dashboard.Options{Gate: gate})
