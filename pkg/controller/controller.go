@@ -76,17 +76,12 @@ func (p *Postponed) Error() string { return fmt.Sprintf("postponed for %s", p.Fo
 // RetryConflict turns a conflict with another writer into an early retry without an error, and a Postponed write into a retry when it is
 // due. It also ignores an object that no longer exists. Joined errors are ignored only if each of them is.
 func RetryConflict(err error) (reconcile.Result, error) {
-	return RetryConflictAfter(ConflictPause, err)
-}
-
-// RetryConflictAfter is RetryConflict with another pause.
-func RetryConflictAfter(pause time.Duration, err error) (reconcile.Result, error) {
 	var result reconcile.Result
 	for _, e := range separate(err) {
 		var postponed *Postponed
 		switch {
 		case apierrors.IsConflict(e):
-			result.RequeueAfter = pause
+			result.RequeueAfter = ConflictPause
 		case errors.As(e, &postponed):
 			result.RequeueAfter = cmp.Or(result.RequeueAfter, postponed.For)
 		case !apierrors.IsNotFound(e):

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -57,6 +58,8 @@ type reporter struct {
 	early    flowcontrol.RateLimiter // for reports of progress that is pending for less than longestProgress
 	progress flowcontrol.RateLimiter // for those of other progress
 	clock    func() time.Time
+	// conflicts has the pauses of Instances whose reports conflict.
+	conflicts workqueue.TypedRateLimiter[string]
 
 	mutex sync.Mutex
 	sent  map[string]sent        // by Instance: the last report
@@ -86,17 +89,19 @@ type Options struct {
 
 // Add adds the reporter to the manager of the hub.
 func Add(o Options, hub, local ctrl.Manager) error {
+	interval := cmp.Or(o.Interval, time.Second)
 	r := &reporter{
-		hub:      hub.GetClient(),
-		local:    local.GetClient(),
-		statuses: o.Statuses,
-		interval: cmp.Or(o.Interval, time.Second),
-		early:    flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
-		progress: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
-		clock:    time.Now,
-		sent:     map[string]sent{},
-		since:    map[string]time.Time{},
-		held:     map[string]*sync.Mutex{},
+		hub:       hub.GetClient(),
+		local:     local.GetClient(),
+		statuses:  o.Statuses,
+		interval:  interval,
+		early:     flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
+		progress:  flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
+		clock:     time.Now,
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCachePause, interval),
+		sent:      map[string]sent{},
+		since:     map[string]time.Time{},
+		held:      map[string]*sync.Mutex{},
 	}
 	err := controller.New(hub, "report", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
 		For(&kudo.Instance{}).
@@ -171,7 +176,7 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if wait := r.wait(due); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return controller.RetryConflictAfter(mirror.StaleCachePause, r.tell(ctx, due))
+	return r.retry(request.Name, r.tell(ctx, due))
 }
 
 // ask reports, ahead of queued reports, a child that the hub has to apply or to remove: the plan does not continue until then. There is one
@@ -185,7 +190,18 @@ func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcil
 	if asks, err := r.asksForChild(ctx, due); err != nil || !asks {
 		return reconcile.Result{}, err
 	}
-	return controller.RetryConflictAfter(mirror.StaleCachePause, r.tell(ctx, due))
+	return r.retry(request.Name, r.tell(ctx, due))
+}
+
+// retry returns when a report is sent again after a conflict: soon at first, because the cache usually catches up in a moment, and at most
+// once per interval if it does not, as with a watch that hangs. An event of the Instance ends the pause.
+func (r *reporter) retry(name string, err error) (reconcile.Result, error) {
+	result, err := controller.RetryConflict(err)
+	if result.RequeueAfter == 0 {
+		r.conflicts.Forget(name)
+		return result, err
+	}
+	return reconcile.Result{RequeueAfter: r.conflicts.When(name)}, err
 }
 
 // overdue returns the pending report of an Instance; nil if there is none.
@@ -366,6 +382,7 @@ func (r *reporter) forget(name string) {
 	defer r.mutex.Unlock()
 	delete(r.sent, name)
 	delete(r.since, name)
+	r.conflicts.Forget(name)
 }
 
 // send applies the agent's part of the status, and no other field. The status of an Instance must not be written to a later one of the same

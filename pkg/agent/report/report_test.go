@@ -4,8 +4,11 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -42,6 +45,24 @@ func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
 				t.Errorf("it would be written again: %+v", again.Conditions)
 			}
 		})
+	}
+}
+
+func TestConflictsAreRetriedLessAndLessOften(t *testing.T) {
+	const interval = time.Second
+	r := &reporter{conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCachePause, interval)}
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "instances"}, "kafka", nil)
+	for i, step := range []struct {
+		err  error
+		want time.Duration
+	}{
+		{conflict, 50 * time.Millisecond}, {conflict, 100 * time.Millisecond}, {conflict, 200 * time.Millisecond}, {conflict, 400 * time.Millisecond},
+		{conflict, 800 * time.Millisecond}, {conflict, interval}, {conflict, interval}, {nil, 0}, {conflict, 50 * time.Millisecond},
+	} {
+		result, err := r.retry("kafka", step.err)
+		if err != nil || result.RequeueAfter != step.want {
+			t.Errorf("%d: retried after %s, want %s: %v", i, result.RequeueAfter, step.want, err)
+		}
 	}
 }
 
