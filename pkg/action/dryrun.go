@@ -90,6 +90,14 @@ func (c *Change) anywhere() *Change {
 	return &moved
 }
 
+// WriteText describes the effect on the hub.
+func (d ChangeData) WriteText() string {
+	return map[preview.Effect]string{
+		preview.Created: "would be created", preview.Changed: "would be changed", preview.Unchanged: "would not change",
+		preview.Removed: "would be removed",
+	}[d.Write]
+}
+
 // Data returns the change in a form that can be printed.
 func (c *Change) Data() ChangeData {
 	data := ChangeData{

@@ -1,5 +1,5 @@
-// Package action decides what users change, for the kubectl plugin and the dashboard, and writes it with the client that it is given.
-// Deciding touches no cluster.
+// Package action decides what users change, for the kubectl plugin and the dashboard. It reads and writes the hub with the client that it is
+// given.
 package action
 
 import (

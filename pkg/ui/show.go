@@ -11,7 +11,6 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/preview"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -21,7 +20,7 @@ func functions() template.FuncMap {
 		"mark": fleet.State.Mark, "statetext": fleet.State.Text, "stateclass": stateClass, "runclass": runClass, "runmark": runMark, "runtext": runText,
 		"counted": text.Counted, "oneline": text.Joined, "join": func(names []string) string { return strings.Join(names, ", ") },
 		"clusterpath": clusterPath, "whypath": whyPath, "instancepath": instancePath, "addonpath": addOnPath, "packagepath": packagePath,
-		"stamp": stamp, "machine": machine, "writetext": func(effect preview.Effect) string { return writeTexts[effect] }, "limited": func(names []string) string { return text.List(names, 4) },
+		"stamp": stamp, "machine": machine, "limited": func(names []string) string { return text.List(names, 4) },
 	}
 }
 
@@ -64,11 +63,6 @@ func run(status kudo.ExecutionStatus) [3]string {
 func runClass(status kudo.ExecutionStatus) string { return run(status)[0] }
 func runMark(status kudo.ExecutionStatus) string  { return run(status)[1] }
 func runText(status kudo.ExecutionStatus) string  { return run(status)[2] }
-
-// writeTexts say what would happen to an object on the hub.
-var writeTexts = map[preview.Effect]string{
-	preview.Created: "would be created", preview.Changed: "would be changed", preview.Unchanged: "would not change", preview.Removed: "would be removed",
-}
 
 // stamp returns a time for people, in UTC.
 func stamp(at any) string {

@@ -39,14 +39,8 @@ func heading(clusters []string, wide bool) string {
 	return text
 }
 
-// writeTexts describes the effects on the hub.
-var writeTexts = map[preview.Effect]string{
-	preview.Created: "would be created", preview.Changed: "would be changed", preview.Unchanged: "is unchanged",
-	preview.Removed: "would be removed",
-}
-
 func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
-	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), subject(d), writeTexts[d.Write])
+	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), subject(d), d.WriteText())
 	switch {
 	case d.From != "" && d.To != "" && d.From != d.To:
 		fmt.Fprintf(b, ", %s -> %s", d.From, d.To)

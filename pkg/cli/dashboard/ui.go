@@ -38,8 +38,9 @@ func NewCmdUI(f *hubclient.Factory, runF func(context.Context, *UIOptions) error
 		Use:   "ui",
 		Short: "Show the fleet in a browser",
 		Long: "Serve a dashboard on this machine and open it in a browser: the fleet, add-ons, clusters, Instances with their plans, and the\n" +
-			"reasons of problems. Pages are kept up to date. Buttons run and cancel plans and disable add-ons, after a preview. The\n" +
-			"dashboard has the permissions of the kubeconfig, and is reachable only from this machine, at a URL that works once.\n\n" +
+			"reasons of problems. Pages are kept up to date. Buttons run and cancel plans, enable and disable add-ons, and change\n" +
+			"parameters, after a preview. The dashboard has the permissions of the kubeconfig, and is reachable only from this machine,\n" +
+			"at a URL that works once.\n\n" +
 			"The command runs until it is interrupted. It contacts only the hub.",
 		Example: "  kubectl addon ui\n" +
 			"  kubectl addon ui --cluster cluster1,cluster2 --port 8080 --no-browser",

@@ -193,7 +193,7 @@ plans:
 				"  plan deploy runs: change of parameter KEY\n    all pods of the applied objects restart\n"+
 				"    main, app: task app (Apply)\n      restarted  Deployment "+clusters[0]+"/app\n      changed    Secret "+clusters[0]+"/key\n"),
 			ContainSubstring("-  replicas: 1\n+  replicas: 5\n"), ContainSubstring("-  key: '*** (before)'\n+  key: '*** (after)'\n"),
-			ContainSubstring("cluster "+clusters[1]+": Instance oven is unchanged, oven-1.0.0\n  no plan runs\n"),
+			ContainSubstring("cluster "+clusters[1]+": Instance oven would not change, oven-1.0.0\n  no plan runs\n"),
 			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+
 				"  plan deploy runs: no plan has run yet\n"),
 			Not(ContainSubstring("new")), Not(ContainSubstring("old")),
