@@ -28,6 +28,9 @@ func main() {
 
 // write writes the pages to the folder and removes all others.
 func write(folder string, pages map[string]string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
 	old, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {
 		return err
@@ -36,9 +39,6 @@ func write(folder string, pages map[string]string) error {
 		if err := os.Remove(file); err != nil {
 			return err
 		}
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
 	}
 	for name, text := range pages {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
