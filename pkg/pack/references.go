@@ -3,8 +3,10 @@ package pack
 import (
 	"slices"
 	"strings"
-	"text/template"
+	texttemplate "text/template"
 	"text/template/parse"
+
+	"github.com/tandem-addons/tandem/pkg/template"
 )
 
 type referenceKind int
@@ -29,75 +31,39 @@ type reference struct {
 
 // references returns the references of a template, in order of appearance. If the dot is rebound, inside of range, with and define, it only
 // recognizes .Params and .Pipes.
-func references(t *template.Template, text string) []reference {
-	w := &walker{lines: lineStarts(text)}
-	for _, associated := range t.Templates() {
-		if associated.Tree != nil && associated.Root != nil {
-			w.main = associated.Name() == t.Name()
-			w.list(associated.Root, w.main)
-		}
-	}
-	slices.SortStableFunc(w.found, func(a, b reference) int { return a.line - b.line })
-	return w.found
+func references(t *texttemplate.Template, text string) []reference {
+	f := &finder{lines: lineStarts(text)}
+	template.Pipes(t, func(p *parse.PipeNode, at template.Place) {
+		f.root = at.Root
+		f.pipe(p, at.Top)
+	})
+	slices.SortStableFunc(f.found, func(a, b reference) int { return a.line - b.line })
+	return f.found
 }
 
-type walker struct {
+// finder finds the references of pipelines.
+type finder struct {
 	// lines are the offsets at which the lines of the template begin, from the second on.
 	lines []int
 	found []reference
-	// main is true for the template itself, and false for one defined in it: in the former, $ is the argument of the execution.
-	main bool
+	// root reports whether $ is the argument of the execution, which it is not in a template that is defined in another.
+	root bool
 }
 
-func (w *walker) list(list *parse.ListNode, top bool) {
-	if list == nil {
-		return
-	}
-	for _, node := range list.Nodes {
-		w.node(node, top)
-	}
-}
-
-// node walks a node; top reports whether the dot is the argument of the template.
-func (w *walker) node(node parse.Node, top bool) {
-	switch n := node.(type) {
-	case *parse.ListNode:
-		w.list(n, top)
-	case *parse.ActionNode:
-		w.pipe(n.Pipe, top)
-	case *parse.TemplateNode:
-		w.pipe(n.Pipe, top)
-	case *parse.IfNode:
-		w.branch(&n.BranchNode, top, top)
-	case *parse.WithNode:
-		w.branch(&n.BranchNode, top, false)
-	case *parse.RangeNode:
-		w.branch(&n.BranchNode, top, false)
-	}
-}
-
-func (w *walker) branch(b *parse.BranchNode, top, inside bool) {
-	w.pipe(b.Pipe, top)
-	w.list(b.List, inside)
-	w.list(b.ElseList, top)
-}
-
-func (w *walker) pipe(pipe *parse.PipeNode, top bool) {
-	if pipe == nil {
-		return
-	}
+// pipe finds the references of a pipeline; top reports whether the dot is the argument of the execution.
+func (f *finder) pipe(pipe *parse.PipeNode, top bool) {
 	for _, command := range pipe.Cmds {
-		if w.index(command) {
+		if f.index(command) {
 			continue
 		}
 		for _, argument := range command.Args {
-			w.argument(argument, top)
+			f.argument(argument, top)
 		}
 	}
 }
 
 // index recognizes index .Params "NAME" and index .Pipes "NAME".
-func (w *walker) index(command *parse.CommandNode) bool {
+func (f *finder) index(command *parse.CommandNode) bool {
 	if len(command.Args) < 3 || command.Args[0].String() != "index" {
 		return false
 	}
@@ -108,21 +74,21 @@ func (w *walker) index(command *parse.CommandNode) bool {
 	}
 	kind, known := map[string]referenceKind{"Params": paramReference, "Pipes": pipeReference}[path[0]]
 	if known {
-		w.add(kind, name.Text, name.Pos)
+		f.add(kind, name.Text, name.Pos)
 	}
 	return known
 }
 
-func (w *walker) argument(node parse.Node, top bool) {
+func (f *finder) argument(node parse.Node, top bool) {
 	switch n := node.(type) {
 	case *parse.PipeNode:
-		w.pipe(n, top)
+		f.pipe(n, top)
 	case *parse.ChainNode:
-		w.argument(n.Node, top)
+		f.argument(n.Node, top)
 	case *parse.FieldNode:
-		w.path(n.Ident, top, n.Pos)
+		f.path(n.Ident, top, n.Pos)
 	case *parse.VariableNode:
-		w.path(n.Ident[1:], w.main && n.Ident[0] == "$", n.Pos)
+		f.path(n.Ident[1:], f.root && n.Ident[0] == "$", n.Pos)
 	}
 }
 
@@ -137,23 +103,23 @@ func fieldPath(node parse.Node) []string {
 	return nil
 }
 
-func (w *walker) path(path []string, top bool, pos parse.Pos) {
+func (f *finder) path(path []string, top bool, pos parse.Pos) {
 	switch {
 	case len(path) == 0:
 	case path[0] == "Params" && len(path) == 1:
-		w.add(wholeParams, "", pos)
+		f.add(wholeParams, "", pos)
 	case path[0] == "Params":
-		w.add(paramReference, path[1], pos)
+		f.add(paramReference, path[1], pos)
 	case path[0] == "Pipes" && len(path) > 1:
-		w.add(pipeReference, path[1], pos)
+		f.add(pipeReference, path[1], pos)
 	case top:
-		w.add(variableReference, path[0], pos)
+		f.add(variableReference, path[0], pos)
 	}
 }
 
-func (w *walker) add(kind referenceKind, name string, pos parse.Pos) {
-	before, _ := slices.BinarySearch(w.lines, int(pos)+1)
-	w.found = append(w.found, reference{kind: kind, name: name, line: 1 + before})
+func (f *finder) add(kind referenceKind, name string, pos parse.Pos) {
+	before, _ := slices.BinarySearch(f.lines, int(pos)+1)
+	f.found = append(f.found, reference{kind: kind, name: name, line: 1 + before})
 }
 
 // lineStarts returns the offsets at which the lines of text begin, from the second on. It allows a binary search for the line of an offset,

@@ -17,13 +17,12 @@ type Use struct {
 
 // Uses lists all uses of parameters, in any order. A value that stems from another use, such as a variable's, is not listed again.
 func Uses(t *template.Template) []Use {
-	w := &usage{}
-	for _, each := range t.Templates() {
-		if each.Tree != nil && each.Root != nil {
-			w.list(each.Root, each.Name() == t.Name())
-		}
-	}
-	return w.found
+	u := &usage{}
+	Pipes(t, func(p *parse.PipeNode, at Place) {
+		u.line = at.Line
+		u.pipe(p, at.Top, at.Alone)
+	})
+	return u.found
 }
 
 type usage struct {
@@ -31,42 +30,7 @@ type usage struct {
 	line  int
 }
 
-// list walks nodes; top reports whether the dot is the data of the template.
-func (u *usage) list(l *parse.ListNode, top bool) {
-	if l == nil {
-		return
-	}
-	for _, n := range l.Nodes {
-		switch n := n.(type) {
-		case *parse.ActionNode:
-			u.line = n.Line
-			u.pipe(n.Pipe, top, len(n.Pipe.Decl) == 0)
-		case *parse.IfNode:
-			u.line = n.Line
-			u.branch(&n.BranchNode, top, top, len(n.Pipe.Decl) == 0)
-		case *parse.WithNode:
-			u.line = n.Line
-			u.branch(&n.BranchNode, top, false, false)
-		case *parse.RangeNode:
-			u.line = n.Line
-			u.branch(&n.BranchNode, top, false, false)
-		case *parse.TemplateNode:
-			u.line = n.Line
-			u.pipe(n.Pipe, top, false)
-		}
-	}
-}
-
-func (u *usage) branch(b *parse.BranchNode, top, inside, alone bool) {
-	u.pipe(b.Pipe, top, alone)
-	u.list(b.List, inside)
-	u.list(b.ElseList, top)
-}
-
 func (u *usage) pipe(p *parse.PipeNode, top, alone bool) {
-	if p == nil {
-		return
-	}
 	alone = alone && len(p.Cmds) == 1 && len(p.Cmds[0].Args) == 1
 	for _, c := range p.Cmds {
 		for _, argument := range c.Args {
