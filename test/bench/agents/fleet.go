@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -13,6 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // mostAgents is the largest number for which the names of the clusters have four digits.
@@ -58,18 +58,11 @@ func registration(cluster string) ([]*unstructured.Unstructured, error) {
 // operatorVersion returns the package in a version. Its plan has two steps, each with a ConfigMap, which is complete as soon as it is
 // applied: no workload delays the reports, and all objects are in the namespace of the managed cluster.
 func operatorVersion(version string) *kudo.OperatorVersion {
-	return &kudo.OperatorVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "bench-" + version},
-		Spec: kudo.OperatorVersionSpec{
-			Operator: corev1.ObjectReference{Name: "bench"}, Version: version,
-			Parameters: []kudo.Parameter{{Name: parameter, Default: ptr.To(firstValue)}},
-			Templates:  map[string]string{"settings.yaml": configMap("settings"), "status.yaml": configMap("status")},
-			Tasks:      []kudo.Task{applyTask("settings"), applyTask("status")},
-			Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{Name: "main", Strategy: kudo.Serial, Steps: []kudo.Step{
-				{Name: "settings", Tasks: []string{"settings"}}, {Name: "status", Tasks: []string{"status"}},
-			}}}}},
-		},
-	}
+	made := sample.Package("bench", version, map[string]string{"settings.yaml": configMap("settings"), "status.yaml": configMap("status")},
+		sample.ApplyTask("settings", "settings.yaml"), sample.ApplyTask("status", "status.yaml"))
+	made.Spec.Parameters = []kudo.Parameter{{Name: parameter, Default: ptr.To(firstValue)}}
+	made.Spec.Plans = sample.Deploy(sample.Step("settings"), sample.Step("status"))
+	return made
 }
 
 func configMap(name string) string {
@@ -78,12 +71,6 @@ kind: ConfigMap
 metadata: {name: "{{ .Name }}-` + name + `"}
 data: {version: "{{ .OperatorVersion }}", color: "{{ .Params.` + parameter + ` }}"}
 `
-}
-
-func applyTask(name string) kudo.Task {
-	return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{
-		ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{name + ".yaml"}},
-	}}
 }
 
 // sharedSettings returns the AddOnDeploymentConfig with a value of the parameter.

@@ -17,8 +17,8 @@ var hubPrograms = []string{"kube-apiserver", "etcd", "kube-controller-manager", 
 // ownProcess is the name of this process, in which all agents run.
 const ownProcess = "agents"
 
-// sample is the usage of a process since its start.
-type sample struct {
+// reading is the usage of a process since its start.
+type reading struct {
 	pid   int
 	usage process.Usage
 }
@@ -30,19 +30,19 @@ type usage struct {
 }
 
 // sample returns the usage of the hub's programs and of this process. It waits for a program that is being restarted.
-func (b *bench) sample(ctx context.Context) (map[string]sample, error) {
-	samples := map[string]sample{}
+func (b *bench) sample(ctx context.Context) (map[string]reading, error) {
+	samples := map[string]reading{}
 	err := program.Until(ctx, "all programs of the hub run", func(context.Context) (bool, error) {
 		for _, name := range hubPrograms {
 			pid, err := b.Hub.PID(name)
 			if err != nil {
 				return false, nil
 			}
-			samples[name] = sample{pid: pid}
+			samples[name] = reading{pid: pid}
 		}
 		return true, nil
 	})
-	samples[ownProcess] = sample{pid: os.Getpid()}
+	samples[ownProcess] = reading{pid: os.Getpid()}
 	for name, s := range samples {
 		if err == nil {
 			s.usage, err = process.UsageOf(s.pid)
@@ -53,7 +53,7 @@ func (b *bench) sample(ctx context.Context) (map[string]sample, error) {
 }
 
 // clearPeaks resets the peak memory of all sampled processes.
-func clearPeaks(samples map[string]sample) error {
+func clearPeaks(samples map[string]reading) error {
 	for _, s := range samples {
 		if err := process.ClearPeak(s.pid); err != nil {
 			return err
@@ -63,7 +63,7 @@ func clearPeaks(samples map[string]sample) error {
 }
 
 // used returns the usage between two samples; of a program that was restarted meanwhile, since its last start.
-func used(before, after map[string]sample) map[string]usage {
+func used(before, after map[string]reading) map[string]usage {
 	between := map[string]usage{}
 	for name, now := range after {
 		spent := now.usage.CPU

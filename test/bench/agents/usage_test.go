@@ -10,12 +10,12 @@ import (
 )
 
 func TestARestartedProgramCountsFromItsStart(t *testing.T) {
-	of := func(pid int, cpu time.Duration) sample {
-		return sample{pid: pid, usage: process.Usage{CPU: cpu, Peak: 1 << 20}}
+	of := func(pid int, cpu time.Duration) reading {
+		return reading{pid: pid, usage: process.Usage{CPU: cpu, Peak: 1 << 20}}
 	}
 	got := used(
-		map[string]sample{"same": of(1, 5*time.Second), "restarted": of(2, 7*time.Second)},
-		map[string]sample{"same": of(1, 8*time.Second), "restarted": of(3, 2*time.Second), "new": of(4, time.Second)},
+		map[string]reading{"same": of(1, 5*time.Second), "restarted": of(2, 7*time.Second)},
+		map[string]reading{"same": of(1, 8*time.Second), "restarted": of(3, 2*time.Second), "new": of(4, time.Second)},
 	)
 	want := map[string]usage{
 		"same": {CPUSeconds: 3, PeakMemoryMB: 1}, "restarted": {CPUSeconds: 2, PeakMemoryMB: 1}, "new": {CPUSeconds: 1, PeakMemoryMB: 1},

@@ -11,6 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/tree"
 	"github.com/tandem-addons/tandem/test/bench/stage"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // fleet is the size of the fleet: the number of parents, of children per parent, and of namespaces on the managed cluster.
@@ -72,28 +73,28 @@ func (f fleet) instances() []*kudo.Instance {
 // parent returns the package of an operator that applies its settings and then creates its children one after the other. Each child gets a
 // parameter of its own.
 func (f fleet) parent() *kudo.OperatorVersion {
-	settings := applyTask("settings", "settings.yaml")
-	version := operator(parentOperator, map[string]string{"settings.yaml": `apiVersion: v1
+	settings := sample.ApplyTask("settings", "settings.yaml")
+	version := sample.Package(parentOperator, packageVersion, map[string]string{"settings.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: "{{ .Name }}"}
 data: {operator: "{{ .OperatorName }}"}
 `}, settings)
-	steps := []kudo.Step{stepOf(settings)}
+	steps := []kudo.Step{sample.Step(settings.Name)}
 	for i := range f.children {
 		task := childTask(i)
 		version.Spec.Parameters = append(version.Spec.Parameters, kudo.Parameter{Name: parameterOf(i), Default: ptr.To("a")})
 		version.Spec.Templates[task.Spec.ParameterFile] = fmt.Sprintf("COLOR: {{ .Params.%s }}\n", parameterOf(i))
 		version.Spec.Tasks = append(version.Spec.Tasks, task)
-		steps = append(steps, stepOf(task))
+		steps = append(steps, sample.Step(task.Name))
 	}
-	version.Spec.Plans = planOf(steps)
+	version.Spec.Plans = sample.Deploy(steps...)
 	return version
 }
 
 // child returns the package of an operator that applies a Deployment of one pod with its parameter.
 func child() *kudo.OperatorVersion {
-	server := applyTask("server", "server.yaml")
-	version := operator(childOperator, map[string]string{"server.yaml": `apiVersion: apps/v1
+	server := sample.ApplyTask("server", "server.yaml")
+	version := sample.Package(childOperator, packageVersion, map[string]string{"server.yaml": `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: "{{ .Name }}"}
 spec:
@@ -105,32 +106,8 @@ spec:
       containers: [{name: server, image: simulated, env: [{name: COLOR, value: "{{ .Params.COLOR }}"}]}]
 `}, server)
 	version.Spec.Parameters = []kudo.Parameter{{Name: "COLOR", Default: ptr.To("none")}}
-	version.Spec.Plans = planOf([]kudo.Step{stepOf(server)})
+	version.Spec.Plans = sample.Deploy(sample.Step(server.Name))
 	return version
-}
-
-func operator(name string, templates map[string]string, tasks ...kudo.Task) *kudo.OperatorVersion {
-	return &kudo.OperatorVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: name + "-" + packageVersion},
-		Spec: kudo.OperatorVersionSpec{
-			Operator: corev1.ObjectReference{Name: name}, Version: packageVersion, Templates: templates, Tasks: tasks,
-		},
-	}
-}
-
-// planOf returns the only plan, deploy: strictly serial, as in KEP-29.
-func planOf(steps []kudo.Step) map[string]kudo.Plan {
-	return map[string]kudo.Plan{kudo.DeployPlan: {Strategy: kudo.Serial, Phases: []kudo.Phase{
-		{Name: "main", Strategy: kudo.Serial, Steps: steps},
-	}}}
-}
-
-func stepOf(task kudo.Task) kudo.Step { return kudo.Step{Name: task.Name, Tasks: []string{task.Name}} }
-
-func applyTask(name, template string) kudo.Task {
-	task := kudo.Task{Name: name, Kind: kudo.TaskApply}
-	task.Spec.Resources = []string{template}
-	return task
 }
 
 // childTask returns the task that creates the child of that number as `package push` stores it, with its exact version.

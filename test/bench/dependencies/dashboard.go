@@ -252,7 +252,9 @@ func (b *bench) view(ctx context.Context, s *dashboardServer, measured *dashboar
 	measured.Flip = flipViewed{WriteSeconds: written.Sub(began).Seconds(), CPUSeconds: used[0].CPU.Seconds(),
 		LateMilliseconds: float64(latest(viewers, written).Sub(written).Milliseconds())}
 	for _, v := range viewers {
+		v.lock.Lock()
 		measured.Flip.Updates, measured.Flip.Bytes = max(measured.Flip.Updates, v.updates), max(measured.Flip.Bytes, v.bytes)
+		v.lock.Unlock()
 	}
 	return nil
 }

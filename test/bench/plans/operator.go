@@ -7,6 +7,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/bench/stage"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // templates of the operator: objects that are healthy immediately, and a Deployment whose pods kwok runs.
@@ -54,12 +55,9 @@ data: {phase: "{{ .PhaseName }}"}
 // deploy is the measured plan: three parallel steps that are complete as soon as they are applied, then a step that waits for pods, then
 // another one.
 var deploy = kudo.Plan{Phases: []kudo.Phase{
-	{Name: "base", Strategy: kudo.Parallel, Steps: []kudo.Step{stepOf("account"), stepOf("settings"), stepOf("service")}},
-	{Name: "server", Strategy: kudo.Serial, Steps: []kudo.Step{stepOf("server"), stepOf("status")}},
+	{Name: "base", Strategy: kudo.Parallel, Steps: []kudo.Step{sample.Step("account"), sample.Step("settings"), sample.Step("service")}},
+	{Name: "server", Strategy: kudo.Serial, Steps: []kudo.Step{sample.Step("server"), sample.Step("status")}},
 }}
-
-// stepOf returns a step with one task of the same name.
-func stepOf(task string) kudo.Step { return kudo.Step{Name: task, Tasks: []string{task}} }
 
 // steps returns the number of steps of the plan.
 func steps(plan kudo.Plan) int {
@@ -72,23 +70,12 @@ func steps(plan kudo.Plan) int {
 
 // operator returns the package of the benchmark.
 func operator() *kudo.OperatorVersion {
-	return &kudo.OperatorVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "bench-1.0.0"},
-		Spec: kudo.OperatorVersionSpec{
-			Operator: corev1.ObjectReference{Name: "bench"}, Version: "1.0.0",
-			Parameters: []kudo.Parameter{{Name: "SIZE", Type: kudo.IntegerType, Default: ptr.To("2")}},
-			Templates:  templates,
-			Tasks: []kudo.Task{
-				applyTask("account", "account.yaml"), applyTask("settings", "settings.yaml", "rules.yaml"), applyTask("service", "service.yaml"),
-				applyTask("server", "server.yaml"), applyTask("status", "status.yaml"),
-			},
-			Plans: map[string]kudo.Plan{kudo.DeployPlan: deploy},
-		},
-	}
-}
-
-func applyTask(name string, resources ...string) kudo.Task {
-	return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: resources}}}
+	made := sample.Package("bench", "1.0.0", templates,
+		sample.ApplyTask("account", "account.yaml"), sample.ApplyTask("settings", "settings.yaml", "rules.yaml"),
+		sample.ApplyTask("service", "service.yaml"), sample.ApplyTask("server", "server.yaml"), sample.ApplyTask("status", "status.yaml"))
+	made.Spec.Parameters = []kudo.Parameter{{Name: "SIZE", Type: kudo.IntegerType, Default: ptr.To("2")}}
+	made.Spec.Plans = map[string]kudo.Plan{kudo.DeployPlan: deploy}
+	return made
 }
 
 // instance returns an Instance of the operator on the managed cluster.
