@@ -70,6 +70,9 @@ var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKud
 func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found := Change{Cluster: edit.Namespace}
 	view := s.fleet[edit.Namespace]
+	if err := Undefined(view.Definitions, edit.Name); err != nil {
+		return found, err
+	}
 	definition := view.Definitions[edit.Name]
 	if !definition.PlanManaged {
 		return found, fmt.Errorf("add-on %q on cluster %s is not plan-based; change it in the way that its provider documents",

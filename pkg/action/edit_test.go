@@ -32,6 +32,8 @@ func TestEditRefuses(t *testing.T) {
 			want: `cluster cluster1: Instance "kafka" is being removed; see 'kubectl addon plan status kafka --cluster cluster1'`},
 		"a child": {view: sample.Defined(), instance: child, name: "shop.kafka", want: `cluster cluster1: Instance "shop.kafka" is a child of ` +
 			`Instance "shop", which determines its version and parameters; change the parent instead`},
+		"an add-on without a definition": {view: sample.Defined("zookeeper:").With("kafka"), name: "kafka",
+			want: `ClusterManagementAddOn "kafka" not found; available add-ons: zookeeper`},
 		"an add-on without plans": {view: sample.Defined("kafka:").With("kafka"), name: "kafka",
 			want: `add-on "kafka" on cluster cluster1 is not plan-based; change it in the way that its provider documents`},
 		"an add-on that is being removed": {view: sample.Defined("kafka:").Plans("kafka").With("kafka").Deleting("kafka"), name: "kafka",
