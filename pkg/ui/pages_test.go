@@ -224,6 +224,32 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+func TestRefusalsNameWhatHelps(t *testing.T) {
+	s := server(t)
+	gate := s.Gate.(*Local)
+	session, _ := gate.open(gate.key)
+	for sentence, test := range map[string]struct {
+		host, form string
+		status     int
+		want       string
+	}{
+		"another host":          {"evil.example", "", http.StatusMisdirectedRequest, "host \"evil.example\" is not served; use one of 127.0.0.1\n"},
+		"a form that is stale":  {"127.0.0.1", "token=x", http.StatusForbidden, "the form is not from this session: load the page again\n"},
+		"a form that is large":  {"127.0.0.1", "value=" + strings.Repeat("x", longestForm), http.StatusRequestEntityTooLarge, "the form has more than 65536 bytes; use the plugin\n"},
+		"a form that is broken": {"127.0.0.1", "%", http.StatusForbidden, "the form is not from this session: load the page again\n"},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/enable", strings.NewReader(test.form))
+		r.Host = test.host
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.AddCookie(&http.Cookie{Name: "tandem", Value: session})
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != test.status || w.Body.String() != test.want {
+			t.Errorf("%s: got %d %q, want %d %q", sentence, w.Code, w.Body, test.status, test.want)
+		}
+	}
+}
+
 func TestSessionsEnd(t *testing.T) {
 	gate := NewLocal("tandem")
 	now := time.Now()

@@ -169,6 +169,10 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, conf
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(r.ParseForm(), &tooLarge) {
+		http.Error(w, fmt.Sprintf("the form has more than %d bytes; use the plugin", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+		return
+	}
 	if !same(r.PostFormValue("token"), visitor.Token) {
 		http.Error(w, "the form is not from this session: load the page again", http.StatusForbidden)
 		return
