@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("A browser", func() {
-	It("shows a change within a second, and keeps focus and scrolling", func(ctx context.Context) {
+	It("shows a change without loading the page again, and keeps the focus", func(ctx context.Context) {
 		address, gate := serve()
 		page := tab()
 		enter(page, address, gate)

@@ -29,6 +29,7 @@ var _ = Describe("A user", func() {
 		for existing, missing := range map[string]string{
 			"/clusters/cluster-01": "/clusters/cluster-0x", "/addons/kafka": "/addons/kafkx",
 			"/clusters/cluster-01/addons/kafka": "/clusters/cluster-0x/addons/kafka", "/clusters/cluster-01/instances/kafka": "/clusters/cluster-01/instances/kafkx",
+			"/clusters/cluster-01/instances/kafka/what-if":  "/clusters/cluster-0x/instances/kafka/what-if",
 			"/packages/addon-packages/" + dashboard.Version: "/packages/addon-packages/kafkx",
 		} {
 			from, to := existing[strings.LastIndex(existing, "/")+1:], missing[strings.LastIndex(missing, "/")+1:]
