@@ -38,21 +38,22 @@ func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outc
 // the caller keeps tasks apart that share an object. A KudoOperator task only begins to wait: the hub learns of it once it is recorded. Once one
 // is complete, only such tasks run ahead, because others could change objects before that is recorded.
 func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
-	ofChild := false
+	mayRun := TaskAction.runsAhead
 	for at, outcome := range outcomes {
 		action, known := actionAt(version, *status.Execution, at)
-		if outcome.Status != kudo.Complete || !known || !action.repeatable() && !action.OfChild() {
+		if outcome.Status != kudo.Complete || !known || !action.runsAhead() {
 			return nil
 		}
-		ofChild = ofChild || action.OfChild()
+		if action.OfChild() {
+			mayRun = TaskAction.OfChild
+		}
 	}
 	progress := status.PlanStatus[status.Execution.Plan]
 	next := Next(version.Plans[status.Execution.Plan], progress)
 	for _, at := range next {
 		state := progress.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
 		action, known := actionAt(version, *status.Execution, at)
-		mayRun := action.OfChild() || action.repeatable() && !ofChild
-		if state != kudo.Pending || !known || !mayRun {
+		if state != kudo.Pending || !known || !mayRun(action) {
 			return nil
 		}
 	}

@@ -24,12 +24,8 @@ func (c complete) Get(ctx context.Context, key client.ObjectKey, object client.O
 	default:
 		return c.reader.Get(ctx, key, object, options...)
 	}
-	may, err := c.rights.May(ctx, k.request("get", key.Namespace, key.Name))
-	if err != nil {
+	if err := c.check(ctx, k, "get", key.Namespace, key.Name); err != nil {
 		return err
-	}
-	if !may {
-		return refusal(k.gvk.Group, k.resource, key.Name, key.Namespace)
 	}
 	return c.Client.Get(ctx, key, object, options...)
 }
@@ -45,12 +41,8 @@ func (c complete) List(ctx context.Context, list client.ObjectList, options ...c
 	}
 	asked := client.ListOptions{}
 	asked.ApplyOptions(options)
-	may, err := c.rights.May(ctx, k.request("list", asked.Namespace, ""))
-	if err != nil {
+	if err := c.check(ctx, k, "list", asked.Namespace, ""); err != nil {
 		return err
-	}
-	if !may {
-		return refusal(k.gvk.Group, k.resource, "", asked.Namespace)
 	}
 	if asked.Namespace == "" {
 		return c.reader.List(ctx, list, options...) // their templates are not needed

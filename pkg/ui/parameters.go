@@ -78,8 +78,8 @@ type given struct {
 // setField and unsetField begin the names of fields with parameters that a preview has shown.
 const setField, unsetField = "set.", "unset."
 
-var errUnknownVersion = errors.New("the OperatorVersion cannot be read, which defines the sensitive parameters: " +
-	"no parameter can be set here; use the plugin")
+var errUnknownVersion = errors.New("the OperatorVersion, which defines the sensitive parameters, cannot be read: " +
+	"set parameters with the plugin")
 
 // repeated returns the parameters that a preview has shown, without the one that the request sets.
 func repeated(r *http.Request, name string) given {
@@ -130,7 +130,7 @@ func valueOf(r *http.Request, name string, version *kudo.OperatorVersion) (strin
 	sensitive := slices.ContainsFunc(version.Spec.Parameters, func(p kudo.Parameter) bool { return p.Name == name && p.IsSensitive() })
 	switch {
 	case sensitive && (value != "" || secret == "" || key == ""):
-		return "", fmt.Errorf("parameter %q is sensitive: name a Secret on the managed cluster and its key, which have the value; "+
+		return "", fmt.Errorf("parameter %q is sensitive: name a Secret on the managed cluster and the key of the value in it; "+
 			"the value itself is not accepted", name)
 	case sensitive:
 		return parameter.ReferenceText(kudo.SecretKeyRef{Name: secret, Key: key}), nil

@@ -88,7 +88,7 @@ func (e *incompleteError) Error() string {
 	for _, written := range e.done {
 		done = append(done, written.String())
 	}
-	return fmt.Sprintf("only a part was changed (%s): %v", strings.Join(done, ", "), e.err)
+	return fmt.Sprintf("only a part of the change was made (%s): %v", strings.Join(done, ", "), e.err)
 }
 
 // Unwrap returns the error.

@@ -67,14 +67,19 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	if slices.Contains(clusterWide, k.resource) {
 		namespace = metav1.NamespaceAll
 	}
-	may, err := r.rights.May(ctx, k.request("get", namespace, key.Name))
-	if err != nil {
+	if err := r.check(ctx, k, "get", namespace, key.Name); err != nil {
 		return err
 	}
-	if !may {
-		return refusal(k.gvk.Group, k.resource, key.Name, namespace)
-	}
 	return r.cache.Get(ctx, key, object, options...)
+}
+
+// check returns an error unless the user may send a request for objects of the kind.
+func (r reader) check(ctx context.Context, k kind, verb, namespace, name string) error {
+	may, err := r.rights.May(ctx, k.request(verb, namespace, name))
+	if err == nil && !may {
+		return refusal(k.gvk.Group, k.resource, name, namespace)
+	}
+	return err
 }
 
 // List lists the objects that the user may read.

@@ -214,7 +214,7 @@ func (s *Server) proposed(r *http.Request, visitor *Visitor, gather action, conf
 			return proposal{}, 0, err
 		}
 	}
-	p.Problem = "Nothing was changed, because the object has changed since the preview. This is the preview for its present state."
+	p.Problem = "Nothing was changed because the object has changed since the preview. This is the preview for its current state."
 	return p, http.StatusConflict, nil
 }
 
