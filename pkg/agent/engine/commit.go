@@ -86,8 +86,8 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget 
 	switch age := o.Now.Sub(ptr.Deref(written, metav1.Time{}).Time).Abs(); {
 	case age < leastTalk:
 		return stored, soonest(r.after, leastTalk)
-	case age < longestGrace && !budget.TryAccept():
-		return stored, soonest(r.after, longestGrace-age)
+	case age < longestSilence && !budget.TryAccept():
+		return stored, soonest(r.after, min(longestGrace, longestSilence-age))
 	default:
 		return status, r.after
 	}
@@ -110,7 +110,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	e.drafts.drop(client.ObjectKeyFromObject(o.Instance))
 	committed := o.Instance.DeepCopy()
 	committed.Status = status
-	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager))
+	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager), apply.Unchecked)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -129,15 +129,24 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	return committed, nil
 }
 
-// announce emits events for plans that started or ended.
+// begun emits the event of a plan that is running, once it has been for a while.
+func (e *engine) begun(x *execution, now time.Time) {
+	status, instance := x.instance.Status.PlanStatus[x.Plan], x.instance
+	wait := longestGrace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)
+	e.beginnings.of(instance.UID, x.UID, wait, func() {
+		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", x.Plan)
+	})
+}
+
+// announce emits events for plans that have ended.
 func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
 	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
 		then, now := o.Instance.Status.PlanStatus[name], after.PlanStatus[name]
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
 			continue
 		}
-		if now.UID != then.UID {
-			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
+		if now.Status.Terminal() {
+			e.beginnings.end(o.Instance.UID, now.UID)
 		}
 		switch now.Status {
 		case kudo.Complete:

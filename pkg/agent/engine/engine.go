@@ -60,6 +60,9 @@ type engine struct {
 	drafts *drafts
 	draft  draft
 
+	// beginnings are the events of plans that have just started.
+	beginnings *beginnings
+
 	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of an Instance; hindrance is why it cannot.
 	own, acting clients
 	hindrance   error
@@ -119,15 +122,15 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		client:  local.GetClient(),
 		live:    local.GetAPIReader(),
 		objects: newObjects(local, kinds),
-		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
+		sweeper: newSweeper(local.GetAPIReader(), kinds),
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  recorder,
 		metrics: measured,
 		clock:   time.Now,
 
 		secrets: o.Secrets,
-		drafts:  newDrafts(),
-		own:     own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
+		drafts:  newDrafts(), beginnings: newBeginnings(),
+		own: own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
@@ -138,6 +141,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.heirsOf), builder.WithPredicates(controller.Changed(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WatchesRawSource(source.Channel(o.Secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
+		WatchesRawSource(source.Channel(e.sweeper.done, &handler.EnqueueRequestForObject{})).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
