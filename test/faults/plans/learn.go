@@ -110,6 +110,11 @@ func Shuffle(plans []Plan, seed uint64) []Plan {
 	return slices.SortedFunc(slices.Values(plans), func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
 }
 
+// Part returns the k-th of n parts of the plans. The part of a plan depends on nothing else.
+func Part(plans []Plan, k, n uint64) []Plan {
+	return slices.DeleteFunc(slices.Clone(plans), func(p Plan) bool { return sum(p.String())%n != k-1 })
+}
+
 // Batches divides plans into those that one run tries: plans of one scenario, with one for each action at most.
 func Batches(plans []Plan) [][]Plan {
 	var batches [][]Plan

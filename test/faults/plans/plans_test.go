@@ -23,6 +23,8 @@ func scenarios() []scenario {
 const (
 	// onlyPlans selects plans by their names, or the beginnings of their names, with a semicolon between them.
 	onlyPlans = "FAULTS_PLAN"
+	// partOf selects a part of the plans, such as 2/7, which is the same in every run: all parts together are all plans.
+	partOf = "FAULTS_PART"
 	// budget is how long runs may start, such as 4m, from the start of the test on; all plans are tried if it is empty.
 	budget = "FAULTS_BUDGET"
 	// seedOf is the seed of the order of the plans and of what is drawn; the day if it is empty.
@@ -88,17 +90,16 @@ func end(t *testing.T) time.Time {
 // choose returns the plans to try in their order.
 func choose(t *testing.T, plans []Plan, seed uint64) []Plan {
 	t.Helper()
-	selected := Shuffle(plans, seed)
-	only := os.Getenv(onlyPlans)
-	if only == "" {
-		return selected
+	names, part := strings.Split(os.Getenv(onlyPlans), ";"), cmp.Or(os.Getenv(partOf), "1/1")
+	var k, n uint64
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 1 || k > n {
+		t.Fatalf("%s must be a part such as 2/7, got %q", partOf, part)
 	}
-	names := strings.Split(only, ";")
-	selected = slices.DeleteFunc(selected, func(p Plan) bool {
-		return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.String()+"/", name+"/") })
+	selected := slices.DeleteFunc(Part(Shuffle(plans, seed), k, n), func(p Plan) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return name == "" || strings.HasPrefix(p.String()+"/", name+"/") })
 	})
 	if len(selected) == 0 {
-		t.Fatalf("no plan is named %q, or begins with it", only)
+		t.Fatalf("no plan of part %s is named %q, or begins with it", part, names)
 	}
 	return selected
 }
