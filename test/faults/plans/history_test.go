@@ -90,9 +90,16 @@ type past struct {
 	others []*past
 }
 
+// applied are the kinds that the package applies.
+var applied = []kind{
+	{Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+}
+
 // newPast returns an Instance that does not exist yet.
 func (w *world) newPast(versions []*kudo.OperatorVersion) *past {
-	s := scenario{name: "history", onHub: []kind{kudo.GroupVersion.WithKind("Instance")}, onCluster: onCluster[:6]}
+	mirrored := []kind{kudo.GroupVersion.WithKind("Instance"), kudo.GroupVersion.WithKind("OperatorVersion")}
+	s := scenario{name: "history", onHub: mirrored[:1], onCluster: append(mirrored, applied...)}
 	p := &past{run: &run{world: w, scenario: s, name: w.runName()}, versions: map[string]*kudo.OperatorVersion{}}
 	p.clean = p.run // programs that are idle for a short time are idle
 	for _, version := range versions {
@@ -359,7 +366,7 @@ func (p *past) outcome(ctx context.Context) (map[string]string, error) {
 		desired, started := p.versions[i.Spec.OperatorVersion.Name], p.versions[mirror.Status.Execution.OperatorVersion.Name]
 		outcome[Normal(name, p.name)] = Normal(fmt.Sprint(history.Outcome(i, mirror, desired, started)), p.name)
 	}
-	for _, k := range p.scenario.onCluster[2:] {
+	for _, k := range applied {
 		if err := p.addObjects(ctx, outcome, k, manual); err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func TestPlans(t *testing.T) {
 		worlds = append(worlds, newWorld(t, fmt.Sprintf("world%d", i)))
 	}
 	t.Logf("%d worlds started after %.0fs", len(worlds), time.Since(began).Seconds())
-	all := learnAll(t, worlds)
+	all := learnAll(t, worlds, ordered(seed), half(began, end))
 	selected := choose(t, all.plans(seed), seed)
 	t.Logf("seed %d: %d places, %d plans, %d selected, learned after %.0fs", seed, all.places(), len(all.plans(seed)), len(selected),
 		time.Since(began).Seconds())
@@ -87,6 +87,19 @@ func end(t *testing.T) time.Time {
 	return time.Now().Add(limit)
 }
 
+// half returns the middle between two times; zero if there is no end.
+func half(began, end time.Time) time.Time {
+	if end.IsZero() {
+		return end
+	}
+	return began.Add(end.Sub(began) / 2)
+}
+
+// ordered returns the scenarios in an order that depends on the seed only.
+func ordered(seed uint64) []scenario {
+	return slices.SortedFunc(slices.Values(scenarios()), func(a, b scenario) int { return cmp.Compare(position(seed, a.name), position(seed, b.name)) })
+}
+
 // choose returns the plans to try in their order.
 func choose(t *testing.T, plans []Plan, seed uint64) []Plan {
 	t.Helper()
@@ -129,11 +142,12 @@ func (l lessons) places() int {
 	return n
 }
 
-// learnAll learns the scenarios of which plans may be selected, in all worlds at the same time, and prepares all worlds for them.
-func learnAll(t *testing.T, worlds []*world) lessons {
+// learnAll learns those of the scenarios of which plans may be selected, in all worlds at the same time, and prepares all worlds for them. It
+// begins none after the end but the first one of each world; a zero end is none.
+func learnAll(t *testing.T, worlds []*world, scenarios []scenario, end time.Time) lessons {
 	t.Helper()
 	only := os.Getenv(onlyPlans)
-	wanted := slices.DeleteFunc(scenarios(), func(s scenario) bool {
+	wanted := slices.DeleteFunc(scenarios, func(s scenario) bool {
 		named := func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") }
 		return only != "" && !slices.ContainsFunc(strings.Split(only, ";"), named)
 	})
@@ -145,7 +159,8 @@ func learnAll(t *testing.T, worlds []*world) lessons {
 				if err := s.prepare(t.Context(), w); err != nil {
 					return err
 				}
-				if i%len(worlds) != at {
+				late := !end.IsZero() && time.Now().After(end) && i >= len(worlds)
+				if i%len(worlds) != at || late {
 					continue
 				}
 				var err error
@@ -161,6 +176,10 @@ func learnAll(t *testing.T, worlds []*world) lessons {
 	}
 	all := lessons{}
 	for i, s := range wanted {
+		if learned[i].clean == nil {
+			t.Logf("scenario %s: not learned", s.name)
+			continue
+		}
 		all[s.name] = learned[i]
 		for _, place := range learned[i].places {
 			t.Log(place)
