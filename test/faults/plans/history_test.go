@@ -39,12 +39,16 @@ func TestHistories(t *testing.T) {
 	definitions, played := history.Definitions(versions), 0
 	rapid.Check(t, func(r *rapid.T) {
 		first, events := history.DrawFirst(r), rapid.SliceOfN(event(definitions), 2, 12).Draw(r, "history")
+		other := map[string]*string{
+			"REPLICAS": new("2"), "CACHE": new("true"), "CACHE_SIZE": new(rapid.SampledFrom([]string{"2", "3"}).Draw(r, "size")),
+			"PERSIST": new(rapid.SampledFrom([]string{"true", "false"}).Draw(r, "persist")),
+		}
 		if !end.IsZero() && time.Now().After(end) {
 			return
 		}
 		began := time.Now()
 		past := w.newPast(versions)
-		if err := past.play(t.Context(), first, events); err != nil {
+		if err := past.play(t.Context(), first, events, other); err != nil {
 			folder, logs := w.keepLogs(past.name)
 			t.Logf("%s failed: %v\n%s\nlogs: %s, %v", past.name, err, strings.Join(past.commands, "\n"), folder, logs)
 			if err := past.discard(context.WithoutCancel(t.Context())); err != nil {
@@ -86,8 +90,9 @@ type past struct {
 	versions map[string]*kudo.OperatorVersion
 	// commands are what a user does to repeat the history.
 	commands []string
-	// others are Instances to compare with.
+	// others are new Instances to compare with, and spec is that of this one if it is such an Instance.
 	others []*past
+	spec   kudo.InstanceSpec
 }
 
 // applied are the kinds that the package applies.
@@ -109,9 +114,9 @@ func (w *world) newPast(versions []*kudo.OperatorVersion) *past {
 	return p
 }
 
-// play plays a history to its end: a bad desired state is followed by a good one, the outcome equals the one of a new Instance, a change and its
-// reversal cause no difference, a restart causes no write, and everything can be removed.
-func (p *past) play(ctx context.Context, first history.Change, events []happening) error {
+// play plays a history to its end: it recovers, its outcome equals the one of a new Instance, also after a change to other values and back, a
+// restart causes no write, and everything can be removed.
+func (p *past) play(ctx context.Context, first history.Change, events []happening, other map[string]*string) error {
 	if err := p.change(ctx, first, true); err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func (p *past) play(ctx context.Context, first history.Change, events []happenin
 		return err
 	}
 	if i != nil {
-		if err := p.finish(ctx, i); err != nil {
+		if err := p.finish(ctx, i, other); err != nil {
 			return err
 		}
 	}
@@ -251,57 +256,85 @@ func (p *past) instances(ctx context.Context) (onHub, mirrors map[string]*kudo.I
 
 // recover makes an unhealthy Instance healthy, as a user would, and returns it; nil if there is none.
 func (p *past) recover(ctx context.Context) (*kudo.Instance, error) {
-	healthy := func() (*kudo.Instance, bool, error) {
-		i, err := p.read(ctx)
-		return i, err == nil && history.Healthy(i), err
-	}
 	if err := p.settle(ctx); err != nil {
 		return nil, err
 	}
-	i, ok, err := healthy()
-	if err != nil || ok {
+	i, err := p.read(ctx)
+	if err != nil || history.Healthy(i) {
 		return i, err
 	}
 	for _, c := range append(history.Recovery(i), history.Change{Do: history.Run, Plan: kudo.DeployPlan}) {
-		if i, ok, err = healthy(); err != nil || ok && c.Do == history.Run {
-			return i, err
-		}
 		if err := p.change(ctx, c, true); err != nil {
 			return nil, err
 		}
+		if i, err = p.read(ctx); err != nil || history.Healthy(i) {
+			return i, err
+		}
 	}
-	if i, ok, err = healthy(); err == nil && !ok {
-		err = fmt.Errorf("the Instance does not recover: %+v", i.Status)
-	}
-	return i, err
+	return nil, fmt.Errorf("the Instance does not recover: %+v", i.Status)
 }
 
-// finish compares the outcome with that of a new Instance, again after a change that is reversed, and then restarts the programs.
-func (p *past) finish(ctx context.Context, i *kudo.Instance) error {
-	fresh := p.newPast(slices.Collect(maps.Values(p.versions)))
-	p.others = append(p.others, fresh)
-	if err := fresh.change(ctx, history.Again(i), true); err != nil {
-		return fmt.Errorf("a new Instance: %w", err)
+// finish compares the outcome with that of a new Instance, the same after a change to other values, after a value that fails in a child and is
+// taken back, and after the return to the first values. Then it restarts the programs.
+func (p *past) finish(ctx context.Context, i *kudo.Instance, other map[string]*string) error {
+	first, err := p.compareWithNew(ctx, i)
+	if err != nil {
+		return err
 	}
-	if err := p.compareWith(ctx, fresh); err != nil {
-		return fmt.Errorf("the history leads to another outcome than %s: %w", fresh.commands[0], err)
+	if err := p.change(ctx, history.Change{Do: history.Update, Set: other}, true); err != nil {
+		return err
 	}
-	for _, name := range []string{"MESSAGE", "CACHE_SIZE"} { // the last one fails in a child
-		value := map[string]*string{"MESSAGE": new("other"), "CACHE_SIZE": new("13")}[name]
-		back := map[string]*string{name: nil}
-		if before, given := i.Spec.Parameters[name]; given {
-			back[name] = &before
+	if i, err = p.read(ctx); err != nil {
+		return err
+	}
+	second, err := p.compareWithNew(ctx, i)
+	if err != nil {
+		return err
+	}
+	if err := p.change(ctx, history.Change{Do: history.Update, Set: map[string]*string{"CACHE_SIZE": new("13")}}, true); err != nil {
+		return err
+	}
+	if bad, err := p.read(ctx); err != nil || history.Healthy(bad) {
+		return errors.Join(errors.New("a value that fails in a child does not fail"), err)
+	}
+	for _, step := range []struct {
+		set  map[string]*string
+		same *past
+	}{{map[string]*string{"CACHE_SIZE": other["CACHE_SIZE"]}, second}, {first.values(other), first}} {
+		if err := p.change(ctx, history.Change{Do: history.Update, Set: step.set}, true); err != nil {
+			return err
 		}
-		for _, set := range []map[string]*string{{name: value}, back} {
-			if err := p.change(ctx, history.Change{Do: history.Update, Set: set}, true); err != nil {
-				return err
-			}
-		}
-		if err := p.compareWith(ctx, fresh); err != nil {
-			return fmt.Errorf("a change of %s that is reversed leads to another outcome: %w", name, err)
+		if err := p.compareWith(ctx, step.same); err != nil {
+			return fmt.Errorf("a change that is taken back leads to another outcome than %s: %w", step.same.commands[0], err)
 		}
 	}
 	return p.restartAll(ctx)
+}
+
+// compareWithNew returns a new Instance with the spec of this one, whose outcome is the same.
+func (p *past) compareWithNew(ctx context.Context, i *kudo.Instance) (*past, error) {
+	fresh := p.newPast(slices.Collect(maps.Values(p.versions)))
+	fresh.spec = i.Spec
+	p.others = append(p.others, fresh)
+	if err := fresh.change(ctx, history.Again(i), true); err != nil {
+		return nil, fmt.Errorf("a new Instance: %w", err)
+	}
+	if err := p.compareWith(ctx, fresh); err != nil {
+		return nil, fmt.Errorf("the history leads to another outcome than %s: %w", fresh.commands[0], err)
+	}
+	return fresh, nil
+}
+
+// values returns the values that parameters have in the Instance's spec; nil for those without one.
+func (p *past) values(of map[string]*string) map[string]*string {
+	set := map[string]*string{}
+	for name := range of {
+		set[name] = nil
+		if value, given := p.spec.Parameters[name]; given {
+			set[name] = &value
+		}
+	}
+	return set
 }
 
 // restartAll restarts the programs, which must not write.

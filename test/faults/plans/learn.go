@@ -110,7 +110,9 @@ func Shuffle(plans []Plan, seed uint64) []Plan {
 }
 
 // position returns a number by which names can be sorted in an order that depends on the seed only.
-func position(seed uint64, name string) uint64 { return rand.New(rand.NewPCG(seed, sum(name))).Uint64() }
+func position(seed uint64, name string) uint64 {
+	return rand.New(rand.NewPCG(seed, sum(name))).Uint64()
+}
 
 // Part returns the k-th of n parts of the plans. The part of a plan depends on nothing else.
 func Part(plans []Plan, k, n uint64) []Plan {
