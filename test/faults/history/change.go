@@ -101,17 +101,22 @@ func (c Change) Edit(before *kudo.Instance) (after *kudo.Instance, ok bool) {
 		}
 		after.Spec.PlanExecution = kudo.PlanExecution{UID: before.Status.Execution.UID, Cancel: true}
 	}
-	if after.Spec.Parameters == nil {
-		after.Spec.Parameters = map[string]string{}
+	c.setIn(&after.Spec)
+	return after, true
+}
+
+// setIn sets and removes parameters.
+func (c Change) setIn(spec *kudo.InstanceSpec) {
+	if spec.Parameters == nil {
+		spec.Parameters = map[string]string{}
 	}
 	for name, value := range c.Set {
 		if value == nil {
-			delete(after.Spec.Parameters, name)
+			delete(spec.Parameters, name)
 		} else {
-			after.Spec.Parameters[name] = *value
+			spec.Parameters[name] = *value
 		}
 	}
-	return after, true
 }
 
 // Again returns the installation of a new Instance with the spec of an existing one.
