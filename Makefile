@@ -14,16 +14,19 @@ GINKGOFLAGS ?=
 BASE ?= HEAD
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
-# The number of random histories that `make test-histories` plays, and a regular expression that selects the mistakes of `make mutants`.
-HISTORIES ?= 2000
+# The number of random histories that `make test-histories` plays, with the programs instead of a model if PROGRAMS is set, and a regular
+# expression that selects the mistakes of `make mutants`.
+PROGRAMS ?=
+HISTORIES ?= $(if $(PROGRAMS),20,2000)
 MUTANTS ?=
 # How long `make test-faults` starts plans, such as 4m, and the seed of their order; all plans and the day if empty. FAULTS_PLAN selects plans
-# by the beginnings of their names, with a semicolon between them. FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS the number of
+# by the beginnings of their names, with a semicolon between them, and FAULTS_PART a part of them, such as 2/7. FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS the number of
 # hubs, each with a managed cluster, that try plans at the same time; two if empty. FAULTS_RECONNECTS is how often the agent's link to a hub is
 # cut while its memory is observed.
 FAULTS_BUDGET ?=
 FAULTS_SEED ?=
 FAULTS_PLAN ?=
+FAULTS_PART ?=
 FAULTS_LOGS ?=
 FAULTS_RECONNECTS ?= 20
 FAULTS_WORLDS ?=
@@ -209,15 +212,17 @@ rest-ocm: build ## Count all writes on a fleet at rest for MINUTES, with OCM alo
 fuzz: ## Run every fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)
 
+faults = assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets FAULTS_BUDGET='$(FAULTS_BUDGET)' FAULTS_SEED='$(FAULTS_SEED)' \
+  FAULTS_PLAN='$(FAULTS_PLAN)' FAULTS_PART='$(FAULTS_PART)' FAULTS_LOGS='$(FAULTS_LOGS)' FAULTS_WORLDS='$(FAULTS_WORLDS)' \
+  FAULTS_RECONNECTS='$(FAULTS_RECONNECTS)'; go test -count=1 -timeout=0 -v ./test/faults/plans
+
 .PHONY: test-histories
-test-histories: ## Play HISTORIES random histories of desired states and faults in a model of a hub and a managed cluster.
-	go test -count=1 -timeout=0 -v ./test/faults/model -rapid.checks=$(HISTORIES) $(TESTFLAGS)
+test-histories: $(if $(PROGRAMS),build) ## Play HISTORIES random histories of desired states and faults in a model, or with the programs (PROGRAMS=1).
+	@$(if $(PROGRAMS),$(faults) -run='^TestHistories$$',set -x; go test -count=1 -timeout=0 -v ./test/faults/model) -rapid.checks=$(HISTORIES) $(TESTFLAGS)
 
 .PHONY: test-faults
 test-faults: build ## Run the programs with a fault at every distinct write (FAULTS_BUDGET=4m limits the time).
-	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets FAULTS_BUDGET='$(FAULTS_BUDGET)' FAULTS_SEED='$(FAULTS_SEED)' \
-	  FAULTS_PLAN='$(FAULTS_PLAN)' FAULTS_LOGS='$(FAULTS_LOGS)' FAULTS_WORLDS='$(FAULTS_WORLDS)' FAULTS_RECONNECTS='$(FAULTS_RECONNECTS)'; \
-	  go test -count=1 -timeout=0 -v ./test/faults/plans $(TESTFLAGS)
+	@$(faults) -skip='^TestHistories$$' $(TESTFLAGS)
 
 .PHONY: mutants
 mutants: ## Apply known mistakes to a copy, one by one, and check that the tests catch each (MUTANTS=REGEXP selects some).

@@ -133,7 +133,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	}
 	switch current := state.OwnInstance(); {
 	case current == nil:
-		if err := a.absent(ctx, want); err != nil {
+		if err := a.absent(ctx, state.ManagedAddOn, want); err != nil {
 			return err
 		}
 	case install.Matches(current, want):
@@ -154,15 +154,32 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 // absent checks with a live read that no Instance of that name exists before the first apply, which would take over a user's Instance
 // wherever the two agree. An existing Instance is a conflict: the next reconciliation, once the cache has it, determines its owner. A race
 // remains between this read and the apply, but the apply is not forced and conflicts with every value that differs.
-func (a *addOns) absent(ctx context.Context, want *kudo.Instance) error {
+func (a *addOns) absent(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *kudo.Instance) error {
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(want), &kudo.Instance{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return a.stillEnabled(ctx, addOn, want)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
 	return unknownToCache(want, "already exists")
+}
+
+// stillEnabled checks with a live read that an add-on which had an Instance before is not disabled: the cache may show the deletion of the
+// Instance, and not yet that of the add-on. For other add-ons, setting the finalizer has checked that.
+func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *kudo.Instance) error {
+	if !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
+		return nil
+	}
+	current := &addonv1alpha1.ManagedClusterAddOn{}
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(addOn), current)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+	}
+	if err != nil || current.UID != addOn.UID || !current.DeletionTimestamp.IsZero() {
+		return unknownToCache(want, "its add-on is disabled")
+	}
+	return nil
 }
 
 // commit updates the condition Resolved if it changed, and the health check mode that keeps OCM's klusterlet from writing Available; or it

@@ -132,11 +132,11 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, m.dropVersions(ctx)
 }
 
-// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror, or may lack the deletion:
+// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror, or may lack the removal:
 // after a start the cache may be filled with an older state, by which a plan would delete what a newer one has created, a removal would be
 // cancelled, or a removed mirror be created again. A hub that was restored has an older generation, too.
 func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
-	if !Outdated(wanted, existing) && !mayLackDeletion(wanted, existing) {
+	if !Outdated(wanted, existing) && !mayLackRemoval(wanted, existing) {
 		return wanted, nil
 	}
 	current := &kudo.Instance{}
@@ -146,16 +146,16 @@ func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance)
 	return current, nil
 }
 
-// mayLackDeletion reports whether an Instance, as read from the cache of the hub, is not being deleted although its mirror was handed over for
-// removal, or does not exist any more.
-func mayLackDeletion(wanted, existing *kudo.Instance) bool {
+// mayLackRemoval reports whether an Instance, as read from the cache of the hub, may have been removed since: its mirror does not exist any more,
+// or was handed over for removal, although the Instance is not being deleted.
+func mayLackRemoval(wanted, existing *kudo.Instance) bool {
 	switch {
-	case wanted == nil || wanted.DeletionTimestamp != nil:
+	case wanted == nil:
 		return false
 	case existing == nil:
 		return wanted.Status.Execution != nil
 	default:
-		return mirrors(existing, wanted) && existing.Removing()
+		return wanted.DeletionTimestamp == nil && mirrors(existing, wanted) && existing.Removing()
 	}
 }
 

@@ -2,22 +2,17 @@ package model
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/test/faults/history"
 )
 
 // TestHistories plays random histories. Whatever happens, an Instance reaches the state that a new Instance with the same spec reaches.
@@ -27,10 +22,10 @@ func TestHistories(t *testing.T) {
 	total := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		versions := variants(t, loaded)
-		history := rapid.SliceOfN(steps(loaded), 10, 60).Draw(t, "history")
+		drawn := rapid.SliceOfN(steps(loaded), 10, 60).Draw(t, "history")
 		w := newWorld(t, versions)
-		w.play([]step{{do: doInstall, version: "1.0.0", set: features(t)}, {do: doWork, rounds: rapid.SampledFrom([]int{2, 30}).Draw(t, "rounds")}})
-		w.play(history)
+		w.play([]step{changing(history.DrawFirst(t)), working(rapid.SampledFrom([]int{2, 30}).Draw(t, "rounds"))})
+		w.play(drawn)
 		w.finish(versions)
 		for event, times := range w.counted {
 			total[event] += times
@@ -63,8 +58,8 @@ func few(t *testing.T, checks int) {
 }
 
 // play takes the steps of a history.
-func (w *world) play(history []step) {
-	for _, s := range history {
+func (w *world) play(steps []step) {
+	for _, s := range steps {
 		w.t.Logf("%s", s)
 		w.take(s)
 	}
@@ -78,7 +73,7 @@ func (w *world) finish(versions []*kudo.OperatorVersion) {
 	w.recover()
 	if i := w.hub.get(root); i != nil {
 		w.compare(i, versions)
-		w.take(step{do: doUninstall})
+		w.take(changing(history.Change{Do: history.Uninstall}))
 		w.settleDown()
 	}
 	if len(w.hub.of)+len(w.mirrors.of)+len(w.objects) > 0 {
@@ -91,36 +86,18 @@ func (w *world) recover() {
 	if w.isHealthy() {
 		return
 	}
-	before := w.hub.get(root)
-	good := map[string]*string{}
-	for name := range before.Spec.Parameters {
-		good[name] = nil
-	}
-	delete(good, "REGION") // it is immutable
-	if x := before.Status.Execution; x != nil {
-		started, given := x.Parameters["REGION"]
-		if good["REGION"] = nil; given {
-			good["REGION"] = &started
-		}
-	}
-	var steps []step
-	if request := before.Spec.PlanExecution; request.PlanName != "" || request.Cancel {
-		steps = append(steps, step{do: doRun}) // a request that cannot be fulfilled is removed
-	}
-	for _, name := range slices.Sorted(maps.Keys(good)) { // one after the other, because one edit cannot trigger two plans
-		steps = append(steps, step{do: doUpdate, set: map[string]*string{name: good[name]}})
-	}
-	for _, s := range steps {
-		w.t.Logf("%s", s)
-		w.take(s)
+	for _, c := range history.Recovery(w.hub.get(root)) {
+		w.t.Logf("%s", c)
+		w.edit(c)
 		w.settleDown()
 	}
 	if w.isHealthy() {
 		w.counted["recovered by good values"]++
 		return
 	}
-	w.t.Logf("%s", step{do: doRun, plan: kudo.DeployPlan})
-	w.take(step{do: doRun, plan: kudo.DeployPlan})
+	rerun := history.Change{Do: history.Run, Plan: kudo.DeployPlan}
+	w.t.Logf("%s", rerun)
+	w.edit(rerun)
 	w.settleDown()
 	if !w.isHealthy() {
 		w.t.Fatalf("the Instance does not recover:\n%s", w.describe())
@@ -128,23 +105,13 @@ func (w *world) recover() {
 	w.counted["recovered by a manual plan"]++
 }
 
-// isHealthy reports whether the Instance is Ready and resolved, or does not exist.
-func (w *world) isHealthy() bool {
-	i := w.hub.get(root)
-	return i == nil || meta.IsStatusConditionTrue(i.Status.Conditions, kudo.ConditionReady) &&
-		meta.IsStatusConditionTrue(i.Status.Conditions, kudo.ConditionResolved)
-}
+func (w *world) isHealthy() bool { return history.Healthy(w.hub.get(root)) }
 
 // compare compares the state with that of a new Instance with the same spec.
 func (w *world) compare(i *kudo.Instance, versions []*kudo.OperatorVersion) {
 	fresh := newWorld(w.t, versions)
-	set := map[string]*string{}
-	for name, value := range i.Spec.Parameters {
-		set[name] = &value
-	}
-	s := step{do: doInstall, version: strings.TrimPrefix(i.Spec.OperatorVersion.Name, "shop-"), set: set}
-	if !fresh.edit(s) {
-		w.t.Fatalf("the hub rejects a new Instance with the spec of the existing one: %s", s)
+	if again := history.Again(i); !fresh.edit(again) {
+		w.t.Fatalf("the hub rejects a new Instance with the spec of the existing one: %s", again)
 	}
 	fresh.settleDown()
 	if diff := cmp.Diff(fresh.snapshot(), w.snapshot()); diff != "" {
@@ -152,55 +119,21 @@ func (w *world) compare(i *kudo.Instance, versions []*kudo.OperatorVersion) {
 	}
 }
 
-// snapshot returns the state of hub and managed cluster without uids, generations and the traces of executions, and without objects that
-// only manually requested plans have applied.
+// snapshot returns the outcome of all Instances, and the objects on the managed cluster.
 func (w *world) snapshot() map[string]any {
 	state := map[string]any{}
 	manual := map[kudo.InventoryEntry]bool{}
 	for _, name := range w.hub.names() {
 		i, m := w.hub.get(name), w.mirrors.get(name)
-		state["hub "+name] = map[string]any{"version": i.Spec.OperatorVersion.Name, "parameters": effective(w.versions[i.Spec.OperatorVersion.Name], i)}
-		ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
-		var inventory []string
-		for _, entry := range m.Status.Inventory {
-			if manual[plan.Identity(entry)] = entry.Manual; !entry.Manual {
-				inventory = append(inventory, fmt.Sprintf("%s %s pending=%v", entry.Task, entry.String(), entry.Pending))
-			}
-		}
-		slices.Sort(inventory)
-		state["managed "+name] = map[string]any{
-			"ready": fmt.Sprint(ready.Status, ready.Reason, ready.Message), "inventory": inventory, "owed": len(m.Status.Execution.Owed),
-			"whole": m.Status.Whole.OperatorVersion.Name, "parameters": effective(w.referenced(m.Status.Execution.OperatorVersion), i),
-		}
+		maps.Copy(manual, history.Manual(m))
+		state[name] = history.Outcome(i, m, w.versions[i.Spec.OperatorVersion.Name], w.referenced(m.Status.Execution.OperatorVersion))
 	}
 	for entry, o := range w.objects {
 		if !manual[entry] {
-			state[entry.String()] = bare(o)
+			state[entry.String()] = history.Bare(o).Object
 		}
 	}
 	return state
-}
-
-// effective returns the effective parameters of an Instance.
-func effective(version *kudo.OperatorVersion, i *kudo.Instance) map[string]string {
-	values := map[string]string{}
-	for _, p := range version.Spec.Parameters {
-		values[p.Name] = parameter.InForce(&p, i.Spec.Parameters)
-	}
-	return values
-}
-
-// bare returns the content of an object without the traces of executions.
-func bare(o *unstructured.Unstructured) map[string]any {
-	b := o.DeepCopy()
-	b.SetUID("")
-	b.SetGeneration(0)
-	annotations := b.GetAnnotations()
-	maps.DeleteFunc(annotations, func(name, _ string) bool { return strings.HasPrefix(name, "kudo.dev/") })
-	b.SetAnnotations(annotations)
-	unstructured.RemoveNestedField(b.Object, "status", "observedGeneration")
-	unstructured.RemoveNestedField(b.Object, "spec", "template", "metadata", "annotations", kudo.AnnotationExecution)
-	return b.Object
 }
 
 // variants draws versions of the packages: with or without optional plans, serial or parallel.
@@ -227,31 +160,9 @@ func variants(t *rapid.T, loaded []*kudo.OperatorVersion) []*kudo.OperatorVersio
 	return versions
 }
 
-// features draws which features a new Instance has.
-func features(t *rapid.T) map[string]*string {
-	set := map[string]*string{}
-	for _, name := range []string{"CACHE", "PERSIST", "METRICS"} {
-		if rapid.Bool().Draw(t, name) {
-			set[name] = new("true")
-		}
-	}
-	return set
-}
-
 // steps generates steps: changes by users, and passes of the programs with faults.
 func steps(loaded []*kudo.OperatorVersion) *rapid.Generator[step] {
-	var definitions []kudo.Parameter
-	for _, version := range loaded {
-		if version.Spec.Operator.Name == "shop" {
-			definitions = version.Spec.Parameters
-		}
-	}
-	for _, p := range slices.Clone(definitions) { // those of children, which pass through more programs, more often
-		if slices.Contains([]string{"CACHE", "CACHE_SIZE", "PERSIST"}, p.Name) {
-			definitions = append(slices.Clip(definitions), p, p)
-		}
-	}
-	number := rapid.SampledFrom([]string{"1.0.0", "2.0.0"})
+	definitions := history.Definitions(loaded)
 	faults := rapid.Custom(func(t *rapid.T) fault {
 		return fault{
 			kind: rapid.SampledFrom([]faultKind{"", stopBefore, stopAfter, refuse, reject}).Draw(t, "fault"),
@@ -259,19 +170,14 @@ func steps(loaded []*kudo.OperatorVersion) *rapid.Generator[step] {
 		}
 	})
 	return rapid.Custom(func(t *rapid.T) step {
-		s := step{do: rapid.SampledFrom([]string{
-			doWork, doWork, doWork, doWork, doPass, doPass, doPass, doUpdate, doUpdate, doUpdate, doUpdate, doUpgrade, doInstall, doInstall,
-			doRun, doRun, doCancel, doUninstall, doReplace, doWebhook, doRestart,
-		}).Draw(t, "do")}
-		switch s.do {
-		case doInstall:
-			s.version, s.set = number.Draw(t, "version"), values(t, definitions, 3)
-		case doUpdate:
-			s.set = values(t, definitions, 2)
-		case doUpgrade, doReplace:
-			s.version = number.Draw(t, "version")
-		case doRun:
-			s.plan = rapid.SampledFrom([]string{"deploy", "backup", "tune", "exporter", "cleanup", "none"}).Draw(t, "plan")
+		do := rapid.SampledFrom([]string{
+			doWork, doWork, doWork, doWork, doPass, doPass, doPass, history.Update, history.Update, history.Update, history.Update, history.Upgrade,
+			history.Install, history.Install, history.Run, history.Run, history.Cancel, history.Uninstall, doReplace, doWebhook, doRestart,
+		}).Draw(t, "do")
+		s := changing(history.Draw(t, do, definitions))
+		switch do {
+		case doReplace:
+			s.Version = history.DrawVersion(t)
 		case doWork:
 			s.rounds, s.fault, s.ago = rapid.IntRange(1, 12).Draw(t, "rounds"), faults.Draw(t, "fault"), rapid.IntRange(0, 3).Draw(t, "ago")
 		case doRestart:
@@ -283,68 +189,4 @@ func steps(loaded []*kudo.OperatorVersion) *rapid.Generator[step] {
 		}
 		return s
 	})
-}
-
-// values draws values of parameters from their types, valid and invalid ones, and parameters to remove.
-func values(t *rapid.T, definitions []kudo.Parameter, most int) map[string]*string {
-	set := map[string]*string{}
-	for range rapid.IntRange(1, most).Draw(t, "parameters") {
-		p := rapid.SampledFrom(definitions).Draw(t, "parameter")
-		choices := append([]string{""}, valid(p)...)
-		if rapid.IntRange(0, 5).Draw(t, "invalid") == 5 {
-			choices = invalid(p)
-			if rapid.IntRange(0, 3).Draw(t, "undefined") == 3 {
-				p.Name = "MISSPELT"
-			}
-		}
-		value := rapid.SampledFrom(choices).Draw(t, "value")
-		set[p.Name] = &value
-		if rapid.IntRange(0, 4).Draw(t, "removed") == 4 {
-			set[p.Name] = nil
-		}
-	}
-	return set
-}
-
-// valid returns values of the parameter's type.
-func valid(p kudo.Parameter) []string {
-	switch {
-	case len(p.Enum) > 0:
-		return p.Enum
-	case p.Name == "CACHE_SIZE":
-		return []string{"2", "3", "13"}
-	case p.Name == "REGION":
-		return []string{"eu", "us"} // a bad value of an immutable parameter stays: only a new Instance recovers
-	}
-	switch p.Type {
-	case kudo.IntegerType:
-		return []string{"1", "2", "3"}
-	case kudo.NumberType:
-		return []string{"0.5", "1e3", ".25"}
-	case kudo.BooleanType:
-		return []string{"true", "false", "T", "0"}
-	case kudo.ArrayType:
-		return []string{"[a]", "[b, a]", "[c]", "[]"}
-	case kudo.MapType:
-		return []string{"{a: b}", "{a: [1, 2.50]}", "{}"}
-	default:
-		return []string{"one", "two", "a: b", "text\n---\nkind: Secret"} // the last two change the structure of an unquoted scalar
-	}
-}
-
-// invalid returns values that are not of the parameter's type.
-func invalid(p kudo.Parameter) []string {
-	switch p.Type {
-	case kudo.IntegerType, kudo.NumberType, kudo.BooleanType:
-		return []string{"many", "1,5"}
-	case kudo.ArrayType:
-		return []string{"{a: b}", "[", "*a"}
-	case kudo.MapType:
-		return []string{"[a]", "{", "{a: 1, a: 2}"}
-	default:
-		if len(p.Enum) > 0 {
-			return []string{"none of them"}
-		}
-		return []string{""}
-	}
 }

@@ -3,37 +3,48 @@ package model
 import (
 	"fmt"
 	"testing"
+
+	"github.com/tandem-addons/tandem/test/faults/history"
 )
+
+// installing and updating return steps.
+func installing(set map[string]*string) step {
+	return changing(history.Change{Do: history.Install, Version: "1.0.0", Set: set})
+}
+
+func updating(set map[string]*string) step {
+	return changing(history.Change{Do: history.Update, Set: set})
+}
 
 func on(name, value string) map[string]*string { return map[string]*string{name: &value} }
 
 // TestFoundHistories plays the shortest histories by which TestHistories found a mistake.
 func TestFoundHistories(t *testing.T) {
 	versions := loadPackages(t)
-	for name, history := range map[string][]step{
+	for name, steps := range map[string][]step{
 		"addon-manager restarts with a view of an execution that removed a child, which has been created again since": {
-			{do: doInstall, version: "1.0.0", set: on("CACHE", "true")},
-			{do: doWork, rounds: 30},
-			{do: doUpdate, set: on("CACHE", "false")},
-			{do: doWork, rounds: 30},
-			{do: doUpdate, set: on("CACHE", "true")},
-			{do: doWork, rounds: 30},
-			{do: doRestart},
-			{do: doPass, controller: parenting, instance: root, ago: 12},
+			installing(on("CACHE", "true")),
+			working(30),
+			updating(on("CACHE", "false")),
+			working(30),
+			updating(on("CACHE", "true")),
+			working(30),
+			{Change: history.Change{Do: doRestart}},
+			passing(parenting, 12),
 		},
 		"addon-agent restarts with a view of an older generation, and would run its plan": {
-			{do: doInstall, version: "1.0.0", set: on("METRICS", "false")},
-			{do: doWork, rounds: 30},
-			{do: doUpdate, set: on("METRICS", "true")},
-			{do: doWork, rounds: 30},
-			{do: doRestart, rounds: 1},
-			{do: doPass, controller: mirrorer, instance: root, ago: 12},
-			{do: doPass, controller: executor, instance: root},
+			installing(on("METRICS", "false")),
+			working(30),
+			updating(on("METRICS", "true")),
+			working(30),
+			{Change: history.Change{Do: doRestart}, rounds: 1},
+			passing(mirrorer, 12),
+			passing(executor, 0),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, versions)
-			w.play(history)
+			w.play(steps)
 			w.finish(versions)
 		})
 	}
@@ -43,19 +54,19 @@ func TestFoundHistories(t *testing.T) {
 // every write.
 func TestFaultsAtEveryWrite(t *testing.T) {
 	versions := loadPackages(t)
-	history := []step{
-		{do: doInstall, version: "1.0.0", set: map[string]*string{"CACHE": new("true"), "PERSIST": new("true"), "METRICS": new("true")}},
-		{do: doWork, rounds: 40},
-		{do: doUpdate, set: map[string]*string{"CACHE_SIZE": new("2"), "PATHS": new("[a]")}},
-		{do: doWork, rounds: 40},
-		{do: doUpgrade, version: "2.0.0"},
-		{do: doWork, rounds: 40},
-		{do: doUpdate, set: on("PERSIST", "false")},
+	steps := []step{
+		installing(map[string]*string{"CACHE": new("true"), "PERSIST": new("true"), "METRICS": new("true")}),
+		working(40),
+		updating(map[string]*string{"CACHE_SIZE": new("2"), "PATHS": new("[a]")}),
+		working(40),
+		changing(history.Change{Do: history.Upgrade, Version: "2.0.0"}),
+		working(40),
+		updating(on("PERSIST", "false")),
 	}
 	play := func(t *testing.T, planned fault) int {
 		w := newWorld(t, versions)
 		w.planned = planned
-		for _, s := range history {
+		for _, s := range steps {
 			w.take(s)
 		}
 		w.finish(versions)

@@ -6,18 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/faults/history"
 )
 
 // step is one step of a history: a change by a user, or passes of the programs. It prints as the command that does the same.
 type step struct {
-	do string
-	// version, plan and set are arguments of commands; a nil value removes a parameter.
-	version, plan string
-	set           map[string]*string
+	history.Change
 	// controller and instance name a single pass, rounds is the number of passes of all or the index of a program, and ago how old the
 	// views are.
 	controller controller
@@ -27,45 +22,39 @@ type step struct {
 	ago        int
 }
 
+// What steps do, beside changes of the Instance.
 const (
-	doInstall   = "install"
-	doUpdate    = "update"
-	doUpgrade   = "upgrade"
-	doRun       = "run"
-	doCancel    = "cancel"
-	doUninstall = "uninstall"
-	doReplace   = "replace"
-	doWebhook   = "webhook"
-	doRestart   = "restart"
-	doWork      = "work"
-	doPass      = "pass"
+	doReplace = "replace"
+	doWebhook = "webhook"
+	doRestart = "restart"
+	doWork    = "work"
+	doPass    = "pass"
 )
 
+// changing, working and passing return steps.
+func changing(c history.Change) step { return step{Change: c} }
+
+func working(rounds int) step { return step{Change: history.Change{Do: doWork}, rounds: rounds} }
+
+func passing(c controller, ago int) step {
+	return step{Change: history.Change{Do: doPass}, controller: c, instance: root, ago: ago}
+}
+
 func (s step) String() string {
-	on := root + " --cluster " + cluster
-	switch s.do {
-	case doInstall:
-		return fmt.Sprintf("kubectl addon install shop %s --version %s%s", on, s.version, s.parameters())
-	case doUpdate:
-		return strings.Join(append(s.removed(), "kubectl addon update "+on+s.parameters()), "\n")
-	case doUpgrade:
-		return fmt.Sprintf("kubectl addon upgrade %s --version %s", on, s.version)
-	case doRun:
-		return fmt.Sprintf("kubectl addon plan run %s %s --cluster %s", root, s.plan, cluster)
-	case doCancel:
-		return "kubectl addon plan cancel " + on
-	case doUninstall:
-		return "kubectl addon uninstall " + on + " --yes"
+	switch s.Do {
 	case doReplace:
-		return fmt.Sprintf("kubectl delete operatorversion -n %s shop-%s; kubectl addon package push test/faults/model/testdata/packages/shop-%[2]s", pushedTo, s.version)
+		return fmt.Sprintf("kubectl delete operatorversion -n %s %s-%s; kubectl addon package push %s/%[2]s-%[3]s",
+			pushedTo, root, s.Version, history.Folder)
 	case doWebhook:
 		return "# the admission webhook stops, or starts again"
 	case doRestart:
 		return fmt.Sprintf("# %s restarts", programs[s.rounds].name)
 	case doPass:
 		return fmt.Sprintf("# %s %s%s%s", s.controller, s.instance, s.view(), s.fault)
-	default:
+	case doWork:
 		return fmt.Sprintf("# %d rounds of all controllers%s%s", s.rounds, s.view(), s.fault)
+	default:
+		return s.Change.String()
 	}
 }
 
@@ -76,30 +65,9 @@ func (s step) view() string {
 	return fmt.Sprintf(", %d versions behind", s.ago)
 }
 
-func (s step) parameters() string {
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(s.set)) {
-		if value := s.set[name]; value != nil {
-			fmt.Fprintf(&text, " -p '%s=%s'", name, *value)
-		}
-	}
-	return text.String()
-}
-
-func (s step) removed() []string {
-	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(s.set)) {
-		if s.set[name] == nil {
-			lines = append(lines, fmt.Sprintf(`kubectl patch instances.kudo.dev %s -n %s --type=json -p '[{"op":"remove","path":"/spec/parameters/%s"}]'`,
-				root, cluster, name))
-		}
-	}
-	return lines
-}
-
 // take takes one step.
 func (w *world) take(s step) {
-	switch s.do {
+	switch s.Do {
 	case doWork:
 		w.fault = s.fault
 		for range s.rounds {
@@ -115,56 +83,29 @@ func (w *world) take(s step) {
 	case doRestart:
 		w.restart(s.rounds)
 	case doReplace:
-		w.push(w.versions["shop-"+s.version])
+		w.push(w.versions[root+"-"+s.Version])
 	case doWebhook:
 		w.webhookDown = !w.webhookDown
-	case doUninstall:
+	case history.Uninstall:
 		w.remove(root, "by a user")
 	default:
-		w.edit(s)
+		w.edit(s.Change)
 	}
 }
 
 // edit changes the desired state, if the hub accepts it.
-func (w *world) edit(s step) (accepted bool) {
+func (w *world) edit(c history.Change) (accepted bool) {
 	before := w.hub.get(root)
-	if (before == nil) != (s.do == doInstall) || before != nil && !before.DeletionTimestamp.IsZero() {
+	after, possible := c.Edit(before)
+	if !possible {
 		return false
-	}
-	after := &kudo.Instance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: root},
-		Spec:       kudo.InstanceSpec{Parameters: map[string]string{}, InstallNamespace: cluster},
-	}
-	if before != nil {
-		after = before.DeepCopy()
-	}
-	switch s.do {
-	case doInstall, doUpgrade:
-		after.Spec.OperatorVersion = corev1.ObjectReference{Namespace: pushedTo, Name: "shop-" + s.version}
-	case doRun:
-		after.Spec.PlanExecution = kudo.PlanExecution{PlanName: s.plan}
-	case doCancel:
-		if before.Status.Execution == nil {
-			return false
-		}
-		after.Spec.PlanExecution = kudo.PlanExecution{UID: before.Status.Execution.UID, Cancel: true}
-	}
-	if after.Spec.Parameters == nil {
-		after.Spec.Parameters = map[string]string{}
-	}
-	for name, value := range s.set {
-		if value == nil {
-			delete(after.Spec.Parameters, name)
-		} else {
-			after.Spec.Parameters[name] = *value
-		}
 	}
 	if !w.admits(before, after) {
 		w.counted["refused edit"]++
 		return false
 	}
-	w.counted[s.do]++
-	w.store(w.hub, s.do, after)
+	w.counted[c.Do]++
+	w.store(w.hub, c.Do, after)
 	return true
 }
 

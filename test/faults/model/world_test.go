@@ -2,9 +2,7 @@ package model
 
 import (
 	"cmp"
-	"embed"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,15 +17,13 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/test/faults/history"
 )
 
-//go:embed testdata/packages
-var packages embed.FS
-
 const (
-	cluster  = "cluster1" // the namespace of Instances, on the hub and on the managed cluster
-	pushedTo = "addon-packages"
-	root     = "shop" // the Instance that users create
+	cluster  = history.Cluster // the namespace of Instances, on the hub and on the managed cluster
+	pushedTo = history.Packages
+	root     = history.Operator // the Instance that users create
 )
 
 // noon is the time of the model, which never changes: no package version under test has timeouts.
@@ -101,28 +97,14 @@ func (w *world) referenced(reference corev1.ObjectReference) *kudo.OperatorVersi
 	return w.mirrored[reference.UID]
 }
 
-// loadPackages returns the OperatorVersions of the packages in testdata, which have no problems.
+// loadPackages returns the OperatorVersions of the packages.
 func loadPackages(t testing.TB) []*kudo.OperatorVersion {
 	t.Helper()
-	folders, err := fs.ReadDir(packages, "testdata/packages")
+	loaded, err := history.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var versions []*kudo.OperatorVersion
-	for _, folder := range folders {
-		files, err := fs.Sub(packages, "testdata/packages/"+folder.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		loaded, problems := pack.Load(files)
-		if problems = append(problems, loaded.Verify()...); len(pack.Errors(problems)) > 0 {
-			t.Fatalf("%s: %v", folder.Name(), problems)
-		}
-		_, version := loaded.Objects(pushedTo)
-		version.Spec.Operator = corev1.ObjectReference{Name: loaded.Name}
-		versions = append(versions, version)
-	}
-	return versions
+	return loaded
 }
 
 // shelf holds the versions of each Instance, the current one last.

@@ -106,8 +106,17 @@ func commandPlans(place Place) []Plan {
 
 // Shuffle returns the plans in an order that depends on the seed only.
 func Shuffle(plans []Plan, seed uint64) []Plan {
-	order := func(p Plan) uint64 { return rand.New(rand.NewPCG(seed, sum(p.String()))).Uint64() }
-	return slices.SortedFunc(slices.Values(plans), func(a, b Plan) int { return cmp.Compare(order(a), order(b)) })
+	return slices.SortedFunc(slices.Values(plans), func(a, b Plan) int { return cmp.Compare(position(seed, a.String()), position(seed, b.String())) })
+}
+
+// position returns a number by which names can be sorted in an order that depends on the seed only.
+func position(seed uint64, name string) uint64 {
+	return rand.New(rand.NewPCG(seed, sum(name))).Uint64()
+}
+
+// Part returns the k-th of n parts of the plans. The part of a plan depends on nothing else.
+func Part(plans []Plan, k, n uint64) []Plan {
+	return slices.DeleteFunc(slices.Clone(plans), func(p Plan) bool { return sum(p.String())%n != k-1 })
 }
 
 // Batches divides plans into those that one run tries: plans of one scenario, with one for each action at most.

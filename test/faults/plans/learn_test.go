@@ -55,6 +55,29 @@ func TestPlansOfASeedAreTheSame(t *testing.T) {
 	}
 }
 
+func TestPartsAreAllPlans(t *testing.T) {
+	var places []Place
+	for _, write := range []string{"a", "b", "c", "d"} {
+		places = append(places, Place{"s", "1-deploy", "agent-hub", write})
+	}
+	plans := Shuffle(Plans(places, 7), 7)
+	seen := map[Plan]int{}
+	for k := range uint64(3) {
+		part := Part(plans, k+1, 3)
+		if len(part) == 0 || len(part) == len(plans) {
+			t.Errorf("part %d has %d of %d plans", k+1, len(part), len(plans))
+		}
+		for _, p := range part {
+			seen[p]++
+		}
+	}
+	for _, p := range plans {
+		if seen[p] != 1 {
+			t.Errorf("%s is in %d parts", p, seen[p])
+		}
+	}
+}
+
 func TestTally(t *testing.T) {
 	record := func(uid string) *proxy.Write {
 		return &proxy.Write{

@@ -23,6 +23,8 @@ func scenarios() []scenario {
 const (
 	// onlyPlans selects plans by their names, or the beginnings of their names, with a semicolon between them.
 	onlyPlans = "FAULTS_PLAN"
+	// partOf selects a part of the plans, such as 2/7, which is the same in every run: all parts together are all plans.
+	partOf = "FAULTS_PART"
 	// budget is how long runs may start, such as 4m, from the start of the test on; all plans are tried if it is empty.
 	budget = "FAULTS_BUDGET"
 	// seedOf is the seed of the order of the plans and of what is drawn; the day if it is empty.
@@ -40,7 +42,7 @@ func TestPlans(t *testing.T) {
 		worlds = append(worlds, newWorld(t, fmt.Sprintf("world%d", i)))
 	}
 	t.Logf("%d worlds started after %.0fs", len(worlds), time.Since(began).Seconds())
-	all := learnAll(t, worlds)
+	all := learnAll(t, worlds, ordered(seed), half(began, end))
 	selected := choose(t, all.plans(seed), seed)
 	t.Logf("seed %d: %d places, %d plans, %d selected, learned after %.0fs", seed, all.places(), len(all.plans(seed)), len(selected),
 		time.Since(began).Seconds())
@@ -85,20 +87,32 @@ func end(t *testing.T) time.Time {
 	return time.Now().Add(limit)
 }
 
+// half returns the middle between two times; zero if there is no end.
+func half(began, end time.Time) time.Time {
+	if end.IsZero() {
+		return end
+	}
+	return began.Add(end.Sub(began) / 2)
+}
+
+// ordered returns the scenarios in an order that depends on the seed only.
+func ordered(seed uint64) []scenario {
+	return slices.SortedFunc(slices.Values(scenarios()), func(a, b scenario) int { return cmp.Compare(position(seed, a.name), position(seed, b.name)) })
+}
+
 // choose returns the plans to try in their order.
 func choose(t *testing.T, plans []Plan, seed uint64) []Plan {
 	t.Helper()
-	selected := Shuffle(plans, seed)
-	only := os.Getenv(onlyPlans)
-	if only == "" {
-		return selected
+	names, part := strings.Split(os.Getenv(onlyPlans), ";"), cmp.Or(os.Getenv(partOf), "1/1")
+	var k, n uint64
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 1 || k > n {
+		t.Fatalf("%s must be a part such as 2/7, got %q", partOf, part)
 	}
-	names := strings.Split(only, ";")
-	selected = slices.DeleteFunc(selected, func(p Plan) bool {
-		return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(p.String()+"/", name+"/") })
+	selected := slices.DeleteFunc(Part(Shuffle(plans, seed), k, n), func(p Plan) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return name == "" || strings.HasPrefix(p.String()+"/", name+"/") })
 	})
 	if len(selected) == 0 {
-		t.Fatalf("no plan is named %q, or begins with it", only)
+		t.Fatalf("no plan of part %s is named %q, or begins with it", part, names)
 	}
 	return selected
 }
@@ -128,11 +142,12 @@ func (l lessons) places() int {
 	return n
 }
 
-// learnAll learns the scenarios of which plans may be selected, in all worlds at the same time, and prepares all worlds for them.
-func learnAll(t *testing.T, worlds []*world) lessons {
+// learnAll learns those of the scenarios of which plans may be selected, in all worlds at the same time, and prepares all worlds for them. It
+// begins none after the end but the first one of each world; a zero end is none.
+func learnAll(t *testing.T, worlds []*world, scenarios []scenario, end time.Time) lessons {
 	t.Helper()
 	only := os.Getenv(onlyPlans)
-	wanted := slices.DeleteFunc(scenarios(), func(s scenario) bool {
+	wanted := slices.DeleteFunc(scenarios, func(s scenario) bool {
 		named := func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") }
 		return only != "" && !slices.ContainsFunc(strings.Split(only, ";"), named)
 	})
@@ -144,7 +159,8 @@ func learnAll(t *testing.T, worlds []*world) lessons {
 				if err := s.prepare(t.Context(), w); err != nil {
 					return err
 				}
-				if i%len(worlds) != at {
+				late := !end.IsZero() && time.Now().After(end) && i >= len(worlds)
+				if i%len(worlds) != at || late {
 					continue
 				}
 				var err error
@@ -160,6 +176,10 @@ func learnAll(t *testing.T, worlds []*world) lessons {
 	}
 	all := lessons{}
 	for i, s := range wanted {
+		if learned[i].clean == nil {
+			t.Logf("scenario %s: not learned", s.name)
+			continue
+		}
 		all[s.name] = learned[i]
 		for _, place := range learned[i].places {
 			t.Log(place)

@@ -206,13 +206,20 @@ var _ = Describe("An agent that starts", func() {
 		Expect(versionWrites(link, h)).To(BeEmpty())
 	})
 
-	DescribeTable("does not undo a removal because its first view of the hub lacks the deletion", func(ctx context.Context, dropped bool) {
+	DescribeTable("does not undo a removal because its first view of the hub is outdated", func(ctx context.Context, deleted, dropped bool) {
 		stop := runAgent()
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		before := h.get(ctx).ResourceVersion
+		view := h.get(ctx).ResourceVersion
+		if deleted {
+			stop()
+		}
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		if deleted { // and not reported as removed yet
+			view = h.get(ctx).ResourceVersion
+			stop = runAgent()
+		}
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
 		if dropped {
 			h.release(ctx)
@@ -221,7 +228,7 @@ var _ = Describe("An agent that starts", func() {
 		stop()
 
 		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
-		link.Freeze(before)
+		link.Freeze(view)
 		runAgentWith(through(link), agentLocally)
 		Eventually(link.Watches).Should(BeNumerically(">", 1))
 		Consistently(func() bool { // the reports of the outdated view are conflicts, and repeated
@@ -234,7 +241,8 @@ var _ = Describe("An agent that starts", func() {
 		link.Thaw(false)
 		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
 	},
-		Entry("of a mirror that waits for the hub", false),
-		Entry("of a mirror that is deleted", true),
+		Entry("before the deletion, of a mirror that waits for the hub", false, false),
+		Entry("before the deletion, of a mirror that is deleted", false, true),
+		Entry("before the report of the removal, of a mirror that is deleted", true, true),
 	)
 })
