@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,18 +51,46 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 }
 
 // FirstUnhealthyPod returns the first unhealthy pod, failed ones before others and then by name, and a description of its problem; nil if
-// all are healthy.
-func FirstUnhealthyPod(pods []unstructured.Unstructured) (pod *unstructured.Unstructured, message string) {
+// all are healthy. Without a readiness probe a container is ready while it runs, even if it fails again and again: if all pods are healthy, one
+// whose container has just been restarted after a failure is described as if it still waited for that.
+func FirstUnhealthyPod(pods []unstructured.Unstructured, now time.Time) (pod *unstructured.Unstructured, message string) {
 	pods = slices.SortedFunc(slices.Values(pods), func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	pods = slices.DeleteFunc(pods, func(p unstructured.Unstructured) bool { return p.GetDeletionTimestamp() != nil })
 	for _, status := range []health.Status{health.Failed, health.Progressing, health.Unknown} {
 		for i := range pods {
-			result := health.Of(&pods[i])
-			if result.Status == status && pods[i].GetDeletionTimestamp() == nil {
+			if result := health.Of(&pods[i]); result.Status == status {
 				return &pods[i], result.Message
 			}
 		}
 	}
+	for i := range pods {
+		before := beforeRestart(&pods[i], now)
+		if container, _ := health.FailedContainer(before); container != "" {
+			return before, health.Of(before).Message
+		}
+	}
 	return nil, ""
+}
+
+// recently is the age of a run of a container in which it may not have failed again yet.
+const recently = 30 * time.Second
+
+// beforeRestart returns a pod as it was before its containers that run only recently were restarted.
+func beforeRestart(pod *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
+	before := pod.DeepCopy()
+	unstructured.RemoveNestedField(before.Object, "status", "conditions")
+	containers, _, _ := unstructured.NestedSlice(before.Object, "status", "containerStatuses")
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		started, _, _ := unstructured.NestedString(container, "state", "running", "startedAt")
+		if at, err := time.Parse(time.RFC3339, started); err == nil && now.Sub(at) < recently {
+			container["ready"] = false
+		}
+	}
+	if containers != nil {
+		_ = unstructured.SetNestedSlice(before.Object, containers, "status", "containerStatuses")
+	}
+	return before
 }
 
 // ReasonUnhealthy is the reason of the Events in which a kubelet reports that a probe failed.

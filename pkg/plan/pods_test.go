@@ -3,6 +3,7 @@ package plan_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,11 +59,18 @@ func TestHoldup(t *testing.T) {
 		failed  = "{apiVersion: v1, kind: Pod, metadata: {name: d, namespace: ns}, status: {phase: Failed, reason: Evicted}}"
 		going   = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: ns, deletionTimestamp: '2024-01-01T00:00:00Z'}}"
 	)
+	restarted := func(at string) string {
+		return "{apiVersion: v1, kind: Pod, metadata: {name: e, namespace: ns}, status: {phase: Running, conditions: [{type: Ready, status: 'True'}], containerStatuses: " +
+			"[{name: app, ready: true, state: {running: {startedAt: '" + at + "'}}, lastState: {terminated: {exitCode: 7, reason: Error}}}]}}"
+	}
 	for name, test := range map[string]struct {
 		pods []string
 		want string
 	}{
 		"none":                               {nil, ""},
+		"one runs again since a second":      {[]string{ready, restarted("2024-01-01T00:00:59Z")}, "Pod ns/e: container app restarts: CrashLoopBackOff: exited with code 7 (Error)"},
+		"one runs again since a minute":      {[]string{restarted("2024-01-01T00:00:00Z")}, ""},
+		"one runs again, another waits":      {[]string{restarted("2024-01-01T00:00:59Z"), pulling}, "Pod ns/b: container app is waiting: ImagePullBackOff"},
 		"all are ready or on their way out":  {[]string{ready, going}, ""},
 		"one waits for its image":            {[]string{ready, pulling, pending}, "Pod ns/b: container app is waiting: ImagePullBackOff"},
 		"the order of the list is no matter": {[]string{pending, pulling}, "Pod ns/b: container app is waiting: ImagePullBackOff"},
@@ -74,7 +82,7 @@ func TestHoldup(t *testing.T) {
 			for _, p := range test.pods {
 				pods = append(pods, *read(t, p))
 			}
-			pod, got := plan.FirstUnhealthyPod(pods)
+			pod, got := plan.FirstUnhealthyPod(pods, time.Date(2024, 1, 1, 0, 1, 0, 0, time.UTC))
 			if got != test.want || (pod == nil) != (test.want == "") {
 				t.Errorf("got %v %q, want %q", pod, got, test.want)
 			}

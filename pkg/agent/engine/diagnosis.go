@@ -34,7 +34,7 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	if err != nil {
 		return outcome // keep the outcome without the diagnosis
 	}
-	pod, why := plan.FirstUnhealthyPod(pods.Items)
+	pod, why := plan.FirstUnhealthyPod(pods.Items, e.clock())
 	if pod == nil {
 		return outcome
 	}
