@@ -18,9 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -29,26 +32,48 @@ import (
 // listPatience is the timeout for listing one kind.
 const listPatience = 5 * time.Second
 
-// errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
-var errCutShort = errors.New("the search through all kinds was interrupted")
+var (
+	// errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
+	errCutShort = errors.New("the search through all kinds was interrupted")
+	// errSearching reports that a search has not ended.
+	errSearching = errors.New("searching for remaining objects")
+)
 
-// sweeper searches the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and concurrent
-// callers share the next one.
+// sweeper searches the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and Instances that
+// are removed at the same time share the next one. None of the engine's workers waits for it.
 type sweeper struct {
 	live      client.Reader
 	discovery discovery.DiscoveryInterface
 
+	// done receives the Instances whose search has ended.
+	done chan event.TypedGenericEvent[client.Object]
+
 	looking sync.Mutex // held by the running search
 
 	mutex sync.Mutex
-	next  *look // nil unless callers wait for it to begin
+	next  *look // nil unless Instances wait for it to begin
+	// asked holds the search that each Instance waits for. A forgotten entry only costs another search.
+	asked *lru.Cache
 }
+
+func newSweeper(live client.Reader, kinds discovery.DiscoveryInterface) *sweeper {
+	return &sweeper{live: live, discovery: kinds, done: make(chan event.TypedGenericEvent[client.Object]), asked: lru.New(mostKnown)}
+}
+
+// question identifies a search by the state of the Instance that needs it: what was found for another state may be outdated.
+type question struct {
+	instance types.UID
+	version  string
+}
+
+func questionOf(i *kudo.Instance) question { return question{i.UID, i.ResourceVersion} }
 
 // look is one search. Its results are read-only once it is done.
 type look struct {
 	owners map[string]bool // by the value of KUDO's label; fixed once the search has begun
 	kinds  map[schema.GroupKind]bool
 	all    bool // all kinds are searched
+	askers []types.NamespacedName
 	done   chan struct{}
 
 	found []plan.Object
@@ -58,19 +83,21 @@ type look struct {
 
 // owned searches the given kinds, or all kinds of the cluster if kinds is nil, by label for objects that tasks of the owner have applied, and
 // for the volume claims of its StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds that it has
-// searched or could not read.
-func (s *sweeper) owned(ctx context.Context, owner plan.Owner, kinds []schema.GroupKind) (found []plan.Object, reads plan.Reads, err error) {
+// searched or could not read. The error is errSearching until the search has ended: then the Instance is reconciled again.
+func (s *sweeper) owned(
+	ctx context.Context, instance *kudo.Instance, owner plan.Owner, kinds []schema.GroupKind,
+) (found []plan.Object, reads plan.Reads, err error) {
 	if len(validation.IsValidLabelValue(owner.Name)) > 0 {
 		return nil, plan.Reads{}, nil // no object can carry such a label
 	}
-	l, first := s.join(owner.Name, kinds)
+	l, first := s.ask(instance, owner.Name, kinds)
 	if first {
-		s.carryOut(ctx, l)
+		go s.carryOut(ctx, l) // controller-runtime cancels the context only when the controller stops
 	}
 	select {
 	case <-l.done:
-	case <-ctx.Done():
-		return nil, plan.Reads{}, fmt.Errorf("searching for remaining objects of Instance %q: %w", owner.Name, ctx.Err())
+	default:
+		return nil, plan.Reads{}, errSearching
 	}
 	for _, object := range l.found {
 		if owner.Owns(object.Live) {
@@ -80,10 +107,29 @@ func (s *sweeper) owned(ctx context.Context, owner plan.Owner, kinds []schema.Gr
 	return found, l.reads, l.err
 }
 
-// join adds an owner and kinds to the next search. The first caller has to run it.
-func (s *sweeper) join(owner string, kinds []schema.GroupKind) (l *look, first bool) {
+// ask returns the search that an Instance in that state waits for. If it waits for none, it joins the next one. The first Instance has to
+// start that.
+func (s *sweeper) ask(instance *kudo.Instance, owner string, kinds []schema.GroupKind) (l *look, first bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if waits, known := s.asked.Get(questionOf(instance)); known {
+		return waits.(*look), false
+	}
+	l, first = s.join(owner, kinds)
+	l.askers = append(l.askers, client.ObjectKeyFromObject(instance))
+	s.asked.Add(questionOf(instance), l)
+	return l, first
+}
+
+// forget drops the search of an Instance: its result is used, or may be outdated.
+func (s *sweeper) forget(instance *kudo.Instance) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.asked.Remove(questionOf(instance))
+}
+
+// join adds an owner and kinds to the next search.
+func (s *sweeper) join(owner string, kinds []schema.GroupKind) (l *look, first bool) {
 	if s.next == nil {
 		s.next, first = &look{owners: map[string]bool{}, kinds: map[schema.GroupKind]bool{}, done: make(chan struct{}), err: errCutShort}, true
 	}
@@ -95,17 +141,26 @@ func (s *sweeper) join(owner string, kinds []schema.GroupKind) (l *look, first b
 	return s.next, first
 }
 
-// carryOut runs the search after the running one has ended. Callers that arrive after it has begun join the next one, because it may have
+// carryOut runs the search after the running one has ended. Instances that ask after it has begun join the next one, because it may have
 // passed their objects already.
 func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	s.looking.Lock()
-	defer s.looking.Unlock()
-	defer close(l.done)
 	s.begin()
 	l.found, l.reads, l.err = s.lookFor(ctx, l)
+	s.looking.Unlock()
+	close(l.done)
+	for _, name := range l.askers {
+		select {
+		case s.done <- event.TypedGenericEvent[client.Object]{
+			Object: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
+		}:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
-// begin closes the next search for new callers.
+// begin closes the next search for other Instances.
 func (s *sweeper) begin() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -119,7 +119,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		client:  local.GetClient(),
 		live:    local.GetAPIReader(),
 		objects: newObjects(local, kinds),
-		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
+		sweeper: newSweeper(local.GetAPIReader(), kinds),
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  recorder,
 		metrics: measured,
@@ -138,6 +138,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.heirsOf), builder.WithPredicates(controller.Changed(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WatchesRawSource(source.Channel(o.Secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
+		WatchesRawSource(source.Channel(e.sweeper.done, &handler.EnqueueRequestForObject{})).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -28,6 +29,10 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 		x.Execution, x.version = unstarted(o)
 	}
 	left, reads, err := e.deleteOwned(ctx, x)
+	if errors.Is(err, errSearching) {
+		return result{postponed: true, after: removalPause}
+	}
+	e.sweeper.forget(x.instance)
 	if err == nil && len(left) == 0 {
 		removed := recorded(o.Removed())
 		removed.unsearched = reads.Unread()
@@ -108,7 +113,7 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, pla
 	if !untouched(x.instance) {
 		rendered, problem = render()
 	}
-	found, reads, err := e.sweeper.owned(ctx, x.owner(), kindsToSearch(x.instance, rendered, problem))
+	found, reads, err := e.sweeper.owned(ctx, x.instance, x.owner(), kindsToSearch(x.instance, rendered, problem))
 	if err != nil {
 		return nil, reads, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
@@ -120,6 +122,47 @@ var _ = Describe("Removal reads what must be readable", func() {
 		Consistently(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoving))
 		revive()
 		h.finish(ctx)
+	})
+
+	It("and holds up no other Instance meanwhile", func(ctx context.Context) {
+		var held atomic.Bool
+		released := make(chan struct{})
+		config := rest.CopyConfig(agentLocally)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return sender(func(request *http.Request) (*http.Response, error) {
+				if held.Load() && path.Base(request.URL.Path) == "persistentvolumeclaims" {
+					<-released
+				}
+				return next.RoundTrip(request)
+			})
+		})
+		DeferCleanup(runAgentWith(agentOnHub, config))
+		release := sync.OnceFunc(func() { close(released) })
+		DeferCleanup(release) // before the agent is stopped
+		leaving := make([]*hubPart, mirror.Workers)
+		for i := range leaving {
+			leaving[i] = newInstance(ctx, configOnly(), nil)
+			leaving[i].resolve(ctx)
+			leaving[i].completes(ctx, "deploy", kudo.PlanStatus{})
+		}
+		held.Store(true)
+		for _, h := range leaving {
+			Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		}
+		for _, h := range leaving {
+			Eventually(func() string { return h.config(ctx, "-config") }).Should(BeEmpty())
+		}
+		other := newInstance(ctx, configOnly(), nil)
+		other.resolve(ctx)
+		other.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(released).NotTo(BeClosed())
+		for _, h := range leaving {
+			Expect(h.mirror(ctx)).NotTo(BeNil(), "no removal is complete before the search")
+		}
+		release()
+		for _, h := range append(leaving, other) {
+			h.finish(ctx)
+		}
 	})
 
 	It("and is not held up by a dead API service of another kind, which an event reports", func(ctx context.Context) {
