@@ -18,7 +18,7 @@ import (
 // longestGrace: most plans and removals continue or end earlier, and then the progress needs no write. What only changes messages, and the
 // progress of removals, waits for longestSilence then.
 const (
-	grace         = 500 * time.Millisecond
+	grace          = 500 * time.Millisecond
 	longestGrace   = 10 * time.Second
 	longestSilence = time.Minute
 	progressQPS    = 2
