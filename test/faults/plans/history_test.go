@@ -95,8 +95,8 @@ type past struct {
 	spec   kudo.InstanceSpec
 }
 
-// outputs are the kinds that the package applies.
-var outputs = []kind{
+// ofShop are the kinds that the package applies.
+var ofShop = []kind{
 	{Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 }
@@ -104,7 +104,7 @@ var outputs = []kind{
 // newPast returns an Instance that does not exist yet.
 func (w *world) newPast(versions []*kudo.OperatorVersion) *past {
 	mirrored := []kind{kudo.GroupVersion.WithKind("Instance"), kudo.GroupVersion.WithKind("OperatorVersion")}
-	s := scenario{name: "history", onHub: mirrored[:1], onCluster: append(mirrored, outputs...)}
+	s := scenario{name: "history", onHub: mirrored[:1], onCluster: append(mirrored, ofShop...)}
 	p := &past{run: &run{world: w, scenario: s, name: w.runName()}, versions: map[string]*kudo.OperatorVersion{}}
 	p.clean = p.run // programs that are idle for a short time are idle
 	for _, version := range versions {
@@ -399,7 +399,7 @@ func (p *past) outcome(ctx context.Context) (map[string]string, error) {
 		desired, started := p.versions[i.Spec.OperatorVersion.Name], p.versions[mirror.Status.Execution.OperatorVersion.Name]
 		outcome[Normal(name, p.name)] = Normal(fmt.Sprint(history.Outcome(i, mirror, desired, started)), p.name)
 	}
-	for _, k := range outputs {
+	for _, k := range ofShop {
 		if err := p.addObjects(ctx, outcome, k, manual); err != nil {
 			return nil, err
 		}
