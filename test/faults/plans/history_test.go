@@ -90,7 +90,7 @@ type past struct {
 	versions map[string]*kudo.OperatorVersion
 	// commands are what a user does to repeat the history.
 	commands []string
-	// others are new Instances to compare with, and spec is that of this one if it is such an Instance.
+	// others are new Instances to compare with, and spec is what such an Instance is created with.
 	others []*past
 	spec   kudo.InstanceSpec
 }
