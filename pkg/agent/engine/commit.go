@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,15 +131,72 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	return committed, nil
 }
 
-// announce emits events for plans that started or ended.
+// beginnings delay the events of plans that have started: most plans end within longestGrace, and then the event of their end is enough. If
+// the agent is stopped meanwhile, there is no such event.
+type beginnings struct {
+	mutex  sync.Mutex
+	timers map[types.UID]beginning // by Instance, of which one plan runs at a time
+}
+
+// beginning is the event of an execution.
+type beginning struct {
+	execution types.UID
+	timer     *time.Timer
+}
+
+func newBeginnings() *beginnings { return &beginnings{timers: map[types.UID]beginning{}} }
+
+// of emits the event of an Instance's execution after a wait, once, and drops that of its previous execution.
+func (b *beginnings) of(instance, execution types.UID, wait time.Duration, emit func()) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if last := b.timers[instance]; last.execution == execution || wait <= 0 {
+		return
+	}
+	b.drop(instance)
+	b.timers[instance] = beginning{execution: execution, timer: time.AfterFunc(wait, func() {
+		if b.end(instance, execution) {
+			emit()
+		}
+	})}
+}
+
+// end drops the event of an execution, and reports whether it was pending.
+func (b *beginnings) end(instance, execution types.UID) bool {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	pending := b.timers[instance].execution == execution
+	if pending {
+		b.drop(instance)
+	}
+	return pending
+}
+
+func (b *beginnings) drop(instance types.UID) {
+	if last, pending := b.timers[instance]; pending {
+		last.timer.Stop()
+		delete(b.timers, instance)
+	}
+}
+
+// begun emits the event of a plan that is running, once it has been for a while.
+func (e *engine) begun(x *execution, now time.Time) {
+	status, instance := x.instance.Status.PlanStatus[x.Plan], x.instance
+	wait := longestGrace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)
+	e.beginnings.of(instance.UID, x.UID, wait, func() {
+		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", x.Plan)
+	})
+}
+
+// announce emits events for plans that have ended.
 func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
 	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
 		then, now := o.Instance.Status.PlanStatus[name], after.PlanStatus[name]
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
 			continue
 		}
-		if now.UID != then.UID {
-			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
+		if now.Status.Terminal() {
+			e.beginnings.end(o.Instance.UID, now.UID)
 		}
 		switch now.Status {
 		case kudo.Complete:

@@ -60,6 +60,9 @@ type engine struct {
 	drafts *drafts
 	draft  draft
 
+	// beginnings are the events of plans that have just started.
+	beginnings *beginnings
+
 	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of an Instance; hindrance is why it cannot.
 	own, acting clients
 	hindrance   error
@@ -126,8 +129,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		clock:   time.Now,
 
 		secrets: o.Secrets,
-		drafts:  newDrafts(),
-		own:     own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
+		drafts:  newDrafts(), beginnings: newBeginnings(),
+		own: own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,

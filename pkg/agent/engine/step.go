@@ -21,6 +21,7 @@ const sideBySide = 8
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := e.executionOf(o)
 	e.draft.resume(x)
+	e.begun(x, o.Now)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome

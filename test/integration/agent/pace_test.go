@@ -117,6 +117,22 @@ var _ = Describe("A plan", func() {
 		h.finish(ctx)
 	})
 
+	It("has one event if it ends soon, and another one if it runs for a while", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		short, long := newInstance(ctx, steps("a"), nil), newInstance(ctx, deploying(), nil)
+		for _, h := range []*hubPart{short, long} {
+			h.resolve(ctx)
+		}
+		short.completes(ctx, "deploy", kudo.PlanStatus{})
+		Eventually(func() []string { return long.eventsOf(ctx, "PlanStarted") }).WithTimeout(patience).Should(ConsistOf(`plan "deploy" started`))
+		Expect(short.eventsOf(ctx, "PlanStarted")).To(BeEmpty())
+		Expect(short.eventsOf(ctx, "PlanComplete")).To(ConsistOf(`plan "deploy" is complete`))
+		long.rollOut(ctx)
+		Eventually(func() []string { return long.eventsOf(ctx, "PlanComplete") }).Should(ConsistOf(`plan "deploy" is complete`))
+		short.finish(ctx)
+		long.finish(ctx)
+	})
+
 	It("has its OperatorVersion mirrored by one request if the namespace exists", func(ctx context.Context) {
 		var (
 			mutex    sync.Mutex

@@ -81,9 +81,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 			return slices.DeleteFunc(g.plans(ctx, names...), func(plan string) bool { return !strings.Contains(plan, `"cleanup"`) })
 		}
 		Eventually(cleanups).WithContext(ctx).Should(Equal([]string{
-			`aa: plan "cleanup" started`, `aa: plan "cleanup" is complete`,
-			`aa.bb: plan "cleanup" started`, `aa.bb: plan "cleanup" is complete`,
-			`aa.bb.ee: plan "cleanup" started`, `aa.bb.ee: plan "cleanup" is complete`,
+			`aa: plan "cleanup" is complete`, `aa.bb: plan "cleanup" is complete`, `aa.bb.ee: plan "cleanup" is complete`,
 		}))
 	})
 

@@ -16,8 +16,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// plans returns the plans of the cluster's Instances that have started and completed, in the order of the events' times:
-// `INSTANCE: plan "NAME" started`. Only the named Instances are included.
+// plans returns the plans of the cluster's Instances that have completed, in the order of the events' times: `INSTANCE: plan "NAME" is
+// complete`. Only the named Instances are included.
 func (g *grove) plans(ctx context.Context, names ...string) []string {
 	GinkgoHelper()
 	var events eventsv1.EventList
@@ -25,7 +25,7 @@ func (g *grove) plans(ctx context.Context, names ...string) []string {
 	slices.SortStableFunc(events.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	var plans []string
 	for _, event := range events.Items {
-		if slices.Contains(names, event.Regarding.Name) && slices.Contains([]string{"PlanStarted", "PlanComplete"}, event.Reason) {
+		if slices.Contains(names, event.Regarding.Name) && event.Reason == "PlanComplete" {
 			plans = append(plans, event.Regarding.Name+": "+event.Note)
 		}
 	}
@@ -129,8 +129,8 @@ var _ = Describe("A new version of a parent", func() {
 		g.settles(ctx, "aa")
 		Expect(g.config(ctx, "aa.bb")).To(HaveKeyWithValue("COLOR", "blue"))
 		Eventually(func() []string { return g.plans(ctx, "aa", "aa.bb") }).WithContext(ctx).Should(Equal([]string{
-			`aa: plan "deploy" started`, `aa.bb: plan "deploy" started`, `aa.bb: plan "deploy" is complete`, `aa: plan "deploy" is complete`,
-			`aa: plan "deploy" started`, `aa.bb: plan "upgrade" started`, `aa.bb: plan "upgrade" is complete`, `aa: plan "deploy" is complete`,
+			`aa.bb: plan "deploy" is complete`, `aa: plan "deploy" is complete`,
+			`aa.bb: plan "upgrade" is complete`, `aa: plan "deploy" is complete`,
 		}))
 
 		By("leaving the other child alone, and running nothing else afterwards")
