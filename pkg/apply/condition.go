@@ -100,7 +100,7 @@ func applyStatus(ctx context.Context, c client.Client, obj client.Object, manage
 		return fmt.Errorf("encoding status: %w", err)
 	}
 	target := bare(gvk, obj)
-	err = c.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(manager), client.ForceOwnership)
+	err = c.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(manager), client.ForceOwnership, Unchecked)
 	if err != nil {
 		return fmt.Errorf("applying status of %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
 	}

@@ -112,7 +112,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	e.drafts.drop(client.ObjectKeyFromObject(o.Instance))
 	committed := o.Instance.DeepCopy()
 	committed.Status = status
-	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager))
+	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager), apply.Unchecked)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
@@ -35,7 +36,7 @@ func (m *mirror) annotate(ctx context.Context, existing *kudo.Instance, marks ma
 }
 
 func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.local.Update(ctx, changed, client.FieldOwner(fieldManager)); err != nil {
+	if err := m.local.Update(ctx, changed, client.FieldOwner(fieldManager), apply.Unchecked); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
 	m.writes.NoteNewest(changed)
@@ -43,7 +44,7 @@ func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
 }
 
 func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.local.Status().Update(ctx, changed, client.FieldOwner(fieldManager)); err != nil {
+	if err := m.local.Status().Update(ctx, changed, client.FieldOwner(fieldManager), apply.Unchecked); err != nil {
 		return fmt.Errorf("writing the status of mirrored Instance %q: %w", changed.Name, err)
 	}
 	m.writes.NoteNewest(changed)
@@ -52,14 +53,14 @@ func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error 
 
 // createIn creates an object, after its namespace if that does not exist.
 func (m *mirror) createIn(ctx context.Context, made client.Object) error {
-	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager))
+	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager), apply.Unchecked)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: made.GetNamespace()}}
-	err = m.local.Create(ctx, namespace, client.FieldOwner(fieldManager))
+	err = m.local.Create(ctx, namespace, client.FieldOwner(fieldManager), apply.Unchecked)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %q: %w", namespace.Name, err)
 	}
-	return m.local.Create(ctx, made, client.FieldOwner(fieldManager))
+	return m.local.Create(ctx, made, client.FieldOwner(fieldManager), apply.Unchecked)
 }
