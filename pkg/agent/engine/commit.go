@@ -88,8 +88,8 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget 
 	switch age := o.Now.Sub(ptr.Deref(written, metav1.Time{}).Time).Abs(); {
 	case age < leastTalk:
 		return stored, soonest(r.after, leastTalk)
-	case age < longestGrace && !budget.TryAccept():
-		return stored, soonest(r.after, longestGrace-age)
+	case age < longestSilence && !budget.TryAccept():
+		return stored, soonest(r.after, min(longestGrace, longestSilence-age))
 	default:
 		return status, r.after
 	}

@@ -15,12 +15,14 @@ import (
 )
 
 // Progress that nothing depends on is recorded after grace, if not too many Instances progress at the same time, and otherwise after
-// longestGrace: most plans and removals continue or end earlier, and then the progress needs no write.
+// longestGrace: most plans and removals continue or end earlier, and then the progress needs no write. What only changes messages, and the
+// progress of removals, waits for longestSilence then.
 const (
 	grace         = 500 * time.Millisecond
-	longestGrace  = 10 * time.Second
-	progressQPS   = 2
-	progressBurst = 5
+	longestGrace   = 10 * time.Second
+	longestSilence = time.Minute
+	progressQPS    = 2
+	progressBurst  = 5
 )
 
 // mostAhead is the maximum number of rounds of tasks that are recorded together.

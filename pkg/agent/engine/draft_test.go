@@ -183,10 +183,12 @@ func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 	}
 	for budget.TryAccept() {
 	}
-	if recorded, after := records(leastTalk); recorded || after != longestGrace-leastTalk {
-		t.Errorf("a message beyond the budget: recorded %t, decided again after %s", recorded, after)
+	for ago, want := range map[time.Duration]time.Duration{leastTalk: longestGrace, longestGrace: longestGrace, longestSilence - time.Second: time.Second} {
+		if recorded, after := records(ago); recorded || after != want {
+			t.Errorf("a message beyond the budget, %s after the last one: recorded %t, decided again after %s", ago, recorded, after)
+		}
 	}
-	for _, ago := range []time.Duration{longestGrace, -longestGrace} { // the clock may have been set back
+	for _, ago := range []time.Duration{longestSilence, -longestSilence} { // the clock may have been set back
 		if recorded, _ := records(ago); !recorded {
 			t.Errorf("a message %s after the last one is not recorded", ago)
 		}

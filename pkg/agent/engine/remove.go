@@ -65,7 +65,7 @@ func (e *engine) isUnhurried(o plan.Observation) bool {
 		return false
 	}
 	age := o.Now.Sub(began).Abs()
-	return age < leastTalk || age < longestGrace && !e.drafts.budget.TryAccept()
+	return age < leastTalk || age < longestSilence && !e.drafts.budget.TryAccept()
 }
 
 // unstarted returns the desired execution if nothing was started: existing objects remain from a cancelled removal.
