@@ -17,12 +17,12 @@ func TestOnlyAPlanThatRunsForAWhileHasAnEventOfItsStart(t *testing.T) {
 		"it runs for a while": {func(starts, _ func(_, _ string)) { starts("kafka", "deploy") }, []string{"deploy"}},
 		"it ends soon": {func(starts, ends func(_, _ string)) {
 			starts("kafka", "deploy")
-			time.Sleep(longestGrace / 2)
+			<-time.After(longestGrace / 2)
 			ends("kafka", "deploy")
 		}, nil},
 		"another plan supersedes it": {func(starts, _ func(_, _ string)) {
 			starts("kafka", "deploy")
-			time.Sleep(longestGrace / 2)
+			<-time.After(longestGrace / 2)
 			starts("kafka", "update")
 		}, []string{"update"}},
 		"the plan of another Instance ends": {func(starts, ends func(_, _ string)) {
@@ -40,7 +40,7 @@ func TestOnlyAPlanThatRunsForAWhileHasAnEventOfItsStart(t *testing.T) {
 						b.of(types.UID(instance), types.UID(plan), longestGrace, func() { emitted = append(emitted, plan) })
 					}
 				}, func(instance, plan string) { b.end(types.UID(instance), types.UID(plan)) })
-				time.Sleep(2 * longestGrace) // in the time of synctest
+				<-time.After(2 * longestGrace) // in the time of synctest
 				synctest.Wait()
 				if !slices.Equal(emitted, test.want) || len(b.timers) > 0 {
 					t.Errorf("got %q, want %q; %d timers are left", emitted, test.want, len(b.timers))
