@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,54 +127,6 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	}
 	e.announce(o, status)
 	return committed, nil
-}
-
-// beginnings delay the events of plans that have started: most plans end within longestGrace, and then the event of their end is enough. If
-// the agent is stopped meanwhile, there is no such event.
-type beginnings struct {
-	mutex  sync.Mutex
-	timers map[types.UID]beginning // by Instance, of which one plan runs at a time
-}
-
-// beginning is the event of an execution.
-type beginning struct {
-	execution types.UID
-	timer     *time.Timer
-}
-
-func newBeginnings() *beginnings { return &beginnings{timers: map[types.UID]beginning{}} }
-
-// of emits the event of an Instance's execution after a wait, once, and drops that of its previous execution.
-func (b *beginnings) of(instance, execution types.UID, wait time.Duration, emit func()) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if last := b.timers[instance]; last.execution == execution || wait <= 0 {
-		return
-	}
-	b.drop(instance)
-	b.timers[instance] = beginning{execution: execution, timer: time.AfterFunc(wait, func() {
-		if b.end(instance, execution) {
-			emit()
-		}
-	})}
-}
-
-// end drops the event of an execution, and reports whether it was pending.
-func (b *beginnings) end(instance, execution types.UID) bool {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	pending := b.timers[instance].execution == execution
-	if pending {
-		b.drop(instance)
-	}
-	return pending
-}
-
-func (b *beginnings) drop(instance types.UID) {
-	if last, pending := b.timers[instance]; pending {
-		last.timer.Stop()
-		delete(b.timers, instance)
-	}
 }
 
 // begun emits the event of a plan that is running, once it has been for a while.

@@ -18,7 +18,7 @@ import (
 // longestGrace: most plans and removals continue or end earlier, and then the progress needs no write. What only changes messages, and the
 // progress of removals, waits for longestSilence then.
 const (
-	grace         = 500 * time.Millisecond
+	grace          = 500 * time.Millisecond
 	longestGrace   = 10 * time.Second
 	longestSilence = time.Minute
 	progressQPS    = 2
@@ -135,4 +135,52 @@ func (d draft) resume(x *execution) { x.round, x.inventory.rounds = d.round, map
 func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
 	return x.round < mostAhead && !x.inventory.once && !x.aside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
 		plan.MayWait(x.version, *x.Execution, outcomes)
+}
+
+// beginnings delay the events of plans that have started: most plans end within longestGrace, and then the event of their end is enough. If
+// the agent is stopped meanwhile, there is no such event.
+type beginnings struct {
+	mutex  sync.Mutex
+	timers map[types.UID]beginning // by Instance, of which one plan runs at a time
+}
+
+// beginning is the event of an execution.
+type beginning struct {
+	execution types.UID
+	timer     *time.Timer
+}
+
+func newBeginnings() *beginnings { return &beginnings{timers: map[types.UID]beginning{}} }
+
+// of emits the event of an Instance's execution after a wait, once, and drops that of its previous execution.
+func (b *beginnings) of(instance, execution types.UID, wait time.Duration, emit func()) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if last := b.timers[instance]; last.execution == execution || wait <= 0 {
+		return
+	}
+	b.drop(instance)
+	b.timers[instance] = beginning{execution: execution, timer: time.AfterFunc(wait, func() {
+		if b.end(instance, execution) {
+			emit()
+		}
+	})}
+}
+
+// end drops the event of an execution, and reports whether it was pending.
+func (b *beginnings) end(instance, execution types.UID) bool {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	pending := b.timers[instance].execution == execution
+	if pending {
+		b.drop(instance)
+	}
+	return pending
+}
+
+func (b *beginnings) drop(instance types.UID) {
+	if last, pending := b.timers[instance]; pending {
+		last.timer.Stop()
+		delete(b.timers, instance)
+	}
 }
