@@ -28,6 +28,7 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	if x.Execution == nil {
 		x.Execution, x.version = unstarted(o)
 	}
+	e.beginnings.end(o.Instance.UID, x.UID)
 	left, reads, err := e.deleteOwned(ctx, x)
 	if errors.Is(err, errSearching) {
 		return result{postponed: true, after: removalPause}
