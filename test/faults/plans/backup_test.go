@@ -87,7 +87,7 @@ func (r *run) newer() string { return r.name + "-newer" }
 // saved returns the folder of the backup.
 func (w *world) saved() string { return filepath.Join(w.folder, "backup") }
 
-// rollBack restores the hub. A program's outdated view of it is that of the backup, because later resource versions do not exist any more.
+// rollBack restores the hub. A program with an outdated view of it sees the backup, because later resource versions do not exist any more.
 func rollBack(ctx context.Context, r *run) error {
 	if err := r.hubServer.Restore(r.saved()); err != nil {
 		return err
