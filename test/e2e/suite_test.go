@@ -3,6 +3,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -124,9 +125,14 @@ func (f *fleet) addon(ctx context.Context, arguments ...string) (string, error) 
 	return output(ctx, filepath.Join(programs, "kubectl-addon"), append(arguments, "--kubeconfig", f.files["hub"])...)
 }
 
-// kubectl runs kubectl on the hub or a cluster and returns its output.
+// kubectl runs kubectl on the hub or a cluster and returns its output; its log, which may have lines of client-go, only as the error.
 func (f *fleet) kubectl(ctx context.Context, on string, arguments ...string) (string, error) {
-	return output(ctx, "kubectl", append([]string{"--kubeconfig", f.files[on]}, arguments...)...)
+	out, err := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", f.files[on]}, arguments...)...).Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, failed.Stderr)
+	}
+	return string(out), err
 }
 
 // must returns the output of a command, which must succeed.

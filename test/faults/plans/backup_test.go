@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // backup is the life of three Instances on a hub that is restored from a backup of its etcd: one was updated after the backup, one was
-// removed, and one was created.
+// removed, and one was created. The one that was removed has lost its objects: its plan is started manually.
 func backup() scenario {
 	deploy := func(names ...func(*run) string) func(context.Context, *run) error {
 		return func(ctx context.Context, r *run) error {
@@ -45,9 +49,17 @@ func backup() scenario {
 				return all(r.applied(ctx, r.name, "two"), r.absent(ctx, r.older()), r.readyAs(ctx, r.newer()))
 			}},
 			{"restore", rollBack, func(ctx context.Context, r *run) error {
-				return all(r.applied(ctx, r.name, "one"), r.readyAs(ctx, r.older()), r.kept(ctx, r.newer()))
+				return all(r.applied(ctx, r.name, "one"), r.missing(ctx, r.older()), r.kept(ctx, r.newer()))
 			}},
-			{"again", deploy((*run).newer), func(ctx context.Context, r *run) error { return r.readyAs(ctx, r.newer()) }},
+			{"again", func(ctx context.Context, r *run) error {
+				request := kudo.PlanExecution{PlanName: "deploy", UID: r.request("deploy")}
+				old := r.instance("")
+				old.Name = r.older()
+				return all(deploy((*run).newer)(ctx, r),
+					environment.Edit(ctx, r.hub, old, func(i *kudo.Instance) { i.Spec.PlanExecution = request }))
+			}, func(ctx context.Context, r *run) error {
+				return all(r.readyAs(ctx, r.newer()), r.readyAs(ctx, r.older()))
+			}},
 			{"remove", func(ctx context.Context, r *run) error {
 				for _, name := range []string{r.name, r.older(), r.newer()} {
 					i := r.instance("")
@@ -75,7 +87,7 @@ func (r *run) newer() string { return r.name + "-newer" }
 // saved returns the folder of the backup.
 func (w *world) saved() string { return filepath.Join(w.folder, "backup") }
 
-// rollBack restores the hub. Programs with an outdated view of it see the backup, because later resource versions do not exist any more.
+// rollBack restores the hub. A program with an outdated view of it sees the backup, because later resource versions do not exist any more.
 func rollBack(ctx context.Context, r *run) error {
 	if err := r.hubServer.Restore(r.saved()); err != nil {
 		return err
@@ -85,6 +97,19 @@ func rollBack(ctx context.Context, r *run) error {
 	defer r.world.mutex.Unlock()
 	r.begin["hub"] = version
 	return err
+}
+
+// missing returns an error unless the hub shows that objects of an Instance are missing.
+func (r *run) missing(ctx context.Context, name string) error {
+	i := &kudo.Instance{}
+	if err := r.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, i); err != nil {
+		return err
+	}
+	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
+	if condition == nil || condition.Status != metav1.ConditionFalse || !strings.HasSuffix(condition.Message, "is missing") {
+		return fmt.Errorf("Instance %s is not shown as missing: %+v", name, condition)
+	}
+	return nil
 }
 
 // applied returns an error unless an Instance of package branch has applied the value, and is ready.

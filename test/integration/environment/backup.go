@@ -12,7 +12,10 @@ import (
 func Restorable(folder string) func(*envtest.Environment) {
 	return func(server *envtest.Environment) {
 		server.ControlPlane.Etcd.DataDir = filepath.Join(folder, "etcd")
-		server.ControlPlane.GetAPIServer().CertDir = folder
+		api := server.ControlPlane.GetAPIServer()
+		api.CertDir = folder
+		// By default it waits a minute for the clients to end their watches.
+		api.Configure().Set("shutdown-watch-termination-grace-period", "1s")
 	}
 }
 

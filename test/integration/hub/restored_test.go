@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -29,7 +30,7 @@ var _ = Describe("A cache of an API server that is restored from a backup", func
 			Expect(err).NotTo(HaveOccurred())
 		}
 		create("before")
-		cached := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", "default", nil)
+		cached := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", "default", fields.Everything())
 		informer := controller.NewInformer(cached, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
 		running, stop := context.WithCancel(context.WithoutCancel(ctx))
 		DeferCleanup(stop)
