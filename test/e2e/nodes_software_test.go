@@ -90,10 +90,11 @@ func modes(ctx context.Context, f *fleet, name string, servers int) map[string]i
 	return counts
 }
 
-// zkCli runs a command of ZooKeeper's client in one of the pods, on any server.
+// zkCli runs a command of ZooKeeper's client, which prints answers to both of its outputs, in one of the pods, on any server.
 func zkCli(ctx context.Context, f *fleet, in int, command ...string) (string, error) {
 	return f.kubectl(ctx, "cluster1", append([]string{
-		"exec", fmt.Sprintf("zookeeper-%d", in), "-n", "ensemble", "--", "zkCli.sh", "-server", "zookeeper-client:2181",
+		"exec", fmt.Sprintf("zookeeper-%d", in), "-n", "ensemble", "--",
+		"sh", "-c", `exec zkCli.sh -server zookeeper-client:2181 "$@" 2>&1`, "sh",
 	}, command...)...)
 }
 
