@@ -66,10 +66,12 @@ func newObjects(local ctrl.Manager, kinds discovery.DiscoveryInterface) *objects
 	}
 }
 
-// deletion is the deletion of the object with that uid, and when it was last confirmed that the object still exists.
+// deletion is the deletion of the object with that uid, when it was last confirmed that the object still exists, and whether it is gone although
+// the cache has it.
 type deletion struct {
-	uid types.UID
-	at  time.Time
+	uid  types.UID
+	at   time.Time
+	gone bool
 }
 
 // missedAfter is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have missed the
@@ -269,13 +271,19 @@ func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*
 }
 
 // confirmed returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of its
-// deletion, it is read from the API server, but not in every pass.
+// deletion, it is read from the API server, but not in every pass, and not again once it is gone.
 func (o *objects) confirmed(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
 	deleted := last.uid == cached.GetUID()
 	switch {
+	case deleted && last.gone:
+		return nil, nil
 	case deleted && time.Since(last.at) > missedAfter || !deleted && overdue(cached):
 		o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now()})
-		return o.read(ctx, cached)
+		live, err := o.read(ctx, cached)
+		if err == nil && live == nil {
+			o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now(), gone: true})
+		}
+		return live, err
 	case deleted:
 		return deletedNow(cached), nil
 	default:
@@ -301,7 +309,7 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 		return o.read(ctx, live)
 	}
 	if known {
-		o.deletions.Add(placeOf(live), deletion{uid: live.GetUID(), at: time.Now()})
+		o.deletions.Add(placeOf(live), deletion{uid: live.GetUID(), at: time.Now(), gone: gone})
 	}
 	if gone {
 		return nil, nil

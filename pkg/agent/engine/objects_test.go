@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,5 +25,25 @@ func TestWhatWasSeenIsOfOneObject(t *testing.T) {
 		if upToDate, seen := k.UpToDate(o); !upToDate || seen {
 			t.Errorf("%s %q: up to date %v, seen %v", o.GetKind(), o.GetName(), upToDate, seen)
 		}
+	}
+}
+
+func TestADeletedObjectInTheCache(t *testing.T) {
+	cached := nested("ConfigMap", "x", "metadata", "uid")
+	for sentence, test := range map[string]struct {
+		last            deletion
+		exists, deleted bool
+	}{
+		"is there before its deletion":            {deletion{}, true, false},
+		"is being deleted right after it":         {deletion{uid: "x", at: time.Now()}, true, true},
+		"is gone once that was confirmed":         {deletion{uid: "x", at: time.Now().Add(-2 * missedAfter), gone: true}, false, false},
+		"is there if another one of its name was": {deletion{uid: "y", at: time.Now(), gone: true}, true, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := (&objects{}).confirmed(t.Context(), cached, test.last)
+			if err != nil || (got != nil) != test.exists || got != nil && (got.GetDeletionTimestamp() != nil) != test.deleted {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
 	}
 }
