@@ -343,26 +343,6 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 
-	It("does not install an add-on again whose deletion its view lacks, unlike that of the Instance", func(ctx SpecContext) {
-		stopHub()
-		w := newWatches("managedclusteraddons")
-		_, stopHub = runHub(transported(w.carry))
-		f.define(ctx, "kafka", runs(version))
-		kafka := f.enable(ctx, cluster, "kafka")
-		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
-		mended := w.cut()
-		DeferCleanup(mended)
-		Expect(server.Delete(ctx, kafka)).To(Succeed())
-		instance := instanceOf(kafka)
-		edit(ctx, instance, func(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationAllowDeletion: "true"} })
-		Expect(server.Delete(ctx, instance)).To(Succeed())
-		removed(ctx, instance)
-		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
-		Consistently(exists(instance)).WithContext(ctx).Should(BeFalse())
-		mended()
-		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
-	})
-
 	It("deletes the Instance under whatever service account it runs", func(ctx SpecContext) {
 		stopHub()
 		_, stopHub = runHub(serving, func(config *rest.Config, _ *hub.Options) {
