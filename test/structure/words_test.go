@@ -53,6 +53,7 @@ var wordings = []wording{
 	phrase(`in vain`, "without effect"),
 	phrase(`out of touch|(?:lose|loses|lost) touch`, "unreachable, disconnected"),
 	phrase(`thereof|thereupon|wherefrom|hereby`, "name the noun"),
+	{avoid: regexp.MustCompile(`(?m)^(?:<{7} |>{7} |={7}$)`), say: "one side: this is the mark of a merge conflict"},
 }
 
 // TestWordsArePlain reads all pages, scripts and manifests, and the comments and strings of Go files.
