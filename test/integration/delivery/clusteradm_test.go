@@ -298,7 +298,7 @@ var _ = Describe("clusteradm", func() {
 			err := user.enableOnce(ctx, kafka, func() {
 				until, stop := context.WithTimeout(ctx, 500*time.Millisecond)
 				defer stop()
-				if wait.PollUntilContextCancel(until, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				if wait.PollUntilContextCancel(until, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 					return get(ctx, instanceOf(asStored)).Spec.Parameters["TEXT"] == value, nil
 				}) == nil {
 					reports(ctx, instanceOf(asStored), metav1.ConditionTrue, kudo.ReasonHealthy)
