@@ -72,7 +72,7 @@ func (b *bench) scenarios(ctx context.Context) (program.Report, error) {
 		name string
 		run  func(context.Context, *report) error
 	}{
-		{fmt.Sprintf("deploy: %d parents bring %d children each along", b.fleet.parents, b.fleet.children), b.deploy},
+		{fmt.Sprintf("deploy: %d parents create %d children each", b.fleet.parents, b.fleet.children), b.deploy},
 		{"rest: nothing happens", b.atRest},
 		{"update: every parent changes one of its children", b.update},
 		{"uninstall: all parents go", b.uninstall},
