@@ -148,3 +148,17 @@ func TestQueue(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func TestQueueEndsIfRunsFailBeforeTheirFirstWrite(t *testing.T) {
+	pending := newQueue([]Plan{{Place: Place{Scenario: "s", Action: "1-a"}, Pattern: Before}}, time.Time{})
+	for range interruptions {
+		batch := pending.next()
+		if len(batch) != 1 {
+			t.Fatalf("%d plans in the next run, want 1", len(batch))
+		}
+		pending.done(batch, nil)
+	}
+	if batch := pending.next(); batch != nil {
+		t.Errorf("%v is planned again", batch)
+	}
+}

@@ -20,6 +20,8 @@ const (
 	untried result = "not tried"   // the budget was spent before, or an earlier fault of the run failed
 	// attempts is how often a plan is tried whose write does not happen.
 	attempts = 2
+	// interruptions is how often a plan is planned whose runs fail before its write.
+	interruptions = 10
 )
 
 // queue holds the plans that are not tried yet, and the results of the others.
@@ -65,12 +67,11 @@ func (q *queue) done(batch []Plan, results map[Plan]result) {
 	defer q.mutex.Unlock()
 	for _, p := range batch {
 		got, tried := results[p]
-		if !tried {
-			q.again = append(q.again, p)
-			continue
+		limit := interruptions
+		if tried {
+			q.results[p], limit = got, attempts
 		}
-		q.results[p] = got
-		if q.attempts[p]++; got == unmet && q.attempts[p] < attempts {
+		if q.attempts[p]++; (!tried || got == unmet) && q.attempts[p] < limit {
 			q.again = append(q.again, p)
 		}
 	}
