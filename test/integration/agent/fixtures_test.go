@@ -262,6 +262,16 @@ func (h *hubPart) plan(ctx context.Context, name string) kudo.PlanStatus {
 	return h.get(ctx).Status.PlanStatus[name]
 }
 
+// step returns the status of a step of plan deploy's first phase on the hub; empty if the plan has no phase there yet.
+func (h *hubPart) step(ctx context.Context, number int) kudo.ExecutionStatus {
+	GinkgoHelper()
+	phases := h.plan(ctx, "deploy").Phases
+	if len(phases) == 0 {
+		return ""
+	}
+	return phases[0].Steps[number].Status
+}
+
 // completes waits until a plan of that name is complete, in another execution than the given one.
 func (h *hubPart) completes(ctx context.Context, name string, before kudo.PlanStatus) {
 	GinkgoHelper()

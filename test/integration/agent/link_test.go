@@ -276,17 +276,10 @@ var _ = Describe("Reports", func() {
 		spec.Plans["deploy"] = serial("config", "first", "second")
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
-		stepOf := func(number int) kudo.ExecutionStatus {
-			phases := h.plan(ctx, "deploy").Phases
-			if len(phases) == 0 {
-				return ""
-			}
-			return phases[0].Steps[number].Status
-		}
-		Eventually(func() kudo.ExecutionStatus { return stepOf(1) }).Should(Equal(kudo.InProgress))
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.InProgress))
 
 		first := h.bear(ctx, "first", configOnly())
-		Eventually(func() kudo.ExecutionStatus { return stepOf(2) }).Should(Equal(kudo.InProgress))
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 2) }).Should(Equal(kudo.InProgress))
 		Expect(first.ready(ctx).Status).To(Equal(metav1.ConditionTrue), first.ready(ctx).Message)
 
 		second := h.bear(ctx, "second", failing)
@@ -294,7 +287,7 @@ var _ = Describe("Reports", func() {
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
 		Eventually(func(g Gomega) {
 			g.Expect(h.plan(ctx, "deploy").UID).To(BeEquivalentTo("again"))
-			g.Expect(stepOf(1)).To(Equal(kudo.InProgress))
+			g.Expect(h.step(ctx, 1)).To(Equal(kudo.InProgress))
 		}).Should(Succeed())
 		Expect(second.plan(ctx, "deploy").Status).To(Equal(kudo.FatalError), "the hub is to run it again")
 

@@ -371,16 +371,9 @@ var _ = Describe("A plan", func() {
 		h := newInstance(ctx, spec, nil)
 		name.Store(h.name)
 		h.resolve(ctx)
-		stepOf := func(number int) kudo.ExecutionStatus {
-			phases := h.plan(ctx, "deploy").Phases
-			if len(phases) == 0 {
-				return ""
-			}
-			return phases[0].Steps[number].Status
-		}
-		Eventually(func() kudo.ExecutionStatus { return stepOf(0) }).Should(Equal(kudo.InProgress))
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 0) }).Should(Equal(kudo.InProgress))
 		first := h.bear(ctx, "first", configOnly())
-		Eventually(func() kudo.ExecutionStatus { return stepOf(1) }).Should(Equal(kudo.InProgress))
+		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 1) }).Should(Equal(kudo.InProgress))
 		second := h.bear(ctx, "second", configOnly())
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		mutex.Lock()
