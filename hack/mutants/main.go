@@ -93,8 +93,11 @@ func try(ctx context.Context, dir string, mutants []mutant, out io.Writer) error
 	var missed []string
 	for _, m := range mutants {
 		result, err := m.try(ctx, dir)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
-			return fmt.Errorf("mutant %s: %w", m.name, err)
+			fmt.Fprintf(out, "%s: %v\n", m.name, err)
 		}
 		if !result.failed {
 			missed = append(missed, m.name)
@@ -179,8 +182,7 @@ func (m mutant) try(ctx context.Context, dir string) (outcome, error) {
 	if output, err := command(ctx, dir, "go", append([]string{"build"}, folders...)...).CombinedOutput(); err != nil {
 		return outcome{}, fmt.Errorf("it does not compile: %w\n%s", err, output)
 	}
-	result := test(ctx, dir, m.test)
-	return result, ctx.Err()
+	return test(ctx, dir, m.test), nil
 }
 
 func (m mutant) apply(ctx context.Context, dir string, options ...string) error {
