@@ -150,9 +150,10 @@ func newDeliverySources(config *rest.Config) (*deliverySources, error) {
 		clusters: clusterinformers.NewSharedInformerFactoryWithOptions(clusters, deliveryResync,
 			clusterinformers.WithTransform(forgetManagers)),
 		requests: kubeinformers.NewSharedInformerFactoryWithOptions(kube, deliveryResync,
-			kubeinformers.WithTweakListOptions(ours), kubeinformers.WithTransform(forgetManagers)),
+			kubeinformers.WithTransform(forgetManagers)),
 		configs: dynamicinformer.NewDynamicSharedInformerFactory(untyped, deliveryResync),
 	}
+	s.requests.InformerFor(&certificatesv1.CertificateSigningRequest{}, copyingRequests(ours))
 	configs := s.configs.ForResource(utils.AddOnDeploymentConfigGVR).Informer()
 	return s, errors.Join(s.addIndexes(), configs.SetTransform(forgetManagers))
 }

@@ -2,8 +2,14 @@ package ocm
 
 import (
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	certificatesinformers "k8s.io/client-go/informers/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/identity"
@@ -26,4 +32,30 @@ func csrProblem(csr *certificatesv1.CertificateSigningRequest, cluster, user str
 func isKlusterlet(user, cluster string) bool {
 	agent, found := strings.CutPrefix(user, "system:open-cluster-management:"+cluster+":")
 	return found && agent != "" && !strings.Contains(agent, ":")
+}
+
+// copyingRequests returns how an informer of certificate requests is made whose lister returns copies. addon-framework 1.3.0 writes its
+// approval into what the lister returns before it sends it: a request whose approval then failed would count as approved, and the signer
+// reads it at the same time.
+func copyingRequests(tweak func(*metav1.ListOptions)) func(kubernetes.Interface, time.Duration) toolscache.SharedIndexInformer {
+	return func(kube kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
+		return copyingInformer{certificatesinformers.NewFilteredCertificateSigningRequestInformer(kube, resync, toolscache.Indexers{}, tweak)}
+	}
+}
+
+// copyingInformer is an informer whose indexer returns copies by key.
+type copyingInformer struct{ toolscache.SharedIndexInformer }
+
+func (i copyingInformer) GetIndexer() toolscache.Indexer {
+	return copyingIndexer{i.SharedIndexInformer.GetIndexer()}
+}
+
+type copyingIndexer struct{ toolscache.Indexer }
+
+func (i copyingIndexer) GetByKey(key string) (any, bool, error) {
+	cached, exists, err := i.Indexer.GetByKey(key)
+	if object, ok := cached.(runtime.Object); ok && exists && err == nil {
+		return object.DeepCopyObject(), true, nil
+	}
+	return cached, exists, err
 }

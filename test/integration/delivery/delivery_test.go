@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -283,6 +284,36 @@ var _ = Describe("The delivery of addon-agent", func() {
 		} {
 			Consistently(approved(bad)).WithContext(ctx).Should(BeFalse())
 		}
+	})
+
+	It("approves a request of a klusterlet whose approval the API server has rejected before", func(ctx SpecContext) {
+		deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		approve := admissionregistrationv1.Rule{APIGroups: []string{certificatesv1.GroupName}, APIVersions: []string{"*"},
+			Resources: []string{"certificatesigningrequests/approval"}}
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: cluster + "-no-approvals"}}
+		policy.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update}, Rule: approve,
+			},
+		}}}
+		policy.Spec.Validations = []admissionregistrationv1.Validation{{Expression: "!object.metadata.name.startsWith('addon-" + cluster + "-')"}}
+		binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
+		binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		}
+		for _, object := range []client.Object{policy, binding} {
+			Expect(server.Create(ctx, object)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(server.Delete(ctx, object))).To(Succeed()) })
+		}
+		refused := askAs(ctx, register(ctx), cluster) // which addon-manager never approves
+		Eventually(func(ctx context.Context) error {
+			return server.SubResource("approval").Update(ctx, refused, client.DryRunAll)
+		}).WithContext(ctx).Should(MatchError(ContainSubstring(policy.Name)))
+
+		request := askAs(ctx, cluster, cluster)
+		Consistently(approved(request)).WithContext(ctx).Should(BeFalse())
+		Expect(server.Delete(ctx, binding)).To(Succeed())
+		Eventually(approved(request)).WithContext(ctx).Should(BeTrue())
 	})
 
 	It("keeps the agent until everything that it runs is gone", func(ctx SpecContext) {
