@@ -43,8 +43,9 @@ const (
 	// hang is the longest time for which the hub does not respond.
 	hang = 4 * time.Second
 	// recovery is the time a cluster may take to reach the desired state: the sandbox restarts a program that is killed often after five
-	// seconds, and addon-agent retries a failed task after a minute at most.
-	recovery = 2 * time.Minute
+	// seconds, addon-agent retries a failed task after a minute at most, and Kubernetes' controllers and kwok repeat a watch up to a minute
+	// after an API server was killed again and again, and list up to a minute after that.
+	recovery = 5 * time.Minute
 )
 
 // desired is the desired state of an Instance on the hub; the zero value means none.
