@@ -117,7 +117,7 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 	  -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown)
 
 .PHONY: controlplane
-controlplane: ## Download or build etcd, kube-apiserver and kubectl into the cache, and print the folder.
+controlplane: ## Download or build the control plane programs into the cache, and print the folder.
 	@$(controlplane)
 
 .PHONY: ocm
