@@ -49,7 +49,11 @@ func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
 	if e.Upgrade {
 		after.Spec.OperatorVersion = reference(version)
 	}
-	if err := SetParameters(&after.Spec, Changed(TextsOf(existing.Spec), e.Parameters, e.Unset), version); err != nil {
+	current := TextsOf(existing.Spec)
+	if err := unsettable(version, e.Unset, func(name string) bool { _, set := current[name]; return set }); err != nil {
+		return Change{}, fmt.Errorf("cluster %s: Instance %q: %w", e.Namespace, e.Name, err)
+	}
+	if err := SetParameters(&after.Spec, Changed(current, e.Parameters, e.Unset), version); err != nil {
 		return Change{}, fmt.Errorf("cluster %s: Instance %q: %w", e.Namespace, e.Name, err)
 	}
 	return s.judged(ctx, Change{Cluster: e.Namespace, Change: preview.Change{Before: existing, After: after}})
@@ -92,6 +96,9 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found.Step = &next
 	if found, err = s.followed(ctx, found, definition.Object); err == nil {
 		err = e.undefined(found.Version)
+	}
+	if err == nil {
+		err = e.unsettable(found.Version, next.CurrentConfig)
 	}
 	return found, err
 }

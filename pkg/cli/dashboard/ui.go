@@ -77,6 +77,12 @@ func runUI(ctx context.Context, o *UIOptions) error {
 	if err != nil {
 		return err
 	}
+	if len(o.clusters) > 0 {
+		named := hubclient.Selection{Names: o.clusters}
+		if _, err := named.Clusters(ctx, h); err != nil {
+			return hubclient.Advise(err, "")
+		}
+	}
 	cached, err := ui.NewHub(ctx, h.Config, o.clusters)
 	if apierrors.IsForbidden(err) && o.clusters == nil {
 		err = fmt.Errorf("%w; select clusters with --cluster", err)
