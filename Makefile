@@ -65,7 +65,8 @@ MINUTES ?= 10
 HUB ?=
 # Any value makes `make sandbox` run OCM's own programs, which then deliver the agents.
 OCM ?=
-# Any value makes `make demo` assert every act and exit non-zero if one fails, and `make tutorial` check the page without changing it.
+# Any value makes `make demo` also check who writes what, and that nothing is written at rest, and `make tutorial` check the page without
+# changing it.
 CHECK ?=
 
 # Everything is compiled without cgo and with -trimpath, so that programs, tests, tools and all clones share one build cache. Only the race
@@ -117,7 +118,7 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 	  -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown)
 
 .PHONY: controlplane
-controlplane: ## Download or build etcd, kube-apiserver and kubectl into the cache, and print the folder.
+controlplane: ## Download or build the control plane programs into the cache, and print the folder.
 	@$(controlplane)
 
 .PHONY: ocm
@@ -129,7 +130,7 @@ addons: ## Build add-ons of the OCM community into the cache, and print the fold
 	@$(addons)
 
 .PHONY: demo
-demo: ## Run the demo on a hub and two managed clusters (CHECK=1 asserts every act).
+demo: ## Run the demo on a hub and two managed clusters (CHECK=1 also checks who writes what).
 	@$(get-and-build); assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
 .PHONY: sandbox

@@ -28,7 +28,8 @@ func (s Step) configured(ctx context.Context, reader client.Reader, definition *
 	if err := rolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
 		return s, err
 	}
-	if err := refer(definition, s.Wanted, own); err != nil {
+	wanted := s.Wanted.DeepCopy()
+	if err := refer(definition, wanted, own); err != nil {
 		return s, err
 	}
 	config := &addonv1alpha1.AddOnDeploymentConfig{}
@@ -38,6 +39,10 @@ func (s Step) configured(ctx context.Context, reader client.Reader, definition *
 	case !apierrors.IsNotFound(err):
 		return s, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", own, err)
 	}
+	if s.CurrentConfig == nil && len(given.Parameters) == 0 { // no parameter is set that could be unset
+		return s, nil
+	}
+	s.Wanted = wanted
 	s.Config, s.Parameters = withVariables(s.CurrentConfig, own, given.Parameters, given.Unset), given.Parameters
 	return s, nil
 }

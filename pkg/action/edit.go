@@ -49,10 +49,19 @@ func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
 	if e.Upgrade {
 		after.Spec.OperatorVersion = reference(version)
 	}
-	if err := SetParameters(&after.Spec, Changed(TextsOf(existing.Spec), e.Parameters, e.Unset), version); err != nil {
+	if err := e.setParameters(&after.Spec, version); err != nil {
 		return Change{}, fmt.Errorf("cluster %s: Instance %q: %w", e.Namespace, e.Name, err)
 	}
 	return s.judged(ctx, Change{Cluster: e.Namespace, Change: preview.Change{Before: existing, After: after}})
+}
+
+// setParameters changes the parameters in the spec of an Instance.
+func (e Edit) setParameters(spec *kudo.InstanceSpec, version *kudo.OperatorVersion) error {
+	current := TextsOf(*spec)
+	if err := unsettable(version, e.Unset, func(name string) bool { _, set := current[name]; return set }); err != nil {
+		return err
+	}
+	return SetParameters(spec, Changed(current, e.Parameters, e.Unset), version)
 }
 
 // versionAfter returns the OperatorVersion that the Instance runs after the change; nil if it does not change and does not exist.
@@ -92,6 +101,9 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found.Step = &next
 	if found, err = s.followed(ctx, found, definition.Object); err == nil {
 		err = e.undefined(found.Version)
+	}
+	if err == nil {
+		err = e.unsettable(found.Version, next.CurrentConfig)
 	}
 	return found, err
 }

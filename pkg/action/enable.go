@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -17,7 +17,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/fleet"
 	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -256,22 +255,22 @@ func ofAddOn(instance *kudo.Instance, name string) bool {
 	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == name
 }
 
+// unsettable returns an error that names the parameters to unset that neither the config, nil if there is none, sets nor the version defines.
+func (e Enabling) unsettable(version *kudo.OperatorVersion, config *addonv1alpha1.AddOnDeploymentConfig) error {
+	isSet := func(name string) bool {
+		return config != nil && slices.ContainsFunc(config.Spec.CustomizedVariables, func(v upstream.CustomizedVariable) bool { return v.Name == name })
+	}
+	if err := unsettable(version, e.Unset, isSet); err != nil {
+		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)
+	}
+	return nil
+}
+
 // undefined returns an error that names the given parameters that the OperatorVersion, nil if unknown, does not define. The hub ignores a
 // variable that is not defined, but a user who gives it expects an effect.
 func (e Enabling) undefined(version *kudo.OperatorVersion) error {
-	if version == nil {
-		return nil
+	if err := undefined(version, e.Parameters); err != nil {
+		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)
 	}
-	var invalid *parameter.InvalidError
-	plain, from, _ := parameter.References(version.Spec.Parameters, e.Parameters) // the hub judges the references
-	if !errors.As(parameter.Validate(&version.Spec, plain, from), &invalid) {
-		return nil
-	}
-	invalid.Problems = slices.DeleteFunc(invalid.Problems, func(p parameter.Problem) bool {
-		return slices.ContainsFunc(version.Spec.Parameters, func(defined kudo.Parameter) bool { return defined.Name == p.Parameter })
-	})
-	if len(invalid.Problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, invalid)
+	return nil
 }

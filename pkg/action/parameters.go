@@ -1,6 +1,7 @@
 package action
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -58,6 +59,36 @@ func Changed(existing, given map[string]string, unset []string) map[string]strin
 	next := maps.Clone(Merged(existing, given))
 	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(unset, name) })
 	return next
+}
+
+// unsettable returns an error that names the parameters to unset that are neither set nor defined by the version.
+func unsettable(version *kudo.OperatorVersion, unset []string, isSet func(string) bool) error {
+	texts := map[string]string{}
+	for _, name := range unset {
+		if !isSet(name) {
+			texts[name] = ""
+		}
+	}
+	return undefined(version, texts)
+}
+
+// undefined returns an error that names the parameters that the version, nil if unknown, does not define.
+func undefined(version *kudo.OperatorVersion, texts map[string]string) error {
+	if version == nil {
+		return nil
+	}
+	var invalid *parameter.InvalidError
+	plain, from, _ := parameter.References(version.Spec.Parameters, texts) // the hub judges the references
+	if !errors.As(parameter.Validate(&version.Spec, plain, from), &invalid) {
+		return nil
+	}
+	invalid.Problems = slices.DeleteFunc(invalid.Problems, func(p parameter.Problem) bool {
+		return slices.ContainsFunc(version.Spec.Parameters, func(defined kudo.Parameter) bool { return defined.Name == p.Parameter })
+	})
+	if len(invalid.Problems) == 0 {
+		return nil
+	}
+	return invalid
 }
 
 // SetsTo reports whether a spec sets a parameter to a text as given on the command line.

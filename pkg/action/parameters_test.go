@@ -9,6 +9,30 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
+func TestUnsettable(t *testing.T) {
+	version := &kudo.OperatorVersion{}
+	version.Spec.Parameters = []kudo.Parameter{{Name: "BROKERS"}, {Name: "TEXT"}}
+	for sentence, test := range map[string]struct {
+		version *kudo.OperatorVersion
+		unset   []string
+		want    string
+	}{
+		"a parameter that is not set":                     {version: version, unset: []string{"TEXT"}},
+		"one that is set, and that the version lost":      {version: version, unset: []string{"OLD"}},
+		"a misspelt one":                                  {version: version, unset: []string{"OLD", "BROKRS"}, want: `parameter "BROKRS": not defined: did you mean BROKERS?`},
+		"one that is like no other":                       {version: version, unset: []string{"NOPE"}, want: `parameter "NOPE": not defined: the operator has BROKERS, TEXT`},
+		"anything, of a version that is not known":        {unset: []string{"NOPE"}},
+		"nothing, of a version that requires a parameter": {version: version},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := unsettable(test.version, test.unset, func(name string) bool { return name == "OLD" })
+			if diff := cmp.Diff(test.want, errorText(err)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestSensitiveParameters(t *testing.T) {
 	version := &kudo.OperatorVersion{}
 	version.Spec.Parameters = []kudo.Parameter{{Name: "PASSWORD", Sensitive: new(true)}, {Name: "TEXT"}}

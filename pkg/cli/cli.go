@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -29,6 +30,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/inspect"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Exit codes of the plugin.
@@ -91,11 +93,26 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 				return unknown
 			}
 		}
-		return terminal.Usagef(cmd, "%v", err)
+		return terminal.Usagef(cmd, "%v%s", err, meantFlag(cmd, err))
 	})
 	flags.AddFlags(root.PersistentFlags())
 	complete(root, f)
 	return root
+}
+
+// meantFlag returns a suggestion for a flag that does not exist, or nothing if no flag of the command is close.
+func meantFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	meant := text.ClosestMatch(unknown.GetSpecifiedName(), names)
+	if meant == "" {
+		return ""
+	}
+	return ": did you mean --" + meant + "?"
 }
 
 // group returns a command that only has subcommands.

@@ -175,6 +175,7 @@ func TestCommands(t *testing.T) {
 		"show-dependencies-two":  {[]string{"package", "show", "dependencies", "testdata/valid", "testdata/family"}, ExitUsage},
 		"unknown-command":        {[]string{"package", "frobnicate"}, ExitUsage},
 		"unknown-flag":           {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
+		"misspelled-flag":        {[]string{"enable", "kafka", "--cluser", "cluster1"}, ExitUsage},
 		"misspelled-command":     {[]string{"tre", "--cluster", "cluster1"}, ExitUsage},
 		"unknown-flag-of-all":    {[]string{"--frobnicate"}, ExitUsage},
 		"version":                {[]string{"--version"}, ExitOK},

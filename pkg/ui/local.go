@@ -60,7 +60,7 @@ func (l *Local) Enter(w http.ResponseWriter, r *http.Request, show func(int, Ent
 	}
 	session, ok := l.open(r.URL.Query().Get("key"))
 	if !ok {
-		show(http.StatusUnauthorized, Entrance{Problem: "This URL is no longer valid: it works once, for ten minutes. Run 'kubectl addon ui' again."})
+		show(http.StatusUnauthorized, Entrance{Problem: "This URL is no longer valid: it works once, within ten minutes. Run 'kubectl addon ui' again."})
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: l.Cookie, Value: session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,

@@ -41,7 +41,8 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 			"The command first lists the add-ons that depend on the add-on on these clusters and prompts for confirmation. With --yes\n" +
 			"it does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a\n" +
 			"terminal, one of these flags is required.\n\n" +
-			"If a cluster is gone or the cleanup cannot succeed, release the add-on with 'kubectl addon uninstall --force'.",
+			"To see what would be removed, run 'kubectl addon uninstall --dry-run'. If a cluster is gone or the cleanup cannot succeed,\n" +
+			"release the add-on with 'kubectl addon uninstall --force'.",
 		Example: "  kubectl addon disable kafka --cluster cluster1\n" +
 			"  kubectl addon disable kafka --selector region=eu --yes",
 		Args: terminal.Exactly("ADDON"),

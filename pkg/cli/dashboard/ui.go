@@ -77,10 +77,7 @@ func runUI(ctx context.Context, o *UIOptions) error {
 	if err != nil {
 		return err
 	}
-	cached, err := ui.NewHub(ctx, h.Config, o.clusters)
-	if apierrors.IsForbidden(err) && o.clusters == nil {
-		err = fmt.Errorf("%w; select clusters with --cluster", err)
-	}
+	cached, err := o.read(ctx, h)
 	if err != nil {
 		return hubclient.Advise(err, "")
 	}
@@ -107,6 +104,21 @@ func runUI(ctx context.Context, o *UIOptions) error {
 		}
 	}
 	return server.Serve(ctx, listener)
+}
+
+// read returns a cache of the clusters to show. It returns an error if one of them does not exist.
+func (o *UIOptions) read(ctx context.Context, h hubclient.Hub) (*ui.Hub, error) {
+	if len(o.clusters) > 0 {
+		named := hubclient.Selection{Names: o.clusters}
+		if _, err := named.Clusters(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	cached, err := ui.NewHub(ctx, h.Config, o.clusters)
+	if apierrors.IsForbidden(err) && o.clusters == nil {
+		err = fmt.Errorf("%w; select clusters with --cluster", err)
+	}
+	return cached, err
 }
 
 func introduction(address string) string {

@@ -184,7 +184,7 @@ func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childV
 	var err error
 	switch name := task.Spec.Package; {
 	case isURL(name):
-		at, err = l.openURL(ctx, name)
+		at, err = l.openLinked(ctx, from, name)
 	case IsPath(name):
 		at, err = l.openFrom(ctx, from, name)
 	case l.repository != "":

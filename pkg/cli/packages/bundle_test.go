@@ -427,6 +427,49 @@ func TestDownloadTakesNotForEver(t *testing.T) {
 	}
 }
 
+func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
+	dir := t.TempDir()
+	clitest.WritePackage(t, filepath.Join(dir, "zz"), "1.0.0")
+	tarball := clitest.TarballOf(t, filepath.Join(dir, "zz"))
+	plain, requests := shop(t, map[string][]byte{"/zz.tgz": tarball})
+	for sentence, test := range map[string]struct{ address, problem string }{
+		"without a digest": {plain + "/zz.tgz", "refers to " + plain + "/zz.tgz: the URL must use https, or, for a tarball, have a digest"},
+		"with one":         {fmt.Sprintf("%s/zz.tgz#sha256=%x", plain, sha256.Sum256(tarball)), ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			clear(requests)
+			parent := filepath.Join(t.TempDir(), "parent")
+			clitest.WritePackage(t, parent, "1.0.0", "package: '"+test.address+"'")
+			content := clitest.TarballOf(t, parent)
+			secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if _, err := w.Write(content); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer secure.Close()
+			l := &loader{}
+			l.begin()
+			l.http.Transport = secure.Client().Transport
+			from, err := l.openSource(t.Context(), secure.URL+"/parent.tgz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := l.loadFrom(t.Context(), from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = b.validity("parent")
+			refused := test.problem != ""
+			if (err != nil) != refused || (requests["/zz.tgz"] == 0) != refused {
+				t.Errorf("got %v after %d requests", err, requests["/zz.tgz"])
+			}
+			if problems := fmt.Sprint(b.root().problems); !strings.Contains(problems, test.problem) {
+				t.Errorf("got %s, want %q", problems, test.problem)
+			}
+		})
+	}
+}
+
 func TestDownloadDoesNotLeaveHTTPS(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

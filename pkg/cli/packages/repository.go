@@ -158,7 +158,7 @@ func follow(from *url.URL, address, digest string) (*url.URL, error) {
 	case from.Scheme == "file", to.Scheme == from.Scheme, to.Scheme == "https", to.Scheme == "http" && digest != "":
 		return to, nil
 	default:
-		return nil, fmt.Errorf("%s refers to %s: the URL must use https, or, for a tarball, have a digest", from.Redacted(), to.Redacted())
+		return nil, fmt.Errorf("%s refers to %s: %w", from.Redacted(), to.Redacted(), errPlain)
 	}
 }
 

@@ -110,6 +110,9 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 	return l.archived(name, file)
 }
 
+// errPlain refuses plain http in something that was read over https.
+var errPlain = errors.New("the URL must use https, or, for a tarball, have a digest")
+
 // openURL returns the package in the tarball at a URL. If the URL ends in #sha256=DIGITS, the tarball must have that digest.
 func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 	address, fragment, pinned := strings.Cut(name, "#")
@@ -119,6 +122,14 @@ func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 			shownURL(name), hex.EncodedLen(sha256.Size))
 	}
 	return l.download(ctx, address, digest)
+}
+
+// openLinked returns the package in the tarball at a URL that the package at from refers to.
+func (l *loader) openLinked(ctx context.Context, from source, name string) (source, error) {
+	if address, _, pinned := strings.Cut(name, "#"); !pinned && strings.HasPrefix(from.name, "https://") && strings.HasPrefix(address, "http://") {
+		return source{}, fmt.Errorf("%s refers to %s: %w", from.name, shownURL(address), errPlain)
+	}
+	return l.openURL(ctx, name)
 }
 
 // openFrom returns the package that a task of the package at from refers to by a path, which is relative to that package; inside a tarball

@@ -237,6 +237,8 @@ plans:
 		Expect(preview.err).NotTo(HaveOccurred())
 		Expect(preview.out).To(And(HavePrefix("2 clusters ("), ContainSubstring("): Instance weaver would be changed, loom-1.0.0 -> loom-2.0.0\n"),
 			ContainSubstring("  plan deploy runs: change of OperatorVersion\n"), ContainSubstring("+      - image: app:2.0.0\n")))
+		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "--unset", "SISE").err).To(MatchError(
+			ContainSubstring(`Instance "weaver": parameter "SISE": not defined: did you mean SIZE?`)))
 		upgraded := run(ctx, "upgrade", "weaver", "--all-clusters", "--unset", "SIZE")
 		Expect(upgraded.err).NotTo(HaveOccurred())
 		Expect(at(ctx, clusters[1], "weaver").Spec.OperatorVersion.Name).To(Equal("loom-2.0.0"))
@@ -329,6 +331,13 @@ plans:
 			Expect(run(ctx, "enable", "dock", "--cluster", cluster, "-p", "SIZE=2").err).NotTo(HaveOccurred())
 			follow(ctx, cluster, "dock", "dock-1.0.0", map[string]string{"SIZE": "2"})
 
+			Expect(run(ctx, "update", "dock", "--cluster", cluster, "--unset", "SISE").err).To(MatchError(
+				ContainSubstring(`add-on "dock" on cluster ` + cluster + `: parameter "SISE": not defined: did you mean SIZE?`)))
+			bare := newCluster(ctx, nil)
+			Expect(run(ctx, "enable", "dock", "--cluster", bare).err).NotTo(HaveOccurred())
+			follow(ctx, bare, "dock", "dock-1.0.0", nil)
+			Expect(run(ctx, "update", "dock", "--cluster", bare, "--unset", "SIZE").out).To(Equal(
+				"managedclusteraddon.addon.open-cluster-management.io/dock unchanged on " + bare + "\n"))
 			shown := run(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--dry-run", "--as", reader)
 			Expect(shown.err).NotTo(HaveOccurred())
 			Expect(shown.out).To(And(HavePrefix("cluster "+cluster+": Instance dock would be changed, dock-1.0.0\n"+

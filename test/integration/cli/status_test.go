@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -96,6 +97,9 @@ shop (operator shop, version 1.2.0)
 		none := run(ctx, "plan", "status", "shop", "--cluster", cluster)
 		Expect(none.err).To(MatchError(`managed cluster "` + cluster + `" not found; managed clusters: none`))
 		Expect(none.code).To(Equal(cli.ExitFailure))
+		soon, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		Expect(run(soon, "ui", "--cluster", cluster, "--no-browser").err).To(MatchError(none.err))
 
 		registered := &unstructured.Unstructured{}
 		registered.SetAPIVersion("cluster.open-cluster-management.io/v1")
