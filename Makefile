@@ -19,10 +19,10 @@ FUZZTIME ?= 10s
 PROGRAMS ?=
 HISTORIES ?= $(if $(PROGRAMS),20,2000)
 MUTANTS ?=
-# How long `make test-faults` starts plans, such as 4m, and the seed of their order; all plans and the day if empty. FAULTS_PLAN selects plans
-# by the beginnings of their names, with a semicolon between them, and FAULTS_PART a part of them, such as 2/7. FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS the number of
-# hubs, each with a managed cluster, that try plans at the same time; two if empty. FAULTS_RECONNECTS is how often the agent's link to a hub is
-# cut while its memory is observed.
+# How long `make test-faults` starts plans without OCM, and then with it, such as 4m, and the seed of their order; all plans and the day if
+# empty. FAULTS_PLAN selects plans by the beginnings of their names, with a semicolon between them, and FAULTS_PART a part of them, such as
+# 2/7. FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS the number of hubs, each with a managed cluster, that try plans at
+# the same time; two if empty, and one with OCM. FAULTS_RECONNECTS is how often the agent's link to a hub is cut while its memory is observed.
 FAULTS_BUDGET ?=
 FAULTS_SEED ?=
 FAULTS_PLAN ?=

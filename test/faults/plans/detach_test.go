@@ -122,7 +122,7 @@ func namespaceOf(name string) *corev1.Namespace {
 // namespaceController returns a client of the hub's namespace controller.
 func (w *world) namespaceController() (client.Client, error) {
 	const inSystem = "system:serviceaccounts:kube-system"
-	config := as(w.hubServer.Config, "system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", inSystem)
+	config := as(w.hubConfig, "system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", inSystem)
 	return client.New(config, client.Options{Scheme: w.hub.Scheme()})
 }
 

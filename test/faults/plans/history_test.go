@@ -32,7 +32,7 @@ func TestHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, "histories")
+	w := newWorld(t, "histories", false)
 	if err := w.push(t.Context(), versions...); err != nil {
 		t.Fatal(err)
 	}

@@ -158,12 +158,13 @@ func Distinct(writes []Place) []Place {
 	return places
 }
 
-// What differs between two runs: names of the run, uids, times, parts of uids in the names of mirrored versions, and hashes of the
-// Instance's name in the names of what a Pipe task creates.
+// What differs between two runs: names of the run, uids, times, parts of uids in the names of mirrored versions, hashes of the Instance's
+// name in the names of what a Pipe task creates, and hashes of configs, which name the namespace of the run.
 var (
 	uids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	times    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z`)
 	versions = regexp.MustCompile(`(\d\.\d\.\d)-[0-9a-f]{8}\b`)
+	hashes   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 	piped    = regexp.MustCompile(`\b(X[a-z-]+)-[0-9a-f]{8}\b`)
 )
 
@@ -172,6 +173,7 @@ func Normal(text, run string) string {
 	text = strings.ReplaceAll(text, run, "X")
 	text = uids.ReplaceAllString(text, "UID")
 	text = times.ReplaceAllString(text, "TIME")
+	text = hashes.ReplaceAllString(text, "HASH")
 	text = piped.ReplaceAllString(text, "$1-HASH")
 	return versions.ReplaceAllString(text, "$1-UID")
 }

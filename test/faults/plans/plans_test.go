@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -12,11 +13,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
-// scenarios returns all scenarios.
-func scenarios() []scenario {
-	return []scenario{lifecycle(), chain(), tree(), restore(), jobs(), detach(), backup(), commands()}
+// scenarios returns all scenarios, those that require OCM's programs separately.
+func scenarios() (all, ofOCM []scenario) {
+	return []scenario{lifecycle(), chain(), tree(), restore(), jobs(), detach(), backup(), commands(), certificates()}, []scenario{rollout()}
 }
 
 // Environment variables of TestPlans.
@@ -35,14 +38,39 @@ const (
 
 // TestPlans learns the writes of each scenario from runs without faults, and then tries each fault.
 func TestPlans(t *testing.T) {
+	all, ofOCM := scenarios()
+	if !slices.ContainsFunc(slices.Concat(all, ofOCM), scenario.wanted) {
+		t.Fatalf("no scenario has a plan that is named %q", os.Getenv(onlyPlans))
+	}
+	tryAll(t, all, int(number(t, worldsOf, "2")), func(name string) *world { return newWorld(t, name, true) })
+}
+
+// TestRollouts does the same in a world with OCM.
+func TestRollouts(t *testing.T) {
+	_, all := scenarios()
+	programs, err := sandbox.FindOCM(os.Getenv)
+	if err != nil {
+		t.Logf("scenario %s is left out: %v", all[0].name, err)
+		return
+	}
+	tryAll(t, all, 1, func(name string) *world { return newOCMWorld(t, "ocm-"+name, programs) })
+}
+
+// tryAll tries the plans of those of the scenarios of which plans may be selected, in so many worlds.
+func tryAll(t *testing.T, offered []scenario, n int, start func(name string) *world) {
+	t.Helper()
+	wanted := slices.DeleteFunc(offered, func(s scenario) bool { return !s.wanted() })
+	if len(wanted) == 0 {
+		return
+	}
 	began, end := time.Now(), end(t)
 	seed := number(t, seedOf, time.Now().UTC().Format("20060102"))
 	var worlds []*world
-	for i := range number(t, worldsOf, "2") {
-		worlds = append(worlds, newWorld(t, fmt.Sprintf("world%d", i)))
+	for i := range n {
+		worlds = append(worlds, start(fmt.Sprintf("world%d", i)))
 	}
 	t.Logf("%d worlds started after %.0fs", len(worlds), time.Since(began).Seconds())
-	all := learnAll(t, worlds, ordered(seed), half(began, end))
+	all := learnAll(t, worlds, ordered(wanted, seed), half(began, end))
 	selected := choose(t, all.plans(seed), seed)
 	t.Logf("seed %d: %d places, %d plans, %d selected, learned after %.0fs", seed, all.places(), len(all.plans(seed)), len(selected),
 		time.Since(began).Seconds())
@@ -96,8 +124,8 @@ func half(began, end time.Time) time.Time {
 }
 
 // ordered returns the scenarios in an order that depends on the seed only.
-func ordered(seed uint64) []scenario {
-	return slices.SortedFunc(slices.Values(scenarios()), func(a, b scenario) int { return cmp.Compare(position(seed, a.name), position(seed, b.name)) })
+func ordered(scenarios []scenario, seed uint64) []scenario {
+	return slices.SortedFunc(slices.Values(scenarios), func(a, b scenario) int { return cmp.Compare(position(seed, a.name), position(seed, b.name)) })
 }
 
 // choose returns the plans to try in their order.
@@ -128,8 +156,8 @@ type lesson struct {
 
 func (l lessons) plans(seed uint64) []Plan {
 	var plans []Plan
-	for _, s := range scenarios() {
-		plans = append(plans, Plans(l[s.name].places, seed)...)
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		plans = append(plans, Plans(l[name].places, seed)...)
 	}
 	return plans
 }
@@ -142,15 +170,16 @@ func (l lessons) places() int {
 	return n
 }
 
-// learnAll learns those of the scenarios of which plans may be selected, in all worlds at the same time, and prepares all worlds for them. It
-// begins none after the end but the first one of each world; a zero end is none.
-func learnAll(t *testing.T, worlds []*world, scenarios []scenario, end time.Time) lessons {
-	t.Helper()
+// wanted reports whether plans of the scenario may be selected.
+func (s scenario) wanted() bool {
 	only := os.Getenv(onlyPlans)
-	wanted := slices.DeleteFunc(scenarios, func(s scenario) bool {
-		named := func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") }
-		return only != "" && !slices.ContainsFunc(strings.Split(only, ";"), named)
-	})
+	return only == "" || slices.ContainsFunc(strings.Split(only, ";"), func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") })
+}
+
+// learnAll learns the scenarios in all worlds at the same time, and prepares all worlds for them. It begins none after the end but the first
+// one of each world; a zero end is none.
+func learnAll(t *testing.T, worlds []*world, wanted []scenario, end time.Time) lessons {
+	t.Helper()
 	learned := make([]lesson, len(wanted))
 	var group errgroup.Group
 	for at, w := range worlds {

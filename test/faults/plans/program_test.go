@@ -210,6 +210,9 @@ func (p *program) exposed(ctx context.Context) (string, error) {
 	return string(text), nil
 }
 
+// ofAddOns are the gauges of add-ons.
+var ofAddOns = []string{"addon_available{", "addon_dependency_unsatisfied{", "addon_rollout_unfinished{"}
+
 // gauges returns the program's gauges of add-ons whose names begin with that of the run.
 func (p *program) gauges(ctx context.Context, run string) (string, error) {
 	if p.command {
@@ -221,8 +224,7 @@ func (p *program) gauges(ctx context.Context, run string) (string, error) {
 	}
 	var gauges []string
 	for line := range strings.Lines(text) {
-		gauge := strings.HasPrefix(line, "addon_available{") || strings.HasPrefix(line, "addon_dependency_unsatisfied{")
-		if gauge && strings.Contains(line, run) {
+		if strings.Contains(line, run) && slices.ContainsFunc(ofAddOns, func(name string) bool { return strings.HasPrefix(line, name) }) {
 			gauges = append(gauges, line)
 		}
 	}

@@ -28,7 +28,7 @@ func TestReconnects(t *testing.T) {
 	if err != nil || rounds < warmUp+2*samples {
 		t.Fatalf("%s must be at least %d, got %q", reconnects, warmUp+2*samples, os.Getenv(reconnects))
 	}
-	w := newWorld(t, "reconnects")
+	w := newWorld(t, "reconnects", false)
 	agent := w.programs[1]
 	hub := agent.links["hub"]
 	if err := eventually(t.Context(), patience, func(context.Context) error {

@@ -202,6 +202,9 @@ func (r *run) compare(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	if err := r.reviews(ctx); err != nil {
+		problems = append(problems, err.Error())
+	}
 	if r.clean != nil {
 		want := r.clean.outcomes[i]
 		if difference := cmp.Diff(want.state, got.state); difference != "" {

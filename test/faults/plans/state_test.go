@@ -58,7 +58,7 @@ func (r *run) state(ctx context.Context) (state, error) {
 	return found, nil
 }
 
-// add adds the objects of a kind: those in the run's namespaces, and those whose names begin with its name.
+// add adds the objects of a kind that belong to the run.
 func (r *run) add(ctx context.Context, found state, server string, k kind) error {
 	objects := &unstructured.UnstructuredList{}
 	objects.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind + "List"))
@@ -84,9 +84,9 @@ func (r *run) add(ctx context.Context, found state, server string, k kind) error
 	return nil
 }
 
-// ofRun reports whether an object belongs to the run of that name.
+// ofRun reports whether an object belongs to the run of that name. Marks of rollouts are named like their add-on, with a prefix.
 func ofRun(o *unstructured.Unstructured, name string) bool {
-	return o.GetNamespace() == name || strings.HasPrefix(o.GetName(), name) || o.GroupVersionKind().Group == "apiextensions.k8s.io" &&
+	return o.GetNamespace() == name || strings.HasPrefix(strings.TrimPrefix(o.GetName(), "addon-"), name) || o.GroupVersionKind().Group == "apiextensions.k8s.io" &&
 		strings.HasSuffix(o.GetName(), ".faults.test")
 }
 
@@ -95,7 +95,7 @@ func content(o *unstructured.Unstructured) (string, error) {
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
-	if o.GetKind() == "CustomResourceDefinition" {
+	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
 	for _, field := range []string{"inventory", "conditions"} { // in the order in which they were added

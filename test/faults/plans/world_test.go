@@ -8,20 +8,26 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/identity"
 	"github.com/tandem-addons/tandem/test/faults/proxy"
@@ -36,11 +42,15 @@ const (
 
 // world is a hub, a managed cluster, and the programs between them.
 type world struct {
-	name, folder             string
-	runs                     int
-	hubServer, managedServer *environment.Environment
+	name, folder string
+	runs         int
+	// hubServer is nil in a world with OCM.
+	hubServer                *environment.Environment
+	hubConfig, managedConfig *rest.Config // the administrator's
 	hub, managed             client.WithWatch
 	programs                 []*program
+	// webhooks is the address of addon-manager's webhooks; empty if it serves none.
+	webhooks string
 
 	mutex sync.Mutex
 	run   *run // the run in progress
@@ -51,30 +61,64 @@ func logs() string {
 	return cmp.Or(os.Getenv("FAULTS_LOGS"), filepath.Join(os.TempDir(), "tandem-faults"))
 }
 
-// newWorld starts everything.
-func newWorld(t *testing.T, name string) *world {
+// newWorld starts everything. addon-manager serves its webhooks if webhooks is true.
+func newWorld(t *testing.T, name string, webhooks bool) *world {
 	t.Helper()
-	ctrl.SetLogger(ginkgo.GinkgoLogr)
-	w := &world{name: name, folder: t.TempDir()}
-	if err := os.MkdirAll(logs(), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	w.hubServer, w.hub = startServer(t, environment.Restorable(w.folder))
-	w.managedServer, w.managed = startServer(t)
+	w := emptyWorld(t, name)
+	w.hubServer = startServer(t, environment.Restorable(w.folder))
+	managed := startServer(t)
+	w.connect(t, w.hubServer.Config, managed.Config)
 	for _, folder := range []string{"hub", "cluster", "admission"} {
 		if err := w.hubServer.Apply(t.Context(), folder, manifests.ClusterParameters{Cluster: cluster}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.managedServer.Apply(t.Context(), "agent", manifests.ClusterParameters{}); err != nil {
+	if err := managed.Apply(t.Context(), "agent", manifests.ClusterParameters{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.hub.Create(t.Context(), managedCluster()); err != nil {
 		t.Fatal(err)
 	}
+	local, err := managed.AddUser(account+"addon-agent", accounts()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if webhooks {
+		w.webhooks = w.hubServer.WebhookAddress
+	}
 	w.startControllers(t)
-	w.startPrograms(t)
+	w.startPrograms(t, local.Config(), "--standalone")
 	return w
+}
+
+// emptyWorld returns a world in which nothing runs.
+func emptyWorld(t *testing.T, name string) *world {
+	t.Helper()
+	ctrl.SetLogger(ginkgo.GinkgoLogr)
+	if err := os.MkdirAll(logs(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &world{name: name, folder: t.TempDir()}
+}
+
+// connect connects the administrator with the API servers.
+func (w *world) connect(t *testing.T, hubConfig, managedConfig *rest.Config) {
+	t.Helper()
+	w.hubConfig, w.managedConfig = hubConfig, managedConfig
+	scheme, err := hub.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.Install, clusterv1beta1.Install, clusterv1beta2.Install} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for config, c := range map[*rest.Config]*client.WithWatch{hubConfig: &w.hub, managedConfig: &w.managed} {
+		if *c, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // managedCluster returns the registration of the cluster.
@@ -86,7 +130,7 @@ func managedCluster() client.Object {
 	return registration
 }
 
-func startServer(t *testing.T, change ...func(*envtest.Environment)) (*environment.Environment, client.WithWatch) {
+func startServer(t *testing.T, change ...func(*envtest.Environment)) *environment.Environment {
 	t.Helper()
 	server, err := environment.Start(change...)
 	if err != nil {
@@ -97,37 +141,54 @@ func startServer(t *testing.T, change ...func(*envtest.Environment)) (*environme
 			t.Error(err)
 		}
 	})
-	scheme, err := hub.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.NewWithWatch(server.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server, c
+	return server
+}
+
+// account is the beginning of the names of Tandem's service accounts.
+const account = "system:serviceaccount:tandem-system:"
+
+// accounts returns their groups.
+func accounts() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:tandem-system"}
 }
 
 // startPrograms starts addon-manager and addon-agent, each with its own identity and permissions, and connects the plugin, which is the
-// administrator's.
-func (w *world) startPrograms(t *testing.T) {
+// administrator's. local is the identity of addon-agent on its own cluster, and more are its other flags. It returns when the webhooks answer.
+func (w *world) startPrograms(t *testing.T, local *rest.Config, more ...string) {
 	t.Helper()
-	const inSystem = "system:serviceaccounts:tandem-system"
-	local, err := w.managedServer.AddUser("system:serviceaccount:tandem-system:addon-agent", "system:serviceaccounts", inSystem)
-	if err != nil {
-		t.Fatal(err)
-	}
 	quiet := []string{"--health-probe-bind-address=0", "--leader-elect=false"}
+	manager := append(quiet[:2:2], "--packages-namespace="+packages)
+	if w.webhooks != "" {
+		manager = append(manager, "--webhook-bind-address="+w.webhooks, "--webhook-hosts=127.0.0.1")
+	}
+	agent := append(quiet[:2:2], "--cluster-name="+cluster, "--report-interval=50ms", "--lease-period=24h")
 	w.programs = []*program{
 		newProgram(t, w, "addon-manager", map[string]apiServer{
-			"hub": {"kubeconfig", as(w.hubServer.Config, "system:serviceaccount:tandem-system:addon-manager", "system:serviceaccounts", inSystem)},
-		}, append(quiet, "--packages-namespace="+packages)...),
+			"hub": {"kubeconfig", as(w.hubConfig, account+"addon-manager", accounts()...)},
+		}, manager...),
 		newProgram(t, w, "addon-agent", map[string]apiServer{
-			"hub":     {"hub-kubeconfig", as(w.hubServer.Config, identity.User(cluster), identity.Groups(cluster)...)},
-			"cluster": {"kubeconfig", local.Config()},
-		}, append(quiet, "--cluster-name="+cluster, "--standalone", "--report-interval=50ms", "--lease-period=24h")...),
-		newCommand(t, w, plugin, map[string]apiServer{"hub": {"kubeconfig", w.hubServer.Config}}),
+			"hub":     {"hub-kubeconfig", as(w.hubConfig, identity.User(cluster), identity.Groups(cluster)...)},
+			"cluster": {"kubeconfig", local},
+		}, append(agent, more...)...),
+		newCommand(t, w, plugin, map[string]apiServer{"hub": {"kubeconfig", w.hubConfig}}),
 	}
+	if err := eventually(t.Context(), patience, w.reviews); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reviews returns an error unless addon-manager's webhooks reject an invalid write, which the API server admits while they do not answer.
+func (w *world) reviews(ctx context.Context) error {
+	if w.webhooks == "" {
+		return nil
+	}
+	invalid := definitionOf("invalid")
+	invalid.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: "{"}
+	err := w.hub.Create(ctx, invalid, client.DryRunAll)
+	if err == nil || !strings.Contains(err.Error(), `"clustermanagementaddon.tandem-addons.github.io" denied`) {
+		return fmt.Errorf("the webhooks reject no invalid write: %v", err)
+	}
+	return nil
 }
 
 // as returns config for another identity.
@@ -224,11 +285,11 @@ func (w *world) clear(ctx context.Context, r *run) error {
 
 // strip deletes the run's objects of a kind without waiting for their finalizers, as the program that may write all of them.
 func (w *world) strip(ctx context.Context, server string, k kind, name string) error {
-	config, program := w.hubServer.Config, "addon-manager"
+	config, program := w.hubConfig, "addon-manager"
 	if server == "cluster" {
-		config, program = w.managedServer.Config, "addon-agent"
+		config, program = w.managedConfig, "addon-agent"
 	}
-	c, err := client.New(as(config, "system:serviceaccount:tandem-system:"+program, "system:masters"), client.Options{})
+	c, err := client.New(as(config, account+program, "system:masters"), client.Options{})
 	if err != nil {
 		return err
 	}
