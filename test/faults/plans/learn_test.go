@@ -36,6 +36,12 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func TestNormalRemovesHashesOfConfigs(t *testing.T) {
+	if got, want := Normal("run7: "+strings.Repeat("0a", 32)+" "+strings.Repeat("0a", 31), "run7"), "X: HASH "+strings.Repeat("0a", 31); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestPlansOfASeedAreTheSame(t *testing.T) {
 	places := []Place{{"s", "1-deploy", "agent-hub", "a"}, {"s", "1-deploy", "agent-hub", "b"}}
 	plans := Plans(places, 7)
