@@ -137,11 +137,13 @@ func (r *run) complete(ctx context.Context, i int, a action) error {
 		return nil
 	}
 	settled := time.Since(began)
+	var different error
 	err := eventually(ctx, convergence, func(ctx context.Context) error {
 		if err := r.rest(ctx, a); err != nil {
-			return err
+			return errors.Join(different, err)
 		}
-		return r.compare(ctx, i)
+		different = r.compare(ctx, i)
+		return different
 	})
 	r.note("action %s settled after %.2fs, and was compared until %.2fs", r.action, settled.Seconds(), time.Since(began).Seconds())
 	return err
@@ -202,9 +204,6 @@ func (r *run) compare(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	if err := r.reviews(ctx); err != nil {
-		problems = append(problems, err.Error())
-	}
 	if r.clean != nil {
 		want := r.clean.outcomes[i]
 		if difference := cmp.Diff(want.state, got.state); difference != "" {
@@ -214,6 +213,9 @@ func (r *run) compare(ctx context.Context, i int) error {
 	}
 	if len(problems) > 0 {
 		return errors.New(strings.Join(problems, "\n"))
+	}
+	if err := r.reviews(ctx); err != nil {
+		return err
 	}
 	r.outcomes = append(r.outcomes, got)
 	return nil

@@ -98,6 +98,15 @@ func content(o *unstructured.Unstructured) (string, error) {
 	if o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "ManifestWork" {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
+	progressions, _, _ := unstructured.NestedSlice(o.Object, "status", "installProgressions")
+	for _, progression := range progressions { // OCM counts clusters in them, as of the last event that makes it count
+		delete(progression.(map[string]any), "conditions")
+	}
+	if progressions != nil {
+		if err := unstructured.SetNestedSlice(o.Object, progressions, "status", "installProgressions"); err != nil {
+			return "", err
+		}
+	}
 	for _, field := range []string{"inventory", "conditions"} { // in the order in which they were added
 		items, found, _ := unstructured.NestedSlice(o.Object, "status", field)
 		if !found {
