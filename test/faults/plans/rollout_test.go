@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -56,10 +57,12 @@ func rollout() scenario {
 		open:    []string{"misspell"},
 		prepare: bindClusters,
 		reset:   leaveAll,
+		pause:   quietPeriod,
 		actions: []action{
 			{"enable", enableByPlacement, rolledOut("1.0.0", "one")},
 			{"configure", configure("VALUE", "two"), rolledOut("1.0.0", "two")},
 			{"upgrade", editDefinition(func(d *addonv1alpha1.ClusterManagementAddOn) {
+				d.Spec.SupportedConfigs[0].DefaultConfig.Name = "store-2.0.0"
 				d.Spec.InstallStrategy.Placements[0].Configs[0].Name = "store-2.0.0"
 			}), rolledOut("2.0.0", "two")},
 			{"misspell", configure("VALUES", "three"), func(ctx context.Context, r *run) error {
@@ -82,6 +85,9 @@ func rollout() scenario {
 		onCluster: onCluster[:3],
 	}
 }
+
+// quietPeriod is how long addon-manager changes no status after a change of an add-on's configuration.
+const quietPeriod = 2 * time.Second
 
 // works are ManifestWorks: the marks of rollouts.
 var works = kind{Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork"}
@@ -135,7 +141,8 @@ func (r *run) config() *addonv1alpha1.AddOnDeploymentConfig {
 	return config
 }
 
-// enableByPlacement defines an add-on that a Placement enables cluster by cluster, and labels the cluster.
+// enableByPlacement defines an add-on that a Placement enables cluster by cluster, and labels the cluster. The configs of the Placement are the
+// defaults too: when the cluster leaves, OCM sets the defaults before it deletes the add-on, or does not.
 func enableByPlacement(ctx context.Context, r *run) error {
 	of := func(group, resource, name string) upstream.AddOnConfig {
 		return upstream.AddOnConfig{
@@ -149,9 +156,10 @@ func enableByPlacement(ctx context.Context, r *run) error {
 	}
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: r.addOn()}}
 	for _, config := range configs {
-		definition.Spec.SupportedConfigs = append(definition.Spec.SupportedConfigs, upstream.ConfigMeta{ConfigGroupResource: config.ConfigGroupResource})
+		definition.Spec.SupportedConfigs = append(definition.Spec.SupportedConfigs, upstream.ConfigMeta{
+			ConfigGroupResource: config.ConfigGroupResource, DefaultConfig: ptr.To(config.ConfigReferent),
+		})
 	}
-	definition.Spec.SupportedConfigs[0].DefaultConfig = ptr.To(configs[0].ConfigReferent)
 	definition.Spec.InstallStrategy = upstream.InstallStrategy{
 		Type: upstream.AddonInstallStrategyPlacements,
 		Placements: []upstream.PlacementStrategy{{

@@ -32,6 +32,8 @@ type scenario struct {
 	prepare func(context.Context, *world) error
 	// reset undoes what a run that failed has changed of the world itself; nil if it changes nothing.
 	reset func(context.Context, *world) error
+	// pause is how long the programs may do nothing before they continue; zero if they do not pause.
+	pause time.Duration
 	// kinds are the kinds of objects whose state is compared after every action.
 	onHub, onCluster []kind
 }
@@ -181,7 +183,7 @@ func (r *run) rest(ctx context.Context, a action) error {
 	}
 	while := still
 	if r.clean == nil {
-		while = learning
+		while = learning + r.scenario.pause
 	}
 	for _, p := range r.programs {
 		if !p.idle(ctx, while) {
