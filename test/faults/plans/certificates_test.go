@@ -45,7 +45,8 @@ func certificates() scenario {
 // distrust removes the bundle of one webhook and one resource definition, as a user who replaces them by the manifests does.
 func distrust(ctx context.Context, r *run) error {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: manifests.PartOf}}
-	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "managedclusteraddons." + addonv1alpha1.GroupVersion.Group}}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	definition.Name = "managedclusteraddons." + addonv1alpha1.GroupVersion.Group
 	return errors.Join(
 		environment.Edit(ctx, r.hub, configuration, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
 			c.Webhooks[0].ClientConfig.CABundle = nil
