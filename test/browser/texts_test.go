@@ -72,7 +72,7 @@ func reportEvil(ctx context.Context, cluster string) {
 }
 
 var _ = Describe("A text of a user", func() {
-	It("is no script in any page, wherever it is", func(ctx context.Context) {
+	It("never runs as a script, on any page", func(ctx context.Context) {
 		for _, object := range evilObjects("cluster-12") {
 			Expect(hub.Create(ctx, object)).To(Succeed(), "%T", object)
 			DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed()) })

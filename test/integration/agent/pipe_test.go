@@ -313,7 +313,7 @@ var _ = Describe("A Pipe task", func() {
 		Expect(key).To(Equal("foreign"))
 	})
 
-	DescribeTable("that cannot get its files says why, and nothing of what is in them",
+	DescribeTable("that cannot get its files states why, and does not quote them",
 		func(ctx context.Context, edit func(*kudo.OperatorVersionSpec), state kudo.ExecutionStatus, says string) {
 			n.Put("/pipe/out/env", "OPEN=1\nhidden")
 			n.Put("/pipe/out/large", strings.Repeat("hidden", 1<<20))

@@ -91,7 +91,7 @@ var _ = Describe("A parameter's value", func() {
 		const problem = `phase "main": step "last": task "last": template "last.yaml", line 5: the value of parameter "VALUE" changes the ` +
 			`structure of the rendered YAML: use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)`
 
-		It("stops each plan before, so that a removal does not depend on it", func(ctx context.Context) {
+		It("stops each earlier plan, so that a removal does not depend on it", func(ctx context.Context) {
 			h := newInstance(ctx, cleaning(), map[string]string{"VALUE": hostile})
 			h.resolve(ctx)
 			Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
@@ -102,7 +102,7 @@ var _ = Describe("A parameter's value", func() {
 			h.finish(ctx)
 		})
 
-		It("holds a removal if an earlier release has started it, which says the way out", func(ctx context.Context) {
+		It("holds a removal if an earlier release has started a plan with it, and the message names the fix", func(ctx context.Context) {
 			h := newInstance(ctx, cleaning(), nil)
 			h.resolve(ctx)
 			h.completes(ctx, "deploy", kudo.PlanStatus{})

@@ -483,7 +483,7 @@ var _ = Describe("Admission", func() {
 			}
 		})
 
-		It("tells nothing of an OperatorVersion where agents may not read", func(ctx SpecContext) {
+		It("reveals nothing about an OperatorVersion that agents may not read", func(ctx SpecContext) {
 			makeNamespace(ctx, f.named("secret"))
 			secret := f.push(ctx, "secret", f.named("secret"))
 			curious := instance("TYPO", "x")
@@ -512,7 +512,7 @@ var _ = Describe("Admission", func() {
 		It("lets in what became invalid, but for its problem", func(ctx SpecContext) {
 			unchecked()
 			wrong := instance("COUNT", "many", "TYPO", "x")
-			Expect(user.Create(ctx, wrong)).To(Succeed(), "nobody answers")
+			Expect(user.Create(ctx, wrong)).To(Succeed(), "no webhook responds")
 			Eventually(resolvedOf(wrong)).WithContext(ctx).Should(And(
 				HaveField("Reason", "ParametersInvalid"), HaveField("Message", And(ContainSubstring("COUNT"), ContainSubstring("TYPO")))))
 			stopHub()
@@ -537,7 +537,7 @@ var _ = Describe("Admission", func() {
 			patch := func(text string) error {
 				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
-			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "nobody answers")
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "no webhook responds")
 			problem := ContainSubstring(`parameter "FIXED": immutable, and its current value is "small": set that`)
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", problem))
 			stopHub()

@@ -248,7 +248,7 @@ var _ = Describe("The namespace of another cluster", func() {
 			Expect(instances.Items).To(HaveLen(1))
 		})
 
-		It("nothing tells whether one exists that a spec names", func(ctx SpecContext) {
+		It("no status reveals whether one exists that a spec names", func(ctx SpecContext) {
 			instance := create(ctx, parent)
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Reason", "NamespaceNotAllowed"))
 			claims(ctx, instance, corev1.ObjectReference{Namespace: packages, Name: "gone", UID: "1"})

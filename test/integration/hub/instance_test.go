@@ -148,7 +148,7 @@ var _ = Describe("The Instance controller", func() {
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
 	})
 
-	It("lets the older of two Instances have a name, and the younger after it", func(ctx SpecContext) {
+	It("gives a name to the older of two Instances, and then to the younger", func(ctx SpecContext) {
 		older := create(ctx, "a-b", func(i *kudo.Instance) { i.Spec.InstallNamespace = "x" })
 		Eventually(resolvedOf(older)).WithContext(ctx).Should(HaveField("Status", "True"))
 		younger := create(ctx, "a.b", func(i *kudo.Instance) { i.Spec.InstallNamespace = "x" })

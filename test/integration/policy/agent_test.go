@@ -317,7 +317,7 @@ var _ = Describe("An agent is refused", Ordered, func() {
 })
 
 var _ = Describe("An agent's certificate", func() {
-	It("opens what the manual says, and nothing else, of all that there is", func(ctx SpecContext) {
+	It("grants the documented permissions, and no others", func(ctx SpecContext) {
 		group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
 		agent, err := tandem.AddUser(group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
 		Expect(err).NotTo(HaveOccurred())

@@ -78,7 +78,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 		Eventually(log.about).Should(ConsistOf(ContainSubstring("does not serve MutatingAdmissionPolicy")))
 	})
 
-	It("judges all the same, mends what others drop, and is obeyed by agents", func(ctx SpecContext) {
+	It("still writes verdicts, restores those that others drop, and is obeyed by agents", func(ctx SpecContext) {
 		key := enable(ctx, admin, needs("Required"))
 		Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
 		Eventually(func(g Gomega) {
@@ -91,7 +91,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 		Expect(says(word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed(), "never refused")
 		Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
 		Expect(says(word{conditions: []metav1.Condition{stale}})).
-			To(MatchError(ContainSubstring("RBAC verb judge")), "nobody else brings a verdict in")
+			To(MatchError(ContainSubstring("RBAC verb judge")), "no other writer can store a verdict")
 	})
 
 	It("uninstalls all the same", func(ctx SpecContext) {
