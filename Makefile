@@ -14,15 +14,16 @@ GINKGOFLAGS ?=
 BASE ?= HEAD
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
-# The number of random histories that `make test-histories` plays, with the programs instead of a model if PROGRAMS is set, and a regular
-# expression that selects the mistakes of `make mutants`.
+# HISTORIES is the number of random histories that `make test-histories` plays, in a model, or with the programs if PROGRAMS is set. MUTANTS is
+# a regular expression that selects the mistakes of `make mutants`.
 PROGRAMS ?=
 HISTORIES ?= $(if $(PROGRAMS),20,2000)
 MUTANTS ?=
-# How long `make test-faults` starts plans without OCM, and then with it, such as 4m, and the seed of their order; all plans and the day if
-# empty. FAULTS_PLAN selects plans by the beginnings of their names, with a semicolon between them, and FAULTS_PART a part of them, such as
-# 2/7. FAULTS_LOGS is a folder for the programs' logs, and FAULTS_WORLDS the number of hubs, each with a managed cluster, that try plans at
-# the same time; two if empty, and one with OCM. FAULTS_RECONNECTS is how often the agent's link to a hub is cut while its memory is observed.
+# FAULTS_BUDGET limits the time in which `make test-faults` starts fault plans without OCM, and again the time with OCM, such as 4m; all are
+# tried if it is empty. FAULTS_SEED is the seed of their order; the day if it is empty. FAULTS_PLAN selects fault plans by the beginnings of
+# their names, separated by semicolons, and FAULTS_PART selects a part of them, such as 2/7. FAULTS_LOGS is a folder for the programs' logs.
+# FAULTS_WORLDS is the number of hubs, each with a managed cluster, that try fault plans at the same time; two if it is empty, and one with
+# OCM. FAULTS_RECONNECTS is how often the agent's link to a hub is cut while its memory is observed.
 FAULTS_BUDGET ?=
 FAULTS_SEED ?=
 FAULTS_PLAN ?=
@@ -65,7 +66,7 @@ MINUTES ?= 10
 HUB ?=
 # Any value makes `make sandbox` run OCM's own programs, which then deliver the agents.
 OCM ?=
-# Any value makes `make demo` also check who writes what, and that nothing is written at rest, and `make tutorial` check the page without
+# Any value makes `make demo` also check which program writes what, and that nothing is written at rest, and `make tutorial` check the page without
 # changing it.
 CHECK ?=
 
@@ -130,7 +131,7 @@ addons: ## Build add-ons of the OCM community into the cache, and print the fold
 	@$(addons)
 
 .PHONY: demo
-demo: ## Run the demo on a hub and two managed clusters (CHECK=1 also checks who writes what).
+demo: ## Run the demo on a hub and two managed clusters (CHECK=1 also checks which program writes what).
 	@$(get-and-build); assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
 .PHONY: sandbox

@@ -177,7 +177,7 @@ install() {
 
 ready() { run kubectl --kubeconfig "$(file "$1")" rollout status "deployment/$2" -n tandem-system --timeout 5m; }
 
-# The programs of each node use inotify instances, of which Linux gives a user 128 by default. With OCM's programs they may not be enough.
+# The programs of each node use inotify instances, of which Linux gives a user 128 by default. With OCM's programs, that may not be enough.
 check_limits() {
   local file=/proc/sys/fs/inotify/max_user_instances enough=512
   [ -n "$ocm" ] && [ -r "$file" ] && [ "$(cat "$file")" -lt "$enough" ] || return 0

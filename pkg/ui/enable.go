@@ -19,10 +19,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// enableForm enables an add-on: one is given, and the other is chosen, of the add-on and the cluster.
+// enableForm is a form that enables an add-on on a cluster. The page determines the add-on or the cluster, and the user chooses the other.
 type enableForm struct {
 	Token string
-	// AddOn and Cluster are what is given, AddOns and Clusters are to choose from.
+	// AddOn or Cluster is determined by the page; AddOns or Clusters are to choose from.
 	AddOn, Cluster   string
 	AddOns, Clusters []string
 }
@@ -107,7 +107,7 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 	return p, nil
 }
 
-// writeAll writes steps in their order, and ends with the first that fails.
+// writeAll writes steps in their order, and stops at the first that fails.
 func writeAll(ctx context.Context, c client.Client, steps []decide.Step) error {
 	var done []decide.Written
 	for _, step := range steps {
@@ -142,7 +142,7 @@ func enableProposal(e decide.Enabling, g given) proposal {
 	return p
 }
 
-// describeEnabling adds what happens, and identifies the state that it is for.
+// describeEnabling adds the effects, and identifies the state that they are for.
 func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.OperatorVersion) {
 	if found.Waiting != "" {
 		p.Options.Missing = true
@@ -161,7 +161,7 @@ func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.Opera
 			p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is enabled%s.", name, where))
 			created = created || last
 		case len(step.Objects()) == 0:
-			p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is enabled already, and does not change.", name))
+			p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is already enabled, and does not change.", name))
 		}
 		if step.Config != nil {
 			p.Effects = append(p.Effects, fmt.Sprintf("AddOnDeploymentConfig %s has its parameters: %s.",

@@ -132,7 +132,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 	switch {
 	case err != nil:
 		w.Header().Set("Refresh", "5")
-		http.Error(w, "The hub cannot check the session. This page is loaded again every five seconds.", http.StatusBadGateway)
+		http.Error(w, "The hub cannot check the session. This page reloads every five seconds.", http.StatusBadGateway)
 	case visitor == nil && streams:
 		w.WriteHeader(http.StatusNoContent) // ends the stream: the browser does not try again
 	case visitor == nil:
