@@ -32,8 +32,8 @@ func (n *names) Set(value string) error {
 	return nil
 }
 
-// parse parses the flags, and prints the version if that is requested. It reports whether nothing is left to do. accepted says which arguments
-// there are.
+// parse parses the flags, and prints the version if that is requested. It reports whether nothing is left to do. accepted describes the
+// valid arguments.
 func parse(fs *flag.FlagSet, arguments []string, printVersion *bool, accepted string, out io.Writer) (done bool, err error) {
 	switch err := fs.Parse(arguments); {
 	case errors.Is(err, flag.ErrHelp):
@@ -49,7 +49,7 @@ func parse(fs *flag.FlagSet, arguments []string, printVersion *bool, accepted st
 	return false, nil
 }
 
-// connection returns the configuration of the connection to the hub, with the limit of its requests.
+// connection returns the configuration of the connection to the hub, with the limits of its request rate.
 func connection(limit *controller.Limit) (*rest.Config, error) {
 	cfg, err := config.GetConfig()
 	if err != nil {

@@ -30,7 +30,7 @@ type Change struct {
 // Patch is how Write changes an existing Instance: Request or RequestUnchanged.
 type Patch func(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error
 
-// Write writes the change and returns what was written, also if it fails. It updates After with the written Instance.
+// Write writes the change and returns what was written, even if it fails. It updates After with the written Instance.
 func (c *Change) Write(ctx context.Context, hub client.Client, patch Patch) ([]Written, error) {
 	if c.Step != nil {
 		return c.Step.Write(ctx, hub)

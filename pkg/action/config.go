@@ -39,7 +39,7 @@ func (s Step) configured(ctx context.Context, reader client.Reader, definition *
 	case !apierrors.IsNotFound(err):
 		return s, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", own, err)
 	}
-	if s.CurrentConfig == nil && len(given.Parameters) == 0 { // no parameter is set that could be unset
+	if s.CurrentConfig == nil && len(given.Parameters) == 0 { // there is nothing to unset
 		return s, nil
 	}
 	s.Wanted = wanted
@@ -47,8 +47,8 @@ func (s Step) configured(ctx context.Context, reader client.Reader, definition *
 	return s, nil
 }
 
-// refer adds a reference to the AddOnDeploymentConfig own to the add-on, after its default. It returns an error if the add-on already
-// refers to another one, which only its author should change.
+// refer makes the add-on refer to its AddOnDeploymentConfig own, after the default one. It returns an error if the add-on already refers to
+// another one, which only its author should change.
 func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, own types.NamespacedName) error {
 	supported := definition.Spec.SupportedConfigs
 	at := slices.IndexFunc(supported, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == configResource })

@@ -14,7 +14,7 @@ import (
 
 // DryRun lists changes that are not written.
 type DryRun struct {
-	// Changes lists identical changes of several clusters once, as on the first of them.
+	// Changes lists identical changes of several clusters once, with the values of the first cluster.
 	Changes []ChangeData `json:"changes"`
 	Refused []Refusal    `json:"refused"`
 }

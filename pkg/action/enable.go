@@ -216,7 +216,7 @@ func (e Enabling) judge(ctx context.Context, reader Reader, s Step) ([]string, e
 		err = taken(ctx, reader, &a)
 	}
 	if apierrors.IsForbidden(err) {
-		return nil, nil // the hub judges it later
+		return nil, nil // the hub checks it later
 	}
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (e Enabling) judge(ctx context.Context, reader Reader, s Step) ([]string, e
 	return remarks, e.undefined(a.Version)
 }
 
-// taken reads the Instance that has the name of the add-on, its own or another one.
+// taken reads the Instance that has the name of the add-on, whether or not it belongs to the add-on.
 func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
 	key, instance := client.ObjectKeyFromObject(a.ManagedAddOn), &kudo.Instance{}
 	switch err := reader.Get(ctx, key, instance); {
@@ -255,7 +255,8 @@ func ofAddOn(instance *kudo.Instance, name string) bool {
 	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == name
 }
 
-// unsettable returns an error that names the parameters to unset that neither the config, nil if there is none, sets nor the version defines.
+// unsettable returns an error that names the parameters to unset that are neither set by the config nor defined by the version. config is
+// nil if there is none.
 func (e Enabling) unsettable(version *kudo.OperatorVersion, config *addonv1alpha1.AddOnDeploymentConfig) error {
 	isSet := func(name string) bool {
 		return config != nil && slices.ContainsFunc(config.Spec.CustomizedVariables, func(v upstream.CustomizedVariable) bool { return v.Name == name })
@@ -266,8 +267,8 @@ func (e Enabling) unsettable(version *kudo.OperatorVersion, config *addonv1alpha
 	return nil
 }
 
-// undefined returns an error that names the given parameters that the OperatorVersion, nil if unknown, does not define. The hub ignores a
-// variable that is not defined, but a user who gives it expects an effect.
+// undefined returns an error that names the given parameters that the OperatorVersion does not define; version is nil if it is unknown. The
+// hub ignores an undefined variable, but a user who sets one expects an effect.
 func (e Enabling) undefined(version *kudo.OperatorVersion) error {
 	if err := undefined(version, e.Parameters); err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)

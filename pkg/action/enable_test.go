@@ -132,22 +132,22 @@ func TestEnableRefersToParameters(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		defaults *upstream.ConfigReferent
-		stands   []upstream.AddOnConfig
+		existing []upstream.AddOnConfig
 		want     []upstream.AddOnConfig
 		err      string
 	}{
 		"the first":         {want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
-		"beside a version":  {stands: []upstream.AddOnConfig{version}, want: []upstream.AddOnConfig{version, referTo("cluster1", "shop-parameters")}},
-		"again":             {stands: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}, want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
+		"beside a version":  {existing: []upstream.AddOnConfig{version}, want: []upstream.AddOnConfig{version, referTo("cluster1", "shop-parameters")}},
+		"again":             {existing: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}, want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
 		"after the default": {defaults: &upstream.ConfigReferent{Namespace: "hub", Name: "all"}, want: []upstream.AddOnConfig{referTo("hub", "all"), referTo("cluster1", "shop-parameters")}},
-		"beside another config": {stands: []upstream.AddOnConfig{referTo("hub", "mine")},
+		"beside another config": {existing: []upstream.AddOnConfig{referTo("hub", "mine")},
 			err: `add-on "shop" on cluster cluster1 takes its parameters from AddOnDeploymentConfig hub/mine; change them there ('kubectl edit addondeploymentconfig mine -n hub')`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := sample.Define("shop:")
 			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: configResource, DefaultConfig: test.defaults}}
 			addOn := sample.Defined().With("shop").AddOns["shop"]
-			addOn.Spec.Configs = test.stands
+			addOn.Spec.Configs = test.existing
 			err := refer(definition, addOn, own)
 			if diff := cmp.Diff(test.err, errorText(err)); diff != "" {
 				t.Error(diff)
@@ -184,12 +184,12 @@ func TestUndefinedParametersAreRefused(t *testing.T) {
 		version *kudo.OperatorVersion
 		err     string
 	}{
-		"none":                                   {version: version},
-		"a defined one, whatever its value":      {map[string]string{"SIZE": "two"}, version, ""},
-		"an unknown version":                     {map[string]string{"SIZES": "2"}, nil, ""},
-		"a misspelt one":                         {map[string]string{"SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
-		"one that is close to none":              {map[string]string{"COLOUR": "red"}, version, `add-on "shop" on cluster cluster1: parameter "COLOUR": not defined: the operator has SIZE, NEEDED`},
-		"one beside a defined one of wrong type": {map[string]string{"SIZE": "two", "SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
+		"none":                                 {version: version},
+		"a defined one, whatever its value":    {map[string]string{"SIZE": "two"}, version, ""},
+		"an unknown version":                   {map[string]string{"SIZES": "2"}, nil, ""},
+		"a misspelt one":                       {map[string]string{"SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
+		"one that resembles no other":          {map[string]string{"COLOUR": "red"}, version, `add-on "shop" on cluster cluster1: parameter "COLOUR": not defined: the operator has SIZE, NEEDED`},
+		"one beside a defined one of bad type": {map[string]string{"SIZE": "two", "SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Enabling{View: sample.Defined("shop:").Cluster, AddOn: "shop", Desired: Desired{Parameters: test.given}}

@@ -72,13 +72,13 @@ func unsettable(version *kudo.OperatorVersion, unset []string, isSet func(string
 	return undefined(version, texts)
 }
 
-// undefined returns an error that names the parameters that the version, nil if unknown, does not define.
+// undefined returns an error that names the parameters that the version does not define; version is nil if it is unknown.
 func undefined(version *kudo.OperatorVersion, texts map[string]string) error {
 	if version == nil {
 		return nil
 	}
 	var invalid *parameter.InvalidError
-	plain, from, _ := parameter.References(version.Spec.Parameters, texts) // the hub judges the references
+	plain, from, _ := parameter.References(version.Spec.Parameters, texts) // the hub checks the references
 	if !errors.As(parameter.Validate(&version.Spec, plain, from), &invalid) {
 		return nil
 	}
@@ -91,7 +91,7 @@ func undefined(version *kudo.OperatorVersion, texts map[string]string) error {
 	return invalid
 }
 
-// SetsTo reports whether a spec sets a parameter to a text as given on the command line.
+// SetsTo reports whether a spec sets a parameter to a value given on the command line.
 func SetsTo(spec kudo.InstanceSpec, name, value string) bool {
 	if at := slices.IndexFunc(spec.ParametersFrom, func(f kudo.ParameterFrom) bool { return f.Name == name }); at >= 0 {
 		return parameter.ReferenceText(spec.ParametersFrom[at].SecretKeyRef) == value

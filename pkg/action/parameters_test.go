@@ -18,10 +18,10 @@ func TestUnsettable(t *testing.T) {
 		want    string
 	}{
 		"a parameter that is not set":                     {version: version, unset: []string{"TEXT"}},
-		"one that is set, and that the version lost":      {version: version, unset: []string{"OLD"}},
+		"one that is set, but no longer defined":          {version: version, unset: []string{"OLD"}},
 		"a misspelt one":                                  {version: version, unset: []string{"OLD", "BROKRS"}, want: `parameter "BROKRS": not defined: did you mean BROKERS?`},
-		"one that is like no other":                       {version: version, unset: []string{"NOPE"}, want: `parameter "NOPE": not defined: the operator has BROKERS, TEXT`},
-		"anything, of a version that is not known":        {unset: []string{"NOPE"}},
+		"one that resembles no other":                     {version: version, unset: []string{"NOPE"}, want: `parameter "NOPE": not defined: the operator has BROKERS, TEXT`},
+		"any name, if the version is not known":           {unset: []string{"NOPE"}},
 		"nothing, of a version that requires a parameter": {version: version},
 	} {
 		t.Run(sentence, func(t *testing.T) {

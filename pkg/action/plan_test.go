@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 		"a plan that the parameters do not trigger is requested too": {
 			view: sample.ViewOf("deploy", kudo.Complete), plan: "backup", parameters: map[string]string{"BROKERS": "5"},
 			want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
-		"an unreadable OperatorVersion is for the hub to judge": {view: forbidden, plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
+		"the hub checks the plan of an unreadable OperatorVersion": {view: forbidden, plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
 		"a plan that does not exist": {view: sample.ViewOf("deploy", kudo.Complete), plan: "bakcup",
 			err: `OperatorVersion "kafka-3.9.0-1.0.0" has no plan "bakcup" (did you mean backup?); available plans: backup, cleanup, deploy`},
 		"an OperatorVersion that does not exist": {view: lost, plan: "backup",

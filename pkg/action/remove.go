@@ -87,7 +87,7 @@ func (s *State) Remove(ctx context.Context, r Removal) (Change, error) {
 // Descendants returns the Instance's descendants among instances, each before its own children.
 func Descendants(root *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
 	var found []kudo.Instance
-	met := map[types.UID]bool{root.UID: true} // owner references that form a cycle end here
+	met := map[types.UID]bool{root.UID: true} // stops at owner references that form a cycle
 	var add func(parent *kudo.Instance)
 	add = func(parent *kudo.Instance) {
 		for i := range instances {

@@ -15,10 +15,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// ErrAbsent is returned for a cluster that has no object of the name.
+// ErrAbsent is returned for a cluster that has no object of the requested name.
 var ErrAbsent = errors.New("absent")
 
-// State holds what is read of the hub before changes.
+// State holds what is read from the hub before changes.
 type State struct {
 	reader Reader
 	fleet  map[string]fleet.Cluster
@@ -57,10 +57,10 @@ func Gather(ctx context.Context, c client.Reader, clusters []string) (*State, er
 	return found, nil
 }
 
-// View returns what was read of a cluster.
+// View returns what was read about a cluster.
 func (s *State) View(cluster string) fleet.Cluster { return s.fleet[cluster] }
 
-// Lacks returns the error for a cluster that has no object of the name.
+// Lacks returns the error for a cluster that has no object of that name.
 func (s *State) Lacks(key client.ObjectKey) error {
 	there := survey.Inventory{
 		ManagedClusters: survey.ManagedClusters{Cluster: key.Namespace, Unreadable: true}, AddOns: s.fleet[key.Namespace].Installed(),

@@ -43,7 +43,7 @@ func (w Written) String() string {
 	return fmt.Sprintf("%s %s on %s", text.ObjectName(w.Group, w.Kind, w.Name), w.Effect, w.Cluster)
 }
 
-// Write writes the step: first the config, then the add-on that refers to it. It also returns what was written if it fails. An object that
+// Write writes the step: first the config, then the add-on that refers to it. It returns what was written, even if it fails. An object that
 // has changed since it was read is a conflict.
 func (s Step) Write(ctx context.Context, c client.Client) ([]Written, error) {
 	var done []Written

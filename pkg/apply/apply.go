@@ -24,8 +24,8 @@ func Object(ctx context.Context, c client.Client, want *unstructured.Unstructure
 	return applied, nil
 }
 
-// Unchecked is the option of writes of Tandem's own types: the API server does not look for unknown and repeated fields, which it would only
-// warn of.
+// Unchecked is an option for writes of Tandem's own types: the API server does not search for unknown and repeated fields, which would only
+// result in warnings.
 const Unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
 
 // unmade is a resource version that no object has. An apply with it creates an object and never changes an existing one.

@@ -100,7 +100,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	return root
 }
 
-// meantFlag returns a suggestion for a flag that does not exist, or nothing if no flag of the command is close.
+// meantFlag returns a suggestion for a flag that does not exist; empty if no flag of the command is similar.
 func meantFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {

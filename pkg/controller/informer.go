@@ -38,7 +38,7 @@ func NewInformer(
 // rewatcher watches the objects of an informer.
 type rewatcher struct {
 	from toolscache.ListerWatcherWithContext
-	// until is when the API server ends the last watch. One that ends earlier was interrupted.
+	// until is when the API server ends the last watch. A watch that ends earlier was interrupted.
 	until time.Time
 }
 
@@ -53,14 +53,14 @@ func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watc
 				return nil, err
 			}
 		}
-		interrupted = true // for another attempt
+		interrupted = true // for the next attempt
 		return r.from.WatchWithContext(ctx, options)
 	})
 }
 
-// reached returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from. An API
-// server that was restored from a backup accepts such a watch, but sends no event before its versions have reached that version again, and
-// none about what the restoration has changed.
+// reached returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from. An
+// API server that was restored from a backup accepts such a watch, but sends no events until its versions have reached that version again,
+// and never sends events about the changes by the restoration.
 func (r *rewatcher) reached(ctx context.Context, options metav1.ListOptions) error {
 	if options.SendInitialEvents != nil {
 		return nil // the watch lists the objects

@@ -18,8 +18,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// restarted is what an informer sees of an API server that is down for a time. After that it knows no earlier resource version, or, if it was
-// restored, none that is as late.
+// restarted simulates an API server that is down for a time. Afterwards it knows no earlier resource version or, if it was restored, none
+// that is as high.
 type restarted struct {
 	restored bool
 

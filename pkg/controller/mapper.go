@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// mappingPeriod is how long a kind that was found is not looked up again.
+// mappingPeriod is the time for which a kind that was found is not looked up again.
 const mappingPeriod = time.Minute
 
-// NewMapper returns a mapper that remembers the kinds that controller-runtime's has found, which asks every API group in turn, several times
-// for each object that is read or applied; it is manager.Options.MapperProvider.
+// NewMapper returns a mapper that remembers the kinds that controller-runtime's mapper has found. That mapper goes through all API groups,
+// several times for each object that is read or applied. NewMapper is manager.Options.MapperProvider.
 func NewMapper(config *rest.Config, connection *http.Client) (meta.RESTMapper, error) {
 	found, err := apiutil.NewDynamicRESTMapper(config, connection)
 	if err != nil {

@@ -459,7 +459,7 @@ func checkJudgement(t *testing.T, j Judgement, seen Seen, message string) {
 		t.Fatalf("%+v: on a cycle: %v", j, circular)
 	}
 	if line := j.sentence(); !isCut(message) && strings.Contains("\n"+message+"\n", "\n"+line+"\n") == j.Satisfied {
-		t.Fatalf("%+v: its line %q stands in %q", j, line, message)
+		t.Fatalf("%+v: its line %q is in %q", j, line, message)
 	}
 }
 

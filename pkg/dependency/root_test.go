@@ -99,7 +99,7 @@ func TestDependants(t *testing.T) {
 		absent string
 		want   []string // type, name and the add-ons in between
 	}{
-		"nobody": {graph: []string{"a: b", "b:"}},
+		"no dependents": {graph: []string{"a: b", "b:"}},
 		"those that require it stop, those to which it is Optional are degraded": {
 			graph: []string{"z: a?", "y: a", "x: a"}, want: []string{"Required x", "Required y", "Optional z"},
 		},

@@ -165,8 +165,8 @@ func (a *addOns) absent(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return unknownToCache(want, "already exists")
 }
 
-// stillEnabled checks with a live read that an add-on which had an Instance before is not disabled: the cache may show the deletion of the
-// Instance, and not yet that of the add-on. For other add-ons, setting the finalizer has checked that.
+// stillEnabled checks with a live read that an add-on that had an Instance before is not disabled: the cache may show the deletion of the
+// Instance, but not yet that of the add-on. For other add-ons, the write of the finalizer has checked this.
 func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *kudo.Instance) error {
 	if !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
 		return nil

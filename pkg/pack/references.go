@@ -46,7 +46,7 @@ type finder struct {
 	// lines are the offsets at which the lines of the template begin, from the second on.
 	lines []int
 	found []reference
-	// root reports whether $ is the argument of the execution, which it is not in a template that is defined in another.
+	// root reports whether $ is the argument of the execution. It is not in a template that is defined in another one.
 	root bool
 }
 

@@ -34,9 +34,10 @@ func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outc
 }
 
 // Ahead lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent
-// restarts in between, all of them run again for the same execution: that changes nothing, because they only apply and delete objects, and
-// the caller keeps tasks apart that share an object. A KudoOperator task only begins to wait: the hub learns of it once it is recorded. Once one
-// is complete, only such tasks run ahead, because others could change objects before that is recorded.
+// restarts in between, all of them run again for the same execution. That changes nothing, because they only apply and delete objects, and
+// the caller separates tasks that share an object. A KudoOperator task only begins to wait: the hub receives it once it is recorded. Once
+// such a task is complete, only other KudoOperator tasks run ahead, because tasks of other kinds could change objects before the completion
+// is recorded.
 func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
 	mayRun := TaskAction.runsAhead
 	for at, outcome := range outcomes {

@@ -51,8 +51,8 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 }
 
 // FirstUnhealthyPod returns the first unhealthy pod, failed ones before others and then by name, and a description of its problem; nil if
-// all are healthy. Without a readiness probe a container is ready while it runs, even if it fails again and again: if all pods are healthy, one
-// whose container has just been restarted after a failure is described as if it still waited for that.
+// all are healthy. Without a readiness probe, a container is ready while it runs, even if it fails repeatedly. Therefore, if all pods are
+// healthy, a pod whose container was just restarted after a failure is described as if the container were still waiting for the restart.
 func FirstUnhealthyPod(pods []unstructured.Unstructured, now time.Time) (pod *unstructured.Unstructured, message string) {
 	pods = slices.SortedFunc(slices.Values(pods), func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	pods = slices.DeleteFunc(pods, func(p unstructured.Unstructured) bool { return p.GetDeletionTimestamp() != nil })
@@ -72,10 +72,10 @@ func FirstUnhealthyPod(pods []unstructured.Unstructured, now time.Time) (pod *un
 	return nil, ""
 }
 
-// recently is the age of a run of a container in which it may not have failed again yet.
+// recently is the time after a restart in which a container that fails repeatedly may not have failed again yet.
 const recently = 30 * time.Second
 
-// beforeRestart returns a pod as it was before its containers that run only recently were restarted.
+// beforeRestart returns a pod as it was before its containers were restarted recently.
 func beforeRestart(pod *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	before := pod.DeepCopy()
 	unstructured.RemoveNestedField(before.Object, "status", "conditions")

@@ -55,8 +55,8 @@ func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
 // OfChild reports whether the task waits for the hub to apply or to remove a child Instance.
 func (a TaskAction) OfChild() bool { return a == ApplyChild || a == DeleteChild }
 
-// runsAhead reports whether a task may run before the outcomes of the tasks before it are recorded: it has no effect if it runs again in the same
-// execution, or it only begins to wait for a child.
+// runsAhead reports whether a task may run before the outcomes of the tasks before it are recorded: it either has no effect if it runs
+// again in the same execution, or only begins to wait for a child.
 func (a TaskAction) runsAhead() bool { return a == Apply || a == Delete || a == Nothing || a.OfChild() }
 
 // TaskActionOf returns the action of a task for the parameters of its execution. An error is terminal: the task cannot run.

@@ -63,7 +63,7 @@ func TestReadTellsOfASandboxThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Phase != Stopped {
-		t.Errorf("nobody holds the lock, and the phase is %s", got.Phase)
+		t.Errorf("no process holds the lock, and the phase is %s", got.Phase)
 	}
 }
 

@@ -15,7 +15,7 @@ type Place struct {
 	Alone bool
 }
 
-// Pipes visits the pipelines of a template and of those that it defines, except for the ones inside of others.
+// Pipes visits the pipelines of a template and of the templates that it defines, except for pipelines inside of others.
 func Pipes(t *template.Template, visit func(*parse.PipeNode, Place)) {
 	for _, each := range t.Templates() {
 		if each.Tree != nil && each.Root != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Command returns a command line with each name as one word for a POSIX shell. Users copy it, while names come from objects and URLs that
-// others have written.
+// Command returns a command line with each name as one word for a POSIX shell. Users copy the command line, but names come from objects and
+// URLs that others wrote.
 func Command(format string, names ...string) string {
 	words := make([]any, len(names))
 	for i, name := range names {

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// EscapeJSON returns the same JSON with escapes for characters that Escape replaces: YAML has no control characters. Characters of more than
-// 16 bits stay, because YAML does not have JSON's escapes for them.
+// EscapeJSON returns the same JSON with escapes for characters that Escape replaces: YAML has no control characters. Characters of more
+// than 16 bits are not escaped, because YAML does not have JSON's escapes for them.
 func EscapeJSON(encoded []byte) []byte {
 	hidden := func(r rune) bool { return !Visible(r) && r <= 0xffff }
 	if !bytes.ContainsFunc(encoded, hidden) {

@@ -37,7 +37,7 @@ type Hub struct {
 	client.Client
 	Config *rest.Config
 	cache  cache.Cache
-	// pulse sends the requests that notice a silent hub.
+	// pulse sends the requests that detect a hub that does not respond.
 	pulse rest.Interface
 	// kinds are the cached kinds; refused holds the reason why a kind is not read.
 	kinds   []kind
@@ -49,7 +49,7 @@ type Hub struct {
 const (
 	// answerTimeout is how long the hub may take to answer a request, except for those of the cache.
 	answerTimeout = 10 * time.Second
-	// pulse is the interval of requests that notice a silent hub; pulseTimeout is how long it may take to answer one.
+	// pulse is the interval of requests that detect a hub that does not respond; pulseTimeout is how long the hub may take to answer one.
 	pulse        = 5 * time.Second
 	pulseTimeout = 3 * time.Second
 )

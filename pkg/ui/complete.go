@@ -9,8 +9,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// complete is a reader that reads from the hub what the cache does not have: the templates of packages, and the parameters of add-ons. Both
-// only if the user may read them.
+// complete is a reader that reads from the hub what the cache does not have, if the user may read it: the templates of packages, and the
+// parameters of add-ons.
 type complete struct{ reader }
 
 // Get reads an object that the user may read.

@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// versionPath is the path of the hub's version, which it may refuse to users.
+// versionPath is the path of the hub's version, which users may not be permitted to read.
 const versionPath = "/version"
 
 // contact tracks whether the hub was read completely, and since when it cannot be read.
 type contact struct {
 	lock     sync.Mutex
 	complete bool
-	// lost has the paths of the lists and watches that failed last, with the time of the first failure. What is shown is current only if there
-	// are none: requests for different kinds succeed again at different times.
+	// lost has the paths of the lists and watches whose last request failed, with the time of the first failure. What is shown is current only
+	// if there are none, because requests for different kinds succeed again at different times.
 	lost map[string]time.Time
 }
 

@@ -26,7 +26,7 @@ type action func(ctx context.Context, c client.Client, r *http.Request) (proposa
 // proposal is what an action would change.
 type proposal struct {
 	Title string
-	// Effects and Warnings say what would happen; Refusal is why it cannot.
+	// Effects and Warnings state what would happen; Refusal states why it cannot.
 	Effects, Warnings []string
 	Refusal           string
 	// Plan is the plan that would run; nil if none would.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// coalescing is the shortest time between two updates of a stream. A page that takes long to render is updated less often, but not less
-	// often than it is checked: what takes long may be a hub that does not answer.
+	// coalescing is the shortest time between two updates of a stream. A page that takes long to render is updated less often, but at least as
+	// often as the stream is checked, because the delay may come from a hub that does not respond.
 	coalescing = 250 * time.Millisecond
 	// recheck is how often a stream checks its session and permissions without a change.
 	recheck = 10 * time.Second

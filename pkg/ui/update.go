@@ -17,8 +17,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// parameterForm returns the form for the parameters of an Instance, which the user may send: none for a child, whose parameters come from its
-// parent.
+// parameterForm returns the form for the parameters of an Instance, if the user may change them. A child has none, because its parameters
+// come from its parent.
 func (v visit) parameterForm(ctx context.Context, p progress.View) parameterForm {
 	instance := p.Instance
 	if !instance.DeletionTimestamp.IsZero() || instance.Parent() != nil {
@@ -87,7 +87,7 @@ func updateProposal(instance *kudo.Instance, version *kudo.OperatorVersion, g gi
 	return p
 }
 
-// describeChange adds what happens, and identifies the state that it is for.
+// describeChange adds the effects, and identifies the state that they are for.
 func (p *proposal) describeChange(change decide.Change) {
 	p.Seen, p.Warnings, p.Change = p.Seen+seenOfChange(change), change.Warnings, new(change.Data())
 	p.Change.Warnings = nil // shown beside it

@@ -21,7 +21,7 @@ type relay struct {
 	silent   chan struct{}
 }
 
-// relayed returns a relay to the API server, and the config that leads there by way of it.
+// relayed returns a relay to the API server, and the config of a connection through the relay.
 func relayed() (*relay, *rest.Config) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", anywhere)
@@ -57,7 +57,7 @@ func (r *relay) silence() {
 	r.silent = make(chan struct{})
 }
 
-// mend forwards again.
+// mend makes the relay forward again.
 func (r *relay) mend() {
 	r.lock.Lock()
 	defer r.lock.Unlock()

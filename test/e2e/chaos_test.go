@@ -42,9 +42,9 @@ const (
 	soon = 2 * time.Second
 	// hang is the longest time for which the hub does not respond.
 	hang = 4 * time.Second
-	// recovery is the time a cluster may take to reach the desired state: the sandbox restarts a program that is killed often after five
-	// seconds, addon-agent retries a failed task after a minute at most, and Kubernetes' controllers and kwok repeat a watch up to a minute
-	// after an API server was killed again and again, and list up to a minute after that.
+	// recovery is the time a cluster may take to reach the desired state: the sandbox waits five seconds before it restarts a program that is
+	// often killed, addon-agent retries a failed task after a minute at most, and Kubernetes' controllers and kwok repeat a watch up to a
+	// minute after an API server was killed repeatedly, and list up to a minute after that.
 	recovery = 5 * time.Minute
 )
 
@@ -196,12 +196,12 @@ func (c *chaos) write(ctx context.Context, s subject) {
 	GinkgoHelper()
 	fmt.Fprintf(GinkgoWriter, "%s: change to %+v\n", s, c.wanted[s])
 	c.insist(ctx, func() error {
-		stands := &kudo.Instance{}
-		if err := c.hub.Get(ctx, s.key(), stands); err != nil {
+		instance := &kudo.Instance{}
+		if err := c.hub.Get(ctx, s.key(), instance); err != nil {
 			return err
 		}
-		stands.Spec = s.instance(c.wanted[s]).Spec
-		return c.hub.Update(ctx, stands)
+		instance.Spec = s.instance(c.wanted[s]).Spec
+		return c.hub.Update(ctx, instance)
 	})
 }
 
@@ -231,7 +231,7 @@ func (c *chaos) disturb(ctx context.Context) {
 		signal(ctx, c.box, victim, "kube-apiserver", syscall.SIGKILL)
 	default:
 		d := c.moment(hang)
-		fmt.Fprintf(GinkgoWriter, "the hub answers nobody for %s\n", d)
+		fmt.Fprintf(GinkgoWriter, "the hub does not respond for %s\n", d)
 		defer signal(ctx, c.box, "hub", "kube-apiserver", syscall.SIGCONT)
 		signal(ctx, c.box, "hub", "kube-apiserver", syscall.SIGSTOP)
 		pause(ctx, d)
@@ -270,12 +270,12 @@ func (c *chaos) check(ctx context.Context, s subject) error {
 	if err := c.checkHub(ctx, s, want); err != nil {
 		return err
 	}
-	stands, err := existing(ctx, c.managed[s.cluster], s.name)
+	found, err := existing(ctx, c.managed[s.cluster], s.name)
 	if err != nil {
 		return err
 	}
-	if wanted := want.objects(s.name); !maps.Equal(stands, wanted) {
-		return fmt.Errorf("on %s stand %v, want %v", s.cluster, stands, wanted)
+	if wanted := want.objects(s.name); !maps.Equal(found, wanted) {
+		return fmt.Errorf("%s has %v, want %v", s.cluster, found, wanted)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "REPLICAS=3", "--wait", "--timeout", "2m")
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(Equal(int32(3)))
-		Expect(d.deployment(ctx, "cluster2").Status.AvailableReplicas).To(Equal(int32(2)), "nobody has changed anything there")
+		Expect(d.deployment(ctx, "cluster2").Status.AvailableReplicas).To(Equal(int32(2)), "nothing was changed there")
 		for name, uid := range pods {
 			Expect(d.pods(ctx, "cluster1")).To(HaveKeyWithValue(name, uid))
 		}

@@ -72,7 +72,7 @@ var _ = Describe("An ensemble of ZooKeeper servers", Label(onNodes, softwareLabe
 	})
 })
 
-// modes counts the servers of an ensemble, pods of a StatefulSet, in each mode, or with each other answer.
+// modes counts the servers of an ensemble, which are the pods of a StatefulSet, by mode, or by their response if it has none.
 func modes(ctx context.Context, f *fleet, name string, servers int) map[string]int {
 	GinkgoHelper()
 	counts := map[string]int{}
@@ -90,7 +90,8 @@ func modes(ctx context.Context, f *fleet, name string, servers int) map[string]i
 	return counts
 }
 
-// zkCli runs a command of ZooKeeper's client, which prints answers to both of its outputs, in one of the pods, on any server.
+// zkCli runs a command of ZooKeeper's client in one of the pods, on any server. It returns both outputs, because the client prints answers
+// to both.
 func zkCli(ctx context.Context, f *fleet, in int, command ...string) (string, error) {
 	return f.kubectl(ctx, "cluster1", append([]string{
 		"exec", fmt.Sprintf("zookeeper-%d", in), "-n", "ensemble", "--",

@@ -78,7 +78,7 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 		Expect(cluster.Get(ctx, key(volumes["page"].ConfigMap.Name), page)).To(Succeed())
 		Expect(cluster.Get(ctx, key(volumes["large"].ConfigMap.Name), large)).To(Succeed())
 		Expect(secret.Data).To(Equal(map[string][]byte{"tls.crt": []byte(certificate)}))
-		Expect(environment.Data).To(Equal(map[string][]byte{"SIMULATED": []byte("true")}), "nobody has put that file")
+		Expect(environment.Data).To(Equal(map[string][]byte{"SIMULATED": []byte("true")}), "no test has put that file")
 		Expect(page.Data).To(Equal(map[string]string{"index.html": "<h1>moo</h1>"}))
 		Expect(large.Data["large"]).To(HaveLen(1 << 20))
 		Expect(secret.OwnerReferences).To(ConsistOf(HaveField("Kind", "Instance")))

@@ -125,7 +125,7 @@ func (f *fleet) addon(ctx context.Context, arguments ...string) (string, error) 
 	return output(ctx, filepath.Join(programs, "kubectl-addon"), append(arguments, "--kubeconfig", f.files["hub"])...)
 }
 
-// kubectl runs kubectl on the hub or a cluster and returns its output; its log, which may have lines of client-go, only as the error.
+// kubectl runs kubectl on the hub or a cluster and returns its output. Only an error contains its log, which may have lines of client-go.
 func (f *fleet) kubectl(ctx context.Context, on string, arguments ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", f.files[on]}, arguments...)...).Output()
 	var failed *exec.ExitError

@@ -115,7 +115,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, nil
 	}
 	if err != nil {
-		if !apierrors.IsConflict(err) { // it may have been executed: the next pass reads what is recorded
+		if !apierrors.IsConflict(err) { // the write may have been executed: the next pass reads what is recorded
 			e.writes.Forget(client.ObjectKeyFromObject(committed))
 		}
 		return nil, fmt.Errorf("writing status of Instance %q: %w", o.Instance.Name, err)
@@ -129,7 +129,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	return committed, nil
 }
 
-// begun emits the event of a plan that is running, once it has been for a while.
+// begun emits the event of the start of a plan, once the plan has run for a while.
 func (e *engine) begun(x *execution, now time.Time) {
 	status, instance := x.instance.Status.PlanStatus[x.Plan], x.instance
 	wait := longestGrace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)

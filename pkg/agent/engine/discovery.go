@@ -107,8 +107,8 @@ func (s *sweeper) owned(
 	return found, l.reads, l.err
 }
 
-// ask returns the search that an Instance in that state waits for. If it waits for none, it joins the next one. The first Instance has to
-// start that.
+// ask returns the search that an Instance in that state waits for. If it waits for none, it joins the next search. first is true if the
+// caller must start that search.
 func (s *sweeper) ask(instance *kudo.Instance, owner string, kinds []schema.GroupKind) (l *look, first bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -121,7 +121,7 @@ func (s *sweeper) ask(instance *kudo.Instance, owner string, kinds []schema.Grou
 	return l, first
 }
 
-// forget drops the search of an Instance: its result is used, or may be outdated.
+// forget drops the search of an Instance, because its result is used or may be outdated.
 func (s *sweeper) forget(instance *kudo.Instance) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -141,8 +141,8 @@ func (s *sweeper) join(owner string, kinds []schema.GroupKind) (l *look, first b
 	return s.next, first
 }
 
-// carryOut runs the search after the running one has ended. Instances that ask after it has begun join the next one, because it may have
-// passed their objects already.
+// carryOut runs the search after the running one has ended. Instances that ask after the search has begun join the next one, because it may
+// already have passed their objects.
 func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	s.looking.Lock()
 	s.begin()
@@ -160,7 +160,7 @@ func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	}
 }
 
-// begin closes the next search for other Instances.
+// begin ends the time in which Instances can join the next search.
 func (s *sweeper) begin() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// Progress that nothing depends on is recorded after grace, if not too many Instances progress at the same time, and otherwise after
-// longestGrace: most plans and removals continue or end earlier, and then the progress needs no write. What only changes messages, and the
-// progress of removals, waits for longestSilence then.
+// Progress that nothing depends on is recorded after grace, or after longestGrace if too many Instances progress at the same time: most
+// plans and removals continue or end earlier, and then the progress needs no write. If too many Instances progress, changed messages and
+// the progress of removals wait for longestSilence.
 const (
 	grace          = 500 * time.Millisecond
 	longestGrace   = 10 * time.Second
@@ -138,7 +138,7 @@ func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
 }
 
 // beginnings delay the events of plans that have started: most plans end within longestGrace, and then the event of their end is enough. If
-// the agent is stopped meanwhile, there is no such event.
+// the agent stops before, the event of the start is lost.
 type beginnings struct {
 	mutex  sync.Mutex
 	timers map[types.UID]beginning // by Instance, of which one plan runs at a time
@@ -152,7 +152,7 @@ type beginning struct {
 
 func newBeginnings() *beginnings { return &beginnings{timers: map[types.UID]beginning{}} }
 
-// of emits the event of an Instance's execution after a wait, once, and drops that of its previous execution.
+// of emits the event of an Instance's execution once, after a wait, and drops the event of its previous execution.
 func (b *beginnings) of(instance, execution types.UID, wait time.Duration, emit func()) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

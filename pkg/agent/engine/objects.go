@@ -66,8 +66,8 @@ func newObjects(local ctrl.Manager, kinds discovery.DiscoveryInterface) *objects
 	}
 }
 
-// deletion is the deletion of the object with that uid, when it was last confirmed that the object still exists, and whether it is gone although
-// the cache has it.
+// deletion is the deletion of the object with that uid: when the object was last confirmed to exist, and whether it is gone although the
+// cache still has it.
 type deletion struct {
 	uid  types.UID
 	at   time.Time
@@ -270,8 +270,8 @@ func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*
 	}
 }
 
-// confirmed returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of its
-// deletion, it is read from the API server, but not in every pass, and not again once it is gone.
+// confirmed returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of the
+// deletion, the object is read from the API server, but not in every pass, and not again once it is gone.
 func (o *objects) confirmed(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
 	deleted := last.uid == cached.GetUID()
 	switch {

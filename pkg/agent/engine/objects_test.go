@@ -34,10 +34,10 @@ func TestADeletedObjectInTheCache(t *testing.T) {
 		last            deletion
 		exists, deleted bool
 	}{
-		"is there before its deletion":            {deletion{}, true, false},
-		"is being deleted right after it":         {deletion{uid: "x", at: time.Now()}, true, true},
-		"is gone once that was confirmed":         {deletion{uid: "x", at: time.Now().Add(-2 * missedAfter), gone: true}, false, false},
-		"is there if another one of its name was": {deletion{uid: "y", at: time.Now(), gone: true}, true, false},
+		"exists before its deletion":                {deletion{}, true, false},
+		"is being deleted right after that":         {deletion{uid: "x", at: time.Now()}, true, true},
+		"is gone once this was confirmed":           {deletion{uid: "x", at: time.Now().Add(-2 * missedAfter), gone: true}, false, false},
+		"exists if another one of its name is gone": {deletion{uid: "y", at: time.Now(), gone: true}, true, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got, err := (&objects{}).confirmed(t.Context(), cached, test.last)

@@ -87,7 +87,7 @@ func (p *piping) render(placed plan.Placed, image string) error {
 	return nil
 }
 
-// kept reports whether this execution has stored all files, which the agent may not have recorded before it stopped.
+// kept reports whether this execution has stored all files. The agent may have stopped before it recorded that.
 func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 	kept := true
 	for _, artifact := range p.artifacts {

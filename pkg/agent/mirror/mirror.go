@@ -111,7 +111,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if existing != nil && m.writes.Behind(existing) > 0 { // what it shows as up to date may have been changed since
+	if existing != nil && m.writes.Behind(existing) > 0 { // it is older than the agent's last write
 		return reconcile.Result{RequeueAfter: StaleCachePause}, nil
 	}
 	if wanted, err = m.confirmed(ctx, wanted, existing); err != nil {
@@ -132,9 +132,9 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, m.dropVersions(ctx)
 }
 
-// confirmed returns the Instance on the hub, from a live read if the cache has an older generation than the mirror, or may lack the removal:
-// after a start the cache may be filled with an older state, by which a plan would delete what a newer one has created, a removal would be
-// cancelled, or a removed mirror be created again. A hub that was restored has an older generation, too.
+// confirmed returns the Instance on the hub. It reads the Instance live if the cache has an older generation than the mirror, or may lack
+// the removal. After a start, the cache may be filled with an older state, because of which a plan would delete what a newer plan has
+// created, a removal would be cancelled, or a removed mirror would be created again. A hub that was restored also has an older generation.
 func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
 	if !Outdated(wanted, existing) && !mayLackRemoval(wanted, existing) {
 		return wanted, nil
@@ -146,8 +146,8 @@ func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance)
 	return current, nil
 }
 
-// mayLackRemoval reports whether an Instance, as read from the cache of the hub, may have been removed since: its mirror does not exist any more,
-// or was handed over for removal, although the Instance is not being deleted.
+// mayLackRemoval reports whether an Instance in the cache of the hub may have been removed since: its mirror no longer exists, or is in
+// removal, although the Instance is not being deleted.
 func mayLackRemoval(wanted, existing *kudo.Instance) bool {
 	switch {
 	case wanted == nil:

@@ -37,7 +37,7 @@ func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.
 		}
 		name = client.ObjectKeyFromObject(version)
 	}
-	m.resolutions.note(wanted.Name, resolution, name) // before an error, too: the mirror may exist, and must not be dropped as unneeded
+	m.resolutions.note(wanted.Name, resolution, name) // also with an error: the mirror may exist, and must not be dropped as unneeded
 	return name, err
 }
 
@@ -62,7 +62,7 @@ func (m *mirror) versionKey(wanted *kudo.Instance) types.NamespacedName {
 }
 
 // readAndMirror mirrors the OperatorVersion on the hub that the Instance's spec refers to. If the hub has replaced the one that a child's
-// parent has chosen, it returns the mirror of that one. It returns a mirror with an error if it may have been created.
+// parent has chosen, it returns the mirror of that one. If a mirror may have been created in spite of an error, it returns both.
 func (m *mirror) readAndMirror(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
 	key := m.versionKey(wanted)
 	original, err := m.readVersion(ctx, key)
@@ -175,8 +175,8 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 	return nil
 }
 
-// surplusVersions returns the mirrored OperatorVersions that no Instance needs, according to the cache, no resolved Instance has chosen, and no
-// Instance on the hub may choose that was not mirrored since the start.
+// surplusVersions returns the mirrored OperatorVersions to delete: according to the cache no Instance needs them, no resolved Instance has
+// chosen them, and no Instance on the hub that was not mirrored since the start may choose them.
 func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, error) {
 	versions := &kudo.OperatorVersionList{}
 	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
@@ -193,8 +193,8 @@ func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, e
 	return m.unexpected(ctx, candidates)
 }
 
-// unexpected returns the mirrored versions, except for those of OperatorVersions that Instances on the hub refer to whose choice is not known:
-// the agent may have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
+// unexpected returns the mirrored versions without those that an Instance on the hub refers to whose choice is not known: the agent may
+// have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
 func (m *mirror) unexpected(ctx context.Context, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := m.hub.List(ctx, instances, client.InNamespace(m.cluster), client.UnsafeDisableDeepCopy); err != nil {

@@ -35,9 +35,9 @@ import (
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
-// The rate per second and the burst of reports of progress, and those of them that are pending for less than longestProgress. Later reports
-// replace them: most plans and removals end earlier, and then their progress needs no report. Those of many Instances that change at the same
-// time must not delay the reports of what has ended.
+// The rate per second and the burst of reports of progress that is pending for longestProgress, and of early reports, whose progress is
+// pending for less. Later reports replace early ones: most plans and removals end earlier, and then their progress needs no report. Reports
+// of progress of many Instances must not delay the reports of plans and removals that have ended.
 const (
 	progressQPS   = 2
 	progressBurst = 10
@@ -56,7 +56,7 @@ type reporter struct {
 	statuses *mirror.Statuses
 	interval time.Duration
 	early    flowcontrol.RateLimiter // for reports of progress that is pending for less than longestProgress
-	progress flowcontrol.RateLimiter // for those of other progress
+	progress flowcontrol.RateLimiter // for reports of other progress
 	clock    func() time.Time
 	// conflicts has the pauses of Instances whose reports conflict.
 	conflicts workqueue.TypedRateLimiter[string]
@@ -193,8 +193,8 @@ func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcil
 	return r.retry(request.Name, r.tell(ctx, due))
 }
 
-// retry returns when a report is sent again after a conflict: soon at first, because the cache usually catches up in a moment, and at most
-// once per interval if it does not, as with a watch that hangs. An event of the Instance ends the pause.
+// retry returns when a report is sent again after a conflict: soon at first, because the cache usually catches up quickly. If it does not,
+// for example because a watch hangs, the report is sent at most once per interval. An event of the Instance ends the pause.
 func (r *reporter) retry(name string, err error) (reconcile.Result, error) {
 	result, err := controller.RetryConflict(err)
 	if result.RequeueAfter == 0 {
@@ -343,9 +343,9 @@ func upToDate(onHub, want kudo.InstanceStatus) bool {
 	return equality.Semantic.DeepEqual(*reportable(onHub), want)
 }
 
-// wait returns how long a report is delayed, so that an Instance is written at most once per interval. Progress waits for an interval even if
-// nothing was reported before, for longestProgress if too many Instances report progress, and then for another interval as long as there are
-// too many.
+// wait returns how long a report is delayed, so that an Instance is written at most once per interval. Progress waits for an interval even
+// if nothing was reported before. If too many Instances report progress, it waits for longestProgress, and then for one interval after the
+// other until there are fewer.
 func (r *reporter) wait(due *report) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -140,7 +140,7 @@ func TestEnableSaysWhatItStillWaitsFor(t *testing.T) {
 func TestDisableAsks(t *testing.T) {
 	kafka := dependency.Dependent{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
 	graphs := dependency.Dependent{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional}
-	comesBack := action.ByPlacement(sample.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
+	reenabled := action.ByPlacement(sample.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
 	for name, test := range map[string]struct {
 		dependents []dependency.Dependent
 		options    DisableOptions
@@ -155,9 +155,9 @@ func TestDisableAsks(t *testing.T) {
 		"no prompt, and one requires it": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{kafka},
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n",
 			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or use --force`},
-		"force ignores dependents": {options: DisableOptions{force: true}, dependents: []dependency.Dependent{kafka}, returns: comesBack,
+		"force ignores dependents": {options: DisableOptions{force: true}, dependents: []dependency.Dependent{kafka}, returns: reenabled,
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n"},
-		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: comesBack,
+		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: reenabled,
 			err: `add-on "zookeeper" would be enabled again: OCM enables add-on "zookeeper" only on clusters that these Placements select: ` +
 				`default/all; unselect it, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 	} {

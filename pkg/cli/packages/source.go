@@ -110,7 +110,7 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 	return l.archived(name, file)
 }
 
-// errPlain refuses plain http in something that was read over https.
+// errPlain is the error of a plain http URL in a document that was read over https.
 var errPlain = errors.New("the URL must use https, or, for a tarball, have a digest")
 
 // openURL returns the package in the tarball at a URL. If the URL ends in #sha256=DIGITS, the tarball must have that digest.
@@ -124,7 +124,7 @@ func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 	return l.download(ctx, address, digest)
 }
 
-// openLinked returns the package in the tarball at a URL that the package at from refers to.
+// openLinked returns the package in the tarball at a URL to which the package in from refers.
 func (l *loader) openLinked(ctx context.Context, from source, name string) (source, error) {
 	if address, _, pinned := strings.Cut(name, "#"); !pinned && strings.HasPrefix(from.name, "https://") && strings.HasPrefix(address, "http://") {
 		return source{}, fmt.Errorf("%s refers to %s: %w", from.name, shownURL(address), errPlain)

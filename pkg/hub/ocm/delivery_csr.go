@@ -34,9 +34,9 @@ func isKlusterlet(user, cluster string) bool {
 	return found && agent != "" && !strings.Contains(agent, ":")
 }
 
-// copyingRequests returns how an informer of certificate requests is made whose lister returns copies. addon-framework 1.3.0 writes its
-// approval into what the lister returns before it sends it: a request whose approval then failed would count as approved, and the signer
-// reads it at the same time.
+// copyingRequests returns a constructor of informers of certificate requests whose listers return copies. addon-framework 1.3.0 writes its
+// approval into the request from the lister before it sends the approval: a request whose approval fails would count as approved, and the
+// signer reads the same request at that time.
 func copyingRequests(tweak func(*metav1.ListOptions)) func(kubernetes.Interface, time.Duration) toolscache.SharedIndexInformer {
 	return func(kube kubernetes.Interface, resync time.Duration) toolscache.SharedIndexInformer {
 		return copyingInformer{certificatesinformers.NewFilteredCertificateSigningRequestInformer(kube, resync, toolscache.Indexers{}, tweak)}

@@ -125,7 +125,7 @@ func TestCertificatesRest(t *testing.T) {
 	for _, now := range []time.Time{begin, begin.Add(time.Hour), refresh(renewed.serving.Certs[0]).Add(-time.Second)} {
 		again, _ := first.pass(t, terms, now)
 		if again.bundle != first.bundle || !maps.EqualFunc(again.secret, first.secret, bytes.Equal) {
-			t.Errorf("%s after the start something was made anew", now.Sub(begin))
+			t.Errorf("%s after the start something was created again", now.Sub(begin))
 		}
 	}
 }
@@ -256,17 +256,17 @@ func TestCertificatesAreMended(t *testing.T) {
 				t.Errorf("the serving certificate is not accepted: %v", err)
 			}
 			if made := !bytes.Equal(mended.secret[authorityCertificateKey], damaged.secret[authorityCertificateKey]); made != test.authority {
-				t.Errorf("the authority is made anew: %t, want %t", made, test.authority)
+				t.Errorf("the authority is created again: %t, want %t", made, test.authority)
 			}
 			if made := !bytes.Equal(mended.secret[corev1.TLSCertKey], damaged.secret[corev1.TLSCertKey]); made != test.serving {
-				t.Errorf("the serving certificate is made anew: %t, want %t", made, test.serving)
+				t.Errorf("the serving certificate is created again: %t, want %t", made, test.serving)
 			}
 			if len(renewed.trusted) != test.trusts {
 				t.Errorf("%d authorities are trusted, want %d", len(renewed.trusted), test.trusts)
 			}
 			again, _ := mended.pass(t, terms, begin.Add(time.Hour))
 			if again.bundle != mended.bundle || !maps.EqualFunc(again.secret, mended.secret, bytes.Equal) {
-				t.Error("a second pass made something anew")
+				t.Error("a second pass created something again")
 			}
 		})
 	}

@@ -174,8 +174,8 @@ func (c *cluster) judge() map[string]*metav1.Condition {
 	}
 	differ := map[string]*metav1.Condition{}
 	for _, name := range c.names {
-		stands := c.degraded[name]
-		if want := dependency.Evaluate(c.needs[name], seen, stands).Condition(); !same(stands, want) {
+		stored := c.degraded[name]
+		if want := dependency.Evaluate(c.needs[name], seen, stored).Condition(); !same(stored, want) {
 			differ[name] = want
 		}
 	}

@@ -1,5 +1,5 @@
-// Package history generates what a user does with an Instance of a package with children, prints it as commands, and returns what of its outcome
-// must not depend on the way there. It touches no cluster.
+// Package history generates a user's changes of an Instance of a package with children, prints them as commands, and returns the part of
+// their outcome that must not depend on earlier changes. It touches no cluster.
 package history
 
 import (

@@ -43,7 +43,8 @@ func DrawFirst(t *rapid.T) Change {
 	return Change{Do: Install, Version: "1.0.0", Set: set}
 }
 
-// Definitions returns the parameters of the package, of which those of children, which pass through more programs, are drawn more often.
+// Definitions returns the parameters of the package. It repeats the parameters of children, which pass through more programs, so that they
+// are drawn more often.
 func Definitions(loaded []*kudo.OperatorVersion) []kudo.Parameter {
 	var definitions []kudo.Parameter
 	for _, version := range loaded {

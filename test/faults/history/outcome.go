@@ -20,8 +20,9 @@ func Healthy(i *kudo.Instance) bool {
 		meta.IsStatusConditionTrue(i.Status.Conditions, kudo.ConditionResolved)
 }
 
-// Outcome returns what an Instance, with its mirror, has come to, without uids, generations and the traces of executions, and without objects
-// that only manually requested plans have applied. desired and started are the OperatorVersions of its spec and of its last execution.
+// Outcome returns the resulting state of an Instance and its mirror, without uids, generations and the traces of executions, and without
+// objects that only manually requested plans have applied. desired and started are the OperatorVersions of its spec and of its last
+// execution.
 func Outcome(i, mirror *kudo.Instance, desired, started *kudo.OperatorVersion) map[string]any {
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
 	var inventory []string

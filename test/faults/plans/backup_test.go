@@ -17,7 +17,7 @@ import (
 )
 
 // backup is the life of three Instances on a hub that is restored from a backup of its etcd: one was updated after the backup, one was
-// removed, and one was created. The one that was removed has lost its objects: its plan is started manually.
+// removed, and one was created. The removed one has lost its objects, so its plan is started manually.
 func backup() scenario {
 	deploy := func(names ...func(*run) string) func(context.Context, *run) error {
 		return func(ctx context.Context, r *run) error {
@@ -80,7 +80,7 @@ func backup() scenario {
 
 func (r *run) itself() string { return r.name }
 
-// older and newer return the names of the Instances of which only the backup, or only the hub after it, has one.
+// older returns the name of the Instance that only the backup has, and newer that of the Instance created after the backup.
 func (r *run) older() string { return r.name + "-older" }
 func (r *run) newer() string { return r.name + "-newer" }
 

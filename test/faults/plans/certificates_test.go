@@ -56,7 +56,7 @@ func distrust(ctx context.Context, r *run) error {
 		}))
 }
 
-// trusted returns an error unless all that call the webhooks have the current bundle, and a write is converted.
+// trusted returns an error unless all callers of the webhooks have the current bundle, and a write is converted.
 func trusted(ctx context.Context, r *run) error {
 	key := client.ObjectKey{Namespace: "tandem-system", Name: addonv1alpha1.ManagerConfigMap}
 	secret, trust := &corev1.Secret{}, &corev1.ConfigMap{}
@@ -83,7 +83,7 @@ func trusted(ctx context.Context, r *run) error {
 	return r.hub.Create(ctx, converted, client.DryRunAll)
 }
 
-// bundles returns the bundles of everything that calls the webhooks.
+// bundles returns the bundles of all callers of the webhooks.
 func (w *world) bundles(ctx context.Context) (map[string][]byte, error) {
 	definitions, configuration := &apiextensionsv1.CustomResourceDefinitionList{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	if err := errors.Join(w.hub.List(ctx, definitions), w.hub.Get(ctx, client.ObjectKey{Name: manifests.PartOf}, configuration)); err != nil {

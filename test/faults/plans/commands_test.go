@@ -56,7 +56,7 @@ func command(arguments ...string) func(context.Context, *run) error {
 			return err
 		}
 		r.note("the user repeats the command: %v", err)
-		if err := call(); err != nil { // it may have nothing to do any more; the state tells
+		if err := call(); err != nil { // there may be nothing left to do: the state is compared
 			r.note("the repeated command fails: %v", err)
 		}
 		return nil
@@ -85,7 +85,8 @@ func (r *run) faulted() bool {
 	return fired
 }
 
-// request returns an action that requests a plan with a command. Each call is another request, so the user repeats it only if there is none.
+// request returns an action that requests a plan with a command. Each call is another request, so the user repeats the command only if
+// there is no request.
 func request(plan string) func(context.Context, *run) error {
 	arguments := []string{"plan", "run", "NAME", plan}
 	return func(ctx context.Context, r *run) error {

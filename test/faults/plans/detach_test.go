@@ -81,10 +81,10 @@ func (r *run) install(ctx context.Context) error {
 	return errors.Join(r.hub.Create(ctx, r.managedAddOn()), r.hub.Create(ctx, r.instance("link-1.0.0")))
 }
 
-// holding keeps a ManagedCluster until everything of it is deleted, like OCM's finalizer.
+// holding is a finalizer that, like OCM's, keeps a ManagedCluster until everything that belongs to it is deleted.
 const holding = "faults.test/detach"
 
-// leave deletes the ManagedCluster and, like OCM then, the add-on.
+// leave deletes the ManagedCluster and, as OCM would, the add-on.
 func leave(ctx context.Context, r *run) error {
 	registration := managedCluster()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["`+holding+`"]}}`))

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// digested is how long a program with an outdated view may do nothing to have done what it does about that view. If it does not stop, the
-	// view is held for longest after the program has connected.
+	// digested is how long a program with an outdated view must be idle before its reaction to that view counts as complete. If it is never
+	// idle, the view is held for longest after the program has connected.
 	digested, longest = 250 * time.Millisecond, 2500 * time.Millisecond
 	// outage is how long a link is cut, and delay how long a write is delayed.
 	outage, delay = 250 * time.Millisecond, time.Second
@@ -24,7 +24,7 @@ type fault struct {
 	// Set by the write that the plan names; guarded by the world's mutex.
 	victim *program
 
-	begun     chan struct{} // closed when the program runs again, or what else happens is done
+	begun     chan struct{} // closed when the program runs again, or another effect of the fault is over
 	connected time.Time     // when the program had watches again; zero before
 	ended     bool
 }
@@ -43,7 +43,7 @@ func (f *fault) at(place Place, by *program, server string) proxy.Fault {
 	link := by.links[server]
 	restart := func() {
 		by.stop()
-		_ = by.start() // the run does not settle without it
+		_ = by.start() // without it, the run does not settle
 		done()
 	}
 	switch f.Pattern {
@@ -81,7 +81,7 @@ func (f *fault) at(place Place, by *program, server string) proxy.Fault {
 	}
 }
 
-// end ends a fault that has fired, if its program does nothing more about it, and reports whether it has ended.
+// end ends a fault that has fired, if its program has completed its reaction, and reports whether the fault has ended.
 func (f *fault) end(ctx context.Context) bool {
 	if f.ended {
 		return true
@@ -101,7 +101,7 @@ func (f *fault) end(ctx context.Context) bool {
 	return true
 }
 
-// isDigested reports whether the program has done what it does about an outdated view.
+// isDigested reports whether the program has completed its reaction to an outdated view.
 func (f *fault) isDigested(ctx context.Context) bool {
 	if !f.victim.connected() {
 		return false

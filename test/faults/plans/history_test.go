@@ -62,7 +62,7 @@ func TestHistories(t *testing.T) {
 	t.Logf("%d histories", played)
 }
 
-// happening is a change by a user, or the restart of a program, after which the programs may become idle or not.
+// happening is a change by a user, or the restart of a program. Only if it is awaited do the programs become idle before the next one.
 type happening struct {
 	history.Change
 	restarted int // the index of the program
@@ -106,7 +106,7 @@ func (w *world) newPast(versions []*kudo.OperatorVersion) *past {
 	mirrored := []kind{kudo.GroupVersion.WithKind("Instance"), kudo.GroupVersion.WithKind("OperatorVersion")}
 	s := scenario{name: "history", onHub: mirrored[:1], onCluster: append(mirrored, ofShop...)}
 	p := &past{run: &run{world: w, scenario: s, name: w.runName()}, versions: map[string]*kudo.OperatorVersion{}}
-	p.clean = p.run // programs that are idle for a short time are idle
+	p.clean = p.run // a short time without requests is enough to be idle
 	for _, version := range versions {
 		p.versions[version.Name] = version
 	}
@@ -114,8 +114,8 @@ func (w *world) newPast(versions []*kudo.OperatorVersion) *past {
 	return p
 }
 
-// play plays a history to its end: it recovers, its outcome equals the one of a new Instance, also after a change to other values and back, a
-// restart causes no write, and everything can be removed.
+// play plays a history to its end, and recovers the Instance. The outcome must equal that of a new Instance, also after a change to other
+// values and back. A restart must cause no write, and everything must be removable.
 func (p *past) play(ctx context.Context, first history.Change, events []happening, other map[string]*string) error {
 	if err := p.change(ctx, first, true); err != nil {
 		return err
@@ -274,8 +274,8 @@ func (p *past) recover(ctx context.Context) (*kudo.Instance, error) {
 	return nil, fmt.Errorf("the Instance does not recover: %+v", i.Status)
 }
 
-// finish compares the outcome with that of a new Instance, the same after a change to other values, after a value that fails in a child and is
-// taken back, and after the return to the first values. Then it restarts the programs.
+// finish compares the outcome with that of a new Instance: first as it is, then after a change to other values, after the correction of a
+// value that fails in a child, and after the return to the first values. Then it restarts the programs.
 func (p *past) finish(ctx context.Context, i *kudo.Instance, other map[string]*string) error {
 	first, err := p.compareWithNew(ctx, i)
 	if err != nil {
@@ -305,7 +305,7 @@ func (p *past) finish(ctx context.Context, i *kudo.Instance, other map[string]*s
 			return err
 		}
 		if err := p.compareWith(ctx, step.same); err != nil {
-			return fmt.Errorf("a change that is taken back leads to another outcome than %s: %w", step.same.commands[0], err)
+			return fmt.Errorf("a change that is reverted leads to another outcome than %s: %w", step.same.commands[0], err)
 		}
 	}
 	return p.restartAll(ctx)
@@ -383,7 +383,7 @@ func (p *past) compareWith(ctx context.Context, fresh *past) error {
 	})
 }
 
-// outcome returns what the Instance and its descendants have come to, and their objects.
+// outcome returns the resulting state of the Instance and its descendants, and their objects.
 func (p *past) outcome(ctx context.Context) (map[string]string, error) {
 	onHub, mirrors, err := p.instances(ctx)
 	if err != nil {
@@ -438,7 +438,7 @@ func (p *past) uninstall(ctx context.Context) error {
 		left, err := p.state(ctx)
 		maps.DeleteFunc(left, func(key, _ string) bool { return strings.HasPrefix(key, "metrics of ") })
 		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("after the removal of %s, there is still something left: %v", p.name, slices.Sorted(maps.Keys(left)))
+			err = fmt.Errorf("after the removal of %s, objects remain: %v", p.name, slices.Sorted(maps.Keys(left)))
 		}
 		return err
 	})

@@ -114,12 +114,12 @@ func position(seed uint64, name string) uint64 {
 	return rand.New(rand.NewPCG(seed, sum(name))).Uint64()
 }
 
-// Part returns the k-th of n parts of the plans. The part of a plan depends on nothing else.
+// Part returns the k-th of n parts of the plans. The part to which a plan belongs depends only on its name and n.
 func Part(plans []Plan, k, n uint64) []Plan {
 	return slices.DeleteFunc(slices.Clone(plans), func(p Plan) bool { return sum(p.String())%n != k-1 })
 }
 
-// Batches divides plans into those that one run tries: plans of one scenario, with one for each action at most.
+// Batches divides plans into batches that one run tries: plans of one scenario, at most one for each action.
 func Batches(plans []Plan) [][]Plan {
 	var batches [][]Plan
 	for _, p := range plans {

@@ -26,9 +26,9 @@ func scenarios() (all, ofOCM []scenario) {
 const (
 	// onlyPlans selects plans by their names, or the beginnings of their names, with a semicolon between them.
 	onlyPlans = "FAULTS_PLAN"
-	// partOf selects a part of the plans, such as 2/7, which is the same in every run: all parts together are all plans.
+	// partOf selects a part of the plans, such as 2/7. A part is the same in every run, and all parts together contain every plan.
 	partOf = "FAULTS_PART"
-	// budget is how long runs may start, such as 4m, from the start of the test on; all plans are tried if it is empty.
+	// budget is the time after the start of the test in which runs may start, such as 4m; all plans are tried if it is empty.
 	budget = "FAULTS_BUDGET"
 	// seedOf is the seed of the order of the plans and of what is drawn; the day if it is empty.
 	seedOf = "FAULTS_SEED"
@@ -50,13 +50,13 @@ func TestRollouts(t *testing.T) {
 	_, all := scenarios()
 	programs, err := sandbox.FindOCM(os.Getenv)
 	if err != nil {
-		t.Logf("scenario %s is left out: %v", all[0].name, err)
+		t.Logf("scenario %s is omitted: %v", all[0].name, err)
 		return
 	}
 	tryAll(t, all, 1, func(name string) *world { return newOCMWorld(t, "ocm-"+name, programs) })
 }
 
-// tryAll tries the plans of those of the scenarios of which plans may be selected, in so many worlds.
+// tryAll tries the selected plans of the offered scenarios, in n worlds.
 func tryAll(t *testing.T, offered []scenario, n int, start func(name string) *world) {
 	t.Helper()
 	wanted := slices.DeleteFunc(offered, func(s scenario) bool { return !s.wanted() })
@@ -145,7 +145,7 @@ func choose(t *testing.T, plans []Plan, seed uint64) []Plan {
 	return selected
 }
 
-// lessons are what was learned about scenarios, by their names.
+// lessons holds what was learned about each scenario, by name.
 type lessons map[string]lesson
 
 // lesson is a run of a scenario without a fault, and its distinct writes.
@@ -176,8 +176,8 @@ func (s scenario) wanted() bool {
 	return only == "" || slices.ContainsFunc(strings.Split(only, ";"), func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") })
 }
 
-// learnAll learns the scenarios in all worlds at the same time, and prepares all worlds for them. It begins none after the end but the first
-// one of each world; a zero end is none.
+// learnAll learns the scenarios in all worlds at the same time, and prepares all worlds for them. After the end, it begins only the first
+// scenario of each world; a zero end means no limit.
 func learnAll(t *testing.T, worlds []*world, wanted []scenario, end time.Time) lessons {
 	t.Helper()
 	learned := make([]lesson, len(wanted))
@@ -251,7 +251,7 @@ func (w *world) try(t *testing.T, clean *run, pending *queue, batch []Plan) erro
 	return nil
 }
 
-// blame tries the last fault of a run that failed alone, to tell whether the earlier ones contributed.
+// blame tries the last fault of a failed run alone, to determine whether the earlier faults contributed.
 func (w *world) blame(t *testing.T, clean, r *run) error {
 	fired := r.fired()
 	alone, err := w.play(t.Context(), clean.scenario, w.runName(), clean, fired[len(fired)-1])

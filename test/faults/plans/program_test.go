@@ -44,7 +44,7 @@ type program struct {
 type process struct {
 	*exec.Cmd
 	ended chan struct{}
-	err   error // how it has ended
+	err   error // why it has ended
 }
 
 // newProgram starts a program. upstreams are its API servers by name, with its identity on each; each is passed as a flag with the path of a

@@ -16,13 +16,13 @@ const (
 	reconnects = "FAULTS_RECONNECTS"
 	// warmUp is the number of reconnects after which the caches of the agent are as large as they get.
 	warmUp = 10
-	// samples is the number of reconnects after which the usage is read, of which the least counts.
+	// samples is the number of reconnects after which the usage is read; the lowest usage counts.
 	samples = 5
-	// lasting is how long a watch must last for client-go to begin it again without a pause, which grows to 30 seconds.
+	// lasting is how long a watch must last for client-go to begin it again without a pause. Pauses grow to 30 seconds.
 	lasting = 1100 * time.Millisecond
 )
 
-// TestReconnects cuts the agent's connections to the hub again and again, and compares its goroutines and memory before and after.
+// TestReconnects cuts the agent's connections to the hub repeatedly, and compares its goroutines and memory before and after.
 func TestReconnects(t *testing.T) {
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv(reconnects), "20"))
 	if err != nil || rounds < warmUp+2*samples {
@@ -47,7 +47,7 @@ func TestReconnects(t *testing.T) {
 		hub.Mend()
 		if err := eventually(t.Context(), patience, func(context.Context) error {
 			if now := hub.Watches(); now != watches || hub.Begun() < last+watches || !hub.Idle(lasting) {
-				return fmt.Errorf("%d of %d watches are back after cut %d", now, watches, round+1)
+				return fmt.Errorf("%d of %d watches are open again after cut %d", now, watches, round+1)
 			}
 			return nil
 		}); err != nil {

@@ -18,21 +18,21 @@ const (
 	failed  result = "failed"
 	unmet   result = "not reached" // the write did not happen in its runs
 	untried result = "not tried"   // the budget was spent before, or an earlier fault of the run failed
-	// attempts is how often a plan is tried whose write does not happen.
+	// attempts is how often a plan whose write does not happen is tried.
 	attempts = 2
-	// interruptions is how often a plan is planned whose runs fail before its write.
+	// interruptions is how often a plan whose runs fail before its write is planned.
 	interruptions = 10
 )
 
 // queue holds the plans that are not tried yet, and the results of the others.
 type queue struct {
 	began    time.Time
-	end      time.Time // of starting runs; zero if there is none
+	end      time.Time // no run starts after it; zero if there is no limit
 	selected []Plan
 
 	mutex    sync.Mutex
 	batches  [][]Plan
-	again    []Plan // for want of their writes
+	again    []Plan // because their writes did not happen
 	attempts map[Plan]int
 	results  map[Plan]result
 }

@@ -13,8 +13,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// restore is the life of an Instance that the hub loses and that is restored there, and whose removal is stuck, forced, and
-// called off by creating it again.
+// restore is the life of an Instance that the hub loses and that is restored there. Its removal hangs, is forced, and is cancelled by
+// creating the Instance again.
 func restore() scenario {
 	deploy := func(ctx context.Context, r *run) error { return r.hub.Create(ctx, r.instance("gadgets-1.0.0")) }
 	return scenario{

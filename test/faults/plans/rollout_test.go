@@ -89,7 +89,7 @@ func rollout() scenario {
 // quietPeriod is how long addon-manager changes no status after a change of an add-on's configuration.
 const quietPeriod = 2 * time.Second
 
-// works are ManifestWorks: the marks of rollouts.
+// works are ManifestWorks, which mark rollouts.
 var works = kind{Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork"}
 
 // bindClusters lets Placements select the cluster, and stores the packages.
@@ -141,8 +141,8 @@ func (r *run) config() *addonv1alpha1.AddOnDeploymentConfig {
 	return config
 }
 
-// enableByPlacement defines an add-on that a Placement enables cluster by cluster, and labels the cluster. The configs of the Placement are the
-// defaults too: when the cluster leaves, OCM sets the defaults before it deletes the add-on, or does not.
+// enableByPlacement defines an add-on that a Placement enables cluster by cluster, and labels the cluster. The configs of the Placement are
+// the defaults too, because OCM may or may not set the defaults before it deletes the add-on of a cluster that leaves.
 func enableByPlacement(ctx context.Context, r *run) error {
 	of := func(group, resource, name string) upstream.AddOnConfig {
 		return upstream.AddOnConfig{

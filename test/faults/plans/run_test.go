@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// patience is how long an action may take to settle, on a machine that is busy, and convergence how long the clusters may then differ
-	// from those of the run without a fault: longer than all of the programs' pauses.
+	// patience is how long an action may take to settle on a busy machine. convergence is how long the clusters may then differ from those of
+	// the run without a fault: longer than any pause of the programs.
 	patience, convergence = 90 * time.Second, 20 * time.Second
-	// still is how long no program may send a request or receive an event for the clusters to be settled, and learning the same in runs
+	// still is the time without requests and events of any program after which the clusters are settled. learning is the same for the runs
 	// without a fault, with which all others are compared.
 	still, learning = 150 * time.Millisecond, time.Second
 )
@@ -26,11 +26,11 @@ const (
 type scenario struct {
 	name    string
 	actions []action
-	// open names the actions that the last one cannot follow.
+	// open names the actions that the last action cannot directly follow.
 	open []string
 	// prepare creates what the scenario requires, once for all runs.
 	prepare func(context.Context, *world) error
-	// reset undoes what a run that failed has changed of the world itself; nil if it changes nothing.
+	// reset undoes the changes that a failed run has made to the world itself; nil if there are none.
 	reset func(context.Context, *world) error
 	// pause is how long the programs may do nothing before they continue; zero if they do not pause.
 	pause time.Duration
@@ -48,13 +48,13 @@ type action struct {
 // actionName returns the name of an action in plans.
 func actionName(i int, a action) string { return fmt.Sprintf("%d-%s", i+1, a.name) }
 
-// run is one run of a scenario, with one fault in each action at most. After each action, the clusters must be the same as without a fault:
+// run is one run of a scenario, with at most one fault in each action. After each action, the clusters must be the same as without a fault:
 // the next action begins as if there had been none.
 type run struct {
 	*world
 	scenario scenario
 	plans    []Plan
-	// clean is the run without faults; nil while that is learned.
+	// clean is the run without faults; nil in that run itself.
 	clean *run
 	// name is the prefix of the names of all objects of the run, and its namespace on the managed cluster.
 	name string
@@ -171,8 +171,8 @@ func (r *run) enter(ctx context.Context, action string) error {
 	return nil
 }
 
-// rest returns an error unless the action's effect is complete, no fault is in progress, and no program has anything to do. A view that is
-// held is thawed before.
+// rest returns an error unless the action's effect is complete, no fault is in progress, and no program has anything to do. It first thaws
+// a held view.
 func (r *run) rest(ctx context.Context, a action) error {
 	held := r.thaw(ctx)
 	if err := a.settled(ctx, r); err != nil {
@@ -193,7 +193,7 @@ func (r *run) rest(ctx context.Context, a action) error {
 	return nil
 }
 
-// compare returns an error that describes in what the action's outcome differs from that of the clean run, and keeps an outcome without
+// compare returns an error that describes how the action's outcome differs from that of the clean run, and keeps an outcome without
 // differences.
 func (r *run) compare(ctx context.Context, i int) error {
 	r.collect()
@@ -238,7 +238,7 @@ func (r *run) conclude(same bool) {
 	}
 }
 
-// thaw ends a fault whose program does nothing more, and reports whether one is still in progress.
+// thaw ends a fault if its program has completed its reaction, and reports whether a fault is still in progress.
 func (r *run) thaw(ctx context.Context) bool {
 	r.world.mutex.Lock()
 	f := r.fault

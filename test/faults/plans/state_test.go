@@ -99,7 +99,7 @@ func content(o *unstructured.Unstructured) (string, error) {
 		unstructured.RemoveNestedField(o.Object, "status")
 	}
 	progressions, _, _ := unstructured.NestedSlice(o.Object, "status", "installProgressions")
-	for _, progression := range progressions { // OCM counts clusters in them, as of the last event that makes it count
+	for _, progression := range progressions { // their counts of clusters are as old as the last event that made OCM count
 		delete(progression.(map[string]any), "conditions")
 	}
 	if progressions != nil {
@@ -155,8 +155,8 @@ func (r *run) late() ([]string, error) {
 	return steps.Late(), nil
 }
 
-// owner returns the Instance and the step of an object, which its name begins with: the Instance's name with dashes, the step, and what else
-// tells objects of a step apart, after a dot or a dash.
+// owner returns the Instance and the step of an object. The object's name consists of the Instance's name with dashes, the step, and, after
+// a dot or a dash, what distinguishes objects of a step.
 func (r *run) owner(object types.NamespacedName) (types.NamespacedName, string) {
 	instance, step := "", ""
 	for _, written := range r.local {

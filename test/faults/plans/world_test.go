@@ -147,7 +147,7 @@ func startServer(t *testing.T, change ...func(*envtest.Environment)) *environmen
 // account is the beginning of the names of Tandem's service accounts.
 const account = "system:serviceaccount:tandem-system:"
 
-// accounts returns their groups.
+// accounts returns the groups of Tandem's service accounts.
 func accounts() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:tandem-system"}
 }
@@ -177,7 +177,8 @@ func (w *world) startPrograms(t *testing.T, local *rest.Config, more ...string) 
 	}
 }
 
-// reviews returns an error unless addon-manager's webhooks reject an invalid write, which the API server admits while they do not answer.
+// reviews returns an error unless addon-manager's webhooks reject an invalid write. The API server admits such a write while they do not
+// respond.
 func (w *world) reviews(ctx context.Context) error {
 	if w.webhooks == "" {
 		return nil

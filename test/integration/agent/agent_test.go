@@ -155,7 +155,7 @@ var _ = Describe("An Instance on the hub", func() {
 
 		stop = runAgent()
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Complete))
-		Expect(h.plan(ctx, "deploy").UID).To(Equal(uid), "the execution went on")
+		Expect(h.plan(ctx, "deploy").UID).To(Equal(uid), "the execution continued")
 		Expect(h.local(ctx, "-config", config)).To(BeFalse(), "its step was complete")
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonUnhealthy),
 			HaveField("Message", ContainSubstring("ConfigMap "+h.namespace+"/"+h.name+"-config: is missing"))))

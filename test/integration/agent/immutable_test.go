@@ -99,7 +99,7 @@ spec: {containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "Upper Case"} })
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
 			HaveField("Message", MatchRegexp(`task "config": applying Job \S+: spec.template.spec.containers\[0\].name: Invalid value: "Upper Case"`))))
-		Expect(h.job(ctx).UID).To(Equal(uid), "a Job that could not be made anew is not deleted")
+		Expect(h.job(ctx).UID).To(Equal(uid), "a Job that could not be re-created is not deleted")
 		h.finish(ctx)
 	})
 

@@ -496,7 +496,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 		Expect(h.config(ctx, "-config")).To(BeEmpty())
 		err := managed.Get(ctx, client.ObjectKey{Name: h.namespace + "-" + h.name}, &rbacv1.ClusterRole{})
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "nobody else would have deleted what is cluster-scoped: %v", err)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no other controller deletes cluster-scoped objects: %v", err)
 	})
 
 	It("because it was restored from before the deletion, it is deployed again", func(ctx context.Context) {

@@ -63,7 +63,7 @@ var _ = Describe("The execution of a plan that has children", func() {
 		g.sets(ctx, "aa", map[string]string{"TEXT": "another"})
 		g.settles(ctx, "aa")
 		Expect(g.onHub(ctx, "aa.bb").Generation).To(Equal(first.Generation + 1))
-		Expect(g.config(ctx, "aa.bb")).NotTo(Equal(first.Spec.Parameters), "the next one draws anew")
+		Expect(g.config(ctx, "aa.bb")).NotTo(Equal(first.Spec.Parameters), "the next execution draws again")
 	})
 
 	It("keeps to the version that it has chosen", func(ctx SpecContext) {

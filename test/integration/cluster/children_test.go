@@ -482,12 +482,12 @@ var _ = Describe("A tree of operators", func() {
 			v.Parameters = []kudo.Parameter{stringParameter("ON", "true")}
 		}, child("bb", enabledBy("ON")))
 		g.root(ctx, "aa.bb", "bb-1.0.0", nil)
-		stands := g.settles(ctx, "aa.bb")
+		existing := g.settles(ctx, "aa.bb")
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.fails(ctx, "aa", `an Instance of this name already exists and is not a child of "aa"`)
 		g.sets(ctx, "aa", map[string]string{"ON": "false"})
 		g.settles(ctx, "aa")
-		Expect(g.onHub(ctx, "aa.bb").UID).To(Equal(stands.UID))
+		Expect(g.onHub(ctx, "aa.bb").UID).To(Equal(existing.UID))
 	})
 
 	It("is upgraded as a whole, and loses what its new version does not have", func(ctx SpecContext) {

@@ -414,7 +414,7 @@ var _ = Describe("clusteradm", func() {
 		Expect(user.getClusters(ctx, "default")).To(ContainElement([]any{cluster, true, "True", "16", "64Gi", "v1.36.3"}))
 		after, err := clusters.Get(ctx, cluster, metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(after.ResourceVersion).To(Equal(current.ResourceVersion), "nobody has written it")
+		Expect(after.ResourceVersion).To(Equal(current.ResourceVersion), "it was not written")
 	})
 })
 

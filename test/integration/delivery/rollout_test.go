@@ -216,7 +216,7 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
 		removed(ctx, instanceOf(kafka))
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
-		Expect(exists(mark(kafka))(Default, ctx)).To(BeTrue(), "nobody collects garbage here")
+		Expect(exists(mark(kafka))(Default, ctx)).To(BeTrue(), "there is no garbage collector here")
 
 		again := enable(ctx, cluster, kafka.Name)
 		rollOut(ctx, again)

@@ -65,7 +65,7 @@ func (n *Node) end(ctx context.Context, cluster client.Client) {
 	}
 }
 
-// Run assigns a pod to the node, unless it has been, and sets its status.
+// Run assigns a pod to the node, unless it is already assigned, and sets its status.
 func (n *Node) Run(ctx context.Context, cluster client.Client, pod *corev1.Pod, edit func(*corev1.PodStatus)) error {
 	if pod.Spec.NodeName == "" {
 		target := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: n.Name}}

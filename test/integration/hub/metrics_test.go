@@ -185,7 +185,7 @@ var _ = Describe("The metrics of dependencies", func() {
 
 		stopFirst()
 		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1})
-		Expect(f.series(changes)(Default)).To(BeEmpty(), "the verdict stands already")
+		Expect(f.series(changes)(Default)).To(BeEmpty(), "the verdict is already stored")
 		Expect(on(here, writes)()).To(BeEmpty())
 		f.install(ctx, here, "b")
 		degraded(ctx, a, none)

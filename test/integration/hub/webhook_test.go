@@ -340,7 +340,7 @@ var _ = Describe("The webhook server", func() {
 			Expect(server.Create(ctx, held)).To(Succeed())
 			health := otherAddress()
 			runHub(serving, elected, func(_ *rest.Config, options *hub.Options) { options.HealthProbeBindAddress = health })
-			Eventually(readiness(health)).WithContext(ctx).Should(ContainSubstring("webhooks"), "there is no certificate, and nobody makes one")
+			Eventually(readiness(health)).WithContext(ctx).Should(ContainSubstring("webhooks"), "there is no certificate, and none is created")
 			Expect(server.Delete(ctx, held)).To(Succeed())
 			Eventually(readiness(health)).WithContext(ctx).Should(Equal("ok"))
 			waitServed(ctx, webhookAddress)

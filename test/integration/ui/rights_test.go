@@ -58,7 +58,7 @@ func expectRights(ctx context.Context, s site) {
 		"viewer of one cluster":   {site: s.as(token(ctx, "one", "cluster-01", fleet.Reading)), one: true},
 		"viewer":                  {site: s.as(token(ctx, "viewer", "", fleet.Reading)), one: true, all: true},
 		"operator":                {site: s.as(token(ctx, "operator", "", fleet.Operating)), one: true, all: true},
-		"user without permission": {site: s.as(token(ctx, "nobody", "", nil))},
+		"user without permission": {site: s.as(token(ctx, "unprivileged", "", nil))},
 	}
 	open := func(needed bool) int { return map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[needed] }
 	for name, u := range them {
@@ -81,7 +81,7 @@ func expectRights(ctx context.Context, s site) {
 			}
 		}
 	}
-	By("answering about what exists as about what does not")
+	By("responding to forbidden objects as to missing ones")
 	one := them["viewer of one cluster"]
 	there, none := one.get("/clusters/cluster-02/instances/kafka"), one.get("/clusters/cluster-0x/instances/kafka")
 	Expect(strings.ReplaceAll(there.body, "cluster-02", "cluster-0x")).To(Equal(none.body))
