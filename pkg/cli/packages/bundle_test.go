@@ -503,6 +503,33 @@ func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 	})
 }
 
+func TestATarballWithADigestIsNotTheOneWithout(t *testing.T) {
+	dir := t.TempDir()
+	tarballOf := func(folder, version string) []byte {
+		clitest.WritePackage(t, filepath.Join(dir, folder, "zz"), version)
+		return clitest.TarballOf(t, filepath.Join(dir, folder, "zz"))
+	}
+	answers := [][]byte{tarballOf("forged", "6.6.6"), tarballOf("right", "1.0.0")}
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write(answers[min(requests, 1)]); err != nil {
+			t.Error(err)
+		}
+		requests++
+	}))
+	defer server.Close()
+	parent := filepath.Join(dir, "parent")
+	clitest.WritePackage(t, parent, "1.0.0", fmt.Sprintf("package: '%s/zz.tgz', instanceName: a", server.URL),
+		fmt.Sprintf("package: '%s/zz.tgz#sha256=%x', instanceName: b", server.URL, sha256.Sum256(answers[1])))
+	b, err := (&loader{}).loadBundle(t.Context(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.root().children[2].name; got != "zz-1.0.0" {
+		t.Errorf("the reference with a digest is to %s", got)
+	}
+}
+
 func TestDownloadDoesNotLeaveHTTPS(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

@@ -28,6 +28,8 @@ type source struct {
 	archive fs.FS
 	// folder is the package's folder, on disk or in the archive.
 	folder string
+	// digest is the SHA-256 of the downloaded tarball that contains it: a URL may lead to another one each time.
+	digest string
 	// secure is set if it was read over https, or has a digest in something that was: then it refers to nothing over plain http without one.
 	secure bool
 }
@@ -35,7 +37,7 @@ type source struct {
 // key returns the canonical form of a location.
 func (s source) key() string {
 	if s.archive != nil {
-		return s.name
+		return s.name + "#" + s.digest
 	}
 	place, err := filepath.Abs(s.folder)
 	if err != nil {
@@ -155,7 +157,7 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 	case err != nil:
 		return source{}, fmt.Errorf("the tarball does not contain %q", inside)
 	case info.IsDir():
-		return source{name: shown, archive: from.archive, folder: inside, secure: from.secure}, nil
+		return source{name: shown, archive: from.archive, folder: inside, digest: from.digest, secure: from.secure}, nil
 	case !isTarball(inside):
 		return source{}, fmt.Errorf("%s is neither a folder nor a tarball (.tgz)", shown)
 	}
@@ -165,7 +167,7 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 	}
 	defer file.Close()
 	at, err := l.archived(shown, file)
-	at.secure = from.secure
+	at.digest, at.secure = from.digest, from.secure
 	return at, err
 }
 
@@ -293,10 +295,11 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
-		return source{}, fmt.Errorf("%s has SHA-256 %x, expected %s", shownURL(t.address), sum, t.digest)
+	sum := fmt.Sprintf("%x", sha256.Sum256(content))
+	if t.digest != "" && !strings.EqualFold(sum, t.digest) {
+		return source{}, fmt.Errorf("%s has SHA-256 %s, expected %s", shownURL(t.address), sum, t.digest)
 	}
 	at, err := l.archived(shownURL(t.address), bytes.NewReader(content))
-	at.secure = strings.HasPrefix(t.address, "https://")
+	at.digest, at.secure = sum, strings.HasPrefix(t.address, "https://")
 	return at, err
 }
