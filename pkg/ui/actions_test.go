@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	decide "github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -63,6 +64,7 @@ func TestProposals(t *testing.T) {
 	step := decide.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper"}}}
 	step.Wanted.Spec.InstallNamespace = "data"
 	step.Config = &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper-parameters"}}
+	step.Config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "SIZE", Value: "2"}, {Name: "TEXT", Value: "from before"}}
 	step.Parameters = map[string]string{"SIZE": "2"}
 	enable.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: step.Parameters})
 	enable.describeEnabling(decide.Enablement{Steps: []decide.Step{step}}, version)
