@@ -1,9 +1,11 @@
 package ui
 
 import (
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -90,6 +92,7 @@ func TestParametersOfARequest(t *testing.T) {
 		"a value": {form: url.Values{"parameter": {"SIZE"}, "value": {"a\r\nb"}}, version: version, want: given{set: map[string]string{"SIZE": "a\nb"}}},
 		"a value beside those of the preview": {form: url.Values{"parameter": {"SIZE"}, "value": {"3"}, "set.SIZE": {"2"}, "set.TEXT": {"x"}, "unset.SIZE": {"yes"}},
 			version: version, want: given{set: map[string]string{"SIZE": "3", "TEXT": "x"}}},
+		"a preview that was edited": {form: url.Values{"set.TEXT": {"%"}}, version: version, err: "is not one of the preview"},
 		"a default": {form: url.Values{"parameter": {"SIZE"}, "reset": {"yes"}, "value": {"9"}, "set.SIZE": {"2"}}, version: version,
 			want: given{set: map[string]string{}, unset: []string{"SIZE"}}},
 		"a Secret for a sensitive one": {form: url.Values{"parameter": {"PASSWORD"}, "secret": {"s"}, "key": {"k"}}, version: version,
@@ -117,6 +120,25 @@ func TestParametersOfARequest(t *testing.T) {
 				t.Errorf("got %v, want an error with %q that does not quote the value", err, test.err)
 			}
 		})
+	}
+}
+
+// TestAPreviewKeepsValues sends what a preview has shown as a browser does, which sends line breaks of any field as CRLF.
+func TestAPreviewKeepsValues(t *testing.T) {
+	_, version := store()
+	for _, value := range []string{"", "one", "two\nlines\n", "\ttab", "100 %", "a+b c", `"<>&'`, "family 👨‍👩‍👧", "\ufeffmark", "\a"} {
+		g := given{set: map[string]string{"TEXT": value}, unset: []string{"SIZE"}}
+		shown := rendered(t, frame{Template: "proposal", View: proposal{Path: "/", Fields: g.fields()}.shownTo("token")})
+		form := url.Values{}
+		for _, field := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(shown, -1) {
+			form.Set(html.UnescapeString(field[1]), strings.ReplaceAll(html.UnescapeString(field[2]), "\n", "\r\n"))
+		}
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		got, err := givenBy(r, version)
+		if diff := cmp.Diff(g, got, cmp.AllowUnexported(given{})); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
 	}
 }
 
