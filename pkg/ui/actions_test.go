@@ -1,6 +1,9 @@
 package ui
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
@@ -155,6 +160,29 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	}
 }
 
+func TestAFailedActionSaysWhatIsKnown(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "instances"}, "kafka", errors.New("no"))
+	unanswered := fmt.Errorf("changing the Instance: %w", context.DeadlineExceeded)
+	written := []decide.Written{{Kind: "AddOnDeploymentConfig", Name: "kafka-parameters", Cluster: "c1", Effect: "created"}}
+	for sentence, test := range map[string]struct {
+		err    error
+		title  string
+		status int
+	}{
+		"before the change":                        {errors.New("no plan is running"), "Not changed", http.StatusUnprocessableEntity},
+		"a change that the hub refuses":            {attempted(forbidden), "Not changed", http.StatusForbidden},
+		"one that the hub has not answered":        {attempted(unanswered), "Possibly changed", http.StatusBadGateway},
+		"one that the hub has not completed":       {attempted(apierrors.NewTimeoutError("too slow", 1)), "Possibly changed", http.StatusGatewayTimeout},
+		"one that was refused after a part of it":  {attempted(incomplete(written, forbidden)), "Partly changed", http.StatusForbidden},
+		"one without an answer after a part of it": {attempted(incomplete(written, unanswered)), "Partly changed", http.StatusBadGateway},
+	} {
+		page := refusalOf(test.err, "/")
+		if page.Status != test.status || !strings.Contains(rendered(t, page), "<h1>"+test.title+"</h1>") {
+			t.Errorf("%s: got %s, status %d, want %s, status %d", sentence, page.Title, page.Status, test.title, test.status)
+		}
+	}
+}
+
 func TestRefusedActionsLinkBack(t *testing.T) {
 	for path, want := range map[string]string{
 		"/clusters/c1/instances/kafka/run/preview": "/clusters/c1/instances/kafka",
@@ -172,7 +200,7 @@ func TestRefusedActionsLinkBack(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("cluster=c1&addon=kafka"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		mux.ServeHTTP(httptest.NewRecorder(), r)
-		shown := rendered(t, frame{Template: "refused", View: refusedView{"no", back}})
+		shown := rendered(t, frame{Template: "refused", View: refusedView{"Not changed", "no", back}})
 		if !strings.Contains(shown, `<a href="`+want+`">Back</a>`) {
 			t.Errorf("%s: want a link to %s, got\n%s", path, want, shown)
 		}
