@@ -6,16 +6,48 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // Request patches the request into the spec of this Instance. It fails if the Instance was re-created under the same name, and preserves
-// concurrent changes to other fields.
+// concurrent changes to other fields and parameters.
 func Request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error {
-	return request(ctx, c, instance, wanted, map[string]any{"uid": instance.UID})
+	before, after := instance.Spec.ParametersFrom, wanted.ParametersFrom
+	if slices.Equal(before, after) {
+		return request(ctx, c, instance, wanted, map[string]any{"uid": instance.UID})
+	}
+	latest := instance.DeepCopy()
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // a merge patch replaces the whole list of references
+		wanted.ParametersFrom = rebased(before, after, latest.Spec.ParametersFrom)
+		err := request(ctx, c, instance, wanted, map[string]any{"uid": instance.UID, "resourceVersion": latest.ResourceVersion})
+		if apierrors.IsConflict(err) {
+			if read := c.Get(ctx, client.ObjectKeyFromObject(instance), latest); read != nil {
+				return fmt.Errorf("reading Instance %q of cluster %q: %w", instance.Name, instance.Namespace, read)
+			}
+		}
+		return err
+	})
+}
+
+// rebased returns the current references with the changes from before to after.
+func rebased(before, after, current []kudo.ParameterFrom) []kudo.ParameterFrom {
+	next := slices.Clone(current)
+	for _, from := range before {
+		if !slices.Contains(after, from) {
+			next = slices.DeleteFunc(next, func(f kudo.ParameterFrom) bool { return f.Name == from.Name })
+		}
+	}
+	for _, from := range after {
+		if !slices.Contains(before, from) {
+			next = append(slices.DeleteFunc(next, func(f kudo.ParameterFrom) bool { return f.Name == from.Name }), from)
+		}
+	}
+	return next
 }
 
 // RequestUnchanged is Request for an Instance that has not changed since it was read; otherwise it returns a conflict.

@@ -40,12 +40,21 @@ func NewState(ctx context.Context, c client.Reader) *State {
 
 // Gather reads the add-ons and Instances of the clusters.
 func Gather(ctx context.Context, c client.Reader, clusters []string) (*State, error) {
+	return gather(ctx, c, clusters, survey.NamespacesOf(clusters))
+}
+
+// GatherCached is Gather from a cache, which copies what it lists: it lists no other clusters, however many there are.
+func GatherCached(ctx context.Context, cached client.Reader, clusters []string) (*State, error) {
+	return gather(ctx, cached, clusters, clusters)
+}
+
+func gather(ctx context.Context, c client.Reader, clusters, namespaces []string) (*State, error) {
 	found := NewState(ctx, c)
 	var err error
-	if _, found.fleet, err = survey.Fleet(ctx, c, clusters); err != nil {
+	if _, found.fleet, err = survey.FleetIn(ctx, c, clusters, namespaces); err != nil {
 		return nil, err
 	}
-	for _, namespace := range survey.NamespacesOf(clusters) {
+	for _, namespace := range namespaces {
 		var list kudo.InstanceList
 		if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return nil, survey.ListingProblem("Instances", namespace, err)

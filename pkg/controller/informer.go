@@ -44,9 +44,7 @@ type rewatcher struct {
 
 // watch begins a watch. If the last one was interrupted, or the API server does not answer, the API server may have been restored since.
 func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	began := time.Now()
-	interrupted := began.Before(r.until)
-	r.until = began.Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second)
+	interrupted := time.Now().Before(r.until)
 	return answered(ctx, func() (watch.Interface, error) {
 		if interrupted {
 			if err := r.reached(ctx, options); err != nil {
@@ -54,6 +52,7 @@ func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watc
 			}
 		}
 		interrupted = true // for the next attempt
+		r.until = time.Now().Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0)) * time.Second)
 		return r.from.WatchWithContext(ctx, options)
 	})
 }

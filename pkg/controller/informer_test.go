@@ -18,15 +18,16 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// restarted simulates an API server that is down for a time. Afterwards it knows no earlier resource version or, if it was restored, none
-// that is as high.
+// restarted is what an informer sees of an API server that cannot be reached for a time.
 type restarted struct {
-	restored bool
-
 	mutex    sync.Mutex
 	from, to time.Time
+	// forgets is set if it knows no earlier resource version after that. restored is when it is restored from a backup, and knows none that is
+	// as late; zero if it is not.
+	forgets  bool
+	restored time.Time
 	open     *watch.FakeWatcher
-	// listed is when it returned all objects after the outage.
+	// listed is when it last returned all objects after the outage.
 	listed time.Time
 }
 
@@ -38,7 +39,7 @@ func (r *restarted) watch(_ context.Context, options metav1.ListOptions) (watch.
 		return nil, syscall.ECONNREFUSED
 	}
 	r.open = watch.NewFakeWithChanSize(2, false)
-	if options.SendInitialEvents == nil && !now.Before(r.to) && !r.restored {
+	if options.SendInitialEvents == nil && !now.Before(r.to) && r.forgets {
 		r.open.Error(&metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
 		return r.open, nil
 	}
@@ -64,10 +65,36 @@ func (r *restarted) list(context.Context, metav1.ListOptions) (runtime.Object, e
 }
 
 func (r *restarted) version(now time.Time) string {
-	if r.restored && !now.Before(r.to) {
+	if !r.restored.IsZero() && !now.Before(r.restored) {
 		return "5"
 	}
 	return "10"
+}
+
+// interrupt ends the open watch.
+func (r *restarted) interrupt() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.open.Stop()
+}
+
+// cached fills a cache with the objects of an API server until stop is called.
+func cached(t *testing.T, server *restarted) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	source := &toolscache.ListWatch{ListWithContextFunc: server.list, WatchFuncWithContext: server.watch}
+	informer := controller.NewInformer(source, &corev1.ConfigMap{}, 0, nil)
+	var group sync.WaitGroup
+	group.Go(func() { informer.RunWithContext(ctx) })
+	<-time.After(time.Until(server.from))
+	if !informer.HasSynced() {
+		t.Error("the cache is not filled before the outage")
+	}
+	server.interrupt()
+	return func() {
+		cancel()
+		group.Wait()
+	}
 }
 
 func TestACacheIsUpToDateAgainWithinTheLongestRetryAfterAnOutage(t *testing.T) {
@@ -80,24 +107,31 @@ func TestACacheIsUpToDateAgainWithinTheLongestRetryAfterAnOutage(t *testing.T) {
 
 func outage(t *testing.T, restored bool) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
 	start := time.Now()
-	server := &restarted{restored: restored, from: start.Add(time.Hour), to: start.Add(time.Hour + 2*time.Minute)}
-	source := &toolscache.ListWatch{ListWithContextFunc: server.list, WatchFuncWithContext: server.watch}
-	informer := controller.NewInformer(source, &corev1.ConfigMap{}, 0, nil)
-	var group sync.WaitGroup
-	group.Go(func() { informer.RunWithContext(ctx) })
-	<-time.After(time.Hour)
-	if !informer.HasSynced() {
-		t.Error("the cache is not filled before the outage")
+	server := &restarted{forgets: !restored, from: start.Add(time.Hour), to: start.Add(time.Hour + 2*time.Minute)}
+	if restored {
+		server.restored = server.to
 	}
-	server.mutex.Lock()
-	server.open.Stop()
-	server.mutex.Unlock()
+	stop := cached(t, server)
 	<-time.After(2*time.Minute + 3*controller.LongestRetry)
-	cancel()
-	group.Wait()
+	stop()
 	if after := server.listed.Sub(server.to); server.listed.IsZero() || after > controller.LongestRetry+2*time.Second {
 		t.Errorf("restored %t: up to date %s after the outage, want at most %s", restored, after, controller.LongestRetry)
 	}
+}
+
+func TestACacheFollowsAnAPIServerThatIsRestoredSoonAfterALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		server := &restarted{from: start.Add(time.Hour), to: start.Add(time.Hour + 15*time.Minute)} // which is longer than a watch
+		server.restored = server.to.Add(3 * time.Minute)
+		stop := cached(t, server)
+		<-time.After(time.Until(server.restored))
+		server.interrupt()
+		<-time.After(controller.LongestRetry)
+		stop()
+		if server.listed.Before(server.restored) {
+			t.Error("the cache has not listed the objects again")
+		}
+	})
 }

@@ -127,6 +127,12 @@ func Unlisted(inventory []kudo.InventoryEntry, wants []*unstructured.Unstructure
 	return unlisted
 }
 
+// Adds reports whether an inventory lists an object that it did not list before.
+func Adds(before, inventory []kudo.InventoryEntry) bool {
+	listed := identities(before)
+	return slices.ContainsFunc(inventory, func(e kudo.InventoryEntry) bool { return !listed[Identity(e)] })
+}
+
 // Surplus returns the entries of a task for objects that it no longer renders.
 func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
 	wanted := map[kudo.InventoryEntry]bool{}

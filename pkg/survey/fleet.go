@@ -20,6 +20,13 @@ const WatchedByName = 20
 
 // Fleet reads the definitions of the hub and the add-ons of the clusters.
 func Fleet(ctx context.Context, c client.Reader, clusters []string) (map[string]fleet.Definition, map[string]fleet.Cluster, error) {
+	return FleetIn(ctx, c, clusters, NamespacesOf(clusters))
+}
+
+// FleetIn is Fleet with the namespaces to list.
+func FleetIn(
+	ctx context.Context, c client.Reader, clusters, namespaces []string,
+) (map[string]fleet.Definition, map[string]fleet.Cluster, error) {
 	definitions, err := Definitions(ctx, c)
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +35,7 @@ func Fleet(ctx context.Context, c client.Reader, clusters []string) (map[string]
 	for _, cluster := range clusters {
 		clusterViews[cluster] = fleet.Cluster{Name: cluster, Definitions: definitions, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
 	}
-	for _, namespace := range NamespacesOf(clusters) {
+	for _, namespace := range namespaces {
 		for page := (addonv1alpha1.ManagedClusterAddOnList{}); ; {
 			next := page.Continue
 			page = addonv1alpha1.ManagedClusterAddOnList{}

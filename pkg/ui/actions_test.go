@@ -1,17 +1,25 @@
 package ui
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	decide "github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -63,6 +71,7 @@ func TestProposals(t *testing.T) {
 	step := decide.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper"}}}
 	step.Wanted.Spec.InstallNamespace = "data"
 	step.Config = &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper-parameters"}}
+	step.Config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "SIZE", Value: "2"}, {Name: "TEXT", Value: "from before"}}
 	step.Parameters = map[string]string{"SIZE": "2"}
 	enable.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: step.Parameters})
 	enable.describeEnabling(decide.Enablement{Steps: []decide.Step{step}}, version)
@@ -88,6 +97,7 @@ func TestParametersOfARequest(t *testing.T) {
 		"a value": {form: url.Values{"parameter": {"SIZE"}, "value": {"a\r\nb"}}, version: version, want: given{set: map[string]string{"SIZE": "a\nb"}}},
 		"a value beside those of the preview": {form: url.Values{"parameter": {"SIZE"}, "value": {"3"}, "set.SIZE": {"2"}, "set.TEXT": {"x"}, "unset.SIZE": {"yes"}},
 			version: version, want: given{set: map[string]string{"SIZE": "3", "TEXT": "x"}}},
+		"a preview that was edited": {form: url.Values{"set.TEXT": {"%"}}, version: version, err: "is not one of the preview"},
 		"a default": {form: url.Values{"parameter": {"SIZE"}, "reset": {"yes"}, "value": {"9"}, "set.SIZE": {"2"}}, version: version,
 			want: given{set: map[string]string{}, unset: []string{"SIZE"}}},
 		"a Secret for a sensitive one": {form: url.Values{"parameter": {"PASSWORD"}, "secret": {"s"}, "key": {"k"}}, version: version,
@@ -118,6 +128,25 @@ func TestParametersOfARequest(t *testing.T) {
 	}
 }
 
+// TestAPreviewKeepsValues sends what a preview has shown as a browser does, which sends line breaks of any field as CRLF.
+func TestAPreviewKeepsValues(t *testing.T) {
+	_, version := store()
+	for _, value := range []string{"", "one", "two\nlines\n", "\ttab", "100 %", "a+b c", `"<>&'`, "family 👨‍👩‍👧", "\ufeffmark", "\a"} {
+		g := given{set: map[string]string{"TEXT": value}, unset: []string{"SIZE"}}
+		shown := rendered(t, frame{Template: "proposal", View: proposal{Path: "/", Fields: g.fields()}.shownTo("token")})
+		form := url.Values{}
+		for _, field := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(shown, -1) {
+			form.Set(html.UnescapeString(field[1]), strings.ReplaceAll(html.UnescapeString(field[2]), "\n", "\r\n"))
+		}
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		got, err := givenBy(r, version)
+		if diff := cmp.Diff(g, got, cmp.AllowUnexported(given{})); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
+	}
+}
+
 func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	instance, version := store()
 	instance.Spec.ParametersFrom, instance.Spec.Parameters = nil, map[string]string{"PASSWORD": "hunter2"} // before admission was in place
@@ -127,6 +156,29 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	} {
 		if strings.Contains(shown, "hunter2") {
 			t.Errorf("%s shows the value", name)
+		}
+	}
+}
+
+func TestAFailedActionSaysWhatIsKnown(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "instances"}, "kafka", errors.New("no"))
+	unanswered := fmt.Errorf("changing the Instance: %w", context.DeadlineExceeded)
+	written := []decide.Written{{Kind: "AddOnDeploymentConfig", Name: "kafka-parameters", Cluster: "c1", Effect: "created"}}
+	for sentence, test := range map[string]struct {
+		err    error
+		title  string
+		status int
+	}{
+		"before the change":                        {errors.New("no plan is running"), "Not changed", http.StatusUnprocessableEntity},
+		"a change that the hub refuses":            {attempted(forbidden), "Not changed", http.StatusForbidden},
+		"one that the hub has not answered":        {attempted(unanswered), "Possibly changed", http.StatusBadGateway},
+		"one that the hub has not completed":       {attempted(apierrors.NewTimeoutError("too slow", 1)), "Possibly changed", http.StatusGatewayTimeout},
+		"one that was refused after a part of it":  {attempted(incomplete(written, forbidden)), "Partly changed", http.StatusForbidden},
+		"one without an answer after a part of it": {attempted(incomplete(written, unanswered)), "Partly changed", http.StatusBadGateway},
+	} {
+		page := refusalOf(test.err, "/")
+		if page.Status != test.status || !strings.Contains(rendered(t, page), "<h1>"+test.title+"</h1>") {
+			t.Errorf("%s: got %s, status %d, want %s, status %d", sentence, page.Title, page.Status, test.title, test.status)
 		}
 	}
 }
@@ -148,7 +200,7 @@ func TestRefusedActionsLinkBack(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("cluster=c1&addon=kafka"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		mux.ServeHTTP(httptest.NewRecorder(), r)
-		shown := rendered(t, frame{Template: "refused", View: refusedView{"no", back}})
+		shown := rendered(t, frame{Template: "refused", View: refusedView{"Not changed", "no", back}})
 		if !strings.Contains(shown, `<a href="`+want+`">Back</a>`) {
 			t.Errorf("%s: want a link to %s, got\n%s", path, want, shown)
 		}

@@ -63,6 +63,14 @@ type kind struct {
 	quiet bool
 	// optional is set if a hub may not have the kind, or users need not be allowed to read it.
 	optional bool
+	// field selects the objects that are cached, and namespaces are those of cached objects; nil for all.
+	field      fields.Selector
+	namespaces []string
+}
+
+// has reports whether the objects of a namespace, or of all if it is empty, are cached.
+func (k kind) has(namespace string) bool {
+	return k.namespaces == nil || namespace == metav1.NamespaceAll || slices.Contains(k.namespaces, namespace)
 }
 
 // kindsOf returns the kinds to cache.
@@ -76,14 +84,15 @@ func kindsOf() []kind {
 		{object: &kudo.Instance{}, gvk: kudo.GroupVersion.WithKind("Instance"), resource: "instances", optional: true},
 		{object: &kudo.OperatorVersion{}, gvk: kudo.GroupVersion.WithKind("OperatorVersion"), resource: "operatorversions", optional: true},
 		{object: cluster, gvk: survey.ManagedClusterKind, resource: "managedclusters", optional: true},
-		{object: &coordinationv1.Lease{}, gvk: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", quiet: true, optional: true},
+		{object: &coordinationv1.Lease{}, gvk: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", quiet: true, optional: true,
+			field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
 	}
 }
 
 // clusterWide lists the resources that belong to no namespace.
 var clusterWide = []string{"clustermanagementaddons", "managedclusters"}
 
-// NewHub returns a cache of the hub. With clusters, only the objects of these clusters and of the packages' namespace are read. What the
+// NewHub returns a cache of the hub. With clusters, only the objects of these clusters are read, and the packages for all clusters. What the
 // user of the config may not read is omitted, except the add-ons.
 func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, error) {
 	scheme := runtime.NewScheme()
@@ -105,19 +114,10 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 		return nil, err
 	}
 	options := cache.Options{
-		Scheme: scheme, Mapper: h.RESTMapper(), DefaultTransform: trim, NewInformer: controller.NewInformer,
-		ByObject: map[client.Object]cache.ByObject{
-			&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
-		},
+		Scheme: scheme, Mapper: h.RESTMapper(), DefaultTransform: trim, NewInformer: controller.NewInformer, ByObject: h.limits(),
 		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
 			logr.FromContextOrDiscard(ctx).Info("failed to read the hub; retrying", "error", err.Error())
 		},
-	}
-	if clusters != nil {
-		options.DefaultNamespaces = map[string]cache.Config{kudo.DefaultPackagesNamespace: {}}
-		for _, cluster := range clusters {
-			options.DefaultNamespaces[cluster] = cache.Config{}
-		}
 	}
 	observed := h.contact.observe(config, h.changes.tell)
 	if h.cache, err = cache.New(observed, options); err != nil {
@@ -131,12 +131,28 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 	return h, h.inform(ctx)
 }
 
+// limits returns which objects of the kinds are cached.
+func (h *Hub) limits() map[client.Object]cache.ByObject {
+	limits := map[client.Object]cache.ByObject{}
+	for _, k := range h.kinds {
+		limit := cache.ByObject{Field: k.field}
+		if k.namespaces != nil {
+			limit.Namespaces = map[string]cache.Config{}
+		}
+		for _, namespace := range k.namespaces {
+			limit.Namespaces[namespace] = cache.Config{}
+		}
+		limits[k.object] = limit
+	}
+	return limits
+}
+
 // choose determines the kinds that the hub has and the user may read.
 func (h *Hub) choose(ctx context.Context, clusters []string) error {
 	for _, k := range kindsOf() {
 		_, err := h.RESTMapper().RESTMapping(k.gvk.GroupKind(), k.gvk.Version)
 		if err == nil {
-			err = h.readable(ctx, k, clusters)
+			k.namespaces, err = h.readable(ctx, k, clusters)
 		}
 		switch {
 		case err == nil:
@@ -152,23 +168,46 @@ func (h *Hub) choose(ctx context.Context, clusters []string) error {
 	return nil
 }
 
-// readable returns an error unless the user of the connection may list and watch the objects of a kind.
-func (h *Hub) readable(ctx context.Context, k kind, clusters []string) error {
-	namespaces := []string{metav1.NamespaceAll}
-	if clusters != nil && !slices.Contains(clusterWide, k.resource) {
-		namespaces = clusters
+// readable returns the namespaces whose objects of a kind the user of the connection may list and watch: those of the clusters, or nil for all.
+// Packages may also be in the namespace of those for all clusters, and the user need not be allowed to read both.
+func (h *Hub) readable(ctx context.Context, k kind, clusters []string) ([]string, error) {
+	if clusters == nil || slices.Contains(clusterWide, k.resource) {
+		return nil, h.mayRead(ctx, k, metav1.NamespaceAll)
 	}
-	for _, namespace := range namespaces {
-		for _, verb := range []string{"list", "watch"} {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: k.gvk.Group, Resource: k.resource},
-			}}
-			if err := h.Create(ctx, review); err != nil {
-				return err
-			}
-			if !review.Status.Allowed {
-				return refusal(k.gvk.Group, k.resource, "", namespace)
-			}
+	packages, asked := k.resource == "operatorversions", clusters
+	if packages {
+		asked = append(slices.Clone(clusters), kudo.DefaultPackagesNamespace)
+	}
+	var namespaces []string
+	var refused error
+	for _, namespace := range asked {
+		err := h.mayRead(ctx, k, namespace)
+		switch {
+		case err == nil:
+			namespaces = append(namespaces, namespace)
+		case packages && apierrors.IsForbidden(err):
+			refused = err
+		default:
+			return nil, err
+		}
+	}
+	if len(namespaces) == 0 {
+		return nil, refused
+	}
+	return namespaces, nil
+}
+
+// mayRead returns an error unless the user of the connection may list and watch the objects of a kind in a namespace.
+func (h *Hub) mayRead(ctx context.Context, k kind, namespace string) error {
+	for _, verb := range []string{"list", "watch"} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: k.gvk.Group, Resource: k.resource},
+		}}
+		if err := h.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return refusal(k.gvk.Group, k.resource, "", namespace)
 		}
 	}
 	return nil

@@ -166,6 +166,9 @@ func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.Opera
 		if step.Config != nil {
 			p.Effects = append(p.Effects, fmt.Sprintf("AddOnDeploymentConfig %s has its parameters: %s.",
 				step.Config.Name, strings.Join(slices.Sorted(maps.Keys(step.Parameters)), ", ")))
+			if kept := keptVariables(step); len(kept) > 0 {
+				p.Effects = append(p.Effects, fmt.Sprintf("It already sets others, which apply too: %s.", strings.Join(kept, ", ")))
+			}
 		}
 		p.Seen += seenOfStep(step)
 	}
@@ -177,4 +180,15 @@ func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.Opera
 		p.Seen += "/" + string(version.UID)
 	}
 	p.Seen += text.OneLine(strings.Join(p.Warnings, "/"))
+}
+
+// keptVariables returns the variables in the config of a step that are not given, as of an add-on that was disabled since.
+func keptVariables(step decide.Step) []string {
+	var names []string
+	for _, variable := range step.Config.Spec.CustomizedVariables {
+		if _, isGiven := step.Parameters[variable.Name]; !isGiven {
+			names = append(names, variable.Name)
+		}
+	}
+	return names
 }

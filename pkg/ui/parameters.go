@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -75,35 +76,39 @@ type given struct {
 	unset []string
 }
 
-// setField and unsetField begin the names of fields with parameters that a preview has shown.
+// setField and unsetField begin the names of fields with parameters that a preview has shown. Their values are escaped: pages escape invisible
+// characters of texts, and browsers send other line breaks than they receive.
 const setField, unsetField = "set.", "unset."
 
 var errUnknownVersion = errors.New("the OperatorVersion, which defines the sensitive parameters, cannot be read: " +
 	"set parameters with the plugin")
 
 // repeated returns the parameters that a preview has shown, without the one that the request sets.
-func repeated(r *http.Request, name string) given {
+func repeated(r *http.Request, name string) (given, error) {
 	g := given{set: map[string]string{}}
 	for field, values := range r.PostForm {
 		if of, found := strings.CutPrefix(field, setField); found && of != name {
-			g.set[of] = values[0]
+			value, err := url.PathUnescape(values[0])
+			if err != nil {
+				return given{}, fmt.Errorf("field %q is not one of the preview", field)
+			}
+			g.set[of] = value
 		}
 		if of, found := strings.CutPrefix(field, unsetField); found && of != name {
 			g.unset = append(g.unset, of)
 		}
 	}
 	slices.Sort(g.unset)
-	return g
+	return g, nil
 }
 
 // givenBy returns the parameters of a request. It returns an error for a sensitive parameter with a value instead of a Secret and a key; the
 // error does not quote the value.
 func givenBy(r *http.Request, version *kudo.OperatorVersion) (given, error) {
 	name := r.PostFormValue("parameter")
-	g := repeated(r, name)
-	var err error
+	g, err := repeated(r, name)
 	switch {
-	case name == "":
+	case err != nil, name == "":
 	case r.PostFormValue("reset") != "":
 		g.unset = append(g.unset, name)
 	default:
@@ -145,7 +150,7 @@ func valueOf(r *http.Request, name string, version *kudo.OperatorVersion) (strin
 func (g given) fields() map[string]string {
 	fields := make(map[string]string, len(g.set)+len(g.unset))
 	for name, value := range g.set {
-		fields[setField+name] = value
+		fields[setField+name] = url.PathEscape(value)
 	}
 	for _, name := range g.unset {
 		fields[unsetField+name] = "yes"

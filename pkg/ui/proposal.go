@@ -102,6 +102,21 @@ func incomplete(done []decide.Written, err error) error {
 	return &incompleteError{done, err}
 }
 
+// unansweredError is the error of a change whose request the hub has not answered, or not completed in time: it may have been made.
+type unansweredError struct{ error }
+
+// Unwrap returns the error.
+func (e *unansweredError) Unwrap() error { return e.error }
+
+// attempted returns the error of a change that was sent to the hub.
+func attempted(err error) error {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError {
+		return err
+	}
+	return &unansweredError{fmt.Errorf("the hub may have made the change: %w", err)}
+}
+
 // outdated reports whether an action has failed because an object is not in the state that was seen, and has changed nothing.
 func outdated(err error) bool {
 	var incomplete *incompleteError

@@ -70,6 +70,9 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	if err := r.check(ctx, k, "get", namespace, key.Name); err != nil {
 		return err
 	}
+	if !k.has(namespace) {
+		return refusal(k.gvk.Group, k.resource, key.Name, namespace)
+	}
 	return r.cache.Get(ctx, key, object, options...)
 }
 
@@ -94,7 +97,7 @@ func (r reader) List(ctx context.Context, list client.ObjectList, options ...cli
 	if err != nil {
 		return err
 	}
-	if !may && (asked.Namespace != "" || slices.Contains(clusterWide, k.resource)) {
+	if !k.has(asked.Namespace) || !may && (asked.Namespace != "" || slices.Contains(clusterWide, k.resource)) {
 		return refusal(k.gvk.Group, k.resource, "", asked.Namespace)
 	}
 	asked.Limit, asked.Continue = 0, ""

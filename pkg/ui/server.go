@@ -180,7 +180,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, conf
 	p, status, err := s.proposed(r, visitor, gather, confirmed)
 	switch {
 	case err != nil:
-		s.show(w, visitor, frame{Title: "Not changed", Status: refusalStatus(err), Template: "refused", View: refusedView{err.Error(), objectPath(r)}})
+		s.show(w, visitor, refusalOf(err, objectPath(r)))
 	case status == http.StatusSeeOther:
 		http.Redirect(w, r, p.Back, http.StatusSeeOther)
 	default:
@@ -208,7 +208,7 @@ func (s *Server) proposed(r *http.Request, visitor *Visitor, gather action, conf
 			return p, http.StatusSeeOther, nil
 		}
 		if !outdated(err) {
-			return proposal{}, 0, err
+			return proposal{}, 0, attempted(err)
 		}
 		if p, err = s.propose(r, visitor, c, gather); err != nil {
 			return proposal{}, 0, err
@@ -232,7 +232,21 @@ func (s *Server) show(w http.ResponseWriter, visitor *Visitor, f frame) {
 }
 
 // refusedView is what is shown of an action that has failed.
-type refusedView struct{ Problem, Back string }
+type refusedView struct{ Title, Problem, Back string }
+
+// refusalOf returns the page about an error of an action, which says what is known of the change.
+func refusalOf(err error, back string) frame {
+	title := "Not changed"
+	var incomplete *incompleteError
+	var unanswered *unansweredError
+	switch {
+	case errors.As(err, &incomplete):
+		title = "Partly changed"
+	case errors.As(err, &unanswered):
+		title = "Possibly changed"
+	}
+	return frame{Title: title, Status: refusalStatus(err), Template: "refused", View: refusedView{title, err.Error(), back}}
+}
 
 // objectPath returns the path of the page about the object of an action; empty if the request names none.
 func objectPath(r *http.Request) string {
@@ -252,8 +266,13 @@ func objectPath(r *http.Request) string {
 // refusalStatus returns the status of a response that states an error of an action.
 func refusalStatus(err error) int {
 	var answer apierrors.APIStatus
-	if errors.As(err, &answer) && answer.Status().Code >= http.StatusBadRequest {
+	var unanswered *unansweredError
+	switch {
+	case errors.As(err, &answer) && answer.Status().Code >= http.StatusBadRequest:
 		return int(answer.Status().Code)
+	case errors.As(err, &unanswered):
+		return http.StatusBadGateway
+	default:
+		return http.StatusUnprocessableEntity
 	}
-	return http.StatusUnprocessableEntity
 }

@@ -79,7 +79,7 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	}
 	view.Clusters, view.More = len(clusters), max(0, len(clusters)-mostForeseen)
 	clusters = clusters[:len(clusters)-view.More]
-	state, err := decide.Gather(ctx, survey.Remembering(complete{v.reader}), clusters)
+	state, err := decide.GatherCached(ctx, survey.Remembering(complete{v.reader}), clusters)
 	if err != nil {
 		return frame{}, err
 	}

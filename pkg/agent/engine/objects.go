@@ -78,6 +78,10 @@ type deletion struct {
 // deletion: it cannot list a kind again whose definition was deleted too.
 const missedAfter = 5 * time.Second
 
+// goneFor is how long an object that is gone is not looked for although the cache has it. It exists again if the API server was restored from a
+// backup.
+const goneFor = 30 * time.Second
+
 // mostKnown is the maximum number of remembered object versions; other objects are read from the API server.
 const mostKnown = 10000
 
@@ -271,11 +275,11 @@ func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*
 }
 
 // confirmed returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of the
-// deletion, the object is read from the API server, but not in every pass, and not again once it is gone.
+// deletion, the object is read from the API server, but not in every pass, and even less often once it is gone.
 func (o *objects) confirmed(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
 	deleted := last.uid == cached.GetUID()
 	switch {
-	case deleted && last.gone:
+	case deleted && last.gone && time.Since(last.at) < goneFor:
 		return nil, nil
 	case deleted && time.Since(last.at) > missedAfter || !deleted && overdue(cached):
 		o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now()})

@@ -48,7 +48,7 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	}
 	status := *o.Instance.Status.DeepCopy()
 	status.Inventory = x.inventory.entries
-	found := len(x.inventory.entries) > len(o.Instance.Status.Inventory)
+	found := plan.Adds(o.Instance.Status.Inventory, x.inventory.entries) // they are deleted once that is recorded
 	return result{
 		status:    status,
 		ready:     plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message),

@@ -199,11 +199,19 @@ func isOf(existing, wanted *kudo.Instance) bool {
 
 // find reads the mirror of an Instance from the cache, which may lack one that was just created or have an older one: creating or updating it
 // is then a conflict. A missing mirror of an Instance that is being deleted is confirmed with a live read, because its removal would be
-// complete.
+// complete, and so is one whose last write has not reached the cache for long, as with a watch that hangs.
 func (m *mirror) find(ctx context.Context, name string, wanted *kudo.Instance) (*kudo.Instance, error) {
 	existing, err := Find(ctx, m.local, name)
-	if err == nil && existing == nil && wanted != nil && wanted.DeletionTimestamp != nil {
+	if err != nil {
+		return nil, err
+	}
+	live := existing == nil && wanted != nil && wanted.DeletionTimestamp != nil
+	if existing != nil && m.writes.Behind(existing) == 0 {
+		upToDate, _ := m.writes.UpToDate(existing)
+		live = !upToDate
+	}
+	if live {
 		return Find(ctx, m.localLive, name)
 	}
-	return existing, err
+	return existing, nil
 }

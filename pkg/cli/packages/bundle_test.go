@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -427,46 +428,105 @@ func TestDownloadTakesNotForEver(t *testing.T) {
 	}
 }
 
+// overHTTPS loads a bundle from a server with https.
+func overHTTPS(t *testing.T, tarball []byte) *bundle {
+	t.Helper()
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write(tarball); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer secure.Close()
+	l := &loader{}
+	l.begin()
+	l.http.Transport = secure.Client().Transport
+	from, err := l.openSource(t.Context(), secure.URL+"/parent.tgz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := l.loadFrom(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 	dir := t.TempDir()
-	clitest.WritePackage(t, filepath.Join(dir, "zz"), "1.0.0")
-	tarball := clitest.TarballOf(t, filepath.Join(dir, "zz"))
-	plain, requests := shop(t, map[string][]byte{"/zz.tgz": tarball})
-	for sentence, test := range map[string]struct{ address, problem string }{
-		"without a digest": {plain + "/zz.tgz", "refers to " + plain + "/zz.tgz: the URL must use https, or, for a tarball, have a digest"},
-		"with one":         {fmt.Sprintf("%s/zz.tgz#sha256=%x", plain, sha256.Sum256(tarball)), ""},
+	tarballOf := func(name string, packages ...string) []byte {
+		folder := filepath.Join(dir, name)
+		clitest.WritePackage(t, folder, "1.0.0", packages...)
+		return clitest.TarballOf(t, folder)
+	}
+	files := map[string][]byte{"/zz.tgz": tarballOf("zz")}
+	plain, requests := shop(t, files)
+	files["/yy.tgz"] = tarballOf("yy", "package: '"+plain+"/zz.tgz'")
+	pinned := func(name string) string {
+		return fmt.Sprintf("%s/%s#sha256=%x", plain, name, sha256.Sum256(files["/"+name]))
+	}
+	for sentence, test := range map[string]struct {
+		address string
+		refused bool
+	}{
+		"without a digest": {plain + "/zz.tgz", true},
+		"with one":         {pinned("zz.tgz"), false},
+		"without one, through a package with one": {pinned("yy.tgz"), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			clear(requests)
-			parent := filepath.Join(t.TempDir(), "parent")
-			clitest.WritePackage(t, parent, "1.0.0", "package: '"+test.address+"'")
-			content := clitest.TarballOf(t, parent)
-			secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				if _, err := w.Write(content); err != nil {
-					t.Error(err)
-				}
-			}))
-			defer secure.Close()
-			l := &loader{}
-			l.begin()
-			l.http.Transport = secure.Client().Transport
-			from, err := l.openSource(t.Context(), secure.URL+"/parent.tgz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := l.loadFrom(t.Context(), from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = b.validity("parent")
-			refused := test.problem != ""
-			if (err != nil) != refused || (requests["/zz.tgz"] == 0) != refused {
+			b := overHTTPS(t, tarballOf("parent", "package: '"+test.address+"'"))
+			if err := b.validity("parent"); (err != nil) != test.refused || (requests["/zz.tgz"] == 0) != test.refused {
 				t.Errorf("got %v after %d requests", err, requests["/zz.tgz"])
 			}
-			if problems := fmt.Sprint(b.root().problems); !strings.Contains(problems, test.problem) {
-				t.Errorf("got %s, want %q", problems, test.problem)
+			var problems []pack.Problem
+			for _, m := range b.members {
+				problems = append(problems, m.problems...)
+			}
+			const problem = "/zz.tgz: the URL must use https, or, for a tarball, have a digest"
+			if test.refused && !strings.Contains(fmt.Sprint(problems), "refers to "+plain+problem) {
+				t.Errorf("got %v", problems)
 			}
 		})
+	}
+	t.Run("without one, through an entry of an index with one", func(t *testing.T) {
+		l := &loader{}
+		l.begin()
+		from, err := l.openEntry(t.Context(), indexEntry{
+			index: &url.URL{Scheme: "https", Host: "index.example"}, URLs: []string{plain + "/yy.tgz"}, Digest: fmt.Sprintf("%x", sha256.Sum256(files["/yy.tgz"])),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := l.loadFrom(t.Context(), from); err != nil || b.validity("yy") == nil {
+			t.Errorf("got %v, and no problem", err)
+		}
+	})
+}
+
+func TestATarballWithADigestIsNotTheOneWithout(t *testing.T) {
+	dir := t.TempDir()
+	tarballOf := func(folder, version string) []byte {
+		clitest.WritePackage(t, filepath.Join(dir, folder, "zz"), version)
+		return clitest.TarballOf(t, filepath.Join(dir, folder, "zz"))
+	}
+	answers := [][]byte{tarballOf("forged", "6.6.6"), tarballOf("right", "1.0.0")}
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write(answers[min(requests, 1)]); err != nil {
+			t.Error(err)
+		}
+		requests++
+	}))
+	defer server.Close()
+	parent := filepath.Join(dir, "parent")
+	clitest.WritePackage(t, parent, "1.0.0", fmt.Sprintf("package: '%s/zz.tgz', instanceName: a", server.URL),
+		fmt.Sprintf("package: '%s/zz.tgz#sha256=%x', instanceName: b", server.URL, sha256.Sum256(answers[1])))
+	b, err := (&loader{}).loadBundle(t.Context(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.root().children[2].name; got != "zz-1.0.0" {
+		t.Errorf("the reference with a digest is to %s", got)
 	}
 }
 

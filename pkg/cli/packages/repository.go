@@ -216,6 +216,7 @@ func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error
 		if err == nil {
 			var found source
 			if found, err = l.download(ctx, at.String(), entry.Digest); err == nil {
+				found.secure = found.secure || entry.index.Scheme == "https"
 				return found, nil
 			}
 		}

@@ -28,12 +28,16 @@ type source struct {
 	archive fs.FS
 	// folder is the package's folder, on disk or in the archive.
 	folder string
+	// digest is the SHA-256 of the downloaded tarball that contains it: a URL may lead to another one each time.
+	digest string
+	// secure is set if it was read over https, or has a digest in something that was: then it refers to nothing over plain http without one.
+	secure bool
 }
 
 // key returns the canonical form of a location.
 func (s source) key() string {
 	if s.archive != nil {
-		return s.name
+		return s.name + "#" + s.digest
 	}
 	place, err := filepath.Abs(s.folder)
 	if err != nil {
@@ -126,10 +130,12 @@ func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 
 // openLinked returns the package in the tarball at a URL to which the package in from refers.
 func (l *loader) openLinked(ctx context.Context, from source, name string) (source, error) {
-	if address, _, pinned := strings.Cut(name, "#"); !pinned && strings.HasPrefix(from.name, "https://") && strings.HasPrefix(address, "http://") {
+	if address, _, pinned := strings.Cut(name, "#"); !pinned && from.secure && strings.HasPrefix(address, "http://") {
 		return source{}, fmt.Errorf("%s refers to %s: %w", from.name, shownURL(address), errPlain)
 	}
-	return l.openURL(ctx, name)
+	at, err := l.openURL(ctx, name)
+	at.secure = at.secure || from.secure
+	return at, err
 }
 
 // openFrom returns the package that a task of the package at from refers to by a path, which is relative to that package; inside a tarball
@@ -151,7 +157,7 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 	case err != nil:
 		return source{}, fmt.Errorf("the tarball does not contain %q", inside)
 	case info.IsDir():
-		return source{name: shown, archive: from.archive, folder: inside}, nil
+		return source{name: shown, archive: from.archive, folder: inside, digest: from.digest, secure: from.secure}, nil
 	case !isTarball(inside):
 		return source{}, fmt.Errorf("%s is neither a folder nor a tarball (.tgz)", shown)
 	}
@@ -160,7 +166,9 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 		return source{}, fmt.Errorf("opening package: %w", err)
 	}
 	defer file.Close()
-	return l.archived(shown, file)
+	at, err := l.archived(shown, file)
+	at.digest, at.secure = from.digest, from.secure
+	return at, err
 }
 
 // roomForArchives limits the total content of all tarballs. Tarballs may be nested, and each may unpack to a thousand times its size.
@@ -287,8 +295,11 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
-		return source{}, fmt.Errorf("%s has SHA-256 %x, expected %s", shownURL(t.address), sum, t.digest)
+	sum := fmt.Sprintf("%x", sha256.Sum256(content))
+	if t.digest != "" && !strings.EqualFold(sum, t.digest) {
+		return source{}, fmt.Errorf("%s has SHA-256 %s, expected %s", shownURL(t.address), sum, t.digest)
 	}
-	return l.archived(shownURL(t.address), bytes.NewReader(content))
+	at, err := l.archived(shownURL(t.address), bytes.NewReader(content))
+	at.digest, at.secure = sum, strings.HasPrefix(t.address, "https://")
+	return at, err
 }

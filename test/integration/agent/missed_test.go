@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/faults/proxy"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 var _ = Describe("An agent that loses the event of a deletion", func() {
@@ -46,6 +47,30 @@ var _ = Describe("An agent that loses the event of a deletion", func() {
 			g.Expect(apierrors.IsNotFound(managed.Get(ctx, client.ObjectKey{Name: "gadgets.tandem.test"}, definition))).To(BeTrue())
 		}).Should(Succeed())
 		to.Thaw(true)
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("A removal on a managed cluster that is restored from a backup", func() {
+	It("deletes what exists again", func(ctx context.Context) {
+		folder := GinkgoT().TempDir()
+		server, err := environment.Start(environment.Restorable(folder))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(server.Stop)
+		other := managed
+		DeferCleanup(func() { managed = other })
+		managed = clientOf(server.Config)
+		runAgentWith(agentOnHub, server.Config)
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(server.Backup(folder + "/backup")).To(Succeed())
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+
+		Expect(server.Restore(folder + "/backup")).To(Succeed())
+		config := client.ObjectKey{Namespace: h.namespace, Name: h.name + "-config"}
+		Eventually(func() bool { return apierrors.IsNotFound(managed.Get(ctx, config, &corev1.ConfigMap{})) }).WithTimeout(2 * patience).Should(BeTrue())
 		h.finish(ctx)
 	})
 })
@@ -135,6 +160,15 @@ var _ = Describe("An agent that does not see its own write yet", func() {
 		Eventually(toHub.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
 		toCluster.Thaw(false)
 		Eventually(mirrored).Should(BeEquivalentTo(2))
+
+		By("not waiting for long if the watch hangs")
+		Eventually(toCluster.Idle).WithArguments(250 * time.Millisecond).Should(BeTrue())
+		toCluster.Freeze("")
+		acknowledge(3)
+		Eventually(mirrored).Should(BeEquivalentTo(3))
+		acknowledge(2)
+		Eventually(mirrored).Should(BeEquivalentTo(2))
+		toCluster.Thaw(false)
 		h.finish(ctx)
 	})
 })

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -163,6 +164,24 @@ var _ = Describe("Removal reads what must be readable", func() {
 		for _, h := range append(leaving, other) {
 			h.finish(ctx)
 		}
+	})
+
+	It("and deletes what only a search finds without another search for it", func(ctx context.Context) {
+		var searches atomic.Int32
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, func(request *http.Request) {
+			query := request.URL.Query()
+			if path.Base(request.URL.Path) == "persistentvolumeclaims" && strings.Contains(query.Get("labelSelector"), kudo.LabelInstance) && !query.Has("watch") {
+				searches.Add(1)
+			}
+		})))
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		claim := h.claim("data-" + h.name + "-set-0")
+		Expect(managed.Create(ctx, claim)).To(Succeed())
+		h.finish(ctx)
+		Expect(apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(claim), claim))).To(BeTrue())
+		Expect(searches.Load()).To(BeEquivalentTo(2), "one that finds the claim, and one after its deletion")
 	})
 
 	It("and is not held up by a dead API service of another kind, which an event reports", func(ctx context.Context) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
@@ -246,6 +247,29 @@ plans:
 		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "-p", "SIZE=2", "--wait", "--timeout", "3s").code).To(Equal(cli.ExitTimeout))
 		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0]).out).To(HavePrefix("instance.kudo.dev/weaver unchanged on " + clusters[0] + "\n"))
 		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0], "-p", "SIZE=9").err).To(MatchError(ContainSubstring("cluster " + clusters[0] + ": Instance \"weaver\" already exists")))
+	})
+
+	It("of references to Secrets keep those that another user has changed meanwhile", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		from := func(name, secret string) kudo.ParameterFrom {
+			return kudo.ParameterFrom{Name: name, SecretKeyRef: kudo.SecretKeyRef{Name: secret, Key: "k"}}
+		}
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "safe"}}
+		instance.Spec.OperatorVersion.Name = "safe-1.0.0"
+		instance.Spec.ParametersFrom = []kudo.ParameterFrom{from("A", "old"), from("B", "old"), from("C", "old")}
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		wanted := instance.DeepCopy().Spec
+		wanted.ParametersFrom = []kudo.ParameterFrom{from("A", "mine"), from("C", "old"), from("D", "mine")}
+		Expect(environment.Edit(ctx, hub, at(ctx, cluster, "safe"), func(i *kudo.Instance) {
+			i.Spec.ParametersFrom = []kudo.ParameterFrom{from("A", "old"), from("B", "old"), from("C", "theirs"), from("E", "theirs")}
+		})).To(Succeed())
+		Expect(action.Request(ctx, hub, instance, wanted)).To(Succeed())
+		Expect(at(ctx, cluster, "safe").Spec.ParametersFrom).To(ConsistOf(
+			from("A", "mine"), from("C", "theirs"), from("D", "mine"), from("E", "theirs")))
+
+		By("changing no Instance that was created since under the same name")
+		instance.UID = "another"
+		Expect(action.Request(ctx, hub, instance, wanted)).To(MatchError(ContainSubstring("uid")))
 	})
 
 	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {

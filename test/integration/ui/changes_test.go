@@ -2,13 +2,16 @@ package ui
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -17,6 +20,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 	dashboard "github.com/tandem-addons/tandem/pkg/ui"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -290,6 +294,35 @@ var _ = Describe("changes on the dashboard", func() {
 		for _, version := range []string{"store-1.0.0", "store-1.1.0"} {
 			Expect(reads.Of("/operatorversions/" + version)).To(HaveLen(1))
 		}
+	})
+
+	It("copies no other clusters for page What if, however many there are", func(ctx context.Context) {
+		for i := range 25 {
+			cluster := fmt.Sprintf("copied-%02d", i)
+			Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
+			owned(ctx, cluster, true)
+		}
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "not-copied"}})).To(Succeed())
+		for i := range 40 {
+			large := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "not-copied", Name: fmt.Sprintf("large-%02d", i)}}
+			large.Spec.OperatorVersion.Name = "large-1.0.0"
+			create(ctx, large)
+			Expect(environment.EditStatus(ctx, hub, large, func(i *kudo.Instance) {
+				i.Status.Inventory = make([]kudo.InventoryEntry, plan.MostObjects)
+				for at := range i.Status.Inventory {
+					i.Status.Inventory[at] = kudo.InventoryEntry{Kind: "ConfigMap", Name: fmt.Sprint(at)}
+				}
+			})).To(Succeed())
+		}
+		s := local(ctx, nil)
+		const page = "/addons/store/what-if"
+		Expect(s.get(page).body).To(ContainSubstring("25 clusters: copied-00"))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		Expect(s.get(page).status).To(Equal(http.StatusOK))
+		runtime.ReadMemStats(&after)
+		// A copy of the other Instances takes more than 40 MB.
+		Expect(after.TotalAlloc - before.TotalAlloc).To(BeNumerically("<", 20e6))
 	})
 
 	It("shows what would happen, and changes nothing", func(ctx context.Context) {

@@ -3,15 +3,19 @@ package ui
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -74,5 +78,31 @@ var _ = Describe("the dashboard of one user", func() {
 		s := local(ctx, []string{"cluster-04"})
 		Expect(s.get("/clusters/cluster-04").body).To(ContainSubstring("ProbeUnavailable"))
 		Expect(s.get("/clusters/cluster-01").body).NotTo(ContainSubstring("PlanFailed"))
+	})
+
+	It("shows the clusters that it is given to a user who may read nothing else", func(ctx context.Context) {
+		rules := slices.Clone(fleet.Reading)
+		for i := range rules {
+			rules[i].Verbs = []string{"get", "list", "watch"}
+		}
+		config := rest.AnonymousClientConfig(env.Config)
+		config.BearerToken = token(ctx, "tenant", "cluster-04", rules)
+		s := localTo(ctx, config, []string{"cluster-04"})
+		for path, want := range map[string]int{
+			"/": http.StatusOK, "/clusters/cluster-04": http.StatusOK, "/clusters/cluster-04/instances/kafka": http.StatusOK, "/packages": http.StatusOK,
+			"/clusters/cluster-01": http.StatusNotFound, "/packages/addon-packages/" + fleet.Version: http.StatusNotFound,
+		} {
+			page := s.get(path)
+			Expect(page.status).To(Equal(want), "%s: %s", path, page.body)
+		}
+
+		By("showing the packages to a user who may read those")
+		Expect(hub.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "tenant"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tenant"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "tenant"}},
+		})).To(Succeed())
+		s = localTo(ctx, config, []string{"cluster-04"})
+		Expect(s.get("/packages/addon-packages/" + fleet.Version).status).To(Equal(http.StatusOK))
 	})
 })
