@@ -26,7 +26,7 @@ import (
 // Therefore attempts that the API server does not answer are repeated here, at the same intervals, and client-go's wait after an answer
 // remains short. The intervals are random, so that the agents of a fleet do not reconnect at the same time.
 //
-// The informer also lists all objects again if the API server was restored from a backup.
+// The informer also lists all objects again if the API server was, or may have been, restored from a backup.
 func NewInformer(
 	source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
@@ -44,10 +44,11 @@ type rewatcher struct {
 
 // watch begins a watch. If the last one was interrupted, or the API server does not answer, the API server may have been restored since.
 func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	interrupted := time.Now().Before(r.until)
-	return answered(ctx, func() (watch.Interface, error) {
+	interrupted, down := time.Now().Before(r.until), false
+	return answered(ctx, func() (w watch.Interface, err error) {
+		defer func() { down = down || isUnanswered(err) && !apierrors.IsTooManyRequests(err) }()
 		if interrupted {
-			if err := r.reached(ctx, options); err != nil {
+			if err := r.reached(ctx, options, down); err != nil {
 				return nil, err
 			}
 		}
@@ -57,16 +58,19 @@ func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watc
 	})
 }
 
-// reached returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from. An
-// API server that was restored from a backup accepts such a watch, but sends no events until its versions have reached that version again,
-// and never sends events about the changes by the restoration.
-func (r *rewatcher) reached(ctx context.Context, options metav1.ListOptions) error {
+// reached returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from, or was
+// down. An API server that was restored from a backup accepts such a watch, but sends no events until its versions have reached that version
+// again, and never sends events about the changes by the restoration. One that was down may have reached the version again by now.
+func (r *rewatcher) reached(ctx context.Context, options metav1.ListOptions, down bool) error {
 	if options.SendInitialEvents != nil {
 		return nil // the watch lists the objects
 	}
 	current, err := r.from.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
+	}
+	if down {
+		return apierrors.NewResourceExpired("the API server was down: it may have been restored from a backup")
 	}
 	list, err := meta.ListAccessor(current)
 	if err != nil {

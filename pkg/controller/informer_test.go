@@ -26,7 +26,9 @@ type restarted struct {
 	// as late; zero if it is not.
 	forgets  bool
 	restored time.Time
-	open     *watch.FakeWatcher
+	// reached is set if it has reached the last version again, by other changes, before it answers.
+	reached bool
+	open    *watch.FakeWatcher
 	// listed is when it last returned all objects after the outage.
 	listed time.Time
 }
@@ -65,7 +67,7 @@ func (r *restarted) list(context.Context, metav1.ListOptions) (runtime.Object, e
 }
 
 func (r *restarted) version(now time.Time) string {
-	if !r.restored.IsZero() && !now.Before(r.restored) {
+	if !r.restored.IsZero() && !now.Before(r.restored) && !r.reached {
 		return "5"
 	}
 	return "10"
@@ -131,6 +133,20 @@ func TestACacheFollowsAnAPIServerThatIsRestoredSoonAfterALongOutage(t *testing.T
 		<-time.After(controller.LongestRetry)
 		stop()
 		if server.listed.Before(server.restored) {
+			t.Error("the cache has not listed the objects again")
+		}
+	})
+}
+
+func TestACacheFollowsARestoredAPIServerThatHasReachedItsVersionAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		server := &restarted{from: start.Add(time.Hour), to: start.Add(time.Hour + 5*time.Second), reached: true}
+		server.restored = server.to
+		stop := cached(t, server)
+		<-time.After(time.Until(server.to) + controller.LongestRetry)
+		stop()
+		if server.listed.IsZero() {
 			t.Error("the cache has not listed the objects again")
 		}
 	})
