@@ -1,6 +1,7 @@
 package action
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -88,6 +89,18 @@ func (c *Change) anywhere() *Change {
 		moved.Instances = append(moved.Instances, *move(&c.Instances[i]))
 	}
 	return &moved
+}
+
+// Refused returns an error if the change writes something although a plan would fail. What the hub cannot prove does not count: a failure
+// that depends on the value of a sensitive parameter, or on data that the user may not read.
+func (c *Change) Refused() error {
+	data := c.Data()
+	problem := data.Err()
+	if problem == nil || len(data.Writes) == 0 {
+		return nil
+	}
+	return fmt.Errorf("cluster %s: a plan of Instance %q would fail: %s; fix the cause, or use --force to make the change anyway",
+		c.Cluster, data.Instance, text.Joined(problem.Error()))
 }
 
 // WriteText describes the effect on the hub.

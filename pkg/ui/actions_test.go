@@ -53,6 +53,16 @@ func TestProposals(t *testing.T) {
 	update := updateProposal(instance, version, g)
 	update.describeChange(change)
 	golden(t, "proposal-update", frame{Title: update.Title, Template: "proposal", View: update.shownTo("token")})
+	broken := version.DeepCopy()
+	broken.Spec.Tasks = append(broken.Spec.Tasks, kudo.Task{Name: "never", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{
+		DummyTaskSpec: kudo.DummyTaskSpec{WantErr: true, Fatal: true},
+	}})
+	broken.Spec.Plans["deploy"].Phases[0].Steps[0].Tasks = []string{"config", "never"}
+	worse := change
+	worse.Version = broken
+	failing := updateProposal(instance, broken, g)
+	failing.describeChange(worse)
+	golden(t, "proposal-failing", frame{Title: failing.Title, Template: "proposal", View: failing.shownTo("token")})
 	refused := updateProposal(instance, version, g)
 	refused.Refusal = "parameter SIZE: must be an integer"
 	golden(t, "proposal-refused", frame{Title: refused.Title, Template: "proposal", View: refused.shownTo("token")})

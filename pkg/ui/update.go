@@ -87,12 +87,12 @@ func updateProposal(instance *kudo.Instance, version *kudo.OperatorVersion, g gi
 	return p
 }
 
-// describeChange adds what happens, and identifies the state that it is for.
+// describeChange adds what happens or why the change is refused, and identifies the state that it is for.
 func (p *proposal) describeChange(change decide.Change) {
 	p.Seen, p.Warnings, p.Change = p.Seen+seenOfChange(change), change.Warnings, new(change.Data())
 	p.Change.Warnings = nil // shown beside it
-	if problem := p.Change.Err(); problem != nil {
-		p.Warnings = append(p.Warnings, "It would fail: "+problem.Error())
+	if err := change.Refused(); err != nil {
+		p.Refusal = err.Error()
 	}
 }
 

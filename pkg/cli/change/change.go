@@ -25,6 +25,8 @@ type changeOptions struct {
 	given givenParameters
 	// choice selects the version of the operator.
 	choice action.Choice
+	// force makes the change even if a plan would fail.
+	force bool
 	dryRunFlags
 	terminal.WaitFlags
 }
@@ -34,6 +36,7 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
 	o.addDryRun(cmd)
+	addForce(cmd, &o.force)
 	o.AddWait(cmd, false, "Wait until the plans have ended.")
 }
 
@@ -100,8 +103,8 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	return errors.Join(problems...)
 }
 
-// changes returns the changes on the clusters. Clusters without an object of the name are omitted, unless they were named explicitly. It
-// returns an error if no cluster has one.
+// changes returns the changes on the clusters, and those that are refused. Clusters without an object of the name are omitted, unless they
+// were named explicitly. It returns an error if no cluster has one.
 func (o *changeOptions) changes(
 	ctx context.Context, state *action.State, clusters []string, decide decider,
 ) ([]action.Change, action.Refusals, error) {
@@ -109,6 +112,9 @@ func (o *changeOptions) changes(
 	refused := action.Refusals{}
 	for _, cluster := range clusters {
 		found, err := decide(ctx, state, cluster)
+		if err == nil && !o.force && !o.dryRun {
+			err = found.Refused()
+		}
 		switch {
 		case errors.Is(err, action.ErrAbsent) && len(o.Names) == 0:
 		case errors.Is(err, action.ErrAbsent):

@@ -38,7 +38,7 @@ func define(ctx context.Context) {
 		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "store-" + number}}
 		version.Spec.Operator.Name, version.Spec.Version = "store", number
 		version.Spec.Templates = map[string]string{
-			"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: store}\ndata: {version: \"" + number + "\", size: \"{{ .Params.SIZE }}\"}\n",
+			"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: store}\ndata: {version: \"" + number + "\", size: \"{{ .Params.SIZE }}\", text: {{ .Params.TEXT }}}\n",
 		}
 		version.Spec.Tasks = []kudo.Task{{Name: "config", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{
 			ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"config.yaml"}},
@@ -47,6 +47,7 @@ func define(ctx context.Context) {
 		version.Spec.Plans = map[string]kudo.Plan{"deploy": {Phases: []kudo.Phase{{Name: "main", Steps: steps}}}}
 		version.Spec.Parameters = []kudo.Parameter{
 			{Name: "SIZE", Default: ptr.To("1"), Type: kudo.IntegerType}, {Name: "PASSWORD", Sensitive: ptr.To(true)},
+			{Name: "TEXT", Default: ptr.To("none")},
 		}
 		create(ctx, version)
 	}
@@ -271,11 +272,14 @@ var _ = Describe("changes on the dashboard", func() {
 				"must be an integer":               {"parameter": {"SIZE"}, "value": {"many"}},
 				"did you mean SIZE?":               {"parameter": {"SIZES"}, "value": {"3"}},
 				"no parameter to change":           {},
+				"changes the structure":            {"parameter": {"TEXT"}, "value": {"a, more: b"}},
 			} {
 				wrong.Set("token", form.Get("token"))
-				refused := s.post(page+"/parameters/preview", wrong)
-				Expect(refused.status).To(Equal(http.StatusUnprocessableEntity), refused.body)
-				Expect(refused.body).To(And(ContainSubstring(want), Not(ContainSubstring("hunter2"))))
+				for _, path := range []string{"/parameters/preview", "/parameters"} {
+					refused := s.post(page+path, wrong)
+					Expect(refused.status).To(Equal(http.StatusUnprocessableEntity), refused.body)
+					Expect(refused.body).To(And(ContainSubstring(want), Not(ContainSubstring("hunter2"))))
+				}
 			}
 		})
 	}
