@@ -56,7 +56,7 @@ func (s *State) Install(ctx context.Context, in Installation) (Change, error) {
 func (s *State) find(cluster, name string, choice Choice) (*kudo.OperatorVersion, error) {
 	var first error
 	for _, namespace := range []string{kudo.DefaultPackagesNamespace, cluster} {
-		versions, err := s.stored(namespace)
+		versions, err := s.reader.stored(namespace)
 		if err != nil {
 			return nil, err
 		}

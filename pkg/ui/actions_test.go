@@ -75,7 +75,9 @@ func TestProposals(t *testing.T) {
 	step.Config = &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper-parameters"}}
 	step.Parameters = map[string]string{"SIZE": "2"}
 	enable.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: step.Parameters})
-	enable.describeEnabling(decide.Enablement{Steps: []decide.Step{step}}, version)
+	enabled := decide.Change{Cluster: "cluster1", Step: &step, Change: preview.Change{After: instance.DeepCopy(), Version: version}}
+	enabled.After.Name, enabled.After.Spec.Parameters = "zookeeper", map[string]string{"SIZE": "2"}
+	enable.describeEnabling(decide.Enablement{Changes: []decide.Change{enabled}}, version)
 	golden(t, "proposal-enable", frame{Title: enable.Title, Template: "proposal", View: enable.shownTo("token")})
 
 	gone := decide.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}

@@ -89,11 +89,19 @@ func updateProposal(instance *kudo.Instance, version *kudo.OperatorVersion, g gi
 
 // describeChange adds what happens or why the change is refused, and identifies the state that it is for.
 func (p *proposal) describeChange(change decide.Change) {
-	p.Seen, p.Warnings, p.Change = p.Seen+seenOfChange(change), change.Warnings, new(change.Data())
-	p.Change.Warnings = nil // shown beside it
+	p.Seen += seenOfChange(change)
+	p.addChange(change)
 	if err := change.Refused(); err != nil {
 		p.Refusal = err.Error()
 	}
+}
+
+// addChange adds a change of an Instance with its warnings, which are shown beside it.
+func (p *proposal) addChange(change decide.Change) {
+	data := change.Data()
+	p.Warnings = append(p.Warnings, data.Warnings...)
+	data.Warnings = nil
+	p.Changes = append(p.Changes, data)
 }
 
 // parameterTexts says which values change.

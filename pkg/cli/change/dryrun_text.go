@@ -50,11 +50,15 @@ func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
 		fmt.Fprintf(b, ", %s", d.From)
 	}
 	b.WriteString("\n")
-	if d.Instance != "" && len(d.Writes) > 0 {
+	if d.Instance+d.AddOn != "" && len(d.Writes) > 0 {
 		fmt.Fprintf(b, "  writes on the hub: %s\n", strings.Join(d.Writes, ", "))
 	}
 	for _, warning := range d.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", warning)
+	}
+	if d.Unknown != "" {
+		fmt.Fprintf(b, "  the plans are unknown: %s\n", d.Unknown)
+		return
 	}
 	writeComing(b, d.Data, "  ", wide)
 	b.WriteString(diffs(d.Data, wide))
@@ -62,10 +66,14 @@ func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
 
 // subject returns the name of the changed object.
 func subject(d action.ChangeData) string {
-	if d.Instance == "" {
+	switch {
+	case d.Instance != "":
+		return "Instance " + text.Word(d.Instance)
+	case d.AddOn != "":
+		return "add-on " + text.Word(d.AddOn)
+	default:
 		return strings.Join(d.Writes, ", ")
 	}
-	return "Instance " + text.Word(d.Instance)
 }
 
 func writeComing(b *strings.Builder, d preview.Data, indent string, wide bool) {

@@ -149,7 +149,7 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(alone.status).To(Equal(http.StatusOK), alone.body)
 		for _, text := range []string{
 			"store is waiting for required add-ons: Required vault (NotInstalled)", "kubectl addon enable store --cluster " + cluster, "store-1.0.0",
-			"are enabled too", "PASSWORD", "Step <b>config</b>",
+			"are enabled too", "PASSWORD", "main, config: task <b>config</b>", "created ConfigMap store",
 		} {
 			Expect(alone.body).To(ContainSubstring(text))
 		}
@@ -200,6 +200,7 @@ var _ = Describe("changes on the dashboard", func() {
 			{"an invalid namespace", url.Values{"namespace": {"Data"}}, "namespace &#34;Data&#34;"},
 			{"an invalid value", url.Values{"parameter": {"SIZE"}, "value": {"many"}}, "must be an integer"},
 			{"an unknown parameter", url.Values{"parameter": {"SIZES"}, "value": {"3"}}, "did you mean SIZE?"},
+			{"a plan that would fail", url.Values{"parameter": {"TEXT"}, "value": {"a, more: b"}}, "a plan of Instance &#34;store&#34; would fail"},
 			{"a plain value of a sensitive parameter", url.Values{"parameter": {"PASSWORD"}, "value": {"hunter2"}}, "the value itself is not accepted"},
 			{"one that OCM enables", url.Values{"addon": {"placed"}}, "OCM enables add-on"},
 		} {
