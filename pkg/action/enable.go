@@ -33,7 +33,7 @@ type Enablement struct {
 	Changes []Change
 	// Waiting states which required add-ons the add-on waits for; empty if it waits for none, or if they are enabled too.
 	Waiting string
-	// Remarks are about configuration without effect.
+	// Remarks are about configuration without effect, and reserved namespaces.
 	Remarks []string
 }
 
@@ -133,6 +133,7 @@ func (e Enabling) Decide(ctx context.Context, reader Reader) (Enablement, error)
 		if err == nil {
 			change, err = e.change(ctx, reader, s)
 		}
+		change.Remarks = append(change.Remarks, e.reserved(change)...)
 		for _, remark := range change.Remarks {
 			found.Remarks = append(found.Remarks, name+": "+remark)
 		}

@@ -43,7 +43,7 @@ func (s *State) Install(ctx context.Context, in Installation) (Change, error) {
 	existing := s.Existing(client.ObjectKeyFromObject(after))
 	switch {
 	case existing == nil:
-		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{After: after}})
+		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{After: after}, Remarks: reserved(after.TargetNamespace())})
 	case SameSpec(existing, after) && existing.TargetNamespace() == after.TargetNamespace() && existing.Parent() == nil:
 		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{Before: existing, After: existing}})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,12 +96,26 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	if o.dryRun {
 		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
+	if err := warnOf(o.ErrOut, changes); err != nil {
+		return err
+	}
 	done, failed := writeChanges(ctx, h, o.IOStreams, changes)
 	problems := []error{refused.Err(), failed}
 	if o.Wait && len(done) > 0 {
 		problems = append(problems, awaitPlans(ctx, h, o.IOStreams, done, o.Timeout))
 	}
 	return errors.Join(problems...)
+}
+
+// warnOf prints the warnings that the hub does not return when the changes are written.
+func warnOf(out io.Writer, changes []action.Change) error {
+	hints := terminal.ClusterTexts{}
+	for _, c := range changes {
+		for _, remark := range c.Remarks {
+			hints.Add(c.Cluster, remark)
+		}
+	}
+	return terminal.Warn(out, hints.Texts()...)
 }
 
 // changes returns the changes on the clusters, and those that are refused. Clusters without an object of the name are omitted, unless they

@@ -272,6 +272,17 @@ plans:
 		Expect(at(ctx, cluster, "sluice").Spec.Parameters).To(Equal(map[string]string{"KEY": "right"}))
 	})
 
+	It("warn of a namespace to which agents apply nothing", func(ctx SpecContext) {
+		push(ctx, "crypt", "1.0.0")
+		cluster := newCluster(ctx, nil)
+		const warning = "addon-agent applies nothing to namespace \"kube-system\" unless its flag --allow-namespaces lists it: use another namespace\n"
+		Expect(run(ctx, "install", "crypt", "--cluster", cluster, "-n", "kube-system", "--dry-run").out).To(ContainSubstring("  warning: " + warning))
+		made := run(ctx, "install", "crypt", "--cluster", cluster, "-n", "kube-system")
+		Expect(made.err).NotTo(HaveOccurred())
+		Expect(made.errOut).To(Equal("Warning: on cluster " + cluster + ": " + warning))
+		Expect(run(ctx, "update", "crypt", "--cluster", cluster, "-p", "SIZE=2").errOut).To(BeEmpty(), "it is there")
+	})
+
 	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {
 		push(ctx, "forge", "1.0.0")
 		cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
