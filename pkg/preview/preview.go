@@ -86,6 +86,7 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	}
 	for _, want := range wants {
 		t.Objects = append(t.Objects, s.apply(t, want, coming.Restart))
+		t.Warnings = append(t.Warnings, misfits(want)...)
 	}
 	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
 	return t
