@@ -33,12 +33,9 @@ func (p *permissions) bind(flags *flag.FlagSet) {
 		"Allow packages that declare a permission for the verbs escalate, bind or impersonate, by which they get any other permission.")
 }
 
-// systemNamespace is the namespace of the cluster's own components.
-const systemNamespace = "kube-system"
-
 // policy returns the policy that the flags describe; the agent is in the namespace.
 func (p *permissions) policy(namespace string) (rights.Policy, error) {
-	policy := rights.Policy{DefaultServiceAccount: p.account, Escalation: p.escalation, Reserved: []string{systemNamespace, namespace}}
+	policy := rights.Policy{DefaultServiceAccount: p.account, Escalation: p.escalation, Reserved: []string{rights.SystemNamespace, namespace}}
 	switch p.mode {
 	case "declared":
 		policy.Declared = true

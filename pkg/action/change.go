@@ -23,8 +23,10 @@ type Change struct {
 	Step *Step
 	// Object is the object to delete on the hub; empty if there is none.
 	Object string
-	// Warnings holds the warnings of admission and the affected dependents.
-	Warnings []string
+	// Warnings holds the warnings of admission and the affected dependents. Remarks are warnings that the hub does not return on a write.
+	Warnings, Remarks []string
+	// Unknown is why the effects on the Instance are unknown; empty if they are known.
+	Unknown string
 }
 
 // Patch is how Write changes an existing Instance: Request or RequestUnchanged.

@@ -30,7 +30,7 @@ func (s *State) chooseFor(ctx context.Context, runs client.ObjectKey, choice Cho
 
 // choose returns the requested version of an operator in a namespace.
 func (s *State) choose(namespace, operator string, choice Choice) (*kudo.OperatorVersion, error) {
-	versions, err := s.stored(namespace)
+	versions, err := s.reader.stored(namespace)
 	if err != nil {
 		return nil, err
 	}

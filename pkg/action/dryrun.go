@@ -1,6 +1,7 @@
 package action
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type Refusal struct {
 type ChangeData struct {
 	Clusters []string `json:"clusters"`
 	Instance string   `json:"instance,omitempty"`
+	// AddOn is the add-on that is written, and determines the Instance.
+	AddOn string `json:"addOn,omitempty"`
 	// Write is the effect on the hub: created, changed, unchanged or removed.
 	Write preview.Effect `json:"write"`
 	// Writes lists the objects to write on the hub.
@@ -38,6 +41,8 @@ type ChangeData struct {
 	From     string   `json:"from,omitempty"`
 	To       string   `json:"to,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Unknown is why the plans are unknown.
+	Unknown string `json:"unknown,omitempty"`
 	preview.Data
 }
 
@@ -83,11 +88,24 @@ func (c *Change) anywhere() *Change {
 		return i
 	}
 	moved := *c
+	moved.Unknown = strings.ReplaceAll(c.Unknown, c.Cluster, nowhere)
 	moved.Cluster, moved.Before, moved.After, moved.Instances = nowhere, move(c.Before), move(c.After), nil
 	for i := range c.Instances {
 		moved.Instances = append(moved.Instances, *move(&c.Instances[i]))
 	}
 	return &moved
+}
+
+// Refused returns an error if the change writes something although a plan would fail. What the hub cannot prove does not count: a failure
+// that depends on the value of a sensitive parameter, or on data that the user may not read.
+func (c *Change) Refused() error {
+	data := c.Data()
+	problem := data.Err()
+	if problem == nil || len(data.Writes) == 0 {
+		return nil
+	}
+	return fmt.Errorf("cluster %s: a plan of Instance %q would fail: %s; fix the cause, or use --force to make the change anyway",
+		c.Cluster, data.Instance, text.Joined(problem.Error()))
 }
 
 // WriteText describes the effect on the hub.
@@ -101,29 +119,36 @@ func (d ChangeData) WriteText() string {
 // Data returns the change in a form that can be printed.
 func (c *Change) Data() ChangeData {
 	data := ChangeData{
-		Clusters: []string{c.Cluster}, Write: preview.Unchanged, Warnings: c.Warnings, Data: preview.DataOf(preview.Of(c.Change)),
+		Clusters: []string{c.Cluster}, Write: c.effect(), Warnings: slices.Concat(c.Warnings, c.Remarks), Unknown: c.Unknown,
+		Data: preview.DataOf(preview.Of(c.Change)),
 	}
-	switch {
-	case c.After == nil && c.Before == nil: // an add-on without an Instance yet
-		data.Write = preview.Removed
-	case c.After == nil:
-		data.Instance, data.Write = c.Before.Name, preview.Removed
-	case c.Before == nil:
-		data.Instance, data.Write = c.After.Name, preview.Created
-	default:
-		data.Instance = c.After.Name
+	if c.Step != nil {
+		data.AddOn = c.Step.Wanted.Name
 	}
 	if c.Before != nil {
-		data.From = c.Before.Spec.OperatorVersion.Name
+		data.Instance, data.From = c.Before.Name, c.Before.Spec.OperatorVersion.Name
 	}
 	if c.After != nil {
-		data.To = c.After.Spec.OperatorVersion.Name
-	}
-	if c.Before != nil && c.After != nil && !SameSpec(c.Before, c.After) {
-		data.Write = preview.Changed
+		data.Instance, data.To = c.After.Name, c.After.Spec.OperatorVersion.Name
 	}
 	data.Writes = c.writes(data.Write)
 	return data
+}
+
+// effect returns the effect on the Instance, or on an add-on whose Instance is unknown.
+func (c *Change) effect() preview.Effect {
+	switch {
+	case c.After == nil && c.Before == nil && c.Step != nil:
+		return c.Step.effect()
+	case c.After == nil:
+		return preview.Removed
+	case c.Before == nil:
+		return preview.Created
+	case !SameSpec(c.Before, c.After):
+		return preview.Changed
+	default:
+		return preview.Unchanged
+	}
 }
 
 // writes returns the objects on the hub that the change writes.

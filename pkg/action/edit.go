@@ -139,20 +139,8 @@ func (s *State) followed(ctx context.Context, found Change, definition *addonv1a
 		return found, err
 	}
 	a.Instances = s.instances[found.Cluster]
-	found.Before = a.OwnInstance()
-	if found.Started, err = s.startedVersion(ctx, found.Before); err != nil {
-		return found, err
+	if found, err = s.reader.follow(ctx, found, a); err == nil && found.After == nil {
+		err = notReady(a.ManagedAddOn)
 	}
-	decision, err := decide(a, found.Started)
-	if err != nil {
-		return found, err
-	}
-	found.After, found.Warnings = decision.Instance, decision.Remarks
-	if found.After == nil {
-		return found, fmt.Errorf("add-on %q on cluster %s is not ready to run; see 'kubectl addon why %s --cluster %s'",
-			a.ManagedAddOn.Name, found.Cluster, a.ManagedAddOn.Name, found.Cluster)
-	}
-	found.Version, found.Instances = a.Version, a.Instances
-	found.Candidates, err = s.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
 	return found, err
 }

@@ -29,12 +29,31 @@ type Enabling struct {
 
 // Enablement is what enables an add-on on a cluster.
 type Enablement struct {
-	// Steps lists the add-ons to write, required add-ons first.
-	Steps []Step
+	// Changes lists the changes of the add-ons to write, required add-ons first.
+	Changes []Change
 	// Waiting states which required add-ons the add-on waits for; empty if it waits for none, or if they are enabled too.
 	Waiting string
-	// Remarks are about configuration without effect.
+	// Remarks are about configuration without effect, and reserved namespaces.
 	Remarks []string
+}
+
+// Steps lists the writes.
+func (e Enablement) Steps() []Step {
+	var steps []Step
+	for _, c := range e.Changes {
+		steps = append(steps, *c.Step)
+	}
+	return steps
+}
+
+// Refused returns an error if a plan of one of the add-ons would fail, see Change.
+func (e Enablement) Refused() error {
+	for i := range e.Changes {
+		if err := e.Changes[i].Refused(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Undefined returns an error unless the add-on has a definition.
@@ -110,16 +129,19 @@ func (e Enabling) Decide(ctx context.Context, reader Reader) (Enablement, error)
 		if err == nil && name == e.AddOn && len(e.Parameters) > 0 {
 			s, err = s.configured(ctx, reader, e.View.Definitions[name].Object, e.Desired)
 		}
-		var remarks []string
+		change := Change{}
 		if err == nil {
-			remarks, err = e.judge(ctx, reader, s)
+			change, err = e.change(ctx, reader, s)
 		}
-		found.Remarks = append(found.Remarks, remarks...)
+		change.Remarks = append(change.Remarks, e.reserved(change)...)
+		for _, remark := range change.Remarks {
+			found.Remarks = append(found.Remarks, name+": "+remark)
+		}
 		if err != nil {
-			found.Steps = nil
+			found.Changes = nil
 			return found, err
 		}
-		found.Steps = append(found.Steps, s)
+		found.Changes = append(found.Changes, change)
 	}
 	return found, nil
 }
@@ -204,37 +226,44 @@ func placed(definition *addonv1alpha1.ClusterManagementAddOn, cluster string) er
 		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
 }
 
-// judge returns an error if the add-on is plan-based and the hub would not install it in this state, or if a given parameter is not
-// defined. It also returns remarks about configuration without effect.
-func (e Enabling) judge(ctx context.Context, reader Reader, s Step) ([]string, error) {
+// change returns the change of an add-on. It returns an error if the add-on is plan-based and the hub would not install it in this state, or
+// if a given parameter is not defined. The change has its remarks also then.
+func (e Enabling) change(ctx context.Context, reader Reader, s Step) (Change, error) {
+	found := Change{Cluster: e.View.Name, Step: &s}
 	definition := e.View.Definitions[s.Wanted.Name]
 	if !definition.PlanManaged {
-		return nil, nil
+		return found, nil
 	}
 	a, err := gatherInstall(ctx, reader, definition.Object, s)
 	if err == nil {
 		err = taken(ctx, reader, &a)
 	}
 	if apierrors.IsForbidden(err) {
-		return nil, nil // the hub checks it later
+		found.Unknown = text.Joined(err.Error()) // the hub checks it later
+		return found, nil
 	}
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	if s.Current == nil { // the Instance of an earlier add-on of that name is deleted with it
 		a.Instances = slices.DeleteFunc(a.Instances, func(i kudo.Instance) bool { return ofAddOn(&i, s.Wanted.Name) })
 	}
-	var remarks []string
-	for _, remark := range install.Decide(a).Remarks {
-		remarks = append(remarks, s.Wanted.Name+": "+remark)
+	found.Remarks = install.Decide(a).Remarks
+	if err := e.judge(a, s); err != nil {
+		return found, err
 	}
+	return reader.foresee(ctx, found, a)
+}
+
+// judge returns an error if the hub would not install the add-on, or if a given parameter is not defined.
+func (e Enabling) judge(a install.AddOn, s Step) error {
 	if s.Current != nil {
 		a.Instances = nil
 	}
-	if _, err = decide(a, nil); err != nil || s.Wanted.Name != e.AddOn {
-		return remarks, err
+	if _, err := decide(a, nil); err != nil || s.Wanted.Name != e.AddOn {
+		return err
 	}
-	return remarks, e.undefined(a.Version)
+	return e.undefined(a.Version)
 }
 
 // taken reads the Instance that has the name of the add-on, whether or not it belongs to the add-on.

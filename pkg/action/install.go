@@ -43,7 +43,7 @@ func (s *State) Install(ctx context.Context, in Installation) (Change, error) {
 	existing := s.Existing(client.ObjectKeyFromObject(after))
 	switch {
 	case existing == nil:
-		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{After: after}})
+		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{After: after}, Remarks: reserved(after.TargetNamespace())})
 	case SameSpec(existing, after) && existing.TargetNamespace() == after.TargetNamespace() && existing.Parent() == nil:
 		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{Before: existing, After: existing}})
 	}
@@ -56,7 +56,7 @@ func (s *State) Install(ctx context.Context, in Installation) (Change, error) {
 func (s *State) find(cluster, name string, choice Choice) (*kudo.OperatorVersion, error) {
 	var first error
 	for _, namespace := range []string{kudo.DefaultPackagesNamespace, cluster} {
-		versions, err := s.stored(namespace)
+		versions, err := s.reader.stored(namespace)
 		if err != nil {
 			return nil, err
 		}

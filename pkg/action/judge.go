@@ -20,7 +20,7 @@ func (s *State) judged(ctx context.Context, found Change) (Change, error) {
 	if found.Version, err = s.Version(ctx, install.VersionOf(found.After)); err != nil {
 		return found, err
 	}
-	if found.Started, err = s.startedVersion(ctx, found.Before); err != nil {
+	if found.Started, err = s.reader.startedVersion(ctx, found.Before); err != nil {
 		return found, err
 	}
 	var current *kudo.OperatorVersion
@@ -30,7 +30,7 @@ func (s *State) judged(ctx context.Context, found Change) (Change, error) {
 		}
 	}
 	found.Instances = s.instances[found.Cluster]
-	if found.Candidates, err = s.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, current); err != nil {
+	if found.Candidates, err = s.reader.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, current); err != nil {
 		return found, err
 	}
 	var before *install.Instance

@@ -15,6 +15,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/survey"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -102,4 +103,64 @@ func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1
 	}
 	a.DefinedElsewhere, err = reader.definedElsewhere(a)
 	return a, err
+}
+
+// follow completes the change of an add-on with the Instance that the hub derives from it. After is nil if the add-on waits for something.
+func (r Reader) follow(ctx context.Context, found Change, a install.AddOn) (Change, error) {
+	var err error
+	found.Before = a.OwnInstance()
+	if found.Started, err = r.startedVersion(ctx, found.Before); err != nil {
+		return found, err
+	}
+	decision, err := decide(a, found.Started)
+	if err != nil {
+		return found, err
+	}
+	found.After, found.Remarks = decision.Instance, decision.Remarks
+	found.Version, found.Instances = a.Version, a.Instances
+	found.Candidates, err = r.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
+	return found, err
+}
+
+// notReady returns the error about an add-on that waits for something.
+func notReady(addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	return fmt.Errorf("add-on %q on cluster %s is not ready to run; see 'kubectl addon why %[1]s --cluster %[2]s'", addOn.Name, addOn.Namespace)
+}
+
+// foresee completes the change with its effects, as follow does. They stay unknown if the add-on waits for something, or if the user may not
+// read what they depend on. An add-on that is not changed may have any problem.
+func (r Reader) foresee(ctx context.Context, found Change, a install.AddOn) (Change, error) {
+	foreseen, err := r.follow(ctx, found, a)
+	if err == nil {
+		foreseen.Instances, err = r.beside(ctx, foreseen)
+	}
+	switch {
+	case err == nil && foreseen.After != nil:
+		return foreseen, nil
+	case err == nil:
+		err = notReady(a.ManagedAddOn)
+	case !apierrors.IsForbidden(err) && len(found.Step.Objects()) > 0:
+		return found, err
+	}
+	found.Unknown = text.Joined(err.Error())
+	return found, nil
+}
+
+// beside returns the Instances of the cluster that the effects on children depend on. They are read only if there are children. Those of an
+// earlier add-on of the name are gone before the new one is installed.
+func (r Reader) beside(ctx context.Context, c Change) ([]kudo.Instance, error) {
+	if !makeChildren(c.Version, c.Started) {
+		return c.Instances, nil
+	}
+	var list kudo.InstanceList
+	if err := r.List(ctx, &list, client.InNamespace(c.Cluster)); err != nil {
+		return nil, survey.ListingProblem("Instances", c.Cluster, err)
+	}
+	if c.Before != nil {
+		return list.Items, nil
+	}
+	name := c.Step.Wanted.Name
+	return slices.DeleteFunc(list.Items, func(i kudo.Instance) bool {
+		return i.Name == name || i.Parent() != nil && i.Labels[kudo.LabelRoot] == name
+	}), nil
 }

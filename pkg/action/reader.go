@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // Reader reads the hub's input for decisions about add-ons.
@@ -21,13 +23,18 @@ type Reader struct {
 	client.Reader
 	// others reads the packages and add-ons of the whole hub, once.
 	others func() (install.Others, error)
+	// stored returns the OperatorVersions of a namespace, which it reads once.
+	stored func(namespace string) ([]kudo.OperatorVersion, error)
 	// belongs remembers whether a namespace belongs to a managed cluster.
 	belongs map[string]bool
 }
 
 // NewReader returns a reader that reads with c, which should remember OperatorVersions if it decides about many clusters.
 func NewReader(ctx context.Context, c client.Reader) Reader {
-	return Reader{Reader: c, belongs: map[string]bool{}, others: sync.OnceValues(func() (install.Others, error) {
+	stored := onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
+		return survey.StoredVersions(ctx, c, namespace)
+	})
+	return Reader{Reader: c, stored: stored, belongs: map[string]bool{}, others: sync.OnceValues(func() (install.Others, error) {
 		var versions kudo.OperatorVersionList
 		var definitions addonv1alpha1.ClusterManagementAddOnList
 		var addOns addonv1alpha1.ManagedClusterAddOnList
@@ -77,4 +84,61 @@ func (r Reader) definedElsewhere(a install.AddOn) (map[string]bool, error) {
 		return nil, err
 	}
 	return others.Define(a.ManagedAddOn.Name, a.Version.OperatorName(), doubts), nil
+}
+
+// version returns the OperatorVersion of that name, or nil.
+func (r Reader) version(ctx context.Context, name client.ObjectKey) (*kudo.OperatorVersion, error) {
+	version := &kudo.OperatorVersion{}
+	err := r.Get(ctx, name, version)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading OperatorVersion %s: %w", name, err)
+	}
+	return version, nil
+}
+
+// startedVersion returns the OperatorVersion that was last started for an Instance, or nil if it no longer exists.
+func (r Reader) startedVersion(ctx context.Context, instance *kudo.Instance) (*kudo.OperatorVersion, error) {
+	if instance == nil || instance.Status.Execution == nil {
+		return nil, nil
+	}
+	started := instance.Status.Execution.OperatorVersion
+	version, err := r.version(ctx, client.ObjectKey{Namespace: started.Namespace, Name: started.Name})
+	if err != nil || version == nil || version.UID != started.UID {
+		return nil, err
+	}
+	return version, nil
+}
+
+// candidates returns the OperatorVersions that child Instances of the parents may run: the ones in the namespace of the parents. They are
+// read only if one of the parents has children.
+func (r Reader) candidates(namespace string, parents ...*kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
+	if !makeChildren(parents...) {
+		return nil, nil
+	}
+	return r.stored(namespace)
+}
+
+// makeChildren reports whether Instances of one of the versions, which may be nil, have children.
+func makeChildren(versions ...*kudo.OperatorVersion) bool {
+	return slices.ContainsFunc(versions, func(v *kudo.OperatorVersion) bool {
+		return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild)
+	})
+}
+
+// onceEach returns a function that caches the results of a function by name. Errors are not cached.
+func onceEach[T any](of func(name string) (T, error)) func(name string) (T, error) {
+	known := map[string]T{}
+	return func(name string) (T, error) {
+		if found, asked := known[name]; asked {
+			return found, nil
+		}
+		found, err := of(name)
+		if err == nil {
+			known[name] = found
+		}
+		return found, err
+	}
 }

@@ -76,11 +76,11 @@ func (s *State) Remove(ctx context.Context, r Removal) (Change, error) {
 		return going, nil
 	}
 	var err error
-	if going.Started, err = s.startedVersion(ctx, r.Instance); err != nil {
+	if going.Started, err = s.reader.startedVersion(ctx, r.Instance); err != nil {
 		return going, err
 	}
 	going.Before, going.Instances = r.Instance, r.Below
-	going.Candidates, err = s.candidates(install.VersionOf(r.Instance).Namespace, going.Started)
+	going.Candidates, err = s.reader.candidates(install.VersionOf(r.Instance).Namespace, going.Started)
 	return going, err
 }
 

@@ -3,16 +3,13 @@ package action
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/fleet"
 	"github.com/tandem-addons/tandem/pkg/survey"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // ErrAbsent is returned for a cluster that has no object of the requested name.
@@ -24,18 +21,11 @@ type State struct {
 	fleet  map[string]fleet.Cluster
 	// instances lists the Instances by cluster.
 	instances map[string][]kudo.Instance
-	// stored returns the OperatorVersions of a namespace.
-	stored func(namespace string) ([]kudo.OperatorVersion, error)
 }
 
 // NewState returns a state without clusters, which reads OperatorVersions with c.
 func NewState(ctx context.Context, c client.Reader) *State {
-	return &State{
-		instances: map[string][]kudo.Instance{}, reader: NewReader(ctx, c),
-		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
-			return survey.StoredVersions(ctx, c, namespace)
-		}),
-	}
+	return &State{instances: map[string][]kudo.Instance{}, reader: NewReader(ctx, c)}
 }
 
 // Gather reads the add-ons and Instances of the clusters.
@@ -92,53 +82,5 @@ func (s *State) Existing(key client.ObjectKey) *kudo.Instance {
 
 // Version returns the OperatorVersion of that name, or nil.
 func (s *State) Version(ctx context.Context, name client.ObjectKey) (*kudo.OperatorVersion, error) {
-	version := &kudo.OperatorVersion{}
-	err := s.reader.Get(ctx, name, version)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading OperatorVersion %s: %w", name, err)
-	}
-	return version, nil
-}
-
-// startedVersion returns the OperatorVersion that was last started for an Instance, or nil if it no longer exists.
-func (s *State) startedVersion(ctx context.Context, instance *kudo.Instance) (*kudo.OperatorVersion, error) {
-	if instance == nil || instance.Status.Execution == nil {
-		return nil, nil
-	}
-	started := instance.Status.Execution.OperatorVersion
-	version, err := s.Version(ctx, client.ObjectKey{Namespace: started.Namespace, Name: started.Name})
-	if err != nil || version == nil || version.UID != started.UID {
-		return nil, err
-	}
-	return version, nil
-}
-
-// candidates returns the OperatorVersions that child Instances of the parents may run: the ones in the namespace of the parents. They are
-// read only if one of the parents has children.
-func (s *State) candidates(namespace string, parents ...*kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
-	hasChildren := func(v *kudo.OperatorVersion) bool {
-		return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild)
-	}
-	if !slices.ContainsFunc(parents, hasChildren) {
-		return nil, nil
-	}
-	return s.stored(namespace)
-}
-
-// onceEach returns a function that caches the results of a function by name. Errors are not cached.
-func onceEach[T any](of func(name string) (T, error)) func(name string) (T, error) {
-	known := map[string]T{}
-	return func(name string) (T, error) {
-		if found, asked := known[name]; asked {
-			return found, nil
-		}
-		found, err := of(name)
-		if err == nil {
-			known[name] = found
-		}
-		return found, err
-	}
+	return s.reader.version(ctx, name)
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/preview"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -71,6 +72,18 @@ func (s Step) Objects() []string {
 		names = append(names, text.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", s.Wanted.Name))
 	}
 	return names
+}
+
+// effect returns the effect on the add-on.
+func (s Step) effect() preview.Effect {
+	switch {
+	case s.Current == nil:
+		return preview.Created
+	case len(s.Objects()) > 0:
+		return preview.Changed
+	default:
+		return preview.Unchanged
+	}
 }
 
 // write creates the object, or updates it if it has not changed since it was read. It returns the effect.

@@ -100,7 +100,7 @@ type Options struct {
 }
 
 // DefaultNamespace is the namespace of the agent in its manifests.
-const DefaultNamespace = "tandem-system"
+const DefaultNamespace = rights.AgentNamespace
 
 // Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried.
 func Run(ctx context.Context, o Options) error {

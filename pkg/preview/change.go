@@ -46,6 +46,8 @@ type Plan struct {
 	// of the plan.
 	Removed  []Object
 	Children []Child
+	// Problem is why the plan would not start.
+	Problem string
 }
 
 // Task is a task that a plan would run.
@@ -57,6 +59,8 @@ type Task struct {
 	Child *Child
 	// Problem is why the task would fail.
 	Problem string
+	// Warnings state why the task may fail, which the hub cannot prove.
+	Warnings []string
 }
 
 // Object is an object of a task.

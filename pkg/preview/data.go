@@ -32,6 +32,8 @@ type PlanData struct {
 	Tasks        []TaskData   `json:"tasks"`
 	Removed      []ObjectData `json:"removed,omitempty"`
 	Children     []ChildData  `json:"children,omitempty"`
+	// Problem is why the plan would not start.
+	Problem string `json:"problem,omitempty"`
 }
 
 // TaskData is a task of a plan.
@@ -44,6 +46,8 @@ type TaskData struct {
 	Objects []ObjectData    `json:"objects,omitempty"`
 	Child   *ChildData      `json:"child,omitempty"`
 	Problem string          `json:"problem,omitempty"`
+	// Warnings state why the task may fail.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // ObjectData is an object on the managed cluster. The namespace is empty unless the package sets it.
@@ -72,7 +76,7 @@ func DataOf(p Preview) Data {
 	for _, coming := range p.Plans {
 		next := PlanData{
 			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.Restart, NoRestart: coming.NoRestart,
-			Tasks: []TaskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children),
+			Tasks: []TaskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children), Problem: coming.Problem,
 		}
 		for _, t := range coming.Tasks {
 			next.Tasks = append(next.Tasks, taskOf(t))
@@ -85,6 +89,7 @@ func DataOf(p Preview) Data {
 func taskOf(t Task) TaskData {
 	data := TaskData{
 		Phase: t.Phase, Step: t.Step, Task: t.Task.Name, Kind: t.Task.Kind, Action: t.Action, Objects: objectsOf(t.Objects), Problem: t.Problem,
+		Warnings: t.Warnings,
 	}
 	if t.Child != nil {
 		data.Child = new(childOf(*t.Child))
@@ -147,6 +152,9 @@ func (d Data) Err() error {
 }
 
 func (p PlanData) err() error {
+	if p.Problem != "" {
+		return errors.New(p.Problem)
+	}
 	for _, t := range p.Tasks {
 		switch {
 		case t.Problem != "":
@@ -169,4 +177,20 @@ func problemOf(children []ChildData) error {
 		}
 	}
 	return nil
+}
+
+// TaskWarnings returns the warnings of all tasks, including those of children.
+func (d Data) TaskWarnings() []string {
+	var warnings []string
+	for _, p := range d.Plans {
+		for _, t := range p.Tasks {
+			for _, warning := range t.Warnings {
+				warnings = append(warnings, fmt.Sprintf("task %q: %s", t.Task, warning))
+			}
+			if t.Child != nil && t.Child.Data != nil {
+				warnings = append(warnings, t.Child.TaskWarnings()...)
+			}
+		}
+	}
+	return warnings
 }

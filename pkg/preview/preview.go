@@ -43,7 +43,7 @@ func of(c Change, depth int) Preview {
 // play simulates a plan: all of its tasks complete, in their order.
 func (s *simulation) play(coming plan.Coming) Plan {
 	version := s.versionOf(coming)
-	played := Plan{Coming: coming}
+	played := Plan{Coming: coming, Problem: s.distortedCleanup(version, coming)}
 	for p, phase := range version.Spec.Plans[coming.Plan].Phases {
 		for i, step := range phase.Steps {
 			for t := range step.Tasks {
@@ -70,18 +70,14 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	}
 	switch t.Action = action; action {
 	case plan.Nothing:
-		if outcome := plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec); outcome.Status != kudo.Complete {
-			t.Problem = outcome.Message
-		}
-		return t
+		return t.ended(plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec))
 	case plan.ApplyChild, plan.DeleteChild:
 		t.Child, t.Problem = s.child(version, coming, placed)
 		return t
 	}
 	wants, err := s.wants(version.NamedSpec(), coming.Execution, placed)
 	if err != nil {
-		t.Problem = err.Error()
-		return t
+		return t.unrendered(err, &version.Spec, coming.Execution)
 	}
 	s.place(wants)
 	if t.Action == plan.Delete {
@@ -90,6 +86,7 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	}
 	for _, want := range wants {
 		t.Objects = append(t.Objects, s.apply(t, want, coming.Restart))
+		t.Warnings = append(t.Warnings, misfits(want)...)
 	}
 	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
 	return t

@@ -101,6 +101,12 @@ func instance(version *kudo.OperatorVersion, parameters map[string]string) *kudo
 	return i
 }
 
+// referring returns the Instance with parameter KEY in a Secret.
+func referring(i *kudo.Instance) *kudo.Instance {
+	i.Spec.ParametersFrom = []kudo.ParameterFrom{{Name: "KEY", SecretKeyRef: kudo.SecretKeyRef{Name: "keys", Key: "key"}}}
+	return i
+}
+
 // deployed returns an Instance with a plan in that status, and its applied objects.
 func deployed(version *kudo.OperatorVersion, status kudo.ExecutionStatus, parameters map[string]string, applied ...kudo.InventoryEntry) *kudo.Instance {
 	i := instance(version, parameters)
@@ -264,6 +270,36 @@ func TestPreview(t *testing.T) {
 			want: []string{"deploy (Installation)", "never Nothing: fails: the Dummy task is configured to fail permanently",
 				`extra : fails: parameter "SOME": not defined: the operator has SIZE, MODE, EXTRA, DB`},
 		},
+		"a task that waits": {
+			after: instance(v1, nil), version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"] = planOf("never")
+				s.Tasks[6].Spec.DummyTaskSpec = kudo.DummyTaskSpec{}
+			}),
+			want: []string{"deploy (Installation)", "never Nothing: warns: the Dummy task is configured to wait"},
+		},
+		"a template that may render with another sensitive value": {
+			after: referring(instance(v1, map[string]string{"SIZE": "1, x: 2"})), version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"] = planOf("app", "once")
+				s.Parameters = append(s.Parameters, kudo.Parameter{Name: "KEY", Sensitive: new(true)})
+				s.Templates["job.yaml"] = job + "spec: {{ if lt (len .Params.KEY) 99 }}{{ fail \"too short\" }}{{ end }}\n"
+			}),
+			want: []string{"deploy (Installation)",
+				`app Apply: fails: template "app.yaml", line 4: the value of parameter "SIZE" changes the structure of the rendered YAML` + wayOut,
+				`once Apply: warns: may fail, depending on sensitive parameters: template "job.yaml", line 4: at <fail "too short">: error calling fail: too short`},
+		},
+		"a value changes the structure of the cleanup plan alone": {
+			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "a\nb: c", "SIZE": "2"})),
+			version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"], s.Plans["resize"] = planOf("never"), planOf("never")
+				s.Tasks[6].Spec.DummyTaskSpec = kudo.DummyTaskSpec{Done: true}
+				s.Templates["job.yaml"] = job + "spec:\n  suspend: {{ .Params.MODE }}\n"
+			}),
+			want: []string{
+				"resize (OtherParameters: SIZE), no restart for SIZE", "never Nothing:", "deploy (OtherParameters: MODE), restarts",
+				`fails: plan "cleanup", phase "main": step "all": task "wipe": template "job.yaml", line 5: the value of parameter "MODE" changes the structure of the rendered YAML` + wayOut,
+				"never Nothing:",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Candidates: []kudo.OperatorVersion{db()}}
@@ -299,6 +335,9 @@ func told(p preview.Preview) []string {
 			line += ", no restart for " + strings.Join(coming.NoRestart, ", ")
 		}
 		lines = append(lines, line)
+		if coming.Problem != "" {
+			lines = append(lines, "fails: "+coming.Problem)
+		}
 		for _, task := range coming.Tasks {
 			lines = append(lines, toldOf(task)...)
 		}
@@ -315,6 +354,9 @@ func toldOf(task preview.Task) []string {
 	line := fmt.Sprintf("%s %s: %s", task.Task.Name, task.Action, strings.Join(effects(task.Objects), ", "))
 	if task.Problem != "" {
 		line += "fails: " + task.Problem
+	}
+	if len(task.Warnings) > 0 {
+		line += "warns: " + strings.Join(task.Warnings, ", ")
 	}
 	if task.Child == nil {
 		return []string{strings.TrimSuffix(line, " ")}

@@ -61,6 +61,16 @@ func TestProposals(t *testing.T) {
 	update := updateProposal(instance, version, g)
 	update.describeChange(change)
 	golden(t, "proposal-update", frame{Title: update.Title, Template: "proposal", View: update.shownTo("token")})
+	broken := version.DeepCopy()
+	broken.Spec.Tasks = append(broken.Spec.Tasks, kudo.Task{Name: "never", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{
+		DummyTaskSpec: kudo.DummyTaskSpec{WantErr: true, Fatal: true},
+	}})
+	broken.Spec.Plans["deploy"].Phases[0].Steps[0].Tasks = []string{"config", "never"}
+	worse := change
+	worse.Version = broken
+	failing := updateProposal(instance, broken, g)
+	failing.describeChange(worse)
+	golden(t, "proposal-failing", frame{Title: failing.Title, Template: "proposal", View: failing.shownTo("token")})
 	refused := updateProposal(instance, version, g)
 	refused.Refusal = "parameter SIZE: must be an integer"
 	golden(t, "proposal-refused", frame{Title: refused.Title, Template: "proposal", View: refused.shownTo("token")})
@@ -74,7 +84,9 @@ func TestProposals(t *testing.T) {
 	step.Config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "SIZE", Value: "2"}, {Name: "TEXT", Value: "from before"}}
 	step.Parameters = map[string]string{"SIZE": "2"}
 	enable.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: step.Parameters})
-	enable.describeEnabling(decide.Enablement{Steps: []decide.Step{step}}, version)
+	enabled := decide.Change{Cluster: "cluster1", Step: &step, Change: preview.Change{After: instance.DeepCopy(), Version: version}}
+	enabled.After.Name, enabled.After.Spec.Parameters = "zookeeper", map[string]string{"SIZE": "2"}
+	enable.describeEnabling(decide.Enablement{Changes: []decide.Change{enabled}}, version)
 	golden(t, "proposal-enable", frame{Title: enable.Title, Template: "proposal", View: enable.shownTo("token")})
 
 	gone := decide.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}

@@ -100,10 +100,13 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 		err = fmt.Errorf("namespace %q: %s", e.Namespace, problem)
 	}
 	p.describeEnabling(found, version)
+	if err == nil {
+		err = found.Refused()
+	}
 	if err != nil {
 		return p.refused(err)
 	}
-	p.do = func(ctx context.Context) error { return writeAll(ctx, c, found.Steps) }
+	p.do = func(ctx context.Context) error { return writeAll(ctx, c, found.Steps()) }
 	return p, nil
 }
 
@@ -149,37 +152,38 @@ func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.Opera
 		p.Warnings = append(p.Warnings, found.Waiting+"; it is installed once they are available")
 	}
 	p.Warnings = append(p.Warnings, found.Remarks...)
-	created := false
-	for i, step := range found.Steps {
-		name, where := step.Wanted.Name, ""
-		if step.Wanted.Spec.InstallNamespace != "" {
-			where = " in namespace " + step.Wanted.Spec.InstallNamespace
-		}
-		last := i == len(found.Steps)-1
-		switch {
-		case step.Current == nil:
-			p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is enabled%s.", name, where))
-			created = created || last
-		case len(step.Objects()) == 0:
-			p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is already enabled, and does not change.", name))
-		}
-		if step.Config != nil {
-			p.Effects = append(p.Effects, fmt.Sprintf("AddOnDeploymentConfig %s has its parameters: %s.",
-				step.Config.Name, strings.Join(slices.Sorted(maps.Keys(step.Parameters)), ", ")))
-			if kept := keptVariables(step); len(kept) > 0 {
-				p.Effects = append(p.Effects, fmt.Sprintf("It already sets others, which apply too: %s.", strings.Join(kept, ", ")))
-			}
-		}
-		p.Seen += seenOfStep(step)
+	for _, step := range found.Steps() {
+		p.describeStep(step)
 	}
-	if version != nil && created {
-		p.Effects = append(p.Effects, fmt.Sprintf("It runs OperatorVersion %s, whose plan %s installs it.", version.Name, kudo.DeployPlan))
-		p.Plan = new(progress.View{Instance: &kudo.Instance{}, Version: version}.Plan(kudo.DeployPlan))
-	}
-	if version != nil {
-		p.Seen += "/" + string(version.UID)
+	p.describeVersion(found, version)
+	for _, change := range found.Changes {
+		if change.Remarks = nil; change.After != nil || change.Unknown != "" { // the remarks are among the warnings
+			p.addChange(change)
+		}
 	}
 	p.Seen += text.OneLine(strings.Join(p.Warnings, "/"))
+}
+
+// describeStep adds the write of an add-on.
+func (p *proposal) describeStep(step decide.Step) {
+	name, where := step.Wanted.Name, ""
+	if step.Wanted.Spec.InstallNamespace != "" {
+		where = " in namespace " + step.Wanted.Spec.InstallNamespace
+	}
+	switch {
+	case step.Current == nil:
+		p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is enabled%s.", name, where))
+	case len(step.Objects()) == 0:
+		p.Effects = append(p.Effects, fmt.Sprintf("Add-on %s is already enabled, and does not change.", name))
+	}
+	if step.Config != nil {
+		p.Effects = append(p.Effects, fmt.Sprintf("AddOnDeploymentConfig %s has its parameters: %s.",
+			step.Config.Name, strings.Join(slices.Sorted(maps.Keys(step.Parameters)), ", ")))
+		if kept := keptVariables(step); len(kept) > 0 {
+			p.Effects = append(p.Effects, fmt.Sprintf("It already sets others, which apply too: %s.", strings.Join(kept, ", ")))
+		}
+	}
+	p.Seen += seenOfStep(step)
 }
 
 // keptVariables returns the variables in the config of a step that are not given, as of an add-on that was disabled since.
@@ -191,4 +195,19 @@ func keptVariables(step decide.Step) []string {
 		}
 	}
 	return names
+}
+
+// describeVersion adds the OperatorVersion that installs the requested add-on, and its plan if its effects are unknown.
+func (p *proposal) describeVersion(found decide.Enablement, version *kudo.OperatorVersion) {
+	if version == nil {
+		return
+	}
+	p.Seen += "/" + string(version.UID)
+	if len(found.Changes) == 0 || found.Changes[len(found.Changes)-1].Step.Current != nil {
+		return
+	}
+	p.Effects = append(p.Effects, fmt.Sprintf("It runs OperatorVersion %s, whose plan %s installs it.", version.Name, kudo.DeployPlan))
+	if found.Changes[len(found.Changes)-1].After == nil {
+		p.Plan = new(progress.View{Instance: &kudo.Instance{}, Version: version}.Plan(kudo.DeployPlan))
+	}
 }

@@ -31,8 +31,8 @@ type proposal struct {
 	Refusal           string
 	// Plan is the plan that would run; nil if none would.
 	Plan *kudo.PlanStatus
-	// Change is the change of an Instance; nil if it is not known.
-	Change *decide.ChangeData
+	// Changes are the changes of Instances, as far as they are known.
+	Changes []decide.ChangeData
 	// Options and Parameters change the proposal; Base are the fields of the form for Options beside them.
 	Options    *enableOptions
 	Parameters parameterForm

@@ -87,13 +87,21 @@ func updateProposal(instance *kudo.Instance, version *kudo.OperatorVersion, g gi
 	return p
 }
 
-// describeChange adds the effects, and identifies the state that they are for.
+// describeChange adds the effects, or why the change is refused, and identifies the state that they are for.
 func (p *proposal) describeChange(change decide.Change) {
-	p.Seen, p.Warnings, p.Change = p.Seen+seenOfChange(change), change.Warnings, new(change.Data())
-	p.Change.Warnings = nil // shown beside it
-	if problem := p.Change.Err(); problem != nil {
-		p.Warnings = append(p.Warnings, "It would fail: "+problem.Error())
+	p.Seen += seenOfChange(change)
+	p.addChange(change)
+	if err := change.Refused(); err != nil {
+		p.Refusal = err.Error()
 	}
+}
+
+// addChange adds a change of an Instance with its warnings, which are shown beside it.
+func (p *proposal) addChange(change decide.Change) {
+	data := change.Data()
+	p.Warnings = append(p.Warnings, data.Warnings...)
+	data.Warnings = nil
+	p.Changes = append(p.Changes, data)
 }
 
 // parameterTexts says which values change.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,8 @@ type changeOptions struct {
 	given givenParameters
 	// choice selects the version of the operator.
 	choice action.Choice
+	// force makes the change even if a plan would fail.
+	force bool
 	dryRunFlags
 	terminal.WaitFlags
 }
@@ -34,6 +37,7 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
 	o.addDryRun(cmd)
+	addForce(cmd, &o.force)
 	o.AddWait(cmd, false, "Wait until the plans have ended.")
 }
 
@@ -92,6 +96,9 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	if o.dryRun {
 		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
+	if err := warnOf(o.ErrOut, changes); err != nil {
+		return err
+	}
 	done, failed := writeChanges(ctx, h, o.IOStreams, changes)
 	problems := []error{refused.Err(), failed}
 	if o.Wait && len(done) > 0 {
@@ -100,8 +107,19 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	return errors.Join(problems...)
 }
 
-// changes returns the changes on the clusters. Clusters without an object of the name are omitted, unless they were named explicitly. It
-// returns an error if no cluster has one.
+// warnOf prints the warnings that the hub does not return when the changes are written.
+func warnOf(out io.Writer, changes []action.Change) error {
+	hints := terminal.ClusterTexts{}
+	for _, c := range changes {
+		for _, remark := range c.Remarks {
+			hints.Add(c.Cluster, remark)
+		}
+	}
+	return terminal.Warn(out, hints.Texts()...)
+}
+
+// changes returns the changes on the clusters, and those that are refused. Clusters without an object of the name are omitted, unless they
+// were named explicitly. It returns an error if no cluster has one.
 func (o *changeOptions) changes(
 	ctx context.Context, state *action.State, clusters []string, decide decider,
 ) ([]action.Change, action.Refusals, error) {
@@ -109,6 +127,9 @@ func (o *changeOptions) changes(
 	refused := action.Refusals{}
 	for _, cluster := range clusters {
 		found, err := decide(ctx, state, cluster)
+		if err == nil && !o.force && !o.dryRun {
+			err = found.Refused()
+		}
 		switch {
 		case errors.Is(err, action.ErrAbsent) && len(o.Names) == 0:
 		case errors.Is(err, action.ErrAbsent):

@@ -1,7 +1,10 @@
 package change
 
 import (
+	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +90,68 @@ func TestDryRunFailsWhereAChangeWould(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestChangesThatWouldFailAreNotWritten(t *testing.T) {
+	all, _ := changesAcross()
+	decide := func(_ context.Context, _ *action.State, cluster string) (action.Change, error) {
+		change := all[slices.IndexFunc(all, func(c action.Change) bool { return c.Cluster == cluster })]
+		if cluster == "cluster2" { // without the task that fails
+			change.Version = change.Version.DeepCopy()
+			change.Version.Spec.Plans["deploy"] = kudo.Plan{}
+		}
+		return change, nil
+	}
+	for name, test := range map[string]struct {
+		options changeOptions
+		changed []string
+		refused []string
+	}{
+		"where a plan would fail":    {changed: []string{"cluster2"}, refused: []string{"cluster1", "cluster3"}},
+		"unless it is forced":        {options: changeOptions{force: true}, changed: []string{"cluster1", "cluster2", "cluster3"}},
+		"but are shown by --dry-run": {options: changeOptions{dryRunFlags: dryRunFlags{dryRun: true}}, changed: []string{"cluster1", "cluster2", "cluster3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changes, refused, err := test.options.changes(t.Context(), nil, []string{"cluster1", "cluster2", "cluster3"}, decide)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var changed []string
+			for _, c := range changes {
+				changed = append(changed, c.Cluster)
+			}
+			if diff := cmp.Diff(test.changed, changed); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(test.refused, slices.Sorted(maps.Keys(refused))); diff != "" {
+				t.Error(diff)
+			}
+			for cluster, err := range refused {
+				want := "cluster " + cluster + `: a plan of Instance "kafka" would fail: task "wrong": the Dummy task is configured to fail permanently; ` +
+					"fix the cause, or use --force to make the change anyway"
+				if diff := cmp.Diff(want, err.Error()); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestWarningsOfTasksAreShown(t *testing.T) {
+	all, _ := changesAcross()
+	change := all[1]
+	change.Version.Spec.Tasks[5].Spec.DummyTaskSpec = kudo.DummyTaskSpec{}
+	if diff := cmp.Diff("  plan deploy runs: no plan has run yet\n  warning: task \"wrong\": the Dummy task is configured to wait\n", comingText(&change)); diff != "" {
+		t.Error(diff)
+	}
+	var b strings.Builder
+	writeChange(&b, change.Data(), false)
+	if !strings.Contains(b.String(), "task wrong (Dummy)\n      warning: the Dummy task is configured to wait\n") {
+		t.Errorf("got %s", b.String())
+	}
+	if err := change.Refused(); err != nil {
+		t.Error(err)
 	}
 }
 

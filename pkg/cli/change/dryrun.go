@@ -24,6 +24,7 @@ func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes
 		}
 	}
 	slices.Sort(failing)
+	failing = slices.Compact(failing)
 	if len(failing) == 0 {
 		return nil
 	}

@@ -26,6 +26,11 @@ func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
 	return nil
 }
 
+// addForce adds the flag that makes a change although a plan would fail.
+func addForce(cmd *cobra.Command, force *bool) {
+	cmd.Flags().BoolVar(force, "force", false, "Make the change even if one of its plans would fail.")
+}
+
 // refuseNamespace rejects --namespace if the namespace of the changed object is fixed.
 func refuseNamespace(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("namespace") {

@@ -50,11 +50,15 @@ func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
 		fmt.Fprintf(b, ", %s", d.From)
 	}
 	b.WriteString("\n")
-	if d.Instance != "" && len(d.Writes) > 0 {
+	if d.Instance+d.AddOn != "" && len(d.Writes) > 0 {
 		fmt.Fprintf(b, "  writes on the hub: %s\n", strings.Join(d.Writes, ", "))
 	}
 	for _, warning := range d.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", warning)
+	}
+	if d.Unknown != "" {
+		fmt.Fprintf(b, "  the plans are unknown: %s\n", d.Unknown)
+		return
 	}
 	writeComing(b, d.Data, "  ", wide)
 	b.WriteString(diffs(d.Data, wide))
@@ -62,10 +66,14 @@ func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
 
 // subject returns the name of the changed object.
 func subject(d action.ChangeData) string {
-	if d.Instance == "" {
+	switch {
+	case d.Instance != "":
+		return "Instance " + text.Word(d.Instance)
+	case d.AddOn != "":
+		return "add-on " + text.Word(d.AddOn)
+	default:
 		return strings.Join(d.Writes, ", ")
 	}
-	return "Instance " + text.Word(d.Instance)
 }
 
 func writeComing(b *strings.Builder, d preview.Data, indent string, wide bool) {
@@ -86,8 +94,11 @@ func writeComing(b *strings.Builder, d preview.Data, indent string, wide bool) {
 
 func writePlan(b *strings.Builder, p preview.PlanData, indent string, wide bool) {
 	fmt.Fprintf(b, "%splan %s runs: %s\n", indent, p.Plan, p.CauseText())
-	if text := p.PodsText(); text != "" {
-		fmt.Fprintf(b, "%s  %s\n", indent, text)
+	if pods := p.PodsText(); pods != "" {
+		fmt.Fprintf(b, "%s  %s\n", indent, pods)
+	}
+	if p.Problem != "" {
+		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.Joined(p.Problem))
 	}
 	for _, t := range p.Tasks {
 		writeTask(b, t, indent+"  ", wide)
@@ -106,12 +117,15 @@ func writeTask(b *strings.Builder, t preview.TaskData, indent string, wide bool)
 		if t.Child.OperatorVersion != "" {
 			fmt.Fprintf(b, ", %s", t.Child.OperatorVersion)
 		}
-	} else if t.Action.HasObjects() && len(t.Objects) == 0 && t.Problem == "" {
+	} else if t.Action.HasObjects() && len(t.Objects)+len(t.Warnings) == 0 && t.Problem == "" {
 		b.WriteString(": no objects")
 	}
 	b.WriteString("\n")
 	if t.Problem != "" {
 		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.Joined(t.Problem))
+	}
+	for _, warning := range t.Warnings {
+		fmt.Fprintf(b, "%s  warning: %s\n", indent, text.Joined(warning))
 	}
 	writeObjects(b, indent+"  ", t.Objects, wide)
 	if t.Child != nil && t.Child.Data != nil {
@@ -169,8 +183,11 @@ func comingText(c *action.Change) string {
 	for _, p := range coming.Plans {
 		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.CauseText())
 	}
+	for _, warning := range coming.TaskWarnings() {
+		fmt.Fprintf(&b, "  warning: %s\n", text.Joined(warning))
+	}
 	if problem := coming.Err(); problem != nil {
-		fmt.Fprintf(&b, "  would fail: %v\n", problem)
+		fmt.Fprintf(&b, "  would fail: %s\n", text.Joined(problem.Error()))
 	}
 	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/action"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/fleet"
@@ -26,6 +27,9 @@ type EnableOptions struct {
 	hubclient.Selection
 	addOn string
 	action.Desired
+	// force enables the add-on even if a plan would fail.
+	force bool
+	dryRunFlags
 	terminal.WaitFlags
 }
 
@@ -47,15 +51,12 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
 			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same.\n\n" +
 			"If the add-on is being removed from a cluster, the command waits until it is gone, and enables it again. With\n" +
-			"--with-dependencies the same applies to required add-ons.",
+			"--with-dependencies the same applies to required add-ons.\n\n" + dryRunHelp,
 		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
-			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5",
+			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5 --dry-run",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := o.Require(cmd, of)
-			if err == nil {
-				err = checkNamespace(cmd, o.Namespace)
-			}
+			err := o.check(cmd, of)
 			if err != nil {
 				return err
 			}
@@ -70,8 +71,21 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	cmd.Flags().BoolVar(&o.WithDependencies, "with-dependencies", false, "Also enable required add-ons that are missing.")
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.")
 	parametersFlag(cmd, &parameters)
+	o.addDryRun(cmd)
+	addForce(cmd, &o.force)
 	o.AddWait(cmd, false, "Wait until all add-ons that the command enables are available.")
 	return cmd
+}
+
+// check validates the flags.
+func (o *EnableOptions) check(cmd *cobra.Command, of string) error {
+	if err := o.Require(cmd, of); err != nil {
+		return err
+	}
+	if err := checkNamespace(cmd, o.Namespace); err != nil {
+		return err
+	}
+	return o.checkDryRun(cmd)
 }
 
 func runEnable(ctx context.Context, o *EnableOptions) error {
@@ -96,6 +110,9 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	if err := action.Undefined(definitions, o.addOn); err != nil {
 		return err
 	}
+	if o.dryRun {
+		return o.preview(o.decide(ctx, h, fleet, clusters))
+	}
 	first, err := o.enableOn(ctx, h, fleet, clusters, o.IOStreams)
 	again := func(ctx context.Context, clusters []string, streams genericiooptions.IOStreams) (enabled, error) {
 		_, fleet, err := survey.Fleet(ctx, h, clusters)
@@ -108,34 +125,86 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	return errors.Join(err, w.await(ctx, h, o.IOStreams, o.Timeout, first))
 }
 
+// enabling is what enables the add-on on a cluster once the removals are complete, or why it is refused.
+type enabling struct {
+	cluster  string
+	removals []*addonv1alpha1.ManagedClusterAddOn
+	action.Enablement
+	refused error
+}
+
+// decide returns what enables the add-on on each of the clusters. It is refused where a plan would fail, unless that is forced or only shown.
+func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string) []enabling {
+	reader := action.NewReader(ctx, survey.Remembering(h))
+	var all []enabling
+	for _, cluster := range clusters {
+		e := action.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
+		next := enabling{cluster: cluster, removals: e.Removals()}
+		next.Enablement, next.refused = e.After(next.removals).Decide(ctx, reader)
+		if next.refused == nil && !o.force && !o.dryRun {
+			next.refused = next.Refused()
+		}
+		all = append(all, next)
+	}
+	return all
+}
+
+// hints returns the warnings that the hub does not return.
+func (e enabling) hints() []string {
+	var hints []string
+	if e.Waiting != "" {
+		hints = append(hints, e.Waiting+"; enable missing ones with --with-dependencies")
+	}
+	hints = append(hints, e.Remarks...)
+	if e.refused == nil {
+		for _, removed := range e.removals {
+			hints = append(hints, removed.Name+" is being removed, and is enabled again once it is gone")
+		}
+	}
+	return hints
+}
+
+// preview prints the changes of the add-ons. The hints are about the last one of a cluster, which is the requested one.
+func (o *EnableOptions) preview(all []enabling) error {
+	var changes []action.Change
+	refused := action.Refusals{}
+	for _, e := range all {
+		if e.refused != nil {
+			refused[e.cluster] = e.refused
+			continue
+		}
+		for i, change := range e.Changes {
+			change.Remarks = nil
+			if i == len(e.Changes)-1 {
+				change.Remarks = e.hints()
+			}
+			changes = append(changes, change)
+		}
+	}
+	return showChanges(o.IOStreams, o.output, changes, refused)
+}
+
 // enableOn enables the add-on on each of the clusters, unless it is being removed.
 func (o *EnableOptions) enableOn(
 	ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string, streams genericiooptions.IOStreams,
 ) (enabled, error) {
-	reader, hints := action.NewReader(ctx, survey.Remembering(h)), terminal.ClusterTexts{}
+	hints := terminal.ClusterTexts{}
 	var steps []action.Step
 	var result enabled
 	var problems []error
-	for _, cluster := range clusters {
-		e := action.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
-		removals := e.Removals()
-		found, err := e.After(removals).Decide(ctx, reader)
-		if found.Waiting != "" {
-			hints.Add(cluster, found.Waiting+"; enable missing ones with --with-dependencies")
-		}
-		for _, remark := range found.Remarks {
-			hints.Add(cluster, remark)
+	for _, e := range o.decide(ctx, h, fleet, clusters) {
+		for _, hint := range e.hints() {
+			hints.Add(e.cluster, hint)
 		}
 		switch {
-		case err != nil:
-			problems = append(problems, err)
-		case len(removals) > 0:
-			for _, removed := range removals {
+		case e.refused != nil:
+			problems = append(problems, e.refused)
+		case len(e.removals) > 0:
+			for _, removed := range e.removals {
 				result.going = append(result.going, installed{ObjectKey: client.ObjectKeyFromObject(removed), AddOn: removed})
-				hints.Add(cluster, removed.Name+" is being removed, and is enabled again once it is gone")
 			}
 		default:
-			steps = append(steps, found.Steps...)
+			steps = append(steps, e.Steps()...)
 		}
 	}
 	if err := terminal.Warn(streams.ErrOut, hints.Texts()...); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/preview"
 	"github.com/tandem-addons/tandem/pkg/progress"
 	"github.com/tandem-addons/tandem/test/sample"
 )
@@ -135,6 +136,41 @@ func TestEnableSaysWhatItStillWaitsFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEnableShowsADryRun(t *testing.T) {
+	all, _ := changesAcross()
+	of := func(i int, addOn string) action.Change {
+		change := all[i]
+		change.Warnings, change.Remarks = nil, []string{"the add-on stays"}
+		change.Step = &action.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: change.Cluster, Name: addOn}}}
+		return change
+	}
+	graphs := func(cluster, unknown string) action.Change {
+		change := of(0, "graphs")
+		change.Cluster, change.Change, change.Remarks, change.Unknown = cluster, preview.Change{}, nil, unknown
+		return change
+	}
+	removed := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}
+	kafka := of(1, "kafka")
+	forbidden := func(cluster string) action.Change {
+		return graphs(cluster, "reading Instance "+cluster+"/graphs: forbidden")
+	}
+	streams := clitest.StreamsOf("")
+	o := &EnableOptions{Factory: &hubclient.Factory{IOStreams: streams}, dryRunFlags: dryRunFlags{dryRun: true, output: terminal.NewOutput()}}
+	err := o.preview([]enabling{
+		{cluster: "cluster2", removals: []*addonv1alpha1.ManagedClusterAddOn{removed}, Enablement: action.Enablement{
+			Changes: []action.Change{graphs("cluster2", ""), kafka}, Waiting: "kafka is waiting for required add-ons: Required zookeeper (NotInstalled)",
+			Remarks: []string{"kafka: the add-on stays"},
+		}},
+		{cluster: "cluster4", Enablement: action.Enablement{Changes: []action.Change{forbidden("cluster4")}}},
+		{cluster: "cluster5", Enablement: action.Enablement{Changes: []action.Change{forbidden("cluster5")}}},
+		{cluster: "cluster6", refused: errors.New("OCM enables it"), Enablement: action.Enablement{Remarks: []string{"kafka: ignored"}}},
+	})
+	if diff := cmp.Diff("the change would fail on 2 clusters (cluster2, cluster6); nothing was written", clitest.ErrorText(err)); diff != "" {
+		t.Error(diff)
+	}
+	clitest.Golden(t, "enable-dry-run", streams.Out.(*bytes.Buffer).String())
 }
 
 func TestDisableAsks(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // dryRunHelp is the description of --dry-run in help texts.
 const dryRunHelp = "With --dry-run nothing is written. For each cluster, the command shows which plan would run and why, any problem that\n" +
 	"prevents the change, and the objects that would be created, changed and removed. Clusters with the same changes are shown\n" +
-	"together."
+	"together. Without --dry-run, a change is refused on clusters where one of its plans would fail, such as because of a value\n" +
+	"that does not fit into a template. --force makes it anyway."
 
 // InstallOptions holds the arguments and flags of the command.
 type InstallOptions struct {

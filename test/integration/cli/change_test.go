@@ -272,6 +272,41 @@ plans:
 		Expect(action.Request(ctx, hub, instance, wanted)).To(MatchError(ContainSubstring("uid")))
 	})
 
+	It("are refused where a plan would fail, unless they are forced", func(ctx SpecContext) {
+		push(ctx, "sluice", "1.0.0")
+		cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
+		const wrong = "KEY=a', more: 'b"
+		refusal := "cluster " + cluster + `: a plan of Instance "sluice" would fail: task "app": template "key.yaml", line 4: the value of parameter "KEY" ` +
+			`changes the structure of the rendered YAML: use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml); ` +
+			`fix the cause, or use --force to make the change anyway`
+		refused := run(ctx, "install", "sluice", "--cluster", cluster+","+other, "-p", cluster+"/"+wrong)
+		Expect(refused.code).To(Equal(cli.ExitFailure))
+		Expect(refused.err).To(MatchError(refusal))
+		Expect(refused.out).To(HavePrefix("instance.kudo.dev/sluice created on " + other + "\n"))
+		err := hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "sluice"}, &kudo.Instance{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+
+		forced := run(ctx, "install", "sluice", "--cluster", cluster, "-p", wrong, "--force")
+		Expect(forced.err).NotTo(HaveOccurred())
+		Expect(forced.out).To(And(HavePrefix("instance.kudo.dev/sluice created on "+cluster+"\n"), ContainSubstring(`would fail: task "app"`)))
+		Expect(run(ctx, "install", "sluice", "--cluster", cluster, "-p", wrong).err).NotTo(HaveOccurred(), "nothing is written")
+		Expect(run(ctx, "update", "sluice", "--cluster", other, "-p", wrong).err).To(MatchError(ContainSubstring("would fail")))
+		Expect(at(ctx, other, "sluice").Spec.Parameters).To(BeEmpty())
+		Expect(run(ctx, "update", "sluice", "--cluster", cluster, "-p", "KEY=right").err).NotTo(HaveOccurred())
+		Expect(at(ctx, cluster, "sluice").Spec.Parameters).To(Equal(map[string]string{"KEY": "right"}))
+	})
+
+	It("warn of a namespace to which agents apply nothing", func(ctx SpecContext) {
+		push(ctx, "crypt", "1.0.0")
+		cluster := newCluster(ctx, nil)
+		const warning = "addon-agent applies nothing to namespace \"kube-system\" unless its flag --allow-namespaces lists it: use another namespace\n"
+		Expect(run(ctx, "install", "crypt", "--cluster", cluster, "-n", "kube-system", "--dry-run").out).To(ContainSubstring("  warning: " + warning))
+		made := run(ctx, "install", "crypt", "--cluster", cluster, "-n", "kube-system")
+		Expect(made.err).NotTo(HaveOccurred())
+		Expect(made.errOut).To(Equal("Warning: on cluster " + cluster + ": " + warning))
+		Expect(run(ctx, "update", "crypt", "--cluster", cluster, "-p", "SIZE=2").errOut).To(BeEmpty(), "it is there")
+	})
+
 	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {
 		push(ctx, "forge", "1.0.0")
 		cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)

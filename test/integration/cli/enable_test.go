@@ -185,7 +185,7 @@ var _ = Describe("add-ons", func() {
 			It("waits for the plan-based one's Instance, and until all are available", func(ctx SpecContext) {
 				addOn := removing(ctx, "shop")
 				cluster := addOn.Namespace
-				Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+				Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
 				define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 				instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
 					Namespace: cluster, Name: "shop", Finalizers: []string{kudo.Finalizer},
@@ -253,7 +253,7 @@ var _ = Describe("add-ons", func() {
 
 		It("stores parameters in the config that the add-on refers to, and refuses those that the hub would refuse", func(ctx SpecContext) {
 			cluster := newCluster(ctx, nil)
-			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 			wrong := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZ=3")
 			Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: ` +
@@ -276,9 +276,94 @@ var _ = Describe("add-ons", func() {
 			Expect(config.Spec.CustomizedVariables).To(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
 		})
 
+		It("shows the plans and objects with --dry-run, and writes nothing", func(ctx SpecContext) {
+			first, second := newCluster(ctx, nil), newCluster(ctx, nil)
+			if second < first {
+				first, second = second, first
+			}
+			Expect(run(ctx, "package", "push", packageDir(configMap+"data: {size: n{{ .Params.SIZE }}}\n"), "-n", first).err).NotTo(HaveOccurred())
+			define(ctx, "ground", "", "")
+			define(ctx, "shop", first, "shop-1.10-1.2.0", "ground")
+			shown := run(ctx, "enable", "shop", "--cluster", first, "-n", "market", "--with-dependencies", "-p", "SIZE=3", "--dry-run", "-o", "wide")
+			Expect(shown.err).NotTo(HaveOccurred())
+			Expect(shown.errOut).To(BeEmpty())
+			const kind = "managedclusteraddon.addon.open-cluster-management.io/"
+			Expect(shown.out).To(And(HavePrefix("cluster "+first+": add-on ground would be created\n  writes on the hub: "+kind+"ground\n  no plan runs\n\n"+
+				"cluster "+first+": Instance shop would be created, shop-1.10-1.2.0\n"+
+				"  writes on the hub: addondeploymentconfig.addon.open-cluster-management.io/shop-parameters, "+kind+"shop\n"+
+				"  plan deploy runs: no plan has run yet\n    main, app: task app (Apply)\n      created    ConfigMap app\n    main, app: task done (Dummy)\n"),
+				ContainSubstring("+  size: n3\n")))
+			alone := run(ctx, "enable", "shop", "--cluster", first, "--dry-run")
+			Expect(alone.out).To(ContainSubstring("  warning: shop is waiting for required add-ons: Required ground (NotInstalled); enable missing ones with --with-dependencies\n"))
+			both := run(ctx, "enable", "ground", "--cluster", first+","+second, "--dry-run", "-o", "jsonpath={.changes[*].clusters} {.changes[*].addOn} {.changes[*].write}")
+			Expect(both.out).To(Equal(`["` + first + `","` + second + `"] ground created`))
+			for _, cluster := range []string{first, second} {
+				var addOns addonv1alpha1.ManagedClusterAddOnList
+				Expect(hub.List(ctx, &addOns, client.InNamespace(cluster))).To(Succeed())
+				Expect(addOns.Items).To(BeEmpty())
+			}
+		})
+
+		It("refuses an add-on whose plan would fail, unless it is forced", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir(configMap+"data: {size: {{ .Params.SIZE }}}\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			const failure = `task "app": template "app.yaml", line 4: the value of parameter "SIZE" changes the structure of the rendered YAML`
+			refused := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3, more: 4")
+			Expect(refused.code).To(Equal(cli.ExitFailure))
+			Expect(refused.err).To(MatchError(And(HavePrefix("cluster "+cluster+`: a plan of Instance "shop" would fail: `+failure),
+				HaveSuffix("; fix the cause, or use --force to make the change anyway"))))
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
+			shown := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3, more: 4", "--dry-run")
+			Expect(shown.out).To(ContainSubstring("      fails: " + strings.TrimPrefix(failure, `task "app": `)))
+			Expect(shown.err).To(MatchError("the change would fail on cluster " + cluster + "; nothing was written"))
+
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3, more: 4", "--force").err).NotTo(HaveOccurred())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).NotTo(HaveOccurred(), "nothing is written")
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=5, more: 4").err).To(MatchError(ContainSubstring("would fail")))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=5").err).NotTo(HaveOccurred())
+		})
+
+		It("warns of a namespace to which agents apply nothing", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			const warning = "shop: addon-agent applies nothing to namespace \"kube-system\" unless its flag --allow-namespaces lists it: use another namespace\n"
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "kube-system", "--dry-run").out).To(ContainSubstring("  warning: " + warning))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "kube-system").errOut).To(Equal("Warning: on cluster " + cluster + ": " + warning))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).errOut).To(BeEmpty(), "it is there")
+		})
+
+		It("enables an add-on for users who may not read what its plans depend on", func(ctx SpecContext) {
+			cluster, packages := newCluster(ctx, nil), newNamespace(ctx)
+			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", packages).err).NotTo(HaveOccurred())
+			define(ctx, "shop", packages, "shop-1.10-1.2.0")
+			user := "enables-in-" + cluster
+			allow(ctx, cluster, user, rbacv1.PolicyRule{
+				APIGroups: []string{addonv1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "create", "patch"},
+			})
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{addonv1alpha1.GroupVersion.Group}, Resources: []string{"clustermanagementaddons"}, Verbs: []string{"list"}},
+				{APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get", "list"}},
+			}}
+			binding := &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			}
+			for _, object := range []client.Object{role, binding} {
+				Expect(hub.Create(ctx, object)).To(Succeed())
+				DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, object)).To(Succeed()) })
+			}
+			shown := run(ctx, "enable", "shop", "--cluster", cluster, "--dry-run", "--as", user)
+			Expect(shown.err).NotTo(HaveOccurred())
+			Expect(shown.out).To(And(HavePrefix("cluster "+cluster+": add-on shop would be created\n"), ContainSubstring("  the plans are unknown: reading OperatorVersion "+
+				packages+"/shop-1.10-1.2.0: "), ContainSubstring("is forbidden")))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "--as", user).err).NotTo(HaveOccurred(), "the failure is not proven")
+		})
+
 		It("does not enable an add-on whose configuration belongs to another cluster", func(ctx SpecContext) {
 			cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
-			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 			Expect(environment.Edit(ctx, hub, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
@@ -293,7 +378,7 @@ var _ = Describe("add-ons", func() {
 
 		It("warns of variables that are ignored, and of a namespace that the add-on does not move to", func(ctx SpecContext) {
 			cluster := newCluster(ctx, nil)
-			Expect(run(ctx, "package", "push", packageDir("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market", "-p", "SIZE=3").err).NotTo(HaveOccurred())
 			shop := enabled(ctx, cluster, "shop")
@@ -335,7 +420,7 @@ var _ = Describe("add-ons", func() {
 
 		It("refuses a name that an Instance has already", func(ctx SpecContext) {
 			cluster := newCluster(ctx, nil)
-			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 			own := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
 			own.Spec.OperatorVersion = corev1.ObjectReference{Namespace: cluster, Name: "shop-1.10-1.2.0"}

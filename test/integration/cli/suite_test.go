@@ -141,6 +141,9 @@ func newNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
+// configMap is a template of an object.
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n"
+
 // packageDir writes a package with the given text in its only template.
 func packageDir(template string) string {
 	GinkgoHelper()

@@ -42,7 +42,7 @@ func define(ctx context.Context) {
 		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "store-" + number}}
 		version.Spec.Operator.Name, version.Spec.Version = "store", number
 		version.Spec.Templates = map[string]string{
-			"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: store}\ndata: {version: \"" + number + "\", size: \"{{ .Params.SIZE }}\"}\n",
+			"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: store}\ndata: {version: \"" + number + "\", size: \"{{ .Params.SIZE }}\", text: {{ .Params.TEXT }}}\n",
 		}
 		version.Spec.Tasks = []kudo.Task{{Name: "config", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{
 			ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"config.yaml"}},
@@ -51,6 +51,7 @@ func define(ctx context.Context) {
 		version.Spec.Plans = map[string]kudo.Plan{"deploy": {Phases: []kudo.Phase{{Name: "main", Steps: steps}}}}
 		version.Spec.Parameters = []kudo.Parameter{
 			{Name: "SIZE", Default: ptr.To("1"), Type: kudo.IntegerType}, {Name: "PASSWORD", Sensitive: ptr.To(true)},
+			{Name: "TEXT", Default: ptr.To("none")},
 		}
 		create(ctx, version)
 	}
@@ -152,7 +153,7 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(alone.status).To(Equal(http.StatusOK), alone.body)
 		for _, text := range []string{
 			"store is waiting for required add-ons: Required vault (NotInstalled)", "kubectl addon enable store --cluster " + cluster, "store-1.0.0",
-			"are enabled too", "PASSWORD", "Step <b>config</b>",
+			"are enabled too", "PASSWORD", "main, config: task <b>config</b>", "created ConfigMap store",
 		} {
 			Expect(alone.body).To(ContainSubstring(text))
 		}
@@ -190,6 +191,12 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(variables(ctx, cluster)).To(Equal(map[string]string{"SIZE": "3"}))
 	})
 
+	It("warns of a namespace to which agents apply nothing", func(ctx context.Context) {
+		s := local(ctx, nil)
+		form := url.Values{"token": {s.session()}, "addon": {"store"}, "cluster": {"cluster-08"}, "namespace": {"kube-system"}}
+		Expect(s.post("/enable/preview", form).body).To(ContainSubstring("store: addon-agent applies nothing to namespace &#34;kube-system&#34;"))
+	})
+
 	It("refuses to enable what the command refuses", func(ctx context.Context) {
 		s := local(ctx, nil)
 		for _, test := range []struct {
@@ -203,6 +210,7 @@ var _ = Describe("changes on the dashboard", func() {
 			{"an invalid namespace", url.Values{"namespace": {"Data"}}, "namespace &#34;Data&#34;"},
 			{"an invalid value", url.Values{"parameter": {"SIZE"}, "value": {"many"}}, "must be an integer"},
 			{"an unknown parameter", url.Values{"parameter": {"SIZES"}, "value": {"3"}}, "did you mean SIZE?"},
+			{"a plan that would fail", url.Values{"parameter": {"TEXT"}, "value": {"a, more: b"}}, "a plan of Instance &#34;store&#34; would fail"},
 			{"a plain value of a sensitive parameter", url.Values{"parameter": {"PASSWORD"}, "value": {"hunter2"}}, "the value itself is not accepted"},
 			{"one that OCM enables", url.Values{"addon": {"placed"}}, "OCM enables add-on"},
 		} {
@@ -275,11 +283,14 @@ var _ = Describe("changes on the dashboard", func() {
 				"must be an integer":               {"parameter": {"SIZE"}, "value": {"many"}},
 				"did you mean SIZE?":               {"parameter": {"SIZES"}, "value": {"3"}},
 				"no parameter to change":           {},
+				"changes the structure":            {"parameter": {"TEXT"}, "value": {"a, more: b"}},
 			} {
 				wrong.Set("token", form.Get("token"))
-				refused := s.post(page+"/parameters/preview", wrong)
-				Expect(refused.status).To(Equal(http.StatusUnprocessableEntity), refused.body)
-				Expect(refused.body).To(And(ContainSubstring(want), Not(ContainSubstring("hunter2"))))
+				for _, path := range []string{"/parameters/preview", "/parameters"} {
+					refused := s.post(page+path, wrong)
+					Expect(refused.status).To(Equal(http.StatusUnprocessableEntity), refused.body)
+					Expect(refused.body).To(And(ContainSubstring(want), Not(ContainSubstring("hunter2"))))
+				}
 			}
 		})
 	}

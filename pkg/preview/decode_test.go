@@ -1,0 +1,88 @@
+package preview_test
+
+import (
+	"os"
+	"path"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+func TestFieldsThatDoNotFitAreWarnedOf(t *testing.T) {
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n"
+	containers := func(flow string) string {
+		return deployment + "spec: {template: {spec: {containers: [" + flow + "]}}}\n"
+	}
+	const quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+	for sentence, test := range map[string]struct {
+		template string
+		cpu      string
+		want     []string
+	}{
+		"a quantity": {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.CPU }}, memory: 1Gi}}}"), cpu: "100m"},
+		"an invalid quantity": {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.CPU }}, memory: 1Gi}}}"), cpu: "lots",
+			want: []string{"Deployment app: spec.template.spec.containers[0].resources.requests.cpu: " + quantity}},
+		"invalid values in different places": {template: containers("{name: a}, {name: b, ports: [{containerPort: web}], resources: {limits: {cpu: {{ .Params.CPU }}}}}"), cpu: "lots",
+			want: []string{"Deployment app: spec.template.spec.containers[1].ports[0].containerPort: must be int32, not string",
+				"Deployment app: spec.template.spec.containers[1].resources.limits.cpu: " + quantity}},
+		"a number as a text": {template: containers("{name: a, env: [{name: A, value: {{ .Params.CPU }}}]}"), cpu: "3",
+			want: []string{"Deployment app: spec.template.spec.containers[0].env[0].value: must be string, not number"}},
+		"an unknown field":         {template: deployment + "spec: {replica: 3}\n", want: []string{`Deployment app: unknown field "spec.replica"`}},
+		"many unknown fields":      {template: deployment + "spec: {a: 1, b: 1, c: 1, d: 1, e: 1}\n", want: []string{`Deployment app: unknown field "spec.a"`, `Deployment app: unknown field "spec.b"`, `Deployment app: unknown field "spec.c"`, "and 2 more"}},
+		"a sensitive quantity":     {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.KEY }}}}}")},
+		"a kind that is not known": {template: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: app}\nspec: {replicas: many}\n"},
+		"a Secret":                 {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app}\ndata: {a: \"{{ .Params.KEY | b64enc }}\", b: \"?\"}\n", want: []string{"Secret app: data.b: illegal base64 data at input byte 0"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			version := shop(func(s *kudo.OperatorVersionSpec) {
+				s.Parameters = []kudo.Parameter{{Name: "CPU"}, {Name: "KEY", Sensitive: new(true)}}
+				s.Templates, s.Plans = map[string]string{"app.yaml": test.template}, map[string]kudo.Plan{"deploy": planOf("app")}
+			})
+			after := referring(instance(version, map[string]string{"CPU": test.cpu}))
+			data := preview.DataOf(preview.Of(preview.Change{After: after, Version: version}))
+			if err := data.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, data.Plans[0].Tasks[0].Warnings); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestObjectsOfExamplesFit covers warnings of fields that the kinds of Kubernetes have.
+func TestObjectsOfExamplesFit(t *testing.T) {
+	for _, name := range []string{
+		"kafka", "zookeeper", "redis", "spark", "spark/packages/history-server", "streaming", "streaming/packages/schema-registry",
+	} {
+		t.Run(name, func(t *testing.T) {
+			loaded, _ := pack.Load(os.DirFS(path.Join("../../examples/packages", name)))
+			_, version := loaded.Objects("addon-packages")
+			version.Spec.Tasks = slices.DeleteFunc(version.Spec.Tasks, tree.MakesChild)
+			after := instance(version, map[string]string{})
+			for _, p := range version.Spec.Parameters {
+				switch {
+				case p.IsSensitive():
+					after.Spec.ParametersFrom = append(after.Spec.ParametersFrom, kudo.ParameterFrom{Name: p.Name, SecretKeyRef: kudo.SecretKeyRef{Name: "a", Key: "b"}})
+				case p.Type == kudo.BooleanType:
+					after.Spec.Parameters[p.Name] = "true"
+				case p.Default == nil && *p.Required:
+					after.Spec.Parameters[p.Name] = "sample"
+				}
+			}
+			data := preview.DataOf(preview.Of(preview.Change{After: after, Version: version}))
+			if err := data.Err(); err != nil {
+				t.Error(err)
+			}
+			for _, warning := range data.TaskWarnings() {
+				t.Error(warning)
+			}
+		})
+	}
+}
