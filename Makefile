@@ -64,7 +64,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 MINUTES ?= 10
 # The kubeconfig of a hub to test, with the comma-separated kubeconfigs of its managed clusters in CLUSTERS. If empty, sandboxes are tested.
 HUB ?=
-# Any value makes `make sandbox` run OCM's own programs, which then deliver the agents.
+# Any value makes `make sandbox` run OCM's own programs, which then deliver the agents, and `make bench-agents` roll out by a Placement.
 OCM ?=
 # Any value makes `make demo` also check which program writes what, and that nothing is written at rest, and `make tutorial` check the page without
 # changing it.
@@ -262,10 +262,10 @@ bench-children: build ## Measure the creation of CHILDREN of PARENTS (OUT=FILE.j
 	  bin/bench-children -parents=$(PARENTS) -children=$(CHILDREN) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-agents
-bench-agents: build ## Measure what AGENTS agents cost the hub, also when it was lost (OUT=FILE.json writes a report).
+bench-agents: build ## Measure what AGENTS agents cost the hub, also when it was lost (OCM=1 rolls out by a Placement, OUT=FILE.json writes a report).
 	go build -o bin/bench-agents ./test/bench/agents
-	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
-	  bin/bench-agents -agents=$(AGENTS) -addons=$(CHAIN) '-skip=$(SKIP)' $(if $(OUT),-out=$(OUT))
+	@assets=$(assets); $(if $(OCM),ocm=$(ocmassets); )export TANDEM_ASSETS=$$assets; set -x; \
+	  bin/bench-agents -agents=$(AGENTS) -addons=$(CHAIN) '-skip=$(SKIP)' $(if $(OCM),-ocm=$$ocm) $(if $(OUT),-out=$(OUT))
 
 ##@ Maintain
 

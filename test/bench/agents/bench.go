@@ -13,11 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/bench/program"
 	"github.com/tandem-addons/tandem/test/bench/stage"
@@ -57,7 +61,7 @@ type bench struct {
 func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured program.Report, err error) {
 	b := &bench{settings: *s, say: program.Progress(progress), clusters: clusterNames(s.agents), value: firstValue}
 	b.Stage, err = stage.Start(ctx, sandbox.Options{
-		Tandem: s.programs, AuditPolicy: auditPolicy, Progress: func(line string) { b.say("%s", line) },
+		Tandem: s.programs, OCM: s.ocm, AuditPolicy: auditPolicy, Progress: func(line string) { b.say("%s", line) },
 	})
 	if err != nil {
 		return nil, err
@@ -76,16 +80,20 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured pr
 	return b.scenarios(ctx)
 }
 
-// prepare stops the sandbox's own agent, connects to the hub, and creates packages, definitions and the registration of all clusters.
+// prepare stops the sandbox's own agents, connects to the hub, and creates packages, definitions and the registration of all clusters.
 func (b *bench) prepare(ctx context.Context) error {
-	if err := b.StopProgram(ctx, stage.Managed, "addon-agent"); err != nil {
+	if err := b.stopAgents(ctx); err != nil {
+		return err
+	}
+	scheme, err := controller.Scheme(clusterv1beta1.Install, clusterv1beta2.Install, workv1.Install)
+	if err != nil {
 		return err
 	}
 	config := b.Hub.Config()
 	config.QPS = -1
 	var errs [3]error
-	b.admin, errs[0] = client.New(config, client.Options{Scheme: b.Hub.Scheme()})
-	b.seen, errs[1] = cache.New(config, cache.Options{Scheme: b.Hub.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
+	b.admin, errs[0] = client.New(config, client.Options{Scheme: scheme})
+	b.seen, errs[1] = cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields()})
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if errs[2] = err; errors.Join(errs[:]...) != nil {
 		return fmt.Errorf("connecting to the hub: %w", errors.Join(errs[:]...))
@@ -93,6 +101,18 @@ func (b *bench) prepare(ctx context.Context) error {
 	b.raw = discoverer.RESTClient()
 	go func() { _ = b.seen.Start(ctx) }() // ends with ctx
 	return errors.Join(b.furnish(ctx), b.count(ctx, func(*kudo.Instance) {}), b.countAddOns(ctx, func(*addonv1alpha1.ManagedClusterAddOn) {}))
+}
+
+// stopAgents stops the sandbox's own agents.
+func (b *bench) stopAgents(ctx context.Context) error {
+	err := b.StopProgram(ctx, stage.Managed, "addon-agent")
+	if b.ocm == "" {
+		return err
+	}
+	for _, p := range replaced {
+		err = errors.Join(err, b.StopProgram(ctx, p.cluster, p.program))
+	}
+	return err
 }
 
 // furnish creates the objects that exist before the agents connect.
@@ -106,9 +126,18 @@ func (b *bench) furnish(ctx context.Context) error {
 			return fmt.Errorf("creating %T %q: %w", object, object.GetName(), err)
 		}
 	}
+	if err := b.register(ctx); err != nil || b.ocm == "" {
+		return err
+	}
+	return b.selectClusters(ctx)
+}
+
+// register registers all clusters.
+func (b *bench) register(ctx context.Context) error {
 	b.say("registering %d managed clusters", len(b.clusters))
+	waveOf := waveNames(b.clusters)
 	return program.Each(ctx, inFlight, b.clusters, func(ctx context.Context, cluster string) error {
-		objects, err := registration(cluster)
+		objects, err := registration(cluster, waveOf[cluster])
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -45,13 +46,18 @@ func waves(clusters []string) [][]string {
 	return [][]string{clusters[:first], clusters[first:second], clusters[second:]}
 }
 
-// registration returns a managed cluster's objects on the hub: the ManagedCluster, and the namespace and permissions of its agent.
-func registration(cluster string) ([]*unstructured.Unstructured, error) {
+// clusterSet is the ManagedClusterSet of all clusters.
+const clusterSet = "default"
+
+// registration returns the objects on the hub of a managed cluster in a wave: the ManagedCluster, and the namespace and permissions of its
+// agent.
+func registration(cluster, wave string) ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Objects(manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: cluster})
 	managed := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
 	managed.SetAPIVersion(clusterv1.GroupVersion.String())
 	managed.SetKind("ManagedCluster")
 	managed.SetName(cluster)
+	managed.SetLabels(map[string]string{clusterv1beta2.ClusterSetLabel: clusterSet, waveLabel: wave})
 	return append(objects, managed), err
 }
 
@@ -83,7 +89,8 @@ func sharedSettings(value string) *addonv1alpha1.AddOnDeploymentConfig {
 	}
 }
 
-// definition returns the definition of an add-on of the chain. The first one has the shared settings.
+// definition returns the definition of an add-on of the chain. The first one has the shared settings. OCM's resource definition has no field
+// for dependencies, so an annotation declares them.
 func definition(number int) *addonv1alpha1.ClusterManagementAddOn {
 	made := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: longest[number]}}
 	made.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
@@ -92,7 +99,7 @@ func definition(number int) *addonv1alpha1.ClusterManagementAddOn {
 		DefaultConfig:       &versionConfig(firstVersion).ConfigReferent,
 	}}
 	if number > 0 {
-		made.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: longest[number-1]}}
+		made.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: fmt.Sprintf(`[{"name": %q}]`, longest[number-1])}
 		return made
 	}
 	made.Spec.SupportedConfigs = append(made.Spec.SupportedConfigs, upstream.ConfigMeta{

@@ -27,13 +27,16 @@ func TestWavesHaveEveryClusterOnce(t *testing.T) {
 }
 
 func TestTheRegistrationIsOneOfTheCluster(t *testing.T) {
-	objects, err := registration("bench-0001")
+	objects, err := registration("bench-0001", "wave1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds := map[string]string{}
 	for _, object := range objects {
 		kinds[object.GetKind()] = object.GetNamespace() + "/" + object.GetName()
+		if wave := object.GetLabels()[waveLabel]; object.GetKind() == "ManagedCluster" && wave != "wave1" {
+			t.Errorf("the ManagedCluster is in %q, want wave1", wave)
+		}
 	}
 	want := map[string]string{
 		"Namespace": "/bench-0001", "ManagedCluster": "/bench-0001",

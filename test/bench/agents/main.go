@@ -22,6 +22,7 @@ type settings struct {
 	addons     int
 	rest, down time.Duration
 	skip       string
+	ocm        string
 }
 
 // Bind adds the flags.
@@ -32,10 +33,14 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&s.rest, "rest", 2*time.Minute, "how long to watch the fleet at rest")
 	fs.DurationVar(&s.down, "outage", time.Minute, "how long the hub's API server is down")
 	fs.StringVar(&s.skip, "skip", "", "scenarios to skip, as a comma-separated list: a large fleet takes long")
+	fs.StringVar(&s.ocm, "ocm", "", "folder of OCM's programs, which roll a version out by a Placement; without them, each wave is an edit of its add-ons")
 }
 
 // chain lists the add-ons.
 func (s *settings) chain() []string { return longest[:s.addons] }
+
+// last returns the last add-on of the chain.
+func (s *settings) last() string { return longest[s.addons-1] }
 
 // skips reports whether a scenario is skipped.
 func (s *settings) skips(name string) bool { return slices.Contains(strings.Split(s.skip, ","), name) }

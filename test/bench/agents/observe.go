@@ -10,28 +10,35 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/spread"
 )
 
-// manager is the user of addon-manager on the hub.
-const manager = "system:serviceaccount:tandem-system:addon-manager"
+// The users of addon-manager and of OCM's controllers on the hub.
+const (
+	manager      = "system:serviceaccount:tandem-system:addon-manager"
+	ocmAddOns    = "system:serviceaccount:open-cluster-management-hub:addon-manager-controller-sa"
+	ocmPlacement = "system:serviceaccount:open-cluster-management-hub:placement-controller-sa"
+)
 
 // observation holds the data from the hub's audit log since a point in time.
 type observation struct {
-	// began is when the change was requested; ended is the response to the last write by agents or addon-manager, except leases and events.
+	// began is when the change was requested; ended is the response to the last write by agents, addon-manager or OCM, except leases and
+	// events.
 	began, ended time.Time
 	// ready is how long the API server took to start, after an outage.
 	ready time.Duration
 
-	agents, manager traffic
+	agents, manager, ocm traffic
 	// watching holds, by agent, when it opened its first watch of each resource; renewed when it first renewed its lease, and reported when
 	// it first reported an Instance; timeouts are those of all watches.
 	watching map[string]map[string]time.Time
 	renewed  moments
 	reported moments
 	timeouts []time.Duration
+	// progress follows a rollout by OCM; nil without one.
+	progress *progress
 }
 
 func newObservation() *observation {
 	return &observation{
-		began: time.Now(), agents: newTraffic(), manager: newTraffic(),
+		began: time.Now(), agents: newTraffic(), manager: newTraffic(), ocm: newTraffic(),
 		watching: map[string]map[string]time.Time{}, renewed: moments{}, reported: moments{},
 	}
 }
@@ -59,12 +66,14 @@ func (m moments) since(began time.Time) []time.Duration {
 func (o *observation) add(entries []audit.Entry) (active bool) {
 	for i := range entries {
 		e := &entries[i]
-		if e.User.Username == manager {
-			if e.Is("leases", "") {
-				continue
-			}
+		switch user := e.User.Username; {
+		case user == manager && e.Is("leases", ""):
+			continue
+		case user == manager:
 			o.manager.add(e)
-		} else {
+		case user == ocmAddOns, user == ocmPlacement:
+			o.ocm.add(e)
+		default:
 			o.agents.add(e)
 			o.learn(e)
 		}

@@ -39,6 +39,8 @@ func TestRequestsAreCounted(t *testing.T) {
 		request(2100, "b", "list", "instances", "", 403),
 		request(2200, manager, "patch", "instances", "", 200),
 		request(2300, manager, "patch", "leases", "", 200),
+		request(2400, ocmAddOns, "patch", "managedclusteraddons", "status", 200),
+		request(2500, ocmPlacement, "create", "placementdecisions", "", 201),
 	)
 	want := load{
 		Requests: 6, RequestsEach: 3, PeakPerSecond: 3, Conflicts: 1, Throttled: 1, Failed: 1,
@@ -53,6 +55,9 @@ func TestRequestsAreCounted(t *testing.T) {
 	if o.manager.all != 1 {
 		t.Errorf("addon-manager has %d requests, want 1, without its lease", o.manager.all)
 	}
+	if o.ocm.all != 2 {
+		t.Errorf("OCM has %d requests, want 2", o.ocm.all)
+	}
 	if len(o.timeouts) != 1 || o.timeouts[0] != 400*time.Second {
 		t.Errorf("the watches end after %v", o.timeouts)
 	}
@@ -65,6 +70,7 @@ func TestOnlyWritesOfBulkWorkAreActivity(t *testing.T) {
 	}{
 		"a report":               {request(0, "a", "patch", "instances", "status", 200), true},
 		"a write of the manager": {request(0, manager, "create", "instances", "", 201), true},
+		"a write of OCM":         {request(0, ocmAddOns, "patch", "managedclusteraddons", "status", 200), true},
 		"a lease":                {request(0, "a", "patch", "leases", "", 200), false},
 		"an event":               {request(0, manager, "create", "events", "", 201), false},
 		"a read":                 {request(0, "a", "get", "operatorversions", "", 200), false},

@@ -31,18 +31,23 @@ type report struct {
 type versions struct {
 	Tandem     string `json:"tandem"`
 	Kubernetes string `json:"kubernetes"`
+	OCM        string `json:"ocm,omitempty"`
 }
 
 // scenario holds the results of a change of the fleet.
 type scenario struct {
 	Name string `json:"name"`
-	// Seconds is the time until the last write by agents or addon-manager, without leases and events; Observed the time until the next
+	// Seconds is the time until the last write by agents, addon-manager or OCM, without leases and events; Observed the time until the next
 	// scenario.
 	Seconds  float64 `json:"seconds"`
 	Observed float64 `json:"observedSeconds"`
-	// Agents are the requests of all agents to the hub, Manager those of addon-manager that write.
+	// Agents are the requests of all agents to the hub; Manager and OCM those of addon-manager and of OCM's controllers that write.
 	Agents  load `json:"agents"`
 	Manager load `json:"addonManager"`
+	OCM     load `json:"ocm"`
+	// Waves are the waves of a rollout by OCM, and Early the clusters that began before all earlier waves had ended.
+	Waves []wave   `json:"waves,omitempty"`
+	Early []string `json:"early,omitempty"`
 	// Programs holds the usage of the hub's programs, and of the process with all agents.
 	Programs map[string]usage `json:"programs"`
 	// SentKBEach and ReceivedKBEach are what an agent exchanges with the hub, with TLS and HTTP/2, on average.
@@ -76,12 +81,15 @@ type load struct {
 // newScenario returns the results of an observation, except for the programs, the bytes and the open watches.
 func newScenario(name string, o *observation, agents int, now time.Time) *scenario {
 	s := &scenario{
-		Name: name, Observed: now.Sub(o.began).Seconds(), Agents: o.agents.load(agents), Manager: o.manager.load(1),
+		Name: name, Observed: now.Sub(o.began).Seconds(), Agents: o.agents.load(agents), Manager: o.manager.load(1), OCM: o.ocm.load(1),
 		Connected: spread.Of(o.connected(watchesEach)), Renewed: spread.Of(o.renewed.since(o.began)),
 		Reported: spread.Of(o.reported.since(o.began)), ReadySeconds: o.ready.Seconds(),
 	}
 	if !o.ended.IsZero() {
 		s.Seconds = o.ended.Sub(o.began).Seconds()
+	}
+	if o.progress != nil {
+		s.Waves, s.Early = o.progress.results(o.began)
 	}
 	for _, timeout := range o.timeouts {
 		s.WatchTimeoutSeconds += timeout.Seconds() / float64(len(o.timeouts))
@@ -128,6 +136,13 @@ func (b *bench) describe(r *report) (err error) {
 	if r.Versions.Tandem, err = version.Of(filepath.Join(b.programs, "addon-manager")); err != nil {
 		return err
 	}
+	if b.ocm != "" {
+		said, err := version.Of(filepath.Join(b.ocm, "addon"))
+		if err != nil {
+			return err
+		}
+		r.Versions.OCM = strings.TrimPrefix(said, "version ")
+	}
 	r.Versions.Kubernetes, err = version.OfServer(b.Hub.Config())
 	return err
 }
@@ -145,7 +160,7 @@ func (r *report) Print(out io.Writer) {
 	}
 	w.Flush()
 	fmt.Fprintln(out, "\nCPU seconds and peak MB:")
-	programs := append(slices.Clone(hubPrograms), ownProcess)
+	programs := append(slices.Clone(measuredPrograms(r.Versions.OCM != "")), ownProcess)
 	fmt.Fprintf(w, "\t%s\t\n", strings.Join(programs, "\t"))
 	for _, s := range r.Scenarios {
 		fmt.Fprintf(w, "%s\t", s.Name)
@@ -155,10 +170,7 @@ func (r *report) Print(out io.Writer) {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	fmt.Fprintln(out, "\nrequests of all agents:")
-	for _, s := range r.Scenarios {
-		fmt.Fprintf(out, "%s: %s\n", s.Name, s.Agents.kinds())
-	}
+	r.printRequests(out)
 	for _, name := range []string{connectScenario, outageScenario} {
 		if s := r.of(name); s != nil {
 			fmt.Fprintf(out, "%s, in s: API server ready %.1f; watches p50 %.1f, max %.1f; lease p50 %.1f, max %.1f; first report p50 %.1f, max %.1f\n", name,
@@ -172,6 +184,24 @@ func (r *report) Print(out io.Writer) {
 	}
 	if r.of(removalScenario) != nil {
 		fmt.Fprintf(out, "removal: %d objects left\n", len(r.Left))
+	}
+}
+
+// printRequests writes the requests of all agents by kind; with OCM, also the writes of addon-manager and of OCM, and the waves.
+func (r *report) printRequests(out io.Writer) {
+	fmt.Fprintln(out, "\nrequests of all agents:")
+	for _, s := range r.Scenarios {
+		fmt.Fprintf(out, "%s: %s\n", s.Name, s.Agents.kinds())
+	}
+	if r.Versions.OCM == "" {
+		return
+	}
+	fmt.Fprintf(out, "\nwrites of addon-manager, and of OCM %s:\n", r.Versions.OCM)
+	for _, s := range r.Scenarios {
+		fmt.Fprintf(out, "%s: %s; OCM: %s\n", s.Name, s.Manager.kinds(), s.OCM.kinds())
+		for i, w := range s.Waves {
+			fmt.Fprintf(out, "%s, wave %d: %d clusters, from %.1f s to %.1f s\n", s.Name, i+1, w.Clusters, w.Began, w.Ended)
+		}
 	}
 }
 
@@ -199,8 +229,8 @@ func (l *load) kinds() string {
 // shownLeft is the number of remaining objects that are printed.
 const shownLeft = 5
 
-// Broken returns the violated invariants: no request fails while the hub serves, nothing but leases is written at rest, the removal leaves
-// nothing. Speed is not an invariant.
+// Broken returns the violated invariants: no request fails while the hub serves, nothing but leases is written at rest, a rollout keeps the
+// order of its waves, the removal leaves nothing. Speed is not an invariant.
 func (r *report) Broken() error {
 	var broken []error
 	for _, s := range r.Scenarios {
@@ -208,7 +238,10 @@ func (r *report) Broken() error {
 			broken = append(broken, fmt.Errorf("%s: %d requests of agents failed", s.Name, s.Agents.Failed))
 		}
 		if s.Name == restScenario && s.Seconds > 0 {
-			broken = append(broken, fmt.Errorf("rest: something was written: %s; %s", s.Agents.kinds(), s.Manager.kinds()))
+			broken = append(broken, fmt.Errorf("rest: something was written: %s; %s; %s", s.Agents.kinds(), s.Manager.kinds(), s.OCM.kinds()))
+		}
+		if len(s.Early) > 0 {
+			broken = append(broken, fmt.Errorf("%s: %d clusters began before all earlier waves had ended, such as %s", s.Name, len(s.Early), s.Early[0]))
 		}
 	}
 	for _, object := range r.Left[:min(shownLeft, len(r.Left))] {

@@ -33,8 +33,12 @@ func TestBroken(t *testing.T) {
 		want   string
 	}{
 		"nothing, although requests fail in an outage": {func(*report) {}, ""},
-		"a request fails":            {func(r *report) { r.of("connect").Agents.Failed = 1 }, "connect: 1 requests of agents failed"},
-		"something is written":       {func(r *report) { r.of("rest").Seconds = 3 }, "rest: something was written"},
+		"a request fails":      {func(r *report) { r.of("connect").Agents.Failed = 1 }, "connect: 1 requests of agents failed"},
+		"something is written": {func(r *report) { r.of("rest").Seconds = 3 }, "rest: something was written"},
+		"a wave begins early": {
+			func(r *report) { r.of("connect").Early = []string{"bench-0002", "bench-0003"} },
+			"connect: 2 clusters began before all earlier waves had ended, such as bench-0002",
+		},
 		"the removal leaves objects": {func(r *report) { r.Left = []string{"ConfigMap bench-0001/a"} }, "removal: left ConfigMap bench-0001/a"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

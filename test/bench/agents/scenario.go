@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +26,7 @@ const (
 	restScenario    = "rest"
 	outageScenario  = "outage"
 	removalScenario = "removal"
+	rolloutScenario = "rollout"
 )
 
 // watchesEach is the number of resources that each agent watches on the hub: add-ons and Instances.
@@ -38,17 +40,19 @@ type named struct {
 
 // all lists the scenarios in an order in which each starts with the fleet at rest.
 func (b *bench) all() []named {
-	return []named{
+	upgrade := []named{{"wave1", b.wave(1)}, {"wave2", b.wave(2)}, {"wave3", b.wave(3)}}
+	if b.ocm != "" {
+		upgrade = []named{{rolloutScenario, b.rollout()}}
+	}
+	return slices.Concat([]named{
 		{connectScenario, change{b.connect, b.areConnected}},
-		{enableScenario, change{b.enable, b.areAvailable}},
+		{enableScenario, change{b.enable, b.areEnabled}},
 		{restScenario, change{b.atRest, always}},
 		{"parameter", b.parameter()},
-		{"wave1", b.wave(1)},
-		{"wave2", b.wave(2)},
-		{"wave3", b.wave(3)},
+	}, upgrade, []named{
 		{outageScenario, b.outage()},
 		{removalScenario, change{b.disable, b.areGone}},
-	}
+	})
 }
 
 // scenarios runs the scenarios, without those that are skipped. After an error, the report has those before it.
@@ -81,6 +85,9 @@ func always(context.Context, *observation) (bool, error) { return true, nil }
 // connect starts all agents.
 func (b *bench) connect(ctx context.Context, _ *observation) (err error) {
 	b.agents, err = startAgents(ctx, b.Hub.Cluster, b.Managed.Cluster, b.clusters, &b.wire)
+	if err == nil && b.ocm != "" {
+		b.agents.group.Go(func() error { return b.applyWorks(ctx, b.agents.failed) })
+	}
 	return err
 }
 
@@ -89,9 +96,10 @@ func (b *bench) areConnected(_ context.Context, o *observation) (bool, error) {
 	return len(o.renewed) == len(b.clusters) && len(o.connected(watchesEach)) == len(b.clusters), nil
 }
 
-// enable enables all add-ons on all clusters.
+// enable enables all add-ons on all clusters. With OCM, the Placement manages the last one then: OCM would enable it in a namespace that is
+// the same on all clusters.
 func (b *bench) enable(ctx context.Context, _ *observation) error {
-	return program.Each(ctx, inFlight, b.clusters, func(ctx context.Context, cluster string) error {
+	err := program.Each(ctx, inFlight, b.clusters, func(ctx context.Context, cluster string) error {
 		for _, name := range b.chain() {
 			if err := b.admin.Create(ctx, addOn(cluster, name)); err != nil {
 				return fmt.Errorf("enabling %q on %s: %w", name, cluster, err)
@@ -99,6 +107,18 @@ func (b *bench) enable(ctx context.Context, _ *observation) error {
 		}
 		return nil
 	})
+	if err != nil || b.ocm == "" {
+		return err
+	}
+	return b.place(ctx, firstVersion)
+}
+
+// areEnabled reports whether all add-ons are available on all clusters, and OCM has completed the rollout of the first version.
+func (b *bench) areEnabled(ctx context.Context, o *observation) (bool, error) {
+	if b.ocm == "" {
+		return b.areAvailable(ctx, o)
+	}
+	return b.isRolledOut(ctx, firstVersion)
 }
 
 // areAvailable reports whether all add-ons are available on all clusters.
@@ -142,7 +162,7 @@ func (b *bench) wave(number int) change {
 				return fmt.Errorf("encoding the configuration: %w", err)
 			}
 			return program.Each(ctx, inFlight, clusters, func(ctx context.Context, cluster string) error {
-				return b.admin.Patch(ctx, addOn(cluster, b.chain()[b.addons-1]), client.RawPatch(types.MergePatchType, patch))
+				return b.admin.Patch(ctx, addOn(cluster, b.last()), client.RawPatch(types.MergePatchType, patch))
 			})
 		},
 		done: func(ctx context.Context, o *observation) (bool, error) {
@@ -231,6 +251,11 @@ func (b *bench) restart(ctx context.Context, o *observation) error {
 
 // disable disables all add-ons on all clusters.
 func (b *bench) disable(ctx context.Context, _ *observation) error {
+	if b.ocm != "" {
+		if err := b.release(ctx); err != nil {
+			return err
+		}
+	}
 	return program.Each(ctx, inFlight, b.clusters, func(ctx context.Context, cluster string) error {
 		for _, name := range b.chain() {
 			if err := b.admin.Delete(ctx, addOn(cluster, name)); err != nil {

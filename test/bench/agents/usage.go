@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,17 @@ import (
 
 // hubPrograms are the programs of the hub whose usage is measured.
 var hubPrograms = []string{"kube-apiserver", "etcd", "kube-controller-manager", "addon-manager"}
+
+// ocmPrograms are OCM's programs of the hub whose usage is measured too.
+var ocmPrograms = []string{"ocm-placement", "ocm-addon-manager", "ocm-webhooks"}
+
+// measuredPrograms lists the programs whose usage is measured on a hub with or without OCM.
+func measuredPrograms(ocm bool) []string {
+	if ocm {
+		return slices.Concat(hubPrograms, ocmPrograms)
+	}
+	return hubPrograms
+}
 
 // ownProcess is the name of this process, in which all agents run.
 const ownProcess = "agents"
@@ -33,7 +45,7 @@ type usage struct {
 func (b *bench) sample(ctx context.Context) (map[string]reading, error) {
 	samples := map[string]reading{}
 	err := program.Until(ctx, "all programs of the hub run", func(context.Context) (bool, error) {
-		for _, name := range hubPrograms {
+		for _, name := range measuredPrograms(b.ocm != "") {
 			pid, err := b.Hub.PID(name)
 			if err != nil {
 				return false, nil
