@@ -186,7 +186,7 @@ func (p *proposal) describeStep(step decide.Step) {
 	p.Seen += seenOfStep(step)
 }
 
-// keptVariables returns the variables in the config of a step that are not given, as of an add-on that was disabled since.
+// keptVariables returns the variables that the config of a step has besides the given parameters: it may remain from an add-on that was disabled.
 func keptVariables(step decide.Step) []string {
 	var names []string
 	for _, variable := range step.Config.Spec.CustomizedVariables {
