@@ -124,8 +124,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return local.Start(ctx) })
-	group.Go(func() error { return keepHub(ctx, o, kept, local) })
+	untilHub, hubEnded := context.WithCancel(context.WithoutCancel(ctx)) // see controller.Lend
+	group.Go(func() error { return local.Start(untilHub) })
+	group.Go(func() error {
+		defer hubEnded()
+		return keepHub(ctx, o, kept, local)
+	})
 	return group.Wait()
 }
 
@@ -206,7 +210,11 @@ func runHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) err
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	if err := addHub(o, kept, hub, local); err != nil {
+	lent, err := controller.Lend(local, hub)
+	if err != nil {
+		return fmt.Errorf("sharing the cache of the managed cluster: %w", err)
+	}
+	if err := addHub(o, kept, hub, lent); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

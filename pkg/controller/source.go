@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,38 +15,73 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Source maps the objects of another manager, which may outlive the controller, to requests: when the controller stops, its event handler
-// is removed from the other manager's cache. source.Kind leaves it there.
+// Source maps the objects of a manager to requests for a controller, which may be one of another manager.
 func Source[O client.Object](
 	of ctrl.Manager, object O, mapped handler.TypedMapFunc[O, reconcile.Request], which ...predicate.TypedPredicate[O],
 ) source.Source {
-	return source.Kind(borrowed{of.GetCache()}, object, handler.TypedEnqueueRequestsFromMapFunc(mapped), which...)
+	return source.Kind(of.GetCache(), object, handler.TypedEnqueueRequestsFromMapFunc(mapped), which...)
 }
 
-// borrowed is a cache whose informers keep an event handler only until the context of GetInformer ends, which is the controller's.
-type borrowed struct{ cache.Cache }
+// Lend returns a manager for the controllers of another one, which may stop and be replaced: their event handlers are removed from the
+// cache before that manager has stopped. Nothing else removes them.
+//
+// The first manager must not stop before the other one has: client-go 0.35 may deadlock if an event handler is removed from an informer that
+// stops.
+func Lend(manager, to ctrl.Manager) (ctrl.Manager, error) {
+	shared := &lentCache{Cache: manager.GetCache()}
+	return lentManager{Manager: manager, cache: shared}, to.Add(shared)
+}
 
-func (b borrowed) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := b.Cache.GetInformer(ctx, object, options...)
-	if err != nil {
-		return nil, err
+type lentManager struct {
+	ctrl.Manager
+	cache *lentCache
+}
+
+func (l lentManager) GetCache() cache.Cache { return l.cache }
+
+// lentCache removes the event handlers that were added through it.
+type lentCache struct {
+	cache.Cache
+
+	mutex   sync.Mutex
+	ended   bool
+	removal []func() error
+}
+
+// Start removes the event handlers when ctx ends.
+func (l *lentCache) Start(ctx context.Context) error {
+	<-ctx.Done()
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.ended = true
+	var err error
+	for _, remove := range l.removal {
+		err = errors.Join(err, remove())
 	}
-	return borrowedInformer{Informer: informer, until: ctx}, nil
+	return err
 }
 
-type borrowedInformer struct {
+func (l *lentCache) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := l.Cache.GetInformer(ctx, object, options...)
+	return lentInformer{Informer: informer, to: l}, err
+}
+
+type lentInformer struct {
 	cache.Informer
-	until context.Context
+	to *lentCache
 }
 
-func (b borrowedInformer) AddEventHandlerWithOptions(
+func (l lentInformer) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	registration, err := b.Informer.AddEventHandlerWithOptions(handler, options)
+	l.to.mutex.Lock()
+	defer l.to.mutex.Unlock()
+	if l.to.ended {
+		return nil, errors.New("adding an event handler: its manager has stopped")
+	}
+	registration, err := l.Informer.AddEventHandlerWithOptions(handler, options)
 	if err == nil {
-		context.AfterFunc(b.until, func() {
-			_ = b.RemoveEventHandler(registration) // fails only for a registration of another informer
-		})
+		l.to.removal = append(l.to.removal, func() error { return l.RemoveEventHandler(registration) })
 	}
 	return registration, err
 }
