@@ -22,14 +22,14 @@ func Source[O client.Object](
 	return source.Kind(of.GetCache(), object, handler.TypedEnqueueRequestsFromMapFunc(mapped), which...)
 }
 
-// Lend returns a manager for the controllers of another one, which may stop and be replaced: their event handlers are removed from the
-// cache before that manager has stopped. Nothing else removes them.
+// Lend returns the lender, for controllers of the borrower, which may stop and be replaced: their event handlers are removed from the lender's
+// cache before the borrower has stopped. source.Kind leaves them there.
 //
-// The first manager must not stop before the other one has: client-go 0.35 may deadlock if an event handler is removed from an informer that
-// stops.
-func Lend(manager, to ctrl.Manager) (ctrl.Manager, error) {
-	shared := &lentCache{Cache: manager.GetCache()}
-	return lentManager{Manager: manager, cache: shared}, to.Add(shared)
+// The lender must not be stopped before the borrower has: client-go 0.35 may deadlock if an event handler is removed from an informer that is
+// stopping.
+func Lend(lender, borrower ctrl.Manager) (ctrl.Manager, error) {
+	lent := &lentCache{Cache: lender.GetCache()}
+	return lentManager{Manager: lender, cache: lent}, borrower.Add(lent)
 }
 
 type lentManager struct {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -192,6 +193,46 @@ var _ = Describe("A new connection to the hub", func() {
 			h.completes(ctx, "deploy", before)
 			Eventually(handlers).WithTimeout(10 * time.Second).Should(Equal(first))
 		}
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("An agent that ends", func() {
+	It("keeps the caches of the managed cluster while the controllers of the hub end, which use them", func(ctx context.Context) {
+		var (
+			mutex        sync.Mutex
+			watches      []context.Context // of the managed cluster
+			hold, intact atomic.Bool
+		)
+		held := make(chan struct{})
+		locally := watched(agentLocally, func(request *http.Request) {
+			if request.URL.Query().Has("watch") {
+				mutex.Lock()
+				defer mutex.Unlock()
+				watches = append(watches, request.Context())
+			}
+		})
+		onHub := watched(agentOnHub, func(request *http.Request) {
+			if !strings.HasSuffix(request.URL.Path, "/status") || !hold.CompareAndSwap(true, false) {
+				return
+			}
+			close(held)
+			<-request.Context().Done()
+			<-time.After(500 * time.Millisecond) // the caches would end meanwhile
+			mutex.Lock()
+			defer mutex.Unlock()
+			intact.Store(slices.ContainsFunc(watches, func(c context.Context) bool { return c.Err() == nil }))
+		})
+		stop := runAgentWith(onHub, locally)
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		hold.Store(true)
+		h.change(ctx, setting("VALUE", "two"))
+		Eventually(held).Should(BeClosed())
+		stop()
+		Expect(intact.Load()).To(BeTrue())
+		runAgent()
 		h.finish(ctx)
 	})
 })
