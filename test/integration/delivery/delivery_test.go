@@ -275,7 +275,8 @@ var _ = Describe("The delivery of addon-agent", func() {
 	})
 
 	It("approves what a klusterlet asks for its own agent, and nothing else", func(ctx SpecContext) {
-		deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		Eventually(registrationsOf(tandem)).WithContext(ctx).ShouldNot(BeEmpty())
 		other := register(ctx)
 		good := askAs(ctx, cluster, cluster)
 		Eventually(approved(good)).WithContext(ctx).Should(BeTrue())
@@ -287,7 +288,8 @@ var _ = Describe("The delivery of addon-agent", func() {
 	})
 
 	It("approves a request of a klusterlet whose approval the API server has rejected before", func(ctx SpecContext) {
-		deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		Eventually(registrationsOf(tandem)).WithContext(ctx).ShouldNot(BeEmpty())
 		approve := admissionregistrationv1.Rule{APIGroups: []string{certificatesv1.GroupName}, APIVersions: []string{"*"},
 			Resources: []string{"certificatesigningrequests/approval"}}
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: cluster + "-no-approvals"}}
@@ -437,6 +439,11 @@ func askAs(ctx context.Context, klusterlet, cluster string, more ...string) *cer
 	}
 	Expect(newClient(as).Create(ctx, request)).To(Succeed())
 	return request
+}
+
+// registrationsOf returns the registrations of an add-on, for Eventually. A klusterlet requests a certificate once there is one.
+func registrationsOf(addOn *addonv1alpha1.ManagedClusterAddOn) func(context.Context) []upstream.RegistrationConfig {
+	return func(ctx context.Context) []upstream.RegistrationConfig { return get(ctx, addOn).Status.Registrations }
 }
 
 // approved reports whether a request is approved, for Eventually.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,12 +95,24 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 	}
 	for _, object := range objects {
 		manifests.WebhooksAt(object, "https://"+e.WebhookAddress)
+		patient(object)
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("administrator"))
 		if err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 		}
 	}
 	return nil
+}
+
+// patient gives the webhooks of an object more time: on a machine that runs many programs, a response can take longer than in a cluster, and
+// the API server would admit the object without them.
+func patient(object *unstructured.Unstructured) {
+	webhooks, _ := object.Object["webhooks"].([]any)
+	for _, webhook := range webhooks {
+		if fields, ok := webhook.(map[string]any); ok {
+			fields["timeoutSeconds"] = int64(30)
+		}
+	}
 }
 
 // AddUser creates a user with a client certificate and the permissions granted by RBAC.
