@@ -94,8 +94,7 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 		return err
 	}
 	for _, object := range objects {
-		manifests.WebhooksAt(object, "https://"+e.WebhookAddress)
-		patient(object)
+		e.ServeWebhooks(object)
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("administrator"))
 		if err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
@@ -104,9 +103,10 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 	return nil
 }
 
-// patient gives the webhooks of an object more time: on a machine that runs many programs, a response can take longer than in a cluster, and
-// the API server would admit the object without them.
-func patient(object *unstructured.Unstructured) {
+// ServeWebhooks sets the address of the webhooks of an object to WebhookAddress, and gives them more time: on a machine that runs many
+// programs, a response can take longer than in a cluster, and the API server would admit objects without them.
+func (e *Environment) ServeWebhooks(object *unstructured.Unstructured) {
+	manifests.WebhooksAt(object, "https://"+e.WebhookAddress)
 	webhooks, _ := object.Object["webhooks"].([]any)
 	for _, webhook := range webhooks {
 		if fields, ok := webhook.(map[string]any); ok {

@@ -174,10 +174,10 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		var failed, written atomic.Pointer[time.Time]
 		runHub(impatient, transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 			now := time.Now()
-			switch {
-			case strings.HasSuffix(request.URL.Path, "/leases/"+addonv1alpha1.AgentLease) && failed.CompareAndSwap(nil, &now):
+			switch here := strings.Contains(request.URL.Path, "/namespaces/"+cluster+"/"); {
+			case here && strings.HasSuffix(request.URL.Path, "/leases/"+addonv1alpha1.AgentLease) && failed.CompareAndSwap(nil, &now):
 				return nil, errors.New("no API server")
-			case request.Method == http.MethodPatch && request.URL.Query().Get("fieldManager") == "addon-manager-lease":
+			case here && request.Method == http.MethodPatch && request.URL.Query().Get("fieldManager") == "addon-manager-lease":
 				written.CompareAndSwap(nil, &now)
 			}
 			return next.RoundTrip(request)

@@ -481,7 +481,7 @@ var _ = Describe("The CA bundle", func() {
 		objects, err := manifests.Objects(manifests.FS, "admission/webhooks.yaml", nil)
 		Expect(err).NotTo(HaveOccurred())
 		applied := objects[0]
-		manifests.WebhooksAt(applied, "https://"+webhookAddress)
+		started.ServeWebhooks(applied)
 		all := applied.Object["webhooks"].([]any)
 		apply := func(ctx context.Context, webhooks []any) {
 			applied := applied.DeepCopy()

@@ -117,7 +117,7 @@ func (s *site) applyServed(ctx context.Context, folder string) {
 	objects, err := manifests.Objects(manifests.FS, folder+"/*.yaml", nil)
 	Expect(err).NotTo(HaveOccurred())
 	for _, object := range objects {
-		manifests.WebhooksAt(object, "https://"+s.WebhookAddress)
+		s.ServeWebhooks(object)
 		err := s.as("").Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("administrator"), client.ForceOwnership)
 		if !meta.IsNoMatchError(err) {
 			Expect(err).NotTo(HaveOccurred(), object.GetName())
