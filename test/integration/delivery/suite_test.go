@@ -63,6 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
+	started.WebhookTimeout = 30 * time.Second
 	server = newClient(started.Config)
 	for _, folder := range []string{"hub", "ocm", "admission"} {
 		Expect(started.Apply(ctx, folder, manifests.ClusterParameters{})).To(Succeed())

@@ -31,6 +31,9 @@ type Environment struct {
 	// WebhookAddress is the HOST:PORT at which the API server calls addon-manager's webhooks. It is not served until a suite runs a hub
 	// with webhooks.
 	WebhookAddress string
+	// WebhookTimeout replaces the timeout of webhooks unless it is zero. On a machine that runs many programs, a response can take longer than
+	// in a cluster, and the API server would admit objects without the webhooks.
+	WebhookTimeout time.Duration
 
 	server   *envtest.Environment
 	watchdog *exec.Cmd
@@ -103,14 +106,13 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 	return nil
 }
 
-// ServeWebhooks sets the address of the webhooks of an object to WebhookAddress, and gives them more time: on a machine that runs many
-// programs, a response can take longer than in a cluster, and the API server would admit objects without them.
+// ServeWebhooks sets the address and the timeout of the webhooks of an object.
 func (e *Environment) ServeWebhooks(object *unstructured.Unstructured) {
 	manifests.WebhooksAt(object, "https://"+e.WebhookAddress)
 	webhooks, _ := object.Object["webhooks"].([]any)
 	for _, webhook := range webhooks {
-		if fields, ok := webhook.(map[string]any); ok {
-			fields["timeoutSeconds"] = int64(30)
+		if fields, ok := webhook.(map[string]any); ok && e.WebhookTimeout > 0 {
+			fields["timeoutSeconds"] = int64(e.WebhookTimeout.Seconds())
 		}
 	}
 }

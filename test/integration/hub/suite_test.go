@@ -42,7 +42,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	started, err = environment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
-	config, webhookAddress = started.Config, started.WebhookAddress
+	config, webhookAddress, started.WebhookTimeout = started.Config, started.WebhookAddress, 30*time.Second
 
 	scheme, err := hub.Scheme()
 	Expect(err).NotTo(HaveOccurred())

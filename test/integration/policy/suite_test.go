@@ -70,6 +70,7 @@ func startSite(change ...func(*envtest.Environment)) *site {
 	started, err := environment.Start(change...)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
+	started.WebhookTimeout = 30 * time.Second
 	return &site{Environment: started, clients: map[string]client.WithWatch{}}
 }
 
