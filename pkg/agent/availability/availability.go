@@ -56,12 +56,13 @@ type Options struct {
 	// Standalone is true if no OCM klusterlet judges add-ons by their leases.
 	Standalone bool
 
-	// Metrics are kept across connections to the hub.
+	// Metrics are registered once. Each connection to the hub begins without series of add-ons, because they may have been deleted before.
 	Metrics *Metrics
 }
 
 // Add adds the controller of condition Available to the manager of the hub.
 func Add(o Options, hub, local ctrl.Manager) error {
+	o.Metrics.reset()
 	a := &available{
 		hub: hub.GetClient(), local: local.GetClient(), standalone: o.Standalone,
 		sightings: controller.NewSightings[string](), quiet: controller.NewQuietPeriods(time.Now), metrics: o.Metrics, clock: time.Now,

@@ -45,6 +45,12 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, errors.Join(errs[:]...)
 }
 
+// reset drops the series of all add-ons: those that still exist are recorded again, and nothing would report the others.
+func (m *Metrics) reset() {
+	m.available.Reset()
+	m.changes.Reset()
+}
+
 // judge records an add-on's condition Available; nil if the agent does not write it.
 func (m *Metrics) judge(addOn string, condition *metav1.Condition) {
 	switch {

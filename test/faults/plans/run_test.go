@@ -10,13 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/test/faults/proxy"
 )
 
 const (
 	// patience is how long an action may take to settle on a busy machine. convergence is how long the clusters may then differ from those of
-	// the run without a fault: longer than any pause of the programs.
-	patience, convergence = 90 * time.Second, 20 * time.Second
+	// the run without a fault: longer than any pause of the programs. After several failures within two minutes, such as those of an earlier
+	// run, client-go lists objects again after up to a minute.
+	patience, convergence = 90 * time.Second, controller.LongestRetry + 20*time.Second
 	// still is the time without requests and events of any program after which the clusters are settled. learning is the same for the runs
 	// without a fault, with which all others are compared.
 	still, learning = 150 * time.Millisecond, time.Second

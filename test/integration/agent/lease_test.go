@@ -295,6 +295,22 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		Eventually(func() map[string]float64 { return measured("addon_availability_changes_total", l.Name) }).Should(BeEmpty())
 		Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: l.Name}})).To(Succeed())
 	})
+
+	It("is no longer measured if it is deleted while there is no connection to the hub", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		l.renew(ctx, 0)
+		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 1}))
+		Eventually(l.available(ctx)).Should(l.fresh())
+
+		stop()
+		Expect(managed.Delete(ctx, l.lease())).To(Succeed())
+		Expect(hub.Delete(ctx, l.ManagedClusterAddOn)).To(Succeed())
+		stop = runAgentWith(agentOnHub, agentLocally, standalone) // in the same process, with the same metrics
+		for _, name := range []string{"addon_available", "addon_availability_changes_total"} {
+			Eventually(func() map[string]float64 { return measured(name, l.Name) }).Should(BeEmpty(), name)
+		}
+		Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: l.Name}})).To(Succeed())
+	})
 })
 
 var _ = Describe("The agent's own lease on the hub", func() {
