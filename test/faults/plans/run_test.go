@@ -93,11 +93,13 @@ func (w *world) play(ctx context.Context, s scenario, name string, clean *run, p
 	planned := last
 	for ; planned >= 0 && len(plans) > 0 && r.planFor(actionName(planned, s.actions[planned])) == nil; planned-- {
 	}
+	var played string // the action before
 	for i, a := range s.actions {
-		if i > planned && i < last && !slices.Contains(s.open, s.actions[i-1].name) {
+		if i > planned && i < last && !slices.Contains(s.open, played) {
 			r.shortened = true
 			continue
 		}
+		played = a.name
 		if err := r.perform(ctx, i, a); err != nil {
 			return r, fmt.Errorf("action %s: %w", r.action, err)
 		}

@@ -172,7 +172,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 	It("has its full time again when it could not renew because no API server responded", func(ctx SpecContext) {
 		stopHub()
 		var failed, written atomic.Pointer[time.Time]
-		runHub(impatient, transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		writes, _ := runHub(impatient, transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 			now := time.Now()
 			switch here := strings.Contains(request.URL.Path, "/namespaces/"+cluster+"/"); {
 			case here && strings.HasSuffix(request.URL.Path, "/leases/"+addonv1alpha1.AgentLease) && failed.CompareAndSwap(nil, &now):
@@ -186,7 +186,16 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		report(ctx, a, metav1.ConditionTrue, "Works")
 		renew(ctx, cluster, addonv1alpha1.AgentLease)()
 
-		By("the API server answering again while the agent does not")
+		Eventually(failed.Load).WithContext(ctx).ShouldNot(BeNil())
+
+		By("the agent renewing its lease later than the API server answers again")
+		stop := renew(ctx, cluster, addonv1alpha1.AgentLease)
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
+		Expect(conditionOf(a, "Available")(Default, ctx)).To(Equal(works))
+
+		By("the agent not renewing it")
+		stop()
+		failed.Store(nil)
 		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
 		Expect(written.Load().Sub(*failed.Load())).To(BeNumerically(">=", leaseGrace))
 	})
