@@ -97,6 +97,9 @@ type Options struct {
 
 	// ReportInterval is the minimum time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
+
+	// ProgressGrace is how long the progress of a plan may remain unrecorded if nothing depends on it; half a second if zero.
+	ProgressGrace time.Duration
 }
 
 // DefaultNamespace is the namespace of the agent in its manifests.
@@ -147,6 +150,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets,
+			Grace: o.ProgressGrace,
 		}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),

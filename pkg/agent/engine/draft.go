@@ -14,11 +14,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// Progress that nothing depends on is recorded after grace, or after longestGrace if too many Instances progress at the same time: most
+// Progress that nothing depends on is recorded after shortGrace, or after longestGrace if too many Instances progress at the same time: most
 // plans and removals continue or end earlier, and then the progress needs no write. If too many Instances progress, changed messages and
 // the progress of removals wait for longestSilence.
 const (
-	grace          = 500 * time.Millisecond
+	shortGrace     = 500 * time.Millisecond
 	longestGrace   = 10 * time.Second
 	longestSilence = time.Minute
 	progressQPS    = 2
@@ -31,6 +31,8 @@ const mostAhead = 10
 // drafts hold the progress of executions that is not recorded yet. If the agent is killed, the tasks since the last record run again in the
 // same execution, which changes nothing (plan.Ahead).
 type drafts struct {
+	// grace is how long progress waits if few Instances progress.
+	grace  time.Duration
 	budget flowcontrol.RateLimiter
 	mutex  sync.Mutex
 	byName map[types.NamespacedName]draft
@@ -54,8 +56,8 @@ type draft struct {
 	due time.Time
 }
 
-func newDrafts() *drafts {
-	return &drafts{budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), byName: map[types.NamespacedName]draft{}}
+func newDrafts(grace time.Duration) *drafts {
+	return &drafts{grace: grace, budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), byName: map[types.NamespacedName]draft{}}
 }
 
 // of returns the draft of an Instance as read. A draft that continues another status is dropped.
@@ -94,7 +96,7 @@ func (d *drafts) keep(x *execution, last draft, status kudo.InstanceStatus, now 
 	switch {
 	case last.begun:
 	case d.budget.TryAccept():
-		next.due = now.Add(grace)
+		next.due = now.Add(d.grace)
 	default:
 		next.due = now.Add(longestGrace)
 	}

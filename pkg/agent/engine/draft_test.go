@@ -42,9 +42,9 @@ func progressing(d *drafts, stored *kudo.Instance, now time.Time) time.Duration 
 
 func TestDraftContinuesWhereItEnded(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	d, stored := newDrafts(), executed("a", kudo.Pending)
-	if wait := progressing(d, stored, now); wait != grace {
-		t.Errorf("recorded after %s, want %s", wait, grace)
+	d, stored := newDrafts(shortGrace), executed("a", kudo.Pending)
+	if wait := progressing(d, stored, now); wait != shortGrace {
+		t.Errorf("recorded after %s, want %s", wait, shortGrace)
 	}
 	seen := d.of(stored).onto(stored)
 	if got := seen.Status.PlanStatus[kudo.DeployPlan].Status; got != kudo.InProgress || seen.Status.Inventory[0].Pending {
@@ -53,19 +53,19 @@ func TestDraftContinuesWhereItEnded(t *testing.T) {
 	if stored.Status.PlanStatus[kudo.DeployPlan].Status != kudo.Pending || !stored.Status.Inventory[0].Pending {
 		t.Error("the stored status was changed")
 	}
-	if wait := progressing(d, stored, now.Add(grace/2)); wait != grace/2 {
-		t.Errorf("recorded after %s more, want %s: progress does not delay it", wait, grace/2)
+	if wait := progressing(d, stored, now.Add(shortGrace/2)); wait != shortGrace/2 {
+		t.Errorf("recorded after %s more, want %s: progress does not delay it", wait, shortGrace/2)
 	}
 	if last := d.of(stored); last.round != 2 || len(last.claims) != 1 {
 		t.Errorf("the draft has round %d and %d claims, want 2 and 1", last.round, len(last.claims))
 	}
-	if wait := progressing(d, stored, now.Add(grace)); wait != 0 {
+	if wait := progressing(d, stored, now.Add(shortGrace)); wait != 0 {
 		t.Errorf("recorded after %s more, want now", wait)
 	}
 }
 
 func TestDraftOfAStatusWithoutPlans(t *testing.T) {
-	d, stored := newDrafts(), executed("a", kudo.Pending)
+	d, stored := newDrafts(shortGrace), executed("a", kudo.Pending)
 	stored.Status.PlanStatus = nil // as edited or restored
 	progressing(d, stored, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	if got := d.of(stored).onto(stored).Status.PlanStatus[kudo.DeployPlan].Status; got != kudo.InProgress {
@@ -75,15 +75,15 @@ func TestDraftOfAStatusWithoutPlans(t *testing.T) {
 
 func TestWhatIsRecordedNeedsNoDraft(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	d, recorded := newDrafts(), executed("a", kudo.InProgress)
+	d, recorded := newDrafts(shortGrace), executed("a", kudo.InProgress)
 	recorded.Status.Inventory[0].Pending = false
 	for range 2 * progressBurst {
 		if wait := progressing(d, recorded, now); wait != 0 || d.of(recorded).begun {
 			t.Fatalf("a pass without progress is recorded after %s", wait)
 		}
 	}
-	if wait := progressing(d, executed("b", kudo.Pending), now); wait != grace {
-		t.Errorf("the progress of another Instance is recorded after %s, want %s", wait, grace)
+	if wait := progressing(d, executed("b", kudo.Pending), now); wait != shortGrace {
+		t.Errorf("the progress of another Instance is recorded after %s, want %s", wait, shortGrace)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestDraftIsOfOneStatus(t *testing.T) {
 		"another Instance of the same name":         {other, false},
 		"a status that was recorded in another way": {executed("b", kudo.Pending), false},
 	} {
-		d := newDrafts()
+		d := newDrafts(shortGrace)
 		progressing(d, executed("a", kudo.Pending), now)
 		if got := d.of(tc.read).begun; got != tc.want {
 			t.Errorf("%s: continues %t, want %t", name, got, tc.want)
@@ -114,10 +114,10 @@ func TestDraftIsOfOneStatus(t *testing.T) {
 
 func TestFewDraftsAreRecordedSoon(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	d, soon := newDrafts(), 0
+	d, soon := newDrafts(shortGrace), 0
 	for i := range 3 * progressBurst {
 		switch wait := progressing(d, executed(string(rune('a'+i)), kudo.Pending), now); wait {
-		case grace:
+		case shortGrace:
 			soon++
 		case longestGrace:
 		default:
@@ -150,7 +150,7 @@ func TestATaskClaimsItsObjectsAgain(t *testing.T) {
 
 func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	budget := newDrafts().budget
+	budget := newDrafts(shortGrace).budget
 	said := func(message string, ago time.Duration) kudo.InstanceStatus {
 		status := executed("a", kudo.InProgress).Status
 		deploy := status.PlanStatus[kudo.DeployPlan]

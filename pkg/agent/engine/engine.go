@@ -91,6 +91,9 @@ type Options struct {
 
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
+
+	// Grace is how long progress that nothing depends on may remain unrecorded; half a second if zero.
+	Grace time.Duration
 }
 
 // Add adds the engine to the manager of the managed cluster.
@@ -129,7 +132,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		clock:   time.Now,
 
 		secrets: o.Secrets,
-		drafts:  newDrafts(), beginnings: newBeginnings(),
+		drafts:  newDrafts(cmp.Or(o.Grace, shortGrace)), beginnings: newBeginnings(),
 		own: own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/tandem-addons/tandem/pkg/agent"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -95,13 +96,16 @@ func after(method, name string, config *rest.Config, do func()) *rest.Config {
 	return config
 }
 
+// unhurried keeps progress that nothing depends on unrecorded for as long as a busy machine may need for the next step.
+func unhurried(o *agent.Options) { o.ProgressGrace = patience }
+
 var _ = Describe("A plan", func() {
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
 
 	It("takes two writes of its status if no step waits, and at most one read of it", func(ctx context.Context) {
 		warm := newInstance(ctx, steps("x"), nil) // otherwise ConfigMaps are not watched yet
 		requests := &journal{}
-		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), unhurried))
 		warm.resolve(ctx)
 		warm.completes(ctx, "deploy", kudo.PlanStatus{})
 		h := newInstance(ctx, steps("a", "b", "c", "d", "e"), nil)
@@ -169,7 +173,7 @@ var _ = Describe("A plan", func() {
 
 	It("records a step before a later one changes or deletes its object", func(ctx context.Context) {
 		requests := &journal{}
-		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), unhurried))
 		spec := steps("a", "b", "c")
 		spec.Templates["again.yaml"] = strings.Replace(spec.Templates["a.yaml"], "{{ .Params.VALUE }}", "another", 1)
 		spec.Tasks = append(spec.Tasks, task("again", kudo.TaskApply, "again.yaml"), task("away", kudo.TaskDelete, "b.yaml"))
@@ -209,7 +213,7 @@ var _ = Describe("A plan", func() {
 				return next.RoundTrip(request)
 			})
 		})
-		stop := runAgentWith(agentOnHub, config)
+		stop := runAgentWith(agentOnHub, config, unhurried)
 		h := newInstance(ctx, steps("a", "b", "c"), nil)
 		h.resolve(ctx)
 		Eventually(reached).WithTimeout(patience).Should(BeClosed())
@@ -228,7 +232,7 @@ var _ = Describe("A plan", func() {
 	It("takes two writes of its status if the object that a step waits for is soon healthy", func(ctx context.Context) {
 		requests := &journal{}
 		h := newInstance(ctx, deploying(), nil)
-		DeferCleanup(runAgentWith(agentOnHub, after(http.MethodPatch, h.name+"-app", requests.of(agentLocally), func() { h.rollOut(ctx) })))
+		DeferCleanup(runAgentWith(agentOnHub, after(http.MethodPatch, h.name+"-app", requests.of(agentLocally), func() { h.rollOut(ctx) }), unhurried))
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		writes := func(about string) []string {
@@ -257,7 +261,7 @@ var _ = Describe("A plan", func() {
 				return next.RoundTrip(request)
 			})
 		})
-		stop := runAgentWith(agentOnHub, config)
+		stop := runAgentWith(agentOnHub, config, unhurried)
 		h.resolve(ctx)
 		Eventually(reached).WithTimeout(patience).Should(BeClosed())
 		stop()
