@@ -191,7 +191,7 @@ var _ = Describe("A new connection to the hub", func() {
 			Eventually(reached.Load).Should(Equal(number))
 			h.change(ctx, setting("VALUE", fmt.Sprint(number)))
 			h.completes(ctx, "deploy", before)
-			Eventually(handlers).WithTimeout(10 * time.Second).Should(Equal(first))
+			Eventually(handlers).Should(Equal(first))
 		}
 		h.finish(ctx)
 	})

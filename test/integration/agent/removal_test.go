@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -349,7 +348,7 @@ var _ = Describe("An Instance whose objects would have the labels of another's",
 
 		By("deleting the orphan")
 		Expect(managed.Delete(ctx, orphan.onCluster())).To(Succeed())
-		Eventually(func() *kudo.Instance { return orphan.mirror(ctx) }).WithTimeout(10 * time.Second).Should(BeNil())
+		Eventually(func() *kudo.Instance { return orphan.mirror(ctx) }).Should(BeNil())
 	})
 })
 

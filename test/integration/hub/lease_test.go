@@ -25,7 +25,7 @@ import (
 
 // leaseGrace is the grace period of the agents in these specs, whatever the durations of their leases; on a busy machine, renewals are
 // late.
-const leaseGrace = 3 * time.Second
+const leaseGrace = 5 * time.Second
 
 // impatient sets that grace period.
 func impatient(_ *rest.Config, options *hub.Options) { options.LeaseGrace = leaseGrace }
