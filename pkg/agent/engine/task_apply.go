@@ -87,7 +87,14 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 		if err != nil {
 			return outcomeOf(err)
 		}
-		if !object.Replaceable(x.UID) || x.owner().Claim(object) != nil || !object.Spent() && !e.wouldChange(ctx, object) {
+		if !object.Replaceable(x.UID) || x.owner().Claim(object) != nil {
+			continue
+		}
+		blocks, err := e.blocks(ctx, object)
+		if err != nil {
+			return outcomeOf(fmt.Errorf("checking whether %s can be changed: %w", plan.Describe(want), err))
+		}
+		if !blocks {
 			continue
 		}
 		if !object.Deleted() {
@@ -101,11 +108,22 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 	return plan.ReplaceOutcome(going)
 }
 
-// wouldChange reports whether applying the object would change immutable fields. Other rejections by the API server are left to the apply.
-func (e *engine) wouldChange(ctx context.Context, object plan.Object) bool {
+// blocks reports whether the object has to be deleted before it can be applied: it is spent, or applying it would change immutable fields. A
+// rejection for another reason that is permanent is left to the apply; any other error says nothing about the fields, and is returned.
+func (e *engine) blocks(ctx context.Context, object plan.Object) (bool, error) {
+	if object.Spent() {
+		return true, nil
+	}
 	var immutable *apply.ImmutableError
-	err := apply.Rehearse(ctx, e.acting.client, object.Want, fieldManager)
-	return errors.As(apply.Refused(err, object.Live, object.Want), &immutable)
+	err := apply.Refused(apply.Rehearse(ctx, e.acting.client, object.Want, fieldManager), object.Live, object.Want)
+	switch {
+	case errors.As(err, &immutable):
+		return true, nil
+	case apply.Final(err):
+		return false, nil
+	default:
+		return false, err
+	}
 }
 
 // applyEach applies objects in their order, and returns the live objects.

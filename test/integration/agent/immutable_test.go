@@ -2,8 +2,11 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -113,10 +116,21 @@ spec: {containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .
 })
 
 var _ = Describe("A Job", func() {
-	var toManaged *environment.Writes
+	var (
+		toManaged *environment.Writes
+		mute      atomic.Bool // the API server does not answer dry runs
+	)
 	BeforeEach(func() {
 		var locally = agentLocally
 		locally, toManaged = environment.Recorded(agentLocally)
+		locally.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return sender(func(request *http.Request) (*http.Response, error) {
+				if mute.Load() && request.URL.Query().Has("dryRun") {
+					return nil, errors.New("no answer to a dry run")
+				}
+				return next.RoundTrip(request)
+			})
+		})
 		DeferCleanup(runAgentWith(agentOnHub, locally))
 	})
 	showing := jobTemplate(`containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .Params.VALUE }}"}]}]`)
@@ -172,6 +186,22 @@ var _ = Describe("A Job", func() {
 			h.finish(ctx)
 		})
 	}
+
+	It("whose template has changed is re-created, also if the API server does not say at first that it cannot be changed", func(ctx context.Context) {
+		h, old := deployed(ctx, showing)
+		mute.Store(true)
+		DeferCleanup(mute.Store, false)
+		before := change(ctx, h)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
+			HaveField("Message", ContainSubstring("/"+h.name+" can be changed: "))))
+		Expect(h.job(ctx).UID).To(Equal(old.UID))
+		mute.Store(false)
+		Eventually(func() types.UID { return h.job(ctx).UID }).ShouldNot(Equal(old.UID))
+		h.end(ctx, batchv1.JobComplete)
+		h.completes(ctx, "deploy", before)
+		Expect(deletions(h)).To(Equal(1))
+		h.finish(ctx)
+	})
 
 	It("that has finished is complete for every later execution that leaves its template as it is", func(ctx context.Context) {
 		h, old := deployed(ctx, showing)
