@@ -322,7 +322,7 @@ var _ = Describe("A plan", func() {
 
 	It("requests a child in the write that records the step before", func(ctx context.Context) {
 		requests := &journal{}
-		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally)))
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), unhurried))
 		spec, bring := steps("a", "b"), task("child", kudo.TaskKudoOperator)
 		bring.Spec.Package = "child"
 		spec.Tasks = append(spec.Tasks, bring)
