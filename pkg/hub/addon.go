@@ -36,6 +36,7 @@ type addOns struct {
 	reader   *read.AddOns
 	client   client.Client
 	live     client.Reader // bypasses the cache
+	caches   *confirmations
 	recorder events.EventRecorder
 	// written tracks the last writes of add-ons, applied those of their Instances.
 	written, applied *controller.Writes
@@ -141,6 +142,9 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	case a.applied.Awaits(current) > 0:
 		return unknownToCache(want, "already applied")
 	default:
+		if err := a.confirm(ctx, state); err != nil {
+			return err
+		}
 		configuration.SetUID(current.UID)
 		options = append(options, client.ForceOwnership)
 	}
@@ -178,6 +182,21 @@ func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedC
 	}
 	if err != nil || current.UID != addOn.UID || !current.DeletionTimestamp.IsZero() {
 		return unknownToCache(want, "its add-on is disabled")
+	}
+	return nil
+}
+
+// confirm returns a conflict if the configuration, as read from the cache, is outdated: an earlier process may have applied a change that the
+// cache does not show yet, which the desired Instance would undo.
+func (a *addOns) confirm(ctx context.Context, state install.AddOn) error {
+	objects := []client.Object{state.Definition, state.ManagedAddOn, state.Version}
+	for _, config := range state.DeploymentConfigs {
+		objects = append(objects, config)
+	}
+	for _, object := range objects {
+		if err := a.caches.confirm(ctx, object); err != nil {
+			return err
+		}
 	}
 	return nil
 }

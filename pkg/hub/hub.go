@@ -87,7 +87,8 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
 			reader: &planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			written: controller.NewWrites(), applied: controller.NewWrites(), quiet: controller.NewQuietPeriods(time.Now),
+			caches: newConfirmations(mgr.GetClient(), mgr.GetAPIReader()), quiet: controller.NewQuietPeriods(time.Now),
+			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
