@@ -33,11 +33,11 @@ import (
 
 // addOns creates and updates the Instance of every plan-based add-on, and releases the add-on only after its Instance is removed.
 type addOns struct {
-	reader   *read.AddOns
-	client   client.Client
-	live     client.Reader // bypasses the cache
-	caches   *confirmations
-	recorder events.EventRecorder
+	reader    *read.AddOns
+	client    client.Client
+	live      client.Reader // bypasses the cache
+	confirmed *confirmations
+	recorder  events.EventRecorder
 	// written tracks the last writes of add-ons, applied those of their Instances.
 	written, applied *controller.Writes
 	quiet            *controller.QuietPeriods
@@ -89,6 +89,9 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	decision := install.Decide(state)
+	if err := a.confirm(ctx, state, decision.Instance); err != nil {
+		return controller.RetryConflict(err)
+	}
 	refused := a.act(ctx, state, decision.Instance)
 	switch {
 	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
@@ -142,9 +145,6 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	case a.applied.Awaits(current) > 0:
 		return unknownToCache(want, "already applied")
 	default:
-		if err := a.confirm(ctx, state); err != nil {
-			return err
-		}
 		configuration.SetUID(current.UID)
 		options = append(options, client.ForceOwnership)
 	}
@@ -186,15 +186,18 @@ func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedC
 	return nil
 }
 
-// confirm returns a conflict if the configuration, as read from the cache, is outdated: an earlier process may have applied a change that the
-// cache does not show yet, which the desired Instance would undo.
-func (a *addOns) confirm(ctx context.Context, state install.AddOn) error {
+// confirm returns a conflict if the desired Instance is about to be applied, and a cached object of the configuration is stale: an earlier
+// process may have applied a newer one, which this apply would revert.
+func (a *addOns) confirm(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
+	if own := state.OwnInstance(); want == nil || own != nil && (install.Matches(own, want) || a.applied.Awaits(own) > 0) {
+		return nil
+	}
 	objects := []client.Object{state.Definition, state.ManagedAddOn, state.Version}
 	for _, config := range state.DeploymentConfigs {
 		objects = append(objects, config)
 	}
 	for _, object := range objects {
-		if err := a.caches.confirm(ctx, object); err != nil {
+		if err := a.confirmed.confirm(ctx, object); err != nil {
 			return err
 		}
 	}

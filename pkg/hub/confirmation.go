@@ -4,50 +4,81 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// confirmations check with live reads that cached objects are not outdated, once for each object: a cache that was current after the start
-// shows everything on which earlier processes have acted, and never goes back. They are safe for concurrent use.
+// confirmations check that cached objects are not stale. The caches of different kinds are filled independently: after a start, one may show
+// what an earlier process derived from an object of which another shows an older version. Their live reads are shared, because thousands of
+// add-ons may use the same configuration. They are safe for concurrent use.
 type confirmations struct {
 	client client.Client
 	live   client.Reader
-	uids   *lru.Cache // of the confirmed objects
+	reads  *lru.Cache // by uid
 }
 
-// confirmationLimit is the number of most recently confirmed objects that need no further read. It only limits memory.
-const confirmationLimit = 100_000
+// confirmation is the last live read of an object.
+type confirmation struct {
+	version string
+	at      time.Time
+}
+
+const (
+	// confirmedFor is how long a live read is trusted: shorter than an API server takes to be restored from a backup.
+	confirmedFor = 2 * time.Second
+	// confirmationLimit is the number of objects whose last read is remembered. It only limits memory.
+	confirmationLimit = 1024
+)
 
 func newConfirmations(cached client.Client, live client.Reader) *confirmations {
-	return &confirmations{client: cached, live: live, uids: lru.New(confirmationLimit)}
+	return &confirmations{client: cached, live: live, reads: lru.New(confirmationLimit)}
 }
 
-// confirm returns a conflict if the API server has changed a cached object since, unless the object has been confirmed before.
+// confirm returns a conflict unless the cached object is the one on the API server.
 func (c *confirmations) confirm(ctx context.Context, cached client.Object) error {
-	if _, known := c.uids.Get(cached.GetUID()); known {
-		return nil
-	}
 	gvk, err := c.client.GroupVersionKindFor(cached)
 	if err != nil {
-		return fmt.Errorf("confirming the cache: %w", err)
+		return fmt.Errorf("determining the kind of a cached object: %w", err)
 	}
-	current := &metav1.PartialObjectMetadata{}
-	current.SetGroupVersionKind(gvk)
-	err = c.live.Get(ctx, client.ObjectKeyFromObject(cached), current)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(cached), err)
+	version, known := c.known(cached)
+	if !known {
+		current := &metav1.PartialObjectMetadata{}
+		current.SetGroupVersionKind(gvk)
+		began := time.Now()
+		err := c.live.Get(ctx, client.ObjectKeyFromObject(cached), current)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(cached), err)
+		}
+		version = current.ResourceVersion // empty if the object does not exist
+		c.note(current.UID, confirmation{version, began})
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), current.ResourceVersion)
-	if current.UID != cached.GetUID() || err != nil || order < 0 { // the version of a missing object cannot be compared
+	if version != cached.GetResourceVersion() {
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
-		return apierrors.NewConflict(resource.GroupResource(), cached.GetName(), errors.New("it has changed, but not in the cache yet"))
+		return apierrors.NewConflict(resource.GroupResource(), cached.GetName(), errors.New("it has changed since it was cached"))
 	}
-	c.uids.Add(cached.GetUID(), nil)
 	return nil
+}
+
+// known returns the version of the last live read of the object, unless that is too old, or the cache has a newer version.
+func (c *confirmations) known(cached client.Object) (version string, known bool) {
+	last, found := c.reads.Get(cached.GetUID())
+	if !found || time.Since(last.(confirmation).at) > confirmedFor {
+		return "", false
+	}
+	version = last.(confirmation).version
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
+	return version, err == nil && order <= 0
+}
+
+func (c *confirmations) note(uid types.UID, read confirmation) {
+	if uid != "" {
+		c.reads.Add(uid, read)
+	}
 }

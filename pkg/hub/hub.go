@@ -87,7 +87,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
 			reader: &planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			caches: newConfirmations(mgr.GetClient(), mgr.GetAPIReader()), quiet: controller.NewQuietPeriods(time.Now),
+			confirmed: newConfirmations(mgr.GetClient(), mgr.GetAPIReader()), quiet: controller.NewQuietPeriods(time.Now),
 			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		&instances{

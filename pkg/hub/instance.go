@@ -73,6 +73,12 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	held := controllerutil.ContainsFinalizer(&instance, kudo.Finalizer)
+	if detached && held { // after a start, the cache may show the cluster as it was before it was attached
+		still, err := read.IsDetached(ctx, i.live, instance.Namespace)
+		if err != nil || !still {
+			return ctrl.Result{RequeueAfter: controller.ConflictPause}, err
+		}
+	}
 	if detached && held || !instance.DeletionTimestamp.IsZero() {
 		return controller.RetryConflict(i.release(ctx, &instance, detached))
 	}

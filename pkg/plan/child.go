@@ -139,7 +139,7 @@ func childrenAsked(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus
 // no longer exists on the hub.
 func (c Child) isCurrent() bool {
 	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID) &&
-		c.Mirror.Annotations[kudo.AnnotationOrphaned] == ""
+		!c.Mirror.Orphaned()
 }
 
 // health judges the mirror like any other applied object.

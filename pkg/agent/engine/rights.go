@@ -138,7 +138,7 @@ func (e *engine) disown(ctx context.Context, instance types.NamespacedName) erro
 
 // disownOrphan removes the permissions of an Instance that no longer belongs to the hub, whose plans do not run.
 func (e *engine) disownOrphan(ctx context.Context, instance *kudo.Instance) error {
-	if _, orphaned := instance.Annotations[kudo.AnnotationOrphaned]; !orphaned {
+	if !instance.Orphaned() {
 		return nil
 	}
 	return e.disown(ctx, client.ObjectKeyFromObject(instance))

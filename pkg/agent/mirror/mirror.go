@@ -133,8 +133,9 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 }
 
 // confirmed returns the Instance on the hub. It reads the Instance live if the cache has an older generation than the mirror, or may lack
-// the removal. After a start, the cache may be filled with an older state, because of which a plan would delete what a newer plan has
-// created, a removal would be cancelled, or a removed mirror would be created again. A hub that was restored also has an older generation.
+// the removal or the release. After a start, the cache may be filled with an older state, because of which a plan would delete what a newer
+// plan has created, a removal would be cancelled, a removed mirror would be created again, or the objects of a released Instance would be
+// removed. A hub that was restored also has an older generation.
 func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
 	if !Outdated(wanted, existing) && !mayLackRemoval(wanted, existing) {
 		return wanted, nil
@@ -146,16 +147,18 @@ func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance)
 	return current, nil
 }
 
-// mayLackRemoval reports whether an Instance in the cache of the hub may have been removed since: its mirror no longer exists, or is in
-// removal, although the Instance is not being deleted.
+// mayLackRemoval reports whether an Instance in the cache of the hub may have been removed or released since: its mirror no longer exists, is
+// orphaned, or is in removal, although the Instance is not being deleted.
 func mayLackRemoval(wanted, existing *kudo.Instance) bool {
 	switch {
 	case wanted == nil:
 		return false
 	case existing == nil:
 		return wanted.Status.Execution != nil
+	case !mirrors(existing, wanted):
+		return false
 	default:
-		return wanted.DeletionTimestamp == nil && mirrors(existing, wanted) && existing.Removing()
+		return existing.Orphaned() && !wanted.ForceReleased() || existing.Removing() && wanted.DeletionTimestamp == nil
 	}
 }
 

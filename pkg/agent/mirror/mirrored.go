@@ -77,8 +77,7 @@ func HubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
 // this.
 func HandedOver(instance *kudo.Instance) bool {
 	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
-	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]
-	return copied && !orphaned || instance.Removing()
+	return copied && !instance.Orphaned() || instance.Removing()
 }
 
 // Acknowledgements returns status.children in a comparable form.

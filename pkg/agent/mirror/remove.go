@@ -146,7 +146,7 @@ func (m *mirror) orphan(ctx context.Context, existing *kudo.Instance) error {
 		return nil
 	}
 	released := controllerutil.RemoveFinalizer(existing, kudo.Finalizer)
-	if existing.Annotations[kudo.AnnotationOrphaned] != "" && !released {
+	if existing.Orphaned() && !released {
 		return nil
 	}
 	if err := m.annotate(ctx, existing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {

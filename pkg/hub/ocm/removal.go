@@ -112,7 +112,7 @@ func (a *agents) remaining(ctx context.Context, cluster string) (string, error) 
 	}
 	var named []string
 	for i := range addOns.Items {
-		definition, err := read.Definition(ctx, a.client, addOns.Items[i].Name)
+		definition, err := read.Definition(ctx, a.live, addOns.Items[i].Name)
 		if err != nil {
 			return "", err
 		}

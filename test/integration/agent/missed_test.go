@@ -279,4 +279,31 @@ var _ = Describe("An agent that starts", func() {
 		Entry("before the deletion, of a mirror that is deleted", false, true),
 		Entry("before the report of the removal, of a mirror that is deleted", true, true),
 	)
+
+	DescribeTable("keeps the objects of a released Instance, although its first view of the hub is outdated", func(ctx context.Context, deleted bool) {
+		stop := runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		view := h.get(ctx).ResourceVersion
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		if deleted {
+			view = h.get(ctx).ResourceVersion
+		}
+		h.release(ctx)
+		stop = runAgent()
+		Eventually(func() bool { return h.mirror(ctx).Orphaned() }).Should(BeTrue())
+		stop()
+
+		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link.Freeze(view)
+		runAgentWith(through(link), agentLocally)
+		Eventually(link.Watches).Should(BeNumerically(">", 1))
+		Consistently(func() bool { return h.mirror(ctx).Orphaned() }).WithTimeout(time.Second).Should(BeTrue())
+		Expect(managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: h.name + "-config"}, &corev1.ConfigMap{})).To(Succeed())
+	},
+		Entry("from before its deletion", false),
+		Entry("from before its release", true),
+	)
 })

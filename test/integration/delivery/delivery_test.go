@@ -222,7 +222,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 
 		By("with arguments for all agents")
 		stopHub()
-		runHub(started, func(o *hub.Options) { o.AgentArguments = strict })
+		runHub(started, func(_ *rest.Config, o *hub.Options) { o.AgentArguments = strict })
 		configure()
 		Eventually(arguments).WithContext(ctx).Should(Equal(strict))
 		for _, looser := range []struct{ name, value, problem string }{
@@ -343,6 +343,28 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Consistently(exists(tandem)).WithContext(ctx).Should(BeTrue())
 		Expect(server.Delete(ctx, users)).To(Succeed())
 		removed(ctx, users)
+		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("keeps the agent for an add-on without an Instance, although the first view of definitions is outdated", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		Eventually(finalizersOf(tandem)).WithContext(ctx).Should(ContainElement(addonv1alpha1.FinalizerAgent))
+		stopHub()
+		var before addonv1alpha1.ClusterManagementAddOnList
+		Expect(server.List(ctx, &before, client.Limit(1))).To(Succeed())
+		version := push(ctx, "kafka")
+		definition := define(ctx, "kafka", version)
+		place(ctx, definition.Name, version)
+		kafka := enable(ctx, cluster, definition.Name)
+		Expect(server.Delete(ctx, tandem)).To(Succeed())
+
+		current := make(chan struct{})
+		runHub(started, func(config *rest.Config, _ *hub.Options) {
+			environment.Outdate(config, "clustermanagementaddons", before.ResourceVersion, current)
+		})
+		Eventually(conditionOf(tandem, "AddOnsRemaining")).WithContext(ctx).Should(Equal(seen{"True", "WaitingForRemoval"}))
+		close(current)
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
 		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
 	})
 

@@ -103,7 +103,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 })
 
 // runHub runs the hub's controllers on an API server until stop is called or the spec ends.
-func runHub(on *environment.Environment, change ...func(*hub.Options)) (writes *environment.Writes, stop func()) {
+func runHub(on *environment.Environment, change ...func(*rest.Config, *hub.Options)) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
 	config, writes := environment.Recorded(on.Config)
 	// The permissions are those of addon-manager on a real hub.
@@ -114,7 +114,7 @@ func runHub(on *environment.Environment, change ...func(*hub.Options)) (writes *
 		DeliverAgents: true, Logger: GinkgoLogr,
 	}
 	for _, c := range change {
-		c(&options)
+		c(config, &options)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -2,9 +2,6 @@ package hub
 
 import (
 	"context"
-	"io"
-	"net/http"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,65 +11,74 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// outdated makes the hub see one resource as it was at a resource version, like an API server whose cache is behind, until current is closed.
-// Once the hub sees it, it sends to seen.
-func outdated(resource, version string, seen chan<- struct{}, current <-chan struct{}) func(*rest.Config, *hub.Options) {
-	return transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
-		query := request.URL.Query()
-		switch {
-		case request.Method != http.MethodGet || !strings.HasSuffix(request.URL.Path, "/"+resource):
-		case query.Get("sendInitialEvents") == "true": // the hub lists instead
-			return &http.Response{
-				StatusCode: http.StatusUnprocessableEntity, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-				Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)),
-			}, nil
-		case query.Get("watch") == "true":
-			select {
-			case seen <- struct{}{}:
-			default:
-			}
-			select {
-			case <-current:
-			case <-request.Context().Done():
-				return nil, request.Context().Err()
-			}
-		case query.Get("resourceVersion") == "0":
-			query.Set("resourceVersion", version)
-			query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
-			request = request.Clone(request.Context())
-			request.URL.RawQuery = query.Encode()
-		}
-		return next.RoundTrip(request)
+// runOutdatedHub runs the hub with a view of one resource as of a resource version until current is called or the spec ends.
+func runOutdatedHub(resource, version string) (current func()) {
+	GinkgoHelper()
+	until := make(chan struct{})
+	var watched <-chan struct{}
+	runHub(serving, func(config *rest.Config, _ *hub.Options) {
+		watched = environment.Outdate(config, resource, version, until)
 	})
+	Eventually(watched).Should(Receive())
+	return func() { close(until) }
 }
 
-var _ = Describe("A hub that starts with an outdated view of an add-on's configuration", func() {
-	DescribeTable("does not undo what an earlier process has applied",
-		func(ctx SpecContext, resource string, change func(ctx context.Context, f fleet, kafka *addonv1alpha1.ManagedClusterAddOn)) {
-			f := newFleet()
-			cluster := f.cluster(ctx, "cluster")
-			version := f.push(ctx, "kafka", packages)
-			one := f.variables(ctx, "one", packages, "TEXT", "one")
-			f.define(ctx, "kafka", both(runs(version), defaulting(one)))
+// revision returns the current resource version of the API server.
+func revision(ctx context.Context) string {
+	GinkgoHelper()
+	var definitions addonv1alpha1.ClusterManagementAddOnList
+	Expect(server.List(ctx, &definitions, client.Limit(1))).To(Succeed())
+	return definitions.ResourceVersion
+}
+
+var _ = Describe("A hub that starts with an outdated view", func() {
+	var (
+		f       fleet
+		cluster string
+		version *kudo.OperatorVersion
+	)
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		cluster = f.cluster(ctx, "cluster")
+		version = f.push(ctx, "kafka", packages)
+	})
+
+	edited := func(ctx context.Context, f fleet, _ *addonv1alpha1.ManagedClusterAddOn) {
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("one")}}
+		edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = "two" })
+	}
+	defaulted := func(ctx context.Context, f fleet, _ *addonv1alpha1.ManagedClusterAddOn) {
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named("kafka")}}
+		edit(ctx, definition, defaulting(f.variables(ctx, "two", packages, "TEXT", "two")))
+	}
+	reconfigured := func(ctx context.Context, f fleet, kafka *addonv1alpha1.ManagedClusterAddOn) {
+		edit(ctx, kafka, configured(f.variables(ctx, "two", packages, "TEXT", "two")))
+	}
+	DescribeTable("does not revert what an earlier process has applied",
+		func(ctx SpecContext, resource string, uninstalled bool, change func(context.Context, fleet, *addonv1alpha1.ManagedClusterAddOn)) {
+			f.define(ctx, "kafka", both(runs(version), defaulting(f.variables(ctx, "one", packages, "TEXT", "one"))))
+			stopHub()
 			kafka := f.enable(ctx, cluster, "kafka")
+			view := revision(ctx)
+			_, stop := runHub(serving)
 			text := func() string { return specOf(instanceOf(kafka))(Default, ctx).Parameters["TEXT"] }
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 			Expect(text()).To(Equal("one"))
-			var before addonv1alpha1.ManagedClusterAddOnList
-			Expect(server.List(ctx, &before, client.Limit(1))).To(Succeed())
+			if !uninstalled {
+				view = revision(ctx)
+			}
 			change(ctx, f, kafka)
 			Eventually(text).Should(Equal("two"))
-			stopHub()
+			stop()
 
-			seen, current := make(chan struct{}, 1), make(chan struct{})
-			_, _ = runHub(serving, outdated(resource, before.ResourceVersion, seen, current))
-			Eventually(seen).Should(Receive())
+			current := runOutdatedHub(resource, view)
 			Consistently(text).WithTimeout(2 * time.Second).Should(Equal("two"))
-
-			close(current)
+			current()
 			three := f.variables(ctx, "three", packages, "TEXT", "three")
 			edit(ctx, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) {
 				a.Spec.Configs = nil
@@ -81,16 +87,29 @@ var _ = Describe("A hub that starts with an outdated view of an add-on's configu
 			Eventually(text).Should(Equal("three"))
 			Expect(get(ctx, instanceOf(kafka)).Generation).To(Equal(int64(3)), "each change is applied once")
 		},
-		Entry("AddOnDeploymentConfig", "addondeploymentconfigs", func(ctx context.Context, f fleet, _ *addonv1alpha1.ManagedClusterAddOn) {
-			config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("one")}}
-			edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = "two" })
-		}),
-		Entry("ClusterManagementAddOn", "clustermanagementaddons", func(ctx context.Context, f fleet, _ *addonv1alpha1.ManagedClusterAddOn) {
-			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named("kafka")}}
-			edit(ctx, definition, defaulting(f.variables(ctx, "two", packages, "TEXT", "two")))
-		}),
-		Entry("ManagedClusterAddOn", "managedclusteraddons", func(ctx context.Context, f fleet, kafka *addonv1alpha1.ManagedClusterAddOn) {
-			edit(ctx, kafka, configured(f.variables(ctx, "two", packages, "TEXT", "two")))
-		}),
+		Entry("of AddOnDeploymentConfigs", "addondeploymentconfigs", false, edited),
+		Entry("of ClusterManagementAddOns", "clustermanagementaddons", false, defaulted),
+		Entry("of ManagedClusterAddOns", "managedclusteraddons", false, reconfigured),
+		Entry("of ManagedClusterAddOns, without finalizers", "managedclusteraddons", true, reconfigured),
 	)
+
+	It("of ManagedClusters releases no Instance of a cluster that is attached", func(ctx SpecContext) {
+		stopHub()
+		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
+		view := revision(ctx)
+		Expect(server.Create(ctx, managedCluster(cluster))).To(Succeed())
+		f.define(ctx, "kafka", runs(version))
+		kafka := f.enable(ctx, cluster, "kafka")
+		_, stop := runHub(serving)
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		Eventually(func() bool { return get(ctx, instanceOf(kafka)).DeletionTimestamp.IsZero() }).Should(BeFalse())
+		stop()
+
+		current := runOutdatedHub("managedclusters", view)
+		Consistently(exists(instanceOf(kafka))).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeTrue())
+		current()
+		removed(ctx, instanceOf(kafka))
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+	})
 })

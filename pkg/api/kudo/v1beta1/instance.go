@@ -606,8 +606,13 @@ func (i *Instance) Removed() bool {
 // mirror on the managed cluster removes no resources.
 func (i *Instance) Removing() bool {
 	_, deleted := i.Annotations[AnnotationHubDeleted]
+	return deleted && !i.Orphaned()
+}
+
+// Orphaned reports whether the hub no longer has the Instance of a mirror, or has released it: the mirror's resources stay.
+func (i *Instance) Orphaned() bool {
 	_, orphaned := i.Annotations[AnnotationOrphaned]
-	return deleted && !orphaned
+	return orphaned
 }
 
 // IsMirror reports whether an object is a mirror. Either of the two annotations identifies one: if a user has removed the other, the
