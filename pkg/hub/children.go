@@ -30,9 +30,10 @@ import (
 // children creates, updates and removes the children of Instances for the KudoOperator tasks that agents report to be in progress (KEP-29,
 // KEP-36), and reports to the agents in status.children.
 type children struct {
-	client   client.Client
-	live     client.Reader // bypasses the cache
-	recorder events.EventRecorder
+	client    client.Client
+	live      client.Reader // bypasses the cache
+	confirmed *confirmations
+	recorder  events.EventRecorder
 	// packagesNamespace is the namespace of the OperatorVersions for all clusters.
 	packagesNamespace string
 	// written tracks the last writes of parents, applied those of children.
@@ -69,27 +70,40 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	steps := install.Children(*state)
-	if outdated, err := c.isOutdated(ctx, parent, steps); err != nil || outdated {
-		return ctrl.Result{RequeueAfter: controller.ConflictPause}, err
+	if slices.ContainsFunc(steps, install.ChildStep.Decides) {
+		if err := c.confirm(ctx, parent); err != nil {
+			return controller.RetryConflict(err)
+		}
+		if state, err = c.gather(ctx, parent); err != nil || state == nil { // the cache may have been outdated before
+			return ctrl.Result{}, err
+		}
+		steps = install.Children(*state)
 	}
 	told, failed := c.act(ctx, parent, steps)
 	return controller.RetryConflict(errors.Join(failed, c.commit(ctx, state, told)))
 }
 
-// isOutdated reports whether steps that change children were decided for a parent that the cache shows in an older state.
-func (c *children) isOutdated(ctx context.Context, parent *kudo.Instance, steps []install.ChildStep) (bool, error) {
-	if !slices.ContainsFunc(steps, install.ChildStep.Changes) {
-		return false, nil
-	}
+// confirm returns a conflict if the cached parent, or a cached OperatorVersion that decides about its children, is stale.
+func (c *children) confirm(ctx context.Context, parent *kudo.Instance) error {
 	current := &kudo.Instance{}
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(parent), current)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
 	if err != nil {
-		return false, fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(parent), err)
+		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(parent), err)
 	}
-	return install.Outdated(parent, current), nil
+	if install.Outdated(parent, current) {
+		return unknownToCache(parent, "has changed")
+	}
+	if parent.Status.Execution == nil || !parent.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	for _, version := range []corev1.ObjectReference{parent.Status.Execution.OperatorVersion, parent.Spec.OperatorVersion} {
+		if install.MayRead(parent.Namespace, version.Namespace, c.packagesNamespace) {
+			if err := c.confirmed.confirmVersions(ctx, version.Namespace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // gather reads everything that decides about the children of an Instance. It returns nil if the Instance neither has nor needs children, as

@@ -11,8 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // confirmations check that cached objects are not stale. The caches of different kinds are filled independently: after a start, one may show
@@ -22,12 +26,19 @@ type confirmations struct {
 	client client.Client
 	live   client.Reader
 	reads  *lru.Cache // by uid
+	lists  *lru.Cache // by namespace
 }
 
 // confirmation is the last live read of an object.
 type confirmation struct {
 	version string
 	at      time.Time
+}
+
+// versionList holds the uids of the OperatorVersions in a namespace at the last live read.
+type versionList struct {
+	uids sets.Set[types.UID]
+	at   time.Time
 }
 
 const (
@@ -38,7 +49,7 @@ const (
 )
 
 func newConfirmations(cached client.Client, live client.Reader) *confirmations {
-	return &confirmations{client: cached, live: live, reads: lru.New(confirmationLimit)}
+	return &confirmations{client: cached, live: live, reads: lru.New(confirmationLimit), lists: lru.New(confirmationLimit)}
 }
 
 // confirm returns a conflict unless the cached object is the one on the API server.
@@ -81,4 +92,36 @@ func (c *confirmations) note(uid types.UID, read confirmation) {
 	if uid != "" {
 		c.reads.Add(uid, read)
 	}
+}
+
+// confirmVersions returns a conflict unless the cache has the OperatorVersions of the namespace that the API server has. Their specs are
+// immutable.
+func (c *confirmations) confirmVersions(ctx context.Context, namespace string) error {
+	var cached kudo.OperatorVersionList
+	if err := c.client.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing OperatorVersions in %q: %w", namespace, err)
+	}
+	has := sets.New[types.UID]()
+	for i := range cached.Items {
+		has.Insert(cached.Items[i].UID)
+	}
+	last, found := c.lists.Get(namespace)
+	if found && last.(versionList).uids.Equal(has) && time.Since(last.(versionList).at) <= confirmedFor {
+		return nil
+	}
+	current := versionList{uids: sets.New[types.UID](), at: time.Now()}
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(kudo.GroupVersion.WithKind("OperatorVersionList"))
+	if err := c.live.List(ctx, live, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("listing OperatorVersions in %q: %w", namespace, err)
+	}
+	for i := range live.Items {
+		current.uids.Insert(live.Items[i].UID)
+	}
+	c.lists.Add(namespace, current)
+	if !current.uids.Equal(has) {
+		resource := kudo.GroupVersion.WithResource(addonv1alpha1.ResourceOperatorVersions).GroupResource()
+		return apierrors.NewConflict(resource, namespace, errors.New("they have changed since they were cached"))
+	}
+	return nil
 }

@@ -78,6 +78,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	planManaged := read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
 	rolledOut := planManaged // follows the condition Resolved of add-ons with doubtful variables
 	planManaged.Doubts = read.NewDoubts()
+	confirmed := newConfirmations(mgr.GetClient(), mgr.GetAPIReader())
 	return append([]controller.Runner{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&read.Indexes{},
@@ -87,7 +88,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
 			reader: &planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			confirmed: newConfirmations(mgr.GetClient(), mgr.GetAPIReader()), quiet: controller.NewQuietPeriods(time.Now),
+			confirmed: confirmed, quiet: controller.NewQuietPeriods(time.Now),
 			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		&instances{
@@ -96,7 +97,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		},
 		&children{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: options.PackagesNamespace,
-			written: controller.NewWrites(), applied: controller.NewWrites(),
+			confirmed: confirmed, written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
 		&renewals{

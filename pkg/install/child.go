@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,18 +54,21 @@ func (s ChildStep) OnlyPins() bool {
 	return matchesChild(s.Current, &unpinned)
 }
 
-// Changes reports whether the step changes a child.
-func (s ChildStep) Changes() bool { return s.Apply != nil || s.Rerun != nil || s.Delete }
+// Decides reports whether the step changes a child, or fails the plan of its parent.
+func (s ChildStep) Decides() bool {
+	return s.Apply != nil || s.Rerun != nil || s.Delete || s.Status.State == kudo.ChildFailed
+}
 
 // Outdated reports whether the decision about the children of a parent, as read from a cache, no longer holds for the parent as it is: nil if
-// it does not exist. Its children belong to the execution that it runs. After a start a cache may be filled with an older state, by which a
-// child would be deleted that a later execution has created.
+// it does not exist. Its children belong to the execution that it runs, and are applied once in it. After a start a cache may be filled with an
+// older state, by which a child would be deleted that a later execution has created.
 func Outdated(cached, current *kudo.Instance) bool {
 	if current == nil || current.UID != cached.UID || current.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero() {
 		return true
 	}
 	last, started := cached.Status.Execution, current.Status.Execution
-	return (last == nil) != (started == nil) || last != nil && last.UID != started.UID
+	return (last == nil) != (started == nil) || last != nil && last.UID != started.UID ||
+		!equality.Semantic.DeepEqual(cached.Status.Children, current.Status.Children)
 }
 
 // Children decides about the children of an Instance (KEP-29): about each child with a task that the agent reports as in progress, about

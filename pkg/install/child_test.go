@@ -429,8 +429,11 @@ func TestOutdated(t *testing.T) {
 		"another execution": {parent(func(i *kudo.Instance) { i.Status.Execution.UID = "third" }), true},
 		"no execution":      {parent(func(i *kudo.Instance) { i.Status.Execution = nil }), true},
 		"a deleted parent":  {parent(func(i *kudo.Instance) { i.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), true},
-		"another parent":    {parent(func(i *kudo.Instance) { i.UID = "other" }), true},
-		"no parent":         {nil, true},
+		"another acknowledgement": {parent(func(i *kudo.Instance) {
+			i.Status.Children = []kudo.ChildStatus{{Task: "db", Execution: "second", State: kudo.ChildApplied}}
+		}), true},
+		"another parent": {parent(func(i *kudo.Instance) { i.UID = "other" }), true},
+		"no parent":      {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Outdated(parent(nil), tc.current); got != tc.outdated {

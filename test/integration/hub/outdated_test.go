@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,4 +113,38 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 		removed(ctx, instanceOf(kafka))
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
+
+	DescribeTable("of OperatorVersions decides about no child",
+		func(ctx SpecContext, wanted string, change func(ctx context.Context, parent, child *kudo.OperatorVersion)) {
+			child := f.push(ctx, "child", cluster)
+			parent := parentOf(child)
+			Expect(server.Create(ctx, parent)).To(Succeed())
+			instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+			instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name}
+			Expect(server.Create(ctx, instance)).To(Succeed())
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			stopHub()
+			view := revision(ctx)
+			change(ctx, parent, child)
+			runsChild(ctx, instance, corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name, UID: parent.UID})
+
+			current := runOutdatedHub("operatorversions", view)
+			told := func() []kudo.ChildStatus { return get(ctx, instance).Status.Children }
+			Consistently(told).WithTimeout(2 * time.Second).Should(BeEmpty())
+			current()
+			Eventually(told).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
+			applied := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: told()[0].Instance}}
+			Expect(get(ctx, applied).Spec.OperatorVersion.Name).To(Equal(f.named("child") + wanted))
+		},
+		Entry("with a version that is not the highest any more", "-2.0.0", func(ctx context.Context, _, child *kudo.OperatorVersion) {
+			higher := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: f.named("child") + "-2.0.0"}, Spec: child.Spec}
+			higher.Spec.Version = "2.0.0"
+			Expect(server.Create(ctx, higher)).To(Succeed())
+		}),
+		Entry("of a version that was pushed again", "-1.0.0", func(ctx context.Context, parent, _ *kudo.OperatorVersion) {
+			Expect(server.Delete(ctx, parent)).To(Succeed())
+			parent.ResourceVersion, parent.UID = "", ""
+			Expect(server.Create(ctx, parent)).To(Succeed())
+		}),
+	)
 })
