@@ -238,7 +238,8 @@ func Working(metrics string) bool {
 }
 
 // Tally counts the objects that were created and deleted, and the executions of plans that were recorded, by their normalised names. An object
-// that is deleted again while a finalizer holds it counts once.
+// that is deleted again while a finalizer holds it counts once. A deleted ManifestWork does not count: if its add-on is deleted, Kubernetes'
+// garbage collector may be faster.
 func Tally(writes []*proxy.Write, run string) map[string]int {
 	counts := map[string]int{}
 	executions, deleted := map[string]bool{}, map[string]bool{}
@@ -249,7 +250,7 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 		switch {
 		case w.Code == 201 && w.Subresource == "":
 			counts[Normal(fmt.Sprintf("create %s %s", w.Resource, w.Name), run)]++
-		case w.Verb == "delete" && (w.UID == "" || !deleted[w.UID]):
+		case w.Verb == "delete" && w.Resource != "manifestworks" && (w.UID == "" || !deleted[w.UID]):
 			deleted[w.UID] = true
 			counts[Normal(fmt.Sprintf("delete %s %s", w.Resource, w.Name), run)]++
 		}

@@ -95,7 +95,7 @@ func TestTally(t *testing.T) {
 	got := Tally([]*proxy.Write{
 		{Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 201}, {Verb: "apply", Resource: "configmaps", Name: "run7-base", Code: 200},
 		{Verb: "create", Resource: "events", Name: "e", Code: 201}, {Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 200},
-		{Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 404},
+		{Verb: "delete", Resource: "configmaps", Name: "run7-base", Code: 404}, {Verb: "delete", Resource: "manifestworks", Name: "run7", Code: 200},
 		{Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200}, {Verb: "delete", Resource: "instances", Name: "run7", UID: "held", Code: 200},
 		{Verb: "delete", Resource: "instances", Name: "run7", UID: "other", Code: 200}, record("1"), record("1"), record("2"), refused,
 	}, "run7")
