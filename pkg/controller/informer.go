@@ -26,13 +26,14 @@ import (
 // Therefore attempts that the API server does not answer are repeated here, at the same intervals, and client-go's wait after an answer
 // remains short. The intervals are random, so that the agents of a fleet do not reconnect at the same time.
 //
-// The informer also lists all objects again if the API server was, or may have been, restored from a backup.
+// The informer also lists all objects again if the API server was, or may have been, restored from a backup. Its first list is current: with
+// client-go's, which may be that of an API server whose cache is behind, a program that starts would not see what it has written before.
 func NewInformer(
 	source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
 	r := &rewatcher{from: toolscache.ToListerWatcherWithContext(source)}
 	return toolscache.NewSharedIndexInformer(
-		&toolscache.ListWatch{ListWithContextFunc: r.from.ListWithContext, WatchFuncWithContext: r.watch}, object, resync, indexers)
+		&toolscache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: r.watch}, object, resync, indexers)
 }
 
 // rewatcher watches the objects of an informer.
@@ -40,6 +41,14 @@ type rewatcher struct {
 	from toolscache.ListerWatcherWithContext
 	// until is when the API server ends the last watch. A watch that ends earlier was interrupted.
 	until time.Time
+}
+
+// list lists the current objects if client-go asks for those of any version.
+func (r *rewatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = ""
+	}
+	return r.from.ListWithContext(ctx, options)
 }
 
 // watch begins a watch. If the last one was interrupted, or the API server does not answer, the API server may have been restored since.

@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -148,6 +151,34 @@ func TestACacheFollowsARestoredAPIServerThatHasReachedItsVersionAgain(t *testing
 		stop()
 		if server.listed.IsZero() {
 			t.Error("the cache has not listed the objects again")
+		}
+	})
+}
+
+func TestTheFirstListOfACacheIsCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var versions []string
+		source := &toolscache.ListWatch{
+			ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				versions = append(versions, options.ResourceVersion)
+				return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}}, nil
+			},
+			WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				if options.SendInitialEvents != nil {
+					return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // as an API server that does not support it
+				}
+				return watch.NewFake(), nil
+			},
+		}
+		informer := controller.NewInformer(source, &corev1.ConfigMap{}, 0, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { informer.RunWithContext(ctx) })
+		<-time.After(time.Second)
+		cancel()
+		group.Wait()
+		if !informer.HasSynced() || slices.ContainsFunc(versions, func(version string) bool { return version != "" }) {
+			t.Errorf("listed with resource versions %q, want none", versions)
 		}
 	})
 }

@@ -70,11 +70,11 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	steps := install.Children(*state)
-	if slices.ContainsFunc(steps, install.ChildStep.Decides) {
+	if slices.ContainsFunc(steps, state.Decides) {
 		if err := c.confirm(ctx, parent); err != nil {
 			return controller.RetryConflict(err)
 		}
-		if state, err = c.gather(ctx, parent); err != nil || state == nil { // the cache may have been outdated before
+		if state, err = c.gather(ctx, parent); err != nil || state == nil { // the first decision may have used a stale cache
 			return ctrl.Result{}, err
 		}
 		steps = install.Children(*state)
@@ -96,9 +96,10 @@ func (c *children) confirm(ctx context.Context, parent *kudo.Instance) error {
 	if parent.Status.Execution == nil || !parent.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	for _, version := range []corev1.ObjectReference{parent.Status.Execution.OperatorVersion, parent.Spec.OperatorVersion} {
-		if install.MayRead(parent.Namespace, version.Namespace, c.packagesNamespace) {
-			if err := c.confirmed.confirmVersions(ctx, version.Namespace); err != nil {
+	running := parent.Status.Execution.OperatorVersion
+	for _, namespace := range []string{running.Namespace, install.VersionOf(parent).Namespace} {
+		if install.MayRead(parent.Namespace, namespace, c.packagesNamespace) {
+			if err := c.confirmed.confirmVersions(ctx, namespace, running.UID); err != nil {
 				return err
 			}
 		}

@@ -19,9 +19,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// confirmations check that cached objects are not stale. The caches of different kinds are filled independently: after a start, one may show
-// what an earlier process derived from an object of which another shows an older version. Their live reads are shared, because thousands of
-// add-ons may use the same configuration. They are safe for concurrent use.
+// confirmations check that cached objects are not stale. The caches of different kinds are filled independently: a process that has just
+// become the leader may see what the previous one derived from an object of which it sees an older version, if that watch hangs. Their live
+// reads are shared, because thousands of add-ons may use the same configuration. They are safe for concurrent use.
 type confirmations struct {
 	client client.Client
 	live   client.Reader
@@ -42,7 +42,7 @@ type versionList struct {
 }
 
 const (
-	// confirmedFor is how long a live read is trusted: shorter than an API server takes to be restored from a backup.
+	// confirmedFor is how long a live read is trusted: less than the time it takes to restore an API server from a backup.
 	confirmedFor = 2 * time.Second
 	// confirmationLimit is the number of objects whose last read is remembered. It only limits memory.
 	confirmationLimit = 1024
@@ -52,7 +52,7 @@ func newConfirmations(cached client.Client, live client.Reader) *confirmations {
 	return &confirmations{client: cached, live: live, reads: lru.New(confirmationLimit), lists: lru.New(confirmationLimit)}
 }
 
-// confirm returns a conflict unless the cached object is the one on the API server.
+// confirm returns a conflict unless the cached object has the version that the API server has.
 func (c *confirmations) confirm(ctx context.Context, cached client.Object) error {
 	gvk, err := c.client.GroupVersionKindFor(cached)
 	if err != nil {
@@ -94,9 +94,9 @@ func (c *confirmations) note(uid types.UID, read confirmation) {
 	}
 }
 
-// confirmVersions returns a conflict unless the cache has the OperatorVersions of the namespace that the API server has. Their specs are
-// immutable.
-func (c *confirmations) confirmVersions(ctx context.Context, namespace string) error {
+// confirmVersions returns a conflict unless the cache has exactly the OperatorVersions that the namespace has on the API server. Their specs are
+// immutable. The list is read again unless it is recent and the cache has the OperatorVersion that runs, which may be newer than the list.
+func (c *confirmations) confirmVersions(ctx context.Context, namespace string, running types.UID) error {
 	var cached kudo.OperatorVersionList
 	if err := c.client.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing OperatorVersions in %q: %w", namespace, err)
@@ -106,7 +106,7 @@ func (c *confirmations) confirmVersions(ctx context.Context, namespace string) e
 		has.Insert(cached.Items[i].UID)
 	}
 	last, found := c.lists.Get(namespace)
-	if found && last.(versionList).uids.Equal(has) && time.Since(last.(versionList).at) <= confirmedFor {
+	if found && has.Has(running) && last.(versionList).uids.Equal(has) && time.Since(last.(versionList).at) <= confirmedFor {
 		return nil
 	}
 	current := versionList{uids: sets.New[types.UID](), at: time.Now()}
@@ -121,7 +121,7 @@ func (c *confirmations) confirmVersions(ctx context.Context, namespace string) e
 	c.lists.Add(namespace, current)
 	if !current.uids.Equal(has) {
 		resource := kudo.GroupVersion.WithResource(addonv1alpha1.ResourceOperatorVersions).GroupResource()
-		return apierrors.NewConflict(resource, namespace, errors.New("they have changed since they were cached"))
+		return apierrors.NewConflict(resource, "", fmt.Errorf("those of namespace %q have changed since they were cached", namespace))
 	}
 	return nil
 }

@@ -73,10 +73,13 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	held := controllerutil.ContainsFinalizer(&instance, kudo.Finalizer)
-	if detached && held { // after a start, the cache may show the cluster as it was before it was attached
+	if detached && held { // the cache may predate the attachment of the cluster
 		still, err := read.IsDetached(ctx, i.live, instance.Namespace)
-		if err != nil || !still {
-			return ctrl.Result{RequeueAfter: controller.ConflictPause}, err
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if !still {
+			return ctrl.Result{RequeueAfter: controller.ConflictPause}, nil
 		}
 	}
 	if detached && held || !instance.DeletionTimestamp.IsZero() {

@@ -54,14 +54,14 @@ func (s ChildStep) OnlyPins() bool {
 	return matchesChild(s.Current, &unpinned)
 }
 
-// Decides reports whether the step changes a child, or fails the plan of its parent.
-func (s ChildStep) Decides() bool {
-	return s.Apply != nil || s.Rerun != nil || s.Delete || s.Status.State == kudo.ChildFailed
+// Decides reports whether a step changes a child, or reports something that the hub has not reported to the agent before.
+func (p Parent) Decides(step ChildStep) bool {
+	return step.Apply != nil || step.Rerun != nil || step.Delete || step.Status.State != p.answer(step.Status).State
 }
 
 // Outdated reports whether the decision about the children of a parent, as read from a cache, no longer holds for the parent as it is: nil if
-// it does not exist. Its children belong to the execution that it runs, and are applied once in it. After a start a cache may be filled with an
-// older state, by which a child would be deleted that a later execution has created.
+// it does not exist. Its children belong to the execution that it runs, and each is applied once per execution. After a start, a stale cache may
+// show an older execution, by which a child would be deleted that a later one has created.
 func Outdated(cached, current *kudo.Instance) bool {
 	if current == nil || current.UID != cached.UID || current.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero() {
 		return true

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -139,9 +140,11 @@ func (e *engine) forgetValues(ctx context.Context, instance *kudo.Instance, done
 
 // execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
-	for _, pod := range action.Pods {
-		if _, err := e.deleteOwn(ctx, e.own, o.Owner, pod); err != nil {
-			return result{}, err
+	for _, pod := range action.Pods { // a conflict is not repeated: another execution may have created a Pod of the same name
+		if o.Owner.Has(pod) && !pod.Deleted() {
+			if _, err := e.objects.delete(ctx, e.own.client, pod.Live); err != nil {
+				return result{}, fmt.Errorf("deleting %s: %w", plan.Describe(pod.Live), err)
+			}
 		}
 	}
 	switch action.Kind {

@@ -64,9 +64,14 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	return o.Normalized(), nil
 }
 
+// version returns a mirrored OperatorVersion; nil if it does not exist. One that the cache lacks is read live: it may have just been mirrored,
+// and without it a removal skips the cleanup plan, and an Instance has no permissions.
 func (e *engine) version(ctx context.Context, namespace, name string, options ...client.GetOption) (*kudo.OperatorVersion, error) {
-	version := &kudo.OperatorVersion{}
-	err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version, options...)
+	version, key := &kudo.OperatorVersion{}, types.NamespacedName{Namespace: namespace, Name: name}
+	err := e.client.Get(ctx, key, version, options...)
+	if apierrors.IsNotFound(err) {
+		err = e.live.Get(ctx, key, version)
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

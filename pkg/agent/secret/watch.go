@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // watching is a watch of one Secret.
@@ -75,7 +76,7 @@ func (s *Store) watch(secret types.NamespacedName) *watching {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, secret.Name).String()
 	}
 	secrets := s.secrets.Secrets(secret.Namespace)
-	informer := toolscache.NewSharedInformer(&toolscache.ListWatch{
+	informer := controller.NewInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			only(&o)
 			return secrets.List(ctx, o)
@@ -84,7 +85,7 @@ func (s *Store) watch(secret types.NamespacedName) *watching {
 			only(&o)
 			return secrets.Watch(ctx, o)
 		},
-	}, &corev1.Secret{}, 0)
+	}, &corev1.Secret{}, 0, toolscache.Indexers{})
 	tell := func(any) {
 		select {
 		case s.Changed <- event.TypedGenericEvent[client.Object]{

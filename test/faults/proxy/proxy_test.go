@@ -211,6 +211,7 @@ func TestAnOutdatedView(t *testing.T) {
 	p.Freeze("5")
 	for _, path := range []string{
 		"/api/v1/configmaps?resourceVersion=0", "/api/v1/configmaps", "/api/v1/namespaces/ns/configmaps/c?resourceVersion=0",
+		"/api/v1/configmaps?limit=500", "/api/v1/configmaps?continue=next&limit=500", "/api/v1/configmaps?limit=1",
 	} {
 		if _, err := send(t, c, p, http.MethodGet, path, ""); err != nil {
 			t.Fatal(err)
@@ -219,6 +220,8 @@ func TestAnOutdatedView(t *testing.T) {
 	want := []string{
 		"GET /api/v1/configmaps?resourceVersion=5&resourceVersionMatch=Exact", "GET /api/v1/configmaps",
 		"GET /api/v1/namespaces/ns/configmaps/c?resourceVersion=0",
+		"GET /api/v1/configmaps?limit=500&resourceVersion=5&resourceVersionMatch=Exact", "GET /api/v1/configmaps?continue=next&limit=500",
+		"GET /api/v1/configmaps?limit=1",
 	}
 	if got := up.seen(); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -25,8 +26,8 @@ func closed() chan struct{} {
 	return c
 }
 
-// Freeze holds the events of all watches until Thaw. If a resource version is given, lists that need not be current return the state at that
-// version, as from an API server whose cache is behind. Live reads are always current.
+// Freeze holds the events of all watches until Thaw. If a resource version is given, a program that starts fills its caches with the state at
+// that version, like one that was on standby and whose watches have hung since. Live reads are always current.
 func (p *Proxy) Freeze(version string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -64,16 +65,21 @@ func (p *Proxy) seen() view {
 	return p.view
 }
 
-// rewind changes a list that accepts any version to one of the older state. A list without resourceVersion is consistent, and not changed.
+// rewind changes a list that fills a cache to one of the older state.
 func (p *Proxy) rewind(r *http.Request) {
 	version, query := p.seen().version, r.URL.Query()
 	_, _, _, name, _ := locate(r.URL.Path)
-	if version == "" || name != "" || query.Get("resourceVersion") != "0" {
+	if version == "" || name != "" || !FillsCache(query) {
 		return
 	}
 	query.Set("resourceVersion", version)
 	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	r.URL.RawQuery = query.Encode()
+}
+
+// FillsCache reports whether a list is one of client-go's caches: they list pages of 500 objects, or accept any resource version.
+func FillsCache(query url.Values) bool {
+	return query.Get("resourceVersion") == "0" || query.Get("limit") == "500" && query.Get("resourceVersion")+query.Get("continue") == ""
 }
 
 // watch forwards a watch event by event. While the view is frozen, it is answered without events; one that requires the initial events is

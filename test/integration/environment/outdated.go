@@ -7,10 +7,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/tandem-addons/tandem/test/faults/proxy"
 )
 
-// Outdate makes the clients of config see one resource as of a resource version, like those of an API server whose watch cache is behind, until
-// current is closed. Live reads are current. It returns a channel that receives something once a client watches the resource.
+// Outdate makes clients built from config fill the caches of one resource with its state at a resource version, and withholds their watch
+// events until current is closed: like those of a program on standby whose watch hangs. The channel receives a value once a client starts
+// the watch.
 func Outdate(config *rest.Config, resource, version string, current <-chan struct{}) (watched <-chan struct{}) {
 	begun := make(chan struct{}, 1)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -30,7 +33,7 @@ func Outdate(config *rest.Config, resource, version string, current <-chan struc
 				case <-request.Context().Done():
 					return nil, request.Context().Err()
 				}
-			case query.Get("resourceVersion") == "0":
+			case proxy.FillsCache(query):
 				query.Set("resourceVersion", version)
 				query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 				request = request.Clone(request.Context())

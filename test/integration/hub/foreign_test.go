@@ -223,7 +223,7 @@ var _ = Describe("The namespace of another cluster", func() {
 			shared.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: parent.Name}
 			Expect(server.Create(ctx, shared)).To(Succeed())
 			instance := create(ctx, shared)
-			runsChild(ctx, instance, corev1.ObjectReference{Namespace: other, Name: parent.Name, UID: parent.UID})
+			runsChild(ctx, instance, "1", corev1.ObjectReference{Namespace: other, Name: parent.Name, UID: parent.UID})
 			Eventually(told(instance)).WithContext(ctx).Should(ConsistOf(And(HaveField("State", kudo.ChildFailed),
 				HaveField("Message", ContainSubstring(other+"/"+parent.Name+` of the running plan "deploy" no longer exists`)))))
 			var instances kudo.InstanceList
@@ -234,25 +234,25 @@ var _ = Describe("The namespace of another cluster", func() {
 		It("no status reveals whether one exists that a spec names", func(ctx SpecContext) {
 			instance := create(ctx, parent)
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Reason", "NamespaceNotAllowed"))
-			runsChild(ctx, instance, corev1.ObjectReference{Namespace: packages, Name: "gone", UID: "1"})
+			runsChild(ctx, instance, "1", corev1.ObjectReference{Namespace: packages, Name: "gone", UID: "1"})
 			Consistently(told(instance)).WithContext(ctx).Should(BeEmpty())
 		})
 	})
 })
 
 // runsChild reports, as an agent does, that an Instance runs a version of parentOf and waits for its child.
-func runsChild(ctx context.Context, instance *kudo.Instance, runs corev1.ObjectReference) {
+func runsChild(ctx context.Context, instance *kudo.Instance, execution string, runs corev1.ObjectReference) {
 	GinkgoHelper()
 	task := map[string]any{"name": "child", "status": "IN_PROGRESS"}
 	step := map[string]any{"name": "child", "status": "IN_PROGRESS", "tasks": []any{task}}
 	phase := map[string]any{"name": "child", "status": "IN_PROGRESS", "steps": []any{step}}
 	Eventually(func() error {
 		return apply.Status(ctx, server, get(ctx, instance), "addon-agent-report", map[string]any{
-			"execution": map[string]any{"uid": "1", "plan": "deploy", "operatorVersion": map[string]any{
+			"execution": map[string]any{"uid": execution, "plan": "deploy", "operatorVersion": map[string]any{
 				"namespace": runs.Namespace, "name": runs.Name, "uid": string(runs.UID),
 			}},
 			"planStatus": map[string]any{"deploy": map[string]any{
-				"name": "deploy", "uid": "1", "status": "IN_PROGRESS", "phases": []any{phase},
+				"name": "deploy", "uid": execution, "status": "IN_PROGRESS", "phases": []any{phase},
 			}},
 		})
 	}).WithContext(ctx).Should(Succeed())

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -91,10 +92,10 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 		Entry("of AddOnDeploymentConfigs", "addondeploymentconfigs", false, edited),
 		Entry("of ClusterManagementAddOns", "clustermanagementaddons", false, defaulted),
 		Entry("of ManagedClusterAddOns", "managedclusteraddons", false, reconfigured),
-		Entry("of ManagedClusterAddOns, without finalizers", "managedclusteraddons", true, reconfigured),
+		Entry("of ManagedClusterAddOns that had no finalizer yet", "managedclusteraddons", true, reconfigured),
 	)
 
-	It("of ManagedClusters releases no Instance of a cluster that is attached", func(ctx SpecContext) {
+	It("of ManagedClusters keeps the finalizers of Instances on a cluster that was attached again", func(ctx SpecContext) {
 		stopHub()
 		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
 		view := revision(ctx)
@@ -114,8 +115,13 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 
-	DescribeTable("of OperatorVersions decides about no child",
-		func(ctx SpecContext, wanted string, change func(ctx context.Context, parent, child *kudo.OperatorVersion)) {
+	higher := func(ctx context.Context, _, child *kudo.OperatorVersion) {
+		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: f.named("child") + "-2.0.0"}, Spec: child.Spec}
+		version.Spec.Version = "2.0.0"
+		Expect(server.Create(ctx, version)).To(Succeed())
+	}
+	DescribeTable("of OperatorVersions does not apply, keep or fail a child",
+		func(ctx SpecContext, wanted string, exists bool, change func(ctx context.Context, parent, child *kudo.OperatorVersion)) {
 			child := f.push(ctx, "child", cluster)
 			parent := parentOf(child)
 			Expect(server.Create(ctx, parent)).To(Succeed())
@@ -123,25 +129,30 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 			instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name}
 			Expect(server.Create(ctx, instance)).To(Succeed())
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			told := func(execution string) func() []kudo.ChildStatus {
+				return func() []kudo.ChildStatus {
+					return slices.DeleteFunc(get(ctx, instance).Status.Children, func(c kudo.ChildStatus) bool { return string(c.Execution) != execution })
+				}
+			}
+			if exists {
+				runsChild(ctx, instance, "1", corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name, UID: parent.UID})
+				Eventually(told("1")).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
+			}
 			stopHub()
 			view := revision(ctx)
 			change(ctx, parent, child)
-			runsChild(ctx, instance, corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name, UID: parent.UID})
+			runsChild(ctx, instance, "2", corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name, UID: parent.UID})
 
 			current := runOutdatedHub("operatorversions", view)
-			told := func() []kudo.ChildStatus { return get(ctx, instance).Status.Children }
-			Consistently(told).WithTimeout(2 * time.Second).Should(BeEmpty())
+			Consistently(told("2")).WithTimeout(2 * time.Second).Should(BeEmpty())
 			current()
-			Eventually(told).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
-			applied := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: told()[0].Instance}}
+			Eventually(told("2")).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
+			applied := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: told("2")()[0].Instance}}
 			Expect(get(ctx, applied).Spec.OperatorVersion.Name).To(Equal(f.named("child") + wanted))
 		},
-		Entry("with a version that is not the highest any more", "-2.0.0", func(ctx context.Context, _, child *kudo.OperatorVersion) {
-			higher := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: f.named("child") + "-2.0.0"}, Spec: child.Spec}
-			higher.Spec.Version = "2.0.0"
-			Expect(server.Create(ctx, higher)).To(Succeed())
-		}),
-		Entry("of a version that was pushed again", "-1.0.0", func(ctx context.Context, parent, _ *kudo.OperatorVersion) {
+		Entry("when a higher version was pushed", "-2.0.0", false, higher),
+		Entry("when a higher version was pushed, of a child that exists", "-2.0.0", true, higher),
+		Entry("when the parent's version was pushed again", "-1.0.0", false, func(ctx context.Context, parent, _ *kudo.OperatorVersion) {
 			Expect(server.Delete(ctx, parent)).To(Succeed())
 			parent.ResourceVersion, parent.UID = "", ""
 			Expect(server.Create(ctx, parent)).To(Succeed())
