@@ -280,6 +280,31 @@ var _ = Describe("An agent that starts", func() {
 		Entry("before the report of the removal, of a mirror that is deleted", true, true),
 	)
 
+	It("runs the cleanup plan of a version that its first view of the cluster lacks", func(ctx context.Context) {
+		var before kudo.OperatorVersionList
+		Expect(managed.List(ctx, &before, client.Limit(1))).To(Succeed())
+		stop := runAgent()
+		spec := configOnly()
+		spec.Templates["farewell.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}-farewell\n"
+		spec.Tasks = append(spec.Tasks, task("farewell", kudo.TaskApply, "farewell.yaml"))
+		spec.Plans["cleanup"] = serial("farewell")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+
+		locally, current := rest.CopyConfig(agentLocally), make(chan struct{})
+		environment.Outdate(locally, "operatorversions", before.ResourceVersion, current)
+		stop = runAgentWith(agentOnHub, locally)
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		Expect(h.plan(ctx, "cleanup").Status).To(Equal(kudo.Complete))
+		close(current)
+		h.release(ctx)
+		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
+		stop()
+	})
+
 	DescribeTable("keeps the objects of a released Instance, although its first view of the hub is outdated", func(ctx context.Context, deleted bool) {
 		stop := runAgent()
 		h := newInstance(ctx, configOnly(), nil)
