@@ -90,7 +90,7 @@ func acknowledges(parent, child *kudo.Instance) bool {
 func (e *engine) declared(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
 	var declared []*kudo.Permissions
 	for _, name := range versionsOf(instance) {
-		version, err := e.version(ctx, instance.Namespace, name, client.UnsafeDisableDeepCopy) // it is large, and only read
+		version, err := e.version(ctx, instance, name, client.UnsafeDisableDeepCopy) // it is large, and only read
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 		Now: e.clock(), Instance: instance,
 		Owner: plan.Owner{Namespace: instance.Namespace, Name: render.InstanceName(instance.Name)},
 	}
-	desired, err := e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name)
+	desired, err := e.version(ctx, instance, instance.Spec.OperatorVersion.Name)
 	if err != nil {
 		return o, err
 	}
@@ -55,7 +55,7 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	case desired != nil && desired.Name == mirror.VersionName(last.OperatorVersion):
 		o.Running = &desired.Spec
 	default:
-		started, err := e.version(ctx, instance.Namespace, mirror.VersionName(last.OperatorVersion))
+		started, err := e.version(ctx, instance, mirror.VersionName(last.OperatorVersion))
 		if err != nil || started == nil {
 			return o, err
 		}
@@ -64,12 +64,14 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	return o.Normalized(), nil
 }
 
-// version returns a mirrored OperatorVersion; nil if it does not exist. One that the cache lacks is read live: it may have just been mirrored,
-// and without it a removal skips the cleanup plan, and an Instance has no permissions.
-func (e *engine) version(ctx context.Context, namespace, name string, options ...client.GetOption) (*kudo.OperatorVersion, error) {
-	version, key := &kudo.OperatorVersion{}, types.NamespacedName{Namespace: namespace, Name: name}
+// version returns the mirrored OperatorVersion of an Instance; nil if it does not exist. After the first start, one that the cache lacks is read
+// live: without it, a removal skips the cleanup plan, and the Instance loses its permissions.
+func (e *engine) version(
+	ctx context.Context, of *kudo.Instance, name string, options ...client.GetOption,
+) (*kudo.OperatorVersion, error) {
+	version, key := &kudo.OperatorVersion{}, types.NamespacedName{Namespace: of.Namespace, Name: name}
 	err := e.client.Get(ctx, key, version, options...)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && of.Status.Execution != nil && name != "" {
 		err = e.live.Get(ctx, key, version)
 	}
 	if apierrors.IsNotFound(err) {
