@@ -68,24 +68,29 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer i.written.NoteSince(&instance, instance.ResourceVersion)
-	detached, err := read.IsDetached(ctx, i.client, instance.Namespace)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	held := controllerutil.ContainsFinalizer(&instance, kudo.Finalizer)
-	if detached && held { // the cache may predate the attachment of the cluster
-		still, err := read.IsDetached(ctx, i.live, instance.Namespace)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if !still {
-			return ctrl.Result{RequeueAfter: controller.ConflictPause}, nil
-		}
+	detached, err := i.isDetached(ctx, &instance, held)
+	if err != nil {
+		return controller.RetryConflict(err)
 	}
 	if detached && held || !instance.DeletionTimestamp.IsZero() {
 		return controller.RetryConflict(i.release(ctx, &instance, detached))
 	}
 	return controller.RetryConflict(i.resolve(ctx, &instance, detached))
+}
+
+// isDetached reports whether the cluster of an Instance is detached. A live read confirms it before an Instance with a finalizer is released: the
+// cache may predate the attachment of the cluster.
+func (i *instances) isDetached(ctx context.Context, instance *kudo.Instance, held bool) (bool, error) {
+	detached, err := read.IsDetached(ctx, i.client, instance.Namespace)
+	if err != nil || !detached || !held {
+		return detached, err
+	}
+	detached, err = read.IsDetached(ctx, i.live, instance.Namespace)
+	if err == nil && !detached {
+		return false, unknownToCache(instance, "its cluster is attached")
+	}
+	return detached, err
 }
 
 // resolve judges an Instance, and writes condition Resolved if it changed. In a namespace that is being deleted it does nothing.

@@ -238,8 +238,7 @@ func Working(metrics string) bool {
 }
 
 // Tally counts the objects that were created and deleted, and the executions of plans that were recorded, by their normalised names. An object
-// that is deleted again while a finalizer holds it counts once. A deleted ManifestWork does not count: if its add-on is deleted, Kubernetes'
-// garbage collector may be faster.
+// that is deleted again while a finalizer holds it counts once.
 func Tally(writes []*proxy.Write, run string) map[string]int {
 	counts := map[string]int{}
 	executions, deleted := map[string]bool{}, map[string]bool{}
@@ -250,7 +249,7 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 		switch {
 		case w.Code == 201 && w.Subresource == "":
 			counts[Normal(fmt.Sprintf("create %s %s", w.Resource, w.Name), run)]++
-		case w.Verb == "delete" && w.Resource != "manifestworks" && (w.UID == "" || !deleted[w.UID]):
+		case isDeletion(w) && (w.UID == "" || !deleted[w.UID]):
 			deleted[w.UID] = true
 			counts[Normal(fmt.Sprintf("delete %s %s", w.Resource, w.Name), run)]++
 		}
@@ -262,6 +261,10 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 	}
 	return counts
 }
+
+// isDeletion reports whether a deletion counts. That of a ManifestWork does not: if its add-on is deleted, Kubernetes' garbage collector may be
+// faster than addon-manager.
+func isDeletion(w *proxy.Write) bool { return w.Verb == "delete" && w.Resource != "manifestworks" }
 
 // startedBy returns the plan and uid of the execution in the status of a mirror; empty if there is none.
 func startedBy(w *proxy.Write) string {
