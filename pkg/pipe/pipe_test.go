@@ -80,7 +80,7 @@ func TestPodGetsAContainerThatWaitsBesideItsFiles(t *testing.T) {
 	}
 }
 
-func TestPodThatIsNoPipesIsRefused(t *testing.T) {
+func TestInvalidPodIsRefused(t *testing.T) {
 	edit := func(old, replacement string) string {
 		if !strings.Contains(kafkas, old) {
 			t.Fatalf("%q is not in the pod", old)

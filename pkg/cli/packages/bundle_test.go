@@ -411,7 +411,7 @@ func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestDownloadTakesNotForEver(t *testing.T) {
+func TestDownloadIsLimitedInTime(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		if err := http.NewResponseController(w).Flush(); err != nil {
