@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +62,18 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 			}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 			Eventually(phases).WithContext(ctx).WithArguments(cluster).WithTimeout(patience).WithPolling(interval).
 				Should(And(HaveLen(2), HaveEach(corev1.VolumeBound)))
+		})
+
+		It("pods that are ready again after Kubernetes has marked their node as not ready", func(ctx SpecContext) {
+			var pods corev1.PodList
+			Expect(cluster.List(ctx, &pods, client.InNamespace("default"), client.MatchingLabels(deployment.Spec.Selector.MatchLabels))).To(Succeed())
+			pod := &pods.Items[0]
+			mark := []byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"NodeNotReady"}]}}`)
+			Expect(cluster.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, mark))).To(Succeed())
+			Eventually(func(g Gomega) {
+				g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+				g.Expect(pod.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionTrue))))
+			}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 		})
 
 		It("all of their pods, claims and volumes", func(ctx SpecContext) {
