@@ -19,9 +19,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// confirmations check that cached objects are not stale. The caches of different kinds are filled independently: a process that has just
-// become the leader may see what the previous one derived from an object of which it sees an older version, if that watch hangs. Their live
-// reads are shared, because thousands of add-ons may use the same configuration. They are safe for concurrent use.
+// confirmations check that cached objects are not stale. The caches of different kinds are filled independently: if a watch hangs, a process that
+// has just become the leader may see what the previous one derived from an object, but an older version of that object. Live reads are shared,
+// because thousands of add-ons may use the same configuration. They are safe for concurrent use.
 type confirmations struct {
 	client client.Client
 	live   client.Reader
@@ -68,7 +68,7 @@ func (c *confirmations) confirm(ctx context.Context, cached client.Object) error
 			return fmt.Errorf("reading %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(cached), err)
 		}
 		version = current.ResourceVersion // empty if the object does not exist
-		c.note(current.UID, confirmation{version, began})
+		c.reads.Add(cached.GetUID(), confirmation{version, began})
 	}
 	if version != cached.GetResourceVersion() {
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
@@ -86,12 +86,6 @@ func (c *confirmations) known(cached client.Object) (version string, known bool)
 	version = last.(confirmation).version
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
 	return version, err == nil && order <= 0
-}
-
-func (c *confirmations) note(uid types.UID, read confirmation) {
-	if uid != "" {
-		c.reads.Add(uid, read)
-	}
 }
 
 // confirmVersions returns a conflict unless the cache has exactly the OperatorVersions that the namespace has on the API server. Their specs are

@@ -66,9 +66,7 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 
 // version returns the mirrored OperatorVersion of an Instance; nil if it does not exist. After the first start, one that the cache lacks is read
 // live: without it, a removal skips the cleanup plan, and the Instance loses its permissions.
-func (e *engine) version(
-	ctx context.Context, of *kudo.Instance, name string, options ...client.GetOption,
-) (*kudo.OperatorVersion, error) {
+func (e *engine) version(ctx context.Context, of *kudo.Instance, name string, options ...client.GetOption) (*kudo.OperatorVersion, error) {
 	version, key := &kudo.OperatorVersion{}, types.NamespacedName{Namespace: of.Namespace, Name: name}
 	err := e.client.Get(ctx, key, version, options...)
 	if apierrors.IsNotFound(err) && of.Status.Execution != nil && name != "" {

@@ -50,19 +50,19 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 		version = f.push(ctx, "kafka", packages)
 	})
 
-	edited := func(ctx context.Context, f fleet, _ *addonv1alpha1.ManagedClusterAddOn) {
+	edited := func(ctx context.Context, _ *addonv1alpha1.ManagedClusterAddOn) {
 		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("one")}}
 		edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = "two" })
 	}
-	defaulted := func(ctx context.Context, f fleet, _ *addonv1alpha1.ManagedClusterAddOn) {
+	defaulted := func(ctx context.Context, _ *addonv1alpha1.ManagedClusterAddOn) {
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named("kafka")}}
 		edit(ctx, definition, defaulting(f.variables(ctx, "two", packages, "TEXT", "two")))
 	}
-	reconfigured := func(ctx context.Context, f fleet, kafka *addonv1alpha1.ManagedClusterAddOn) {
+	reconfigured := func(ctx context.Context, kafka *addonv1alpha1.ManagedClusterAddOn) {
 		edit(ctx, kafka, configured(f.variables(ctx, "two", packages, "TEXT", "two")))
 	}
 	DescribeTable("does not revert what an earlier process has applied",
-		func(ctx SpecContext, resource string, uninstalled bool, change func(context.Context, fleet, *addonv1alpha1.ManagedClusterAddOn)) {
+		func(ctx SpecContext, resource string, uninstalled bool, change func(context.Context, *addonv1alpha1.ManagedClusterAddOn)) {
 			f.define(ctx, "kafka", both(runs(version), defaulting(f.variables(ctx, "one", packages, "TEXT", "one"))))
 			stopHub()
 			kafka := f.enable(ctx, cluster, "kafka")
@@ -74,7 +74,7 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 			if !uninstalled {
 				view = revision(ctx)
 			}
-			change(ctx, f, kafka)
+			change(ctx, kafka)
 			Eventually(text).Should(Equal("two"))
 			stop()
 
