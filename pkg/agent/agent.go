@@ -105,8 +105,30 @@ type Options struct {
 // DefaultNamespace is the namespace of the agent in its manifests.
 const DefaultNamespace = rights.AgentNamespace
 
-// Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried.
+// Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried. An agent on standby
+// only serves its endpoints: it fills its caches once it leads, so that it never acts on a view from before.
 func Run(ctx context.Context, o Options) error {
+	election, err := electionManager(o)
+	if err != nil {
+		return fmt.Errorf("connecting to the managed cluster: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	leading, ended := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error { return election.Start(leading) })
+	group.Go(func() error {
+		defer ended() // the Lease is released last
+		select {
+		case <-election.Elected():
+			return lead(ctx, o)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	return group.Wait()
+}
+
+// lead runs all controllers until ctx ends.
+func lead(ctx context.Context, o Options) error {
 	local, err := localManager(o)
 	if err != nil {
 		return fmt.Errorf("connecting to the managed cluster: %w", err)
@@ -253,6 +275,27 @@ func sameWay(a, b *rest.Config) bool {
 // Scheme returns a scheme with every type that the agent reads or writes typed.
 func Scheme() (*runtime.Scheme, error) { return controller.Scheme() }
 
+// electionManager serves the process's endpoints, and takes part in the leader election.
+func electionManager(o Options) (ctrl.Manager, error) {
+	election, err := ctrl.NewManager(o.Local, ctrl.Options{
+		Logger:                        controller.Logger(ctrl.Log),
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.ProbeAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              "tandem-addon-agent",
+		LeaderElectionNamespace:       o.LeaderElectionNamespace,
+		LeaderElectionConfig:          controller.Apart(o.Local), // a separate client renews the Lease under any load
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := election.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return election, election.AddReadyzCheck("ping", healthz.Ping)
+}
+
 // localManager caches Instances, OperatorVersions and StorageClasses, and other objects only if they carry KUDO's heritage label.
 func localManager(o Options) (ctrl.Manager, error) {
 	scheme, err := Scheme()
@@ -260,7 +303,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	everything := cache.ByObject{Label: labels.Everything()}
-	local, err := ctrl.NewManager(o.Local, ctrl.Options{
+	return ctrl.NewManager(o.Local, ctrl.Options{
 		Scheme:         scheme,
 		MapperProvider: controller.NewMapper,
 		Cache: cache.Options{
@@ -282,23 +325,11 @@ func localManager(o Options) (ctrl.Manager, error) {
 			Unstructured: true,
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
-		Controller:                    controller.Every(),
-		Logger:                        controller.Logger(ctrl.Log),
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress:        o.ProbeAddress,
-		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              "tandem-addon-agent",
-		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionConfig:          controller.Apart(o.Local), // a separate client renews the Lease under any load
-		LeaderElectionReleaseOnCancel: true,
+		Controller:             controller.Every(),
+		Logger:                 controller.Logger(ctrl.Log),
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
 	})
-	if err != nil {
-		return nil, err
-	}
-	if err := local.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
-	}
-	return local, local.AddReadyzCheck("ping", healthz.Ping)
 }
 
 // hubManager only reads the cluster's own namespace on the hub.

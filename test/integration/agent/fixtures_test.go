@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -106,6 +107,13 @@ func configOnly() kudo.OperatorVersionSpec {
 // hubPart acts as the hub's controllers for one Instance.
 type hubPart struct {
 	name, namespace string
+}
+
+// makeAgentNamespace creates the agent's namespace unless it exists.
+func makeAgentNamespace(ctx context.Context) {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}
+	Expect(client.IgnoreAlreadyExists(managed.Create(ctx, namespace))).To(Succeed())
 }
 
 // push creates an OperatorVersion on the hub.

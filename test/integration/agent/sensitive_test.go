@@ -65,7 +65,7 @@ var _ = Describe("A sensitive parameter", func() {
 	BeforeEach(func(ctx context.Context) {
 		locally, reads = environment.Reading(agentLocally)
 		told = nil
-		Expect(client.IgnoreAlreadyExists(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}))).To(Succeed())
+		makeAgentNamespace(ctx)
 	})
 	AfterEach(func(ctx context.Context) {
 		for _, value := range told {
