@@ -106,7 +106,7 @@ type Options struct {
 const DefaultNamespace = rights.AgentNamespace
 
 // Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried. An agent on standby
-// only serves its endpoints: it fills its caches once it leads, so that it never acts on a view from before.
+// only serves its endpoints: it fills its caches when it becomes the leader, so that it never acts on an earlier view.
 func Run(ctx context.Context, o Options) error {
 	election, err := electionManager(o)
 	if err != nil {
