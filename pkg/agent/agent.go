@@ -112,19 +112,23 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the managed cluster: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	leading, ended := context.WithCancel(context.WithoutCancel(ctx))
-	group.Go(func() error { return election.Start(leading) })
-	group.Go(func() error {
-		defer ended() // the Lease is released last
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	holding, release := context.WithCancel(context.WithoutCancel(ctx))
+	led := make(chan error, 1)
+	go func() {
+		defer release() // after the last write
 		select {
 		case <-election.Elected():
-			return lead(ctx, o)
+			led <- lead(ctx, o)
 		case <-ctx.Done():
-			return nil
+			led <- nil
 		}
-	})
-	return group.Wait()
+	}()
+	if err := election.Start(holding); err != nil {
+		return err // if the Lease is lost, another agent may lead already: the process ends without waiting for the controllers
+	}
+	return <-led
 }
 
 // lead runs all controllers until ctx ends.
