@@ -13,11 +13,11 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -106,18 +106,19 @@ type Options struct {
 const DefaultNamespace = rights.AgentNamespace
 
 // Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried. An agent on standby
-// only serves its endpoints: it fills its caches when it becomes the leader, so that it never acts on an earlier view.
+// only takes part in the leader election and serves its endpoints. It fills its caches when it becomes the leader, so that it does not start
+// from an outdated view.
 func Run(ctx context.Context, o Options) error {
 	election, err := electionManager(o)
 	if err != nil {
-		return fmt.Errorf("connecting to the managed cluster: %w", err)
+		return fmt.Errorf("preparing the leader election and the endpoints: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	holding, release := context.WithCancel(context.WithoutCancel(ctx))
 	led := make(chan error, 1)
 	go func() {
-		defer release() // after the last write
+		defer release() // release the Lease only after the last write
 		select {
 		case <-election.Elected():
 			led <- lead(ctx, o)
@@ -126,12 +127,17 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}()
 	if err := election.Start(holding); err != nil {
-		return err // if the Lease is lost, another agent may lead already: the process ends without waiting for the controllers
+		select {
+		case cause := <-led:
+			return errors.Join(cause, err)
+		default: // do not wait for the controllers: if the Lease was lost, another agent may already lead
+			return err
+		}
 	}
 	return <-led
 }
 
-// lead runs all controllers until ctx ends.
+// lead runs all controllers until ctx ends or one of them fails.
 func lead(ctx context.Context, o Options) error {
 	local, err := localManager(o)
 	if err != nil {
@@ -152,14 +158,32 @@ func lead(ctx context.Context, o Options) error {
 	if err := addLocal(ctx, o, kept, local); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	untilHub, hubEnded := context.WithCancel(context.WithoutCancel(ctx)) // see controller.Lend
-	group.Go(func() error { return local.Start(untilHub) })
-	group.Go(func() error {
-		defer hubEnded()
-		return keepHub(ctx, o, kept, local)
-	})
-	return group.Wait()
+	return runBoth(ctx, o, kept, local)
+}
+
+// runBoth runs the controllers of the managed cluster, and those that connect to the hub, which end first: see controller.Lend.
+func runBoth(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
+	ctx, stop := context.WithCancel(ctx)
+	untilHub, hubEnded := context.WithCancel(context.WithoutCancel(ctx))
+	defer hubEnded()
+	ended := make(chan error, 1)
+	go func() {
+		defer stop()
+		ended <- local.Start(untilHub)
+	}()
+	select {
+	case <-local.Elected(): // its caches are filled; it takes part in no election
+		keepHub(ctx, o, kept, local)
+		hubEnded()
+		return <-ended
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	default: // while caches are being filled, Start does not return; no controller has written anything
+		return nil
+	}
 }
 
 // shared is used by controllers of both clusters, and outlives connections to the hub.
@@ -208,15 +232,7 @@ func (o Options) lease() availability.LeaseOptions {
 }
 
 // keepHub runs the controllers that connect to the hub, and restarts them when they end because the hub was unreachable for too long.
-func keepHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
-	select {
-	case <-local.Elected():
-	case <-ctx.Done():
-		return nil
-	}
-	if !local.GetCache().WaitForCacheSync(ctx) {
-		return nil
-	}
+func keepHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) {
 	const pause = 5 * time.Second
 	for ctx.Err() == nil {
 		if err := runHub(ctx, o, kept, local); err != nil {
@@ -227,7 +243,6 @@ func keepHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) er
 		case <-time.After(pause):
 		}
 	}
-	return nil
 }
 
 // runHub adds the controllers that connect to the hub to a manager of it, and runs them until the connection's configuration changes.
@@ -279,9 +294,14 @@ func sameWay(a, b *rest.Config) bool {
 // Scheme returns a scheme with every type that the agent reads or writes typed.
 func Scheme() (*runtime.Scheme, error) { return controller.Scheme() }
 
-// electionManager serves the process's endpoints, and takes part in the leader election.
+// electionManager returns the manager that serves the endpoints and takes part in the leader election. It has no controllers and no caches.
 func electionManager(o Options) (ctrl.Manager, error) {
+	scheme, err := Scheme() // a manager without one writes to client-go's, which is shared
+	if err != nil {
+		return nil, err
+	}
 	election, err := ctrl.NewManager(o.Local, ctrl.Options{
+		Scheme:                        scheme,
 		Logger:                        controller.Logger(ctrl.Log),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,

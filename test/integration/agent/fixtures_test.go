@@ -109,7 +109,7 @@ type hubPart struct {
 	name, namespace string
 }
 
-// makeAgentNamespace creates the agent's namespace unless it exists.
+// makeAgentNamespace creates the agent's namespace if it does not exist.
 func makeAgentNamespace(ctx context.Context) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agent.DefaultNamespace}}

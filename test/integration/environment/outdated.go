@@ -12,8 +12,8 @@ import (
 )
 
 // Outdate makes clients built from config fill the caches of one resource with its state at a resource version, and withholds their watch
-// events until current is closed: like those of a program on standby whose watch hangs. The channel receives a value once a client starts
-// the watch.
+// events until current is closed: like those of a standby addon-manager whose watch hangs. The channel receives a value once a client
+// starts the watch.
 func Outdate(config *rest.Config, resource, version string, current <-chan struct{}) (watched <-chan struct{}) {
 	begun := make(chan struct{}, 1)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
