@@ -230,7 +230,8 @@ var _ = Describe("A dependency", func() {
 
 	It("is not satisfied while B is Unknown", func(ctx SpecContext) {
 		f.define(ctx, "a", f.needing(need{Name: "b"}))
-		a, b := f.enable(ctx, cluster, "a"), f.install(ctx, cluster, "b")
+		b := f.install(ctx, cluster, "b") // before A, so that nothing else makes A Degraded
+		a := f.enable(ctx, cluster, "a")
 		degraded(ctx, a, none)
 		report(ctx, b, metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
 		degraded(ctx, a, f.required("b"))

@@ -417,7 +417,10 @@ func readiness(address string) func(Gomega, context.Context) string {
 }
 
 var _ = Describe("The CA bundle", func() {
-	BeforeEach(func(ctx SpecContext) { bundlesAreCurrent(ctx) })
+	BeforeEach(func(ctx SpecContext) {
+		waitServed(ctx, webhookAddress) // the Secret exists, even if an earlier spec deleted it
+		bundlesAreCurrent(ctx)
+	})
 
 	DescribeTable("is restored",
 		func(ctx SpecContext, value func(context.Context) []byte) {
