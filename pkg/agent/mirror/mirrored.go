@@ -88,7 +88,12 @@ func Acknowledgements(i *kudo.Instance) string {
 	return fmt.Sprint(i.Status.Children)
 }
 
-// Outdated reports whether an Instance, as read from the cache of the hub, is older than its mirror; both may be nil.
+// Outdated reports whether an Instance, as read from the cache of the hub, is older than its mirror; both may be nil. The mirror of the same
+// generation may have a request to cancel a plan, which is mirrored before the rest of the next generation.
 func Outdated(wanted, existing *kudo.Instance) bool {
-	return wanted != nil && existing != nil && mirrors(existing, wanted) && wanted.Generation < existing.HubGeneration()
+	if wanted == nil || existing == nil || !mirrors(existing, wanted) {
+		return false
+	}
+	request, known := existing.Spec.PlanExecution, existing.HubGeneration()
+	return wanted.Generation < known || wanted.Generation == known && request.Cancel && request != wanted.Spec.PlanExecution
 }

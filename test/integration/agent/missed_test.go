@@ -280,6 +280,24 @@ var _ = Describe("An agent that starts", func() {
 		Entry("before the report of the removal, of a mirror that is deleted", true, true),
 	)
 
+	It("keeps a request to cancel a plan that its first view of the hub lacks", func(ctx context.Context) {
+		stop := runAgent()
+		h := runningByHand(ctx)
+		view := h.get(ctx).ResourceVersion
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.PlanExecution.Cancel = true }) // which the hub has not resolved yet
+		Eventually(func() bool { return h.mirror(ctx).Spec.PlanExecution.Cancel }).Should(BeTrue())
+		stop()
+		generation := h.mirror(ctx).Generation
+
+		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link.Freeze(view)
+		runAgentWith(through(link), agentLocally)
+		Eventually(link.Watches).Should(BeNumerically(">", 1))
+		Consistently(func() int64 { return h.mirror(ctx).Generation }).Should(Equal(generation))
+		link.Thaw(false)
+		h.finish(ctx)
+	})
+
 	It("runs the cleanup plan of a version that its first view of the cluster lacks", func(ctx context.Context) {
 		var before kudo.OperatorVersionList
 		Expect(managed.List(ctx, &before, client.Limit(1))).To(Succeed())
