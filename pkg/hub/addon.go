@@ -293,7 +293,7 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 		return err
 	}
 	if detached {
-		if err := releaseTree(ctx, a.client, &instance); err != nil {
+		if err := releaseTree(ctx, a.client, &instance, ManagerAddOn); err != nil {
 			return err
 		}
 	}

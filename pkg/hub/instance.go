@@ -158,7 +158,7 @@ func (i *instances) release(ctx context.Context, instance *kudo.Instance, detach
 		return nil
 	}
 	if detached {
-		return releaseTree(ctx, i.client, instance)
+		return releaseTree(ctx, i.client, instance, ManagerInstance)
 	}
 	below, err := read.Children(ctx, i.client, instance)
 	switch {

@@ -18,36 +18,57 @@ import (
 )
 
 // releaseTree releases an Instance after all its descendants: on a detached cluster, the agent must not see a deletion.
-func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) error {
+func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance, manager string) error {
 	below, err := read.Children(ctx, c, instance)
 	if err != nil {
 		return err
 	}
 	for i := range below {
-		if err := releaseTree(ctx, c, below[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
+		if err := releaseTree(ctx, c, below[i].DeepCopy(), manager); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
-	return controller.Release(ctx, c, instance, kudo.Finalizer)
+	err = controller.Release(ctx, c, instance, kudo.Finalizer)
+	if isUnrecognized(err, instance, kudo.AnnotationForceRelease) {
+		if instance, err = annotate(ctx, c, instance, kudo.AnnotationForceRelease, manager); err == nil {
+			err = controller.Release(ctx, c, instance, kudo.Finalizer)
+		}
+	}
+	return err
 }
 
-// deleteInstance deletes an Instance. The admission policy tandem-instance-deletion recognizes addon-manager by the name of its service
-// account; under another identity, addon-manager sets the annotation that allows the deletion, as users do.
+// deleteInstance deletes an Instance.
 func deleteInstance(ctx context.Context, c client.Client, instance *kudo.Instance, manager string, preconditions client.Preconditions) error {
 	err := c.Delete(ctx, instance.DeepCopy(), preconditions)
-	if apierrors.IsForbidden(err) && instance.Annotations[kudo.AnnotationAllowDeletion] != "true" {
-		allowed := instance.DeepCopy()
-		metav1.SetMetaDataAnnotation(&allowed.ObjectMeta, kudo.AnnotationAllowDeletion, "true")
-		unchanged := client.MergeFromWithOptions(instance, client.MergeFromWithOptimisticLock{})
-		if err := c.Patch(ctx, allowed, unchanged, client.FieldOwner(manager)); err != nil {
-			return fmt.Errorf("allowing the deletion of Instance %s: %w", client.ObjectKeyFromObject(instance), err)
+	if isUnrecognized(err, instance, kudo.AnnotationAllowDeletion) {
+		allowed, err := annotate(ctx, c, instance, kudo.AnnotationAllowDeletion, manager)
+		if err != nil {
+			return err
 		}
-		err = c.Delete(ctx, allowed, client.Preconditions{UID: &allowed.UID, ResourceVersion: &allowed.ResourceVersion})
+		return deleteInstance(ctx, c, allowed, manager, client.Preconditions{UID: &allowed.UID, ResourceVersion: &allowed.ResourceVersion})
 	}
 	if err != nil {
 		return fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(instance), err)
 	}
 	return nil
+}
+
+// isUnrecognized reports whether a policy refused a request that an annotation allows, and that the Instance lacks. The policies
+// tandem-instance-owner and tandem-instance-deletion recognize addon-manager by the name of its service account; under another identity, it
+// sets the annotation as users do.
+func isUnrecognized(err error, instance *kudo.Instance, annotation string) bool {
+	return apierrors.IsForbidden(err) && instance.Annotations[annotation] != "true"
+}
+
+// annotate sets an annotation of an Instance to "true", if the Instance is unchanged since it was read, and returns the result.
+func annotate(ctx context.Context, c client.Client, instance *kudo.Instance, annotation, manager string) (*kudo.Instance, error) {
+	annotated := instance.DeepCopy()
+	metav1.SetMetaDataAnnotation(&annotated.ObjectMeta, annotation, "true")
+	unchanged := client.MergeFromWithOptions(instance, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, annotated, unchanged, client.FieldOwner(manager)); err != nil {
+		return nil, fmt.Errorf("setting annotation %s of Instance %s: %w", annotation, client.ObjectKeyFromObject(instance), err)
+	}
+	return annotated, nil
 }
 
 // instanceConfiguration returns the apply configuration of an Instance that the hub creates, or updates if current is not nil.

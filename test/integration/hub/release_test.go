@@ -9,7 +9,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"k8s.io/client-go/rest"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/hub"
 )
 
 // sluice holds back the events of a watch while it is locked.
@@ -49,6 +52,26 @@ var _ = Describe("On a cluster that is detached", func() {
 		gate.Lock()
 		DeferCleanup(gate.Unlock)
 		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("an add-on's Instance is released under whatever service account the hub runs", func(ctx SpecContext) {
+		stopHub()
+		_, stopHub = runHub(func(config *rest.Config, _ *hub.Options) {
+			config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:platform:addons", Groups: []string{"system:masters"}}
+		})
+		f := newFleet()
+		cluster := f.cluster(ctx, "cluster")
+		f.define(ctx, "kafka", runs(f.push(ctx, "kafka", packages)))
+		kafka := f.enable(ctx, cluster, "kafka")
+		instance := instanceOf(kafka)
+		Eventually(exists(instance)).WithContext(ctx).Should(BeTrue())
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+
+		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
+		Eventually(func(g Gomega) { g.Expect(get(ctx, instance).Finalizers).To(BeEmpty()) }).WithContext(ctx).Should(Succeed())
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
 		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())

@@ -25,7 +25,7 @@ func store(ctx context.Context, change func(*kudo.Instance)) *kudo.Instance {
 	change(instance)
 	Expect(server.Create(ctx, instance)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		free := fmt.Appendf(nil, `{"metadata":{"finalizers":null,"annotations":{%q:"true"}}}`, kudo.AnnotationAllowDeletion)
+		free := fmt.Appendf(nil, `{"metadata":{"finalizers":null,"annotations":{%q:"true"}}}`, kudo.AnnotationForceRelease)
 		Expect(client.IgnoreNotFound(server.Patch(ctx, instance, client.RawPatch(types.MergePatchType, free)))).To(Succeed())
 		Expect(client.IgnoreNotFound(server.Delete(ctx, instance))).To(Succeed())
 	})

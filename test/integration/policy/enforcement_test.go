@@ -58,7 +58,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	It("says once, for each rule, what is missing", func() {
 		log := &lines{}
 		older.runHub(log.log)
-		Eventually(log.about).Should(HaveLen(6))
+		Eventually(log.about).Should(HaveLen(7))
 		stopHub()
 		Expect(log.about()).To(ConsistOf(
 			And(ContainSubstring("Available is False while Degraded has reason"),
@@ -67,6 +67,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 			And(ContainSubstring("Agents can write nothing in an add-on's status"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("Agents can write neither condition Resolved"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("service account of a child Instance"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("can detach an Instance from its add-on"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("can delete an Instance of an add-on"), ContainSubstring("apply manifests/admission")),
 		))
 	})
