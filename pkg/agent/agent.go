@@ -154,7 +154,11 @@ func lead(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("adding sensitive values: %w", err)
 	}
-	kept := shared{metrics: measured, writes: mirror.NewWrites(), secrets: secrets}
+	signer, err := mirror.LoadSigner(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
+	if err != nil {
+		return err
+	}
+	kept := shared{metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer}
 	if err := addLocal(ctx, o, kept, local); err != nil {
 		return err
 	}
@@ -193,13 +197,15 @@ type shared struct {
 	writes *controller.Writes
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
+	// signer signs and recognizes mirrors.
+	signer *mirror.Signer
 }
 
 // addLocal adds the controllers that only need the managed cluster.
 func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
-			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets,
+			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
 			Grace: o.ProgressGrace,
 		}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
@@ -219,9 +225,9 @@ func addRenewal(o Options, local ctrl.Manager) error {
 func addHub(o Options, kept shared, hub, local ctrl.Manager) error {
 	statuses := mirror.NewStatuses()
 	return cmp.Or(
-		mirror.Add(mirror.Options{Cluster: o.ClusterName, Statuses: statuses, Writes: kept.writes}, hub, local),
-		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval}, hub, local),
-		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics}, hub, local),
+		mirror.Add(mirror.Options{Cluster: o.ClusterName, Statuses: statuses, Writes: kept.writes, Signer: kept.signer}, hub, local),
+		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval, Signer: kept.signer}, hub, local),
+		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics, Signer: kept.signer}, hub, local),
 		availability.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
 		kept.secrets.AddSweep(o.ClusterName, cmp.Or(o.SweepInterval, time.Minute), hub),
 	)

@@ -42,6 +42,7 @@ type available struct {
 	hub        client.Client
 	local      client.Client
 	standalone bool
+	signer     *mirror.Signer
 	sightings  *controller.Sightings[string]
 	quiet      *controller.QuietPeriods
 	metrics    *Metrics
@@ -58,13 +59,15 @@ type Options struct {
 
 	// Metrics are registered once. Each connection to the hub begins without series of add-ons, because they may have been deleted before.
 	Metrics *Metrics
+	// Signer recognizes mirrors.
+	Signer *mirror.Signer
 }
 
 // Add adds the controller of condition Available to the manager of the hub.
 func Add(o Options, hub, local ctrl.Manager) error {
 	o.Metrics.reset()
 	a := &available{
-		hub: hub.GetClient(), local: local.GetClient(), standalone: o.Standalone,
+		hub: hub.GetClient(), local: local.GetClient(), standalone: o.Standalone, signer: o.Signer,
 		sightings: controller.NewSightings[string](), quiet: controller.NewQuietPeriods(time.Now), metrics: o.Metrics, clock: time.Now,
 	}
 	b := controller.New(hub, "availability", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
@@ -140,7 +143,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn) (availability.Seen, error) {
 	seen := availability.Seen{AddOn: subject, Standalone: a.standalone}
 	var err error
-	if seen.Instance, err = mirror.Find(ctx, a.local, subject.Name); err != nil {
+	if seen.Instance, seen.Unconfirmed, err = a.signer.Find(ctx, a.local, subject.Name); err != nil {
 		return seen, err
 	}
 	name, leased := availability.LeaseOf(subject)

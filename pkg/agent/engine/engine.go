@@ -52,6 +52,9 @@ type engine struct {
 	metrics *metrics
 	clock   func() time.Time
 
+	// signer recognizes the Instances and OperatorVersions that the agent has mirrored. Others are ignored.
+	signer *mirror.Signer
+
 	// secrets are the values of sensitive parameters, and view those of the Instance that a pass advances.
 	secrets *secret.Store
 	view    secret.View
@@ -80,6 +83,9 @@ type engine struct {
 
 // Options configure the engine.
 type Options struct {
+	// Signer recognizes mirrors.
+	Signer *mirror.Signer
+
 	// Writes receives all writes of mirrored Instances.
 	Writes *controller.Writes
 
@@ -131,6 +137,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
+		signer:  o.Signer,
 		secrets: o.Secrets,
 		drafts:  newDrafts(cmp.Or(o.Grace, shortGrace)), beginnings: newBeginnings(),
 		own: own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),

@@ -32,6 +32,10 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil || pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, err
 	}
+	if proceed, result, err := e.authenticate(ctx, instance); !proceed {
+		e.metrics.await(request.NamespacedName, "", false)
+		return result, err
+	}
 	if !mirror.HandedOver(instance) {
 		e.metrics.await(request.NamespacedName, "", false)
 		return reconcile.Result{}, e.disownOrphan(ctx, instance)

@@ -69,7 +69,7 @@ func (e *engine) permissions(ctx context.Context, instance *kudo.Instance) (*kud
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading parent Instance %q: %w", name, err)
-	case err == nil && acknowledges(parent, instance):
+	case err == nil && e.signer.IsSigned(parent) && acknowledges(parent, instance):
 		return e.permissions(ctx, parent)
 	case instance.Removing():
 		return nil, errBereft

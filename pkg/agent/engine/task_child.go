@@ -58,7 +58,7 @@ func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child
 func (e *engine) see(ctx context.Context, parent *kudo.Instance, said kudo.ChildStatus) (plan.Child, error) {
 	child := plan.Child{Name: types.NamespacedName{Namespace: parent.Namespace, Name: said.Instance}, Acknowledged: said}
 	mirror, err := e.read(ctx, child.Name)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && !e.signer.IsSigned(mirror) {
 		return child, nil
 	}
 	if err != nil {

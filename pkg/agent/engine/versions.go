@@ -64,7 +64,7 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	return o.Normalized(), nil
 }
 
-// version returns the mirrored OperatorVersion of an Instance; nil if it does not exist. After the first start, one that the cache lacks is read
+// version returns the signed OperatorVersion of an Instance; nil if it does not exist. After the first start, one that the cache lacks is read
 // live: without it, a removal skips the cleanup plan, and the Instance loses its permissions.
 func (e *engine) version(ctx context.Context, of *kudo.Instance, name string, options ...client.GetOption) (*kudo.OperatorVersion, error) {
 	version, key := &kudo.OperatorVersion{}, types.NamespacedName{Namespace: of.Namespace, Name: name}
@@ -77,6 +77,9 @@ func (e *engine) version(ctx context.Context, of *kudo.Instance, name string, op
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading OperatorVersion %q: %w", name, err)
+	}
+	if !e.signer.IsSigned(version) {
+		return nil, nil
 	}
 	return version, nil
 }

@@ -47,6 +47,9 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 	delete(changed.Annotations, kudo.AnnotationSkipCleanup)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
 	maps.Copy(changed.Annotations, marksOf(wanted))
+	if err := m.signer.Sign(changed); err != nil {
+		return err
+	}
 	if !equality.Semantic.DeepEqual(existing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(existing.ObjectMeta, changed.ObjectMeta) {
 		if err := m.update(ctx, changed); err != nil {
 			return err
@@ -142,13 +145,13 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	return made, nil
 }
 
-// taken returns why a mirror cannot be created: its name is taken. If it is taken by a mirror, which the cache lacks, that is a conflict.
+// taken returns why a mirror cannot be created: its name is taken. If it is taken by a signed mirror, which the cache lacks, that is a conflict.
 func (m *mirror) taken(ctx context.Context, made *kudo.Instance, refused error) error {
 	existing := &kudo.Instance{}
 	if err := m.localLive.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
 		return fmt.Errorf("reading Instance %q: %w", made.Name, err)
 	}
-	if kudo.IsMirror(existing) {
+	if m.signer.IsSigned(existing) {
 		return apierrors.NewConflict(kudo.GroupVersion.WithResource("instances").GroupResource(), made.Name, refused)
 	}
 	return fmt.Errorf("namespace %q already has an Instance %q that does not belong to the hub: install into another namespace "+
@@ -163,7 +166,7 @@ func (m *mirror) freeOf(ctx context.Context, wanted *kudo.Instance) error {
 		return fmt.Errorf("listing mirrored Instances: %w", err)
 	}
 	for _, other := range list.Items {
-		if other.Name == wanted.Name || render.InstanceName(other.Name) != render.InstanceName(wanted.Name) {
+		if other.Name == wanted.Name || render.InstanceName(other.Name) != render.InstanceName(wanted.Name) || !m.signer.hasObjects(&other) {
 			continue
 		}
 		return fmt.Errorf("namespace %q has Instance %q, whose objects have the same names and labels: install into another namespace "+

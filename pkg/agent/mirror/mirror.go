@@ -31,6 +31,7 @@ type mirror struct {
 	cluster            string
 	hub, local         client.Client
 	hubLive, localLive client.Reader
+	signer             *Signer
 	statuses           *Statuses
 	writes             *controller.Writes
 	resolutions        *resolutions
@@ -58,6 +59,8 @@ type mirror struct {
 type Options struct {
 	// Cluster is the name of the managed cluster, which is its namespace on the hub.
 	Cluster string
+	// Signer signs mirrors.
+	Signer *Signer
 	// Statuses receives what a mirror does not show to the reporter.
 	Statuses *Statuses
 	// Writes receives all writes of mirrored Instances.
@@ -72,6 +75,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		local:     local.GetClient(),
 		hubLive:   hub.GetAPIReader(),
 		localLive: local.GetAPIReader(),
+		signer:    o.Signer,
 		statuses:  o.Statuses,
 		writes:    o.Writes,
 		clock:     time.Now,
@@ -178,6 +182,10 @@ func problemOf(err error) string {
 
 // follow updates the mirror to the Instance on the hub; wanted is nil if that does not exist.
 func (m *mirror) follow(ctx context.Context, wanted, existing *kudo.Instance) error {
+	existing, err := m.authenticate(ctx, wanted, existing)
+	if err != nil {
+		return err
+	}
 	switch {
 	case existing != nil && existing.Removing() && existing.Removed() && !isOf(existing, wanted):
 		return m.drop(ctx, existing)
@@ -204,7 +212,11 @@ func isOf(existing, wanted *kudo.Instance) bool {
 // is then a conflict. A missing mirror of an Instance that is being deleted is confirmed with a live read, because its removal would be
 // complete, and so is one whose last write has not reached the cache for long, as with a watch that hangs.
 func (m *mirror) find(ctx context.Context, name string, wanted *kudo.Instance) (*kudo.Instance, error) {
-	existing, err := Find(ctx, m.local, name)
+	read := func(local client.Reader) (*kudo.Instance, error) {
+		candidates, err := listed(ctx, local, name)
+		return m.signer.choose(candidates, wanted), err
+	}
+	existing, err := read(m.local)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +226,7 @@ func (m *mirror) find(ctx context.Context, name string, wanted *kudo.Instance) (
 		live = !upToDate
 	}
 	if live {
-		return Find(ctx, m.localLive, name)
+		return read(m.localLive)
 	}
 	return existing, nil
 }

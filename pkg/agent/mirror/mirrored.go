@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,18 +35,58 @@ func Index(ctx context.Context, local ctrl.Manager) error {
 	})
 }
 
-// Find reads the mirror of an Instance by its name, which is unique on the hub; nil if there is none.
-func Find(ctx context.Context, local client.Reader, name string) (*kudo.Instance, error) {
+// Find reads the signed mirror of an Instance by its name, which is unique on the hub; nil if there is none. unsigned is true if instead there is
+// one of an earlier release, which is signed once the hub confirms it.
+func (s *Signer) Find(ctx context.Context, local client.Reader, name string) (existing *kudo.Instance, unsigned bool, err error) {
+	candidates, err := listed(ctx, local, name)
+	if err != nil {
+		return nil, false, err
+	}
+	switch chosen := s.choose(candidates, nil); {
+	case chosen == nil:
+		return nil, false, nil
+	case s.IsSigned(chosen):
+		return chosen, false, nil
+	default:
+		return nil, true, nil
+	}
+}
+
+// listed reads all Instances of that name that claim to be mirrors.
+func listed(ctx context.Context, local client.Reader, name string) ([]kudo.Instance, error) {
 	list := &kudo.InstanceList{}
 	if err := local.List(ctx, list, client.MatchingFields{byName: name}); err != nil {
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
 	}
-	for i := range list.Items {
-		if kudo.IsMirror(&list.Items[i]) {
-			return &list.Items[i], nil
+	return slices.DeleteFunc(list.Items, func(i kudo.Instance) bool { return !kudo.IsMirror(&i) }), nil
+}
+
+// choose returns the mirror of an Instance on the hub, which is nil if it does not exist, among the objects that claim to be it: the signed
+// one; without one, one that predates the signatures; without any, the one in the Instance's install namespace, which the agent corrects.
+// Objects in other namespaces cannot get in its way.
+func (s *Signer) choose(candidates []kudo.Instance, wanted *kudo.Instance) *kudo.Instance {
+	rank := func(i *kudo.Instance) int {
+		installed := wanted != nil && i.Namespace == wanted.TargetNamespace()
+		switch {
+		case s.IsSigned(i):
+			return 4
+		case s.Predates(i) && installed:
+			return 3
+		case s.Predates(i):
+			return 2
+		case installed:
+			return 1
+		default:
+			return 0
 		}
 	}
-	return nil, nil
+	var best *kudo.Instance
+	for at := range candidates {
+		if candidate := &candidates[at]; rank(candidate) > 0 && (best == nil || rank(candidate) > rank(best)) {
+			best = candidate
+		}
+	}
+	return best
 }
 
 // mirrors reports whether a mirror was copied from exactly this Instance on the hub, and not from another one of that name.

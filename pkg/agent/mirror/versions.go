@@ -81,7 +81,7 @@ func (m *mirror) chosenVersion(ctx context.Context, key types.NamespacedName, ch
 	chosen := &kudo.OperatorVersion{}
 	name := VersionName(corev1.ObjectReference{Name: key.Name, UID: child.VersionUID()})
 	err := m.local.Get(ctx, types.NamespacedName{Namespace: child.TargetNamespace(), Name: name}, chosen)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && !m.signer.IsSigned(chosen) {
 		return nil, fmt.Errorf("OperatorVersion %q was replaced on the hub: run a plan of Instance %q to use the new one", key, child.Parent().Name)
 	}
 	if err != nil {
@@ -129,6 +129,9 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 		if exists, err := m.hasVersion(ctx, mirrored); err != nil || exists {
 			return nil, err
 		}
+		if kept, err := m.keepsUnsigned(ctx, made); err != nil || kept {
+			return nil, err
+		}
 		err := m.createIn(ctx, made)
 		if err == nil {
 			m.created.Store(mirrored, true)
@@ -141,14 +144,15 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 	return made, nil
 }
 
-// hasVersion reports whether a mirrored OperatorVersion exists, also if the cache does not have it yet.
+// hasVersion reports whether a signed mirror of an OperatorVersion exists, also if the cache does not have it yet.
 func (m *mirror) hasVersion(ctx context.Context, name types.NamespacedName) (bool, error) {
-	err := m.local.Get(ctx, name, &kudo.OperatorVersion{})
+	existing := &kudo.OperatorVersion{}
+	err := m.local.Get(ctx, name, existing, client.UnsafeDisableDeepCopy) // it is large, and only read
 	if apierrors.IsNotFound(err) {
 		_, created := m.created.Load(name)
 		return created, nil
 	}
-	return err == nil, err
+	return err == nil && m.signer.IsSigned(existing), err
 }
 
 // dropVersions deletes mirrored OperatorVersions that no Instance needs, according to the cache and then to a live read, because the cache may
@@ -182,7 +186,9 @@ func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, e
 	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing mirrored OperatorVersions: %w", err)
 	}
-	candidates := m.resolutions.without(versions.Items)
+	candidates := slices.DeleteFunc(m.resolutions.without(versions.Items), func(v kudo.OperatorVersion) bool {
+		return !m.signer.IsSigned(&v) && !m.signer.Predates(&v) // the object of another writer, whatever it claims to be
+	})
 	if len(candidates) == 0 {
 		return nil, nil
 	}
@@ -228,8 +234,5 @@ func unneeded(ctx context.Context, local client.Reader, versions []kudo.Operator
 			needed[types.NamespacedName{Namespace: i.Namespace, Name: VersionName(i.Status.Whole.OperatorVersion)}] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(versions), func(v kudo.OperatorVersion) bool {
-		_, mirrored := v.Annotations[kudo.AnnotationHubUID]
-		return !mirrored || needed[client.ObjectKeyFromObject(&v)]
-	}), nil
+	return slices.DeleteFunc(slices.Clone(versions), func(v kudo.OperatorVersion) bool { return needed[client.ObjectKeyFromObject(&v)] }), nil
 }

@@ -36,11 +36,29 @@ func (m *mirror) annotate(ctx context.Context, existing *kudo.Instance, marks ma
 }
 
 func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.local.Update(ctx, changed, client.FieldOwner(fieldManager), apply.Unchecked); err != nil {
+	if err := m.signed(ctx, changed, func() error { return m.updateSigned(ctx, changed) }); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
 	m.writes.NoteNewest(changed)
 	return nil
+}
+
+// signed signs a mirror and writes it, again if the API server has normalized it, for example by a default of a newer resource definition.
+func (m *mirror) signed(ctx context.Context, mirrored client.Object, write func() error) error {
+	if err := m.signer.Sign(mirrored); err != nil {
+		return err
+	}
+	if err := write(); err != nil || m.signer.IsSigned(mirrored) {
+		return err
+	}
+	if err := m.signer.Sign(mirrored); err != nil {
+		return err
+	}
+	return m.updateSigned(ctx, mirrored)
+}
+
+func (m *mirror) updateSigned(ctx context.Context, signed client.Object) error {
+	return m.local.Update(ctx, signed, client.FieldOwner(fieldManager), apply.Unchecked)
 }
 
 func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error {
@@ -51,8 +69,12 @@ func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error 
 	return nil
 }
 
-// createIn creates an object, after its namespace if that does not exist.
+// createIn signs and creates an object, after its namespace if that does not exist.
 func (m *mirror) createIn(ctx context.Context, made client.Object) error {
+	return m.signed(ctx, made, func() error { return m.createSigned(ctx, made) })
+}
+
+func (m *mirror) createSigned(ctx context.Context, made client.Object) error {
 	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager), apply.Unchecked)
 	if !apierrors.IsNotFound(err) {
 		return err

@@ -54,6 +54,7 @@ type reporter struct {
 	hub      client.Client
 	local    client.Client
 	statuses *mirror.Statuses
+	signer   *mirror.Signer
 	interval time.Duration
 	early    flowcontrol.RateLimiter // for reports of progress that is pending for less than longestProgress
 	progress flowcontrol.RateLimiter // for reports of other progress
@@ -80,6 +81,9 @@ type Options struct {
 	// Cluster is the name of the managed cluster, which is its namespace on the hub.
 	Cluster string
 
+	// Signer recognizes mirrors.
+	Signer *mirror.Signer
+
 	// Statuses are recorded by the mirror controller.
 	Statuses *mirror.Statuses
 
@@ -94,6 +98,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		hub:       hub.GetClient(),
 		local:     local.GetClient(),
 		statuses:  o.Statuses,
+		signer:    o.Signer,
 		interval:  interval,
 		early:     flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
 		progress:  flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
@@ -214,7 +219,7 @@ func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*rep
 		}
 		return nil, err
 	}
-	existing, err := mirror.Find(ctx, r.local, onHub.Name)
+	existing, _, err := r.signer.Find(ctx, r.local, onHub.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,11 @@ package secret
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -29,9 +27,8 @@ const fieldManager = "addon-agent-secret"
 
 // The Secrets in the agent's namespace.
 const (
-	// keySecret holds the key of digests, in keyField.
+	// keySecret holds the key of digests.
 	keySecret = "tandem-digest-key"
-	keyField  = "key"
 	// copyPrefix begins the names of copies; the uid of the Instance on the hub follows.
 	copyPrefix = "tandem-parameters-"
 	// copyLabel labels copies.
@@ -200,50 +197,4 @@ func (s *Store) remove(ctx context.Context, uid types.UID) error {
 	defer s.mutex.Unlock()
 	delete(s.copies, uid)
 	return nil
-}
-
-// digestKey returns the key of digests. A key that does not exist or is not valid is replaced by a random one.
-func (s *Store) digestKey(ctx context.Context) (sensitive.Key, error) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.key != nil {
-		return *s.key, nil
-	}
-	key, err := s.storedKey(ctx)
-	if err != nil {
-		return sensitive.Key{}, fmt.Errorf("reading Secret %s/%s: %w", s.namespace, keySecret, err)
-	}
-	s.key = &key
-	return key, nil
-}
-
-func (s *Store) storedKey(ctx context.Context) (sensitive.Key, error) {
-	stored := &corev1.Secret{}
-	name := types.NamespacedName{Namespace: s.namespace, Name: keySecret}
-	err := s.live.Get(ctx, name, stored)
-	if client.IgnoreNotFound(err) != nil {
-		return sensitive.Key{}, err
-	}
-	missing := err != nil
-	if key, err := sensitive.NewKey(stored.Data[keyField]); err == nil {
-		return key, nil
-	}
-	drawn := make([]byte, sensitive.KeyBytes)
-	_, _ = rand.Read(drawn) // never fails
-	stored.Namespace, stored.Name = name.Namespace, name.Name
-	stored.Data = map[string][]byte{keyField: drawn}
-	if missing {
-		err = s.client.Create(ctx, stored, client.FieldOwner(fieldManager))
-	} else {
-		err = s.client.Update(ctx, stored, client.FieldOwner(fieldManager))
-	}
-	if apierrors.IsAlreadyExists(err) { // another agent was first
-		if err = s.live.Get(ctx, name, stored); err == nil {
-			return sensitive.NewKey(stored.Data[keyField])
-		}
-	}
-	if err != nil {
-		return sensitive.Key{}, err
-	}
-	return sensitive.NewKey(drawn)
 }

@@ -149,7 +149,13 @@ const (
 	// ConditionLastRequestSucceeded is True if the last manually requested plan (spec.planExecution) is complete, False if it failed, and
 	// Unknown while it runs. Written by the agent.
 	ConditionLastRequestSucceeded = "LastRequestSucceeded"
+	// ConditionSigned is False on an object that claims to be a mirror and lacks the agent's signature. The agent ignores it. Written by the
+	// agent, on the managed cluster only; no other mirror has it.
+	ConditionSigned = "Signed"
 )
+
+// ReasonNotSigned is the reason of ConditionSigned.
+const ReasonNotSigned = "NotSigned"
 
 // The reasons of ConditionResolved.
 const (
@@ -615,8 +621,8 @@ func (i *Instance) Orphaned() bool {
 	return orphaned
 }
 
-// IsMirror reports whether an object is a mirror. Either of the two annotations identifies one: if a user has removed the other, the
-// agent restores it. A hub that is also a managed cluster contains both Instances and mirrors.
+// IsMirror reports whether an object claims to be a mirror, which only the agent's signature proves. Either of the two annotations is enough:
+// if a user has removed the other, the agent restores it. A hub that is also a managed cluster contains both Instances and mirrors.
 func IsMirror(o metav1.Object) bool {
 	_, identified := o.GetAnnotations()[AnnotationHubUID]
 	_, copied := o.GetAnnotations()[AnnotationHubGeneration]

@@ -78,7 +78,16 @@ const (
 	// AnnotationOrphaned means that the hub no longer has an object for the mirror, or has released it: existing objects stay on the
 	// cluster. Together with AnnotationHubDeleted it means that some objects were removed before.
 	AnnotationOrphaned = "kudo.dev/orphaned"
+	// AnnotationSignature is the agent's signature of a mirror: of its name, its spec, and MirrorAnnotations. The agent ignores mirrors
+	// without a valid one.
+	AnnotationSignature = "kudo.dev/signature"
 )
+
+// MirrorAnnotations are the annotations that only a mirror has, without its signature. They prove nothing: see AnnotationSignature.
+var MirrorAnnotations = []string{
+	AnnotationHubUID, AnnotationHubGeneration, AnnotationHubOperatorVersion, AnnotationHubDeleted, AnnotationInventoryRestored,
+	AnnotationParent, AnnotationOrphaned,
+}
 
 // Finalizer keeps an Instance until its resources are removed: on the hub until the agent reports the removal, on the managed
 // cluster until the agent has completed it. An orphaned mirror has none.

@@ -1,0 +1,139 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/agent/secret"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// The Secret in the agent's namespace with the key of signatures.
+const (
+	keySecret = "tandem-mirror-key"
+	keyBytes  = 32
+	// keyDelay is how long to wait before the key is read again.
+	keyDelay = 5 * time.Second
+)
+
+// LoadSigner returns the Signer with the key in the agent's namespace, which it creates if it does not exist. It tries again until the managed
+// cluster can be reached, or ctx ends.
+func LoadSigner(ctx context.Context, namespace string, local ctrl.Manager) (*Signer, error) {
+	var key secret.Key
+	err := wait.PollUntilContextCancel(ctx, keyDelay, true, func(ctx context.Context) (bool, error) {
+		var err error
+		name := types.NamespacedName{Namespace: namespace, Name: keySecret}
+		if key, err = secret.EnsureKey(ctx, local.GetClient(), local.GetAPIReader(), name, keyBytes); err != nil {
+			local.GetLogger().Error(err, "failed to read the key of mirrors; retrying", "after", keyDelay)
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the key of mirrors: %w", err)
+	}
+	return NewSigner(key.Bytes, key.Created), nil
+}
+
+// authenticate returns the mirror if it is signed, or if the hub confirms it: then it is signed, now or with the copy of the Instance. Otherwise it
+// returns nil: the object belongs to another writer. Mirrors of a release that did not sign them, or whose key is lost, are confirmed by the
+// uid of the Instance on the hub, and are not changed otherwise.
+func (m *mirror) authenticate(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
+	if existing == nil || m.signer.IsSigned(existing) {
+		if existing != nil && wanted != nil {
+			return existing, m.signVersions(ctx, existing)
+		}
+		return existing, nil
+	}
+	old, isOf := m.signer.Predates(existing), wanted != nil && mirrors(existing, wanted)
+	switch {
+	case wanted != nil && wanted.DeletionTimestamp == nil && resolved(wanted): // its copy is signed
+		return existing, m.signVersions(ctx, existing)
+	case isOf && (old || wanted.DeletionTimestamp != nil):
+		if err := m.signVersions(ctx, existing); err != nil {
+			return nil, err
+		}
+		return existing, m.update(ctx, existing)
+	case old:
+		return existing, nil
+	case isOf:
+		return nil, fmt.Errorf("Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it until the hub "+
+			"has resolved its Instance", existing.Name, existing.Namespace)
+	}
+	return nil, nil
+}
+
+// signVersions signs the mirrors of the OperatorVersions of an Instance that an earlier release has created. On the hub they may have been
+// replaced or deleted since; those that the hub still has must be equal.
+func (m *mirror) signVersions(ctx context.Context, of *kudo.Instance) error {
+	names := []string{of.Spec.OperatorVersion.Name}
+	if last := of.Status.Execution; last != nil {
+		names = append(names, VersionName(last.OperatorVersion))
+	}
+	if whole := of.Status.Whole; whole != nil {
+		names = append(names, VersionName(whole.OperatorVersion))
+	}
+	for _, name := range names {
+		existing := &kudo.OperatorVersion{}
+		err := m.local.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: name}, existing, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) || err == nil && (m.signer.IsSigned(existing) || !m.signer.Predates(existing)) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading mirrored OperatorVersion %q: %w", name, err)
+		}
+		if err := m.confirmVersion(ctx, existing.DeepCopy()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirmVersion signs the mirror of an OperatorVersion unless the hub has different content under its uid.
+func (m *mirror) confirmVersion(ctx context.Context, existing *kudo.OperatorVersion) error {
+	reference := HubReference(existing)
+	original := &kudo.OperatorVersion{}
+	err := m.hub.Get(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, original)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), err == nil && original.UID != reference.UID:
+	case err != nil:
+		return fmt.Errorf("reading OperatorVersion %q on the hub: %w", reference.Name, err)
+	case !equality.Semantic.DeepEqual(existing.Spec, *original.NamedSpec()):
+		ctrl.LoggerFrom(ctx).Info("a mirrored OperatorVersion differs from the one on the hub: it is not signed, and nothing of it runs",
+			"mirror", client.ObjectKeyFromObject(existing))
+		return nil
+	}
+	if VersionName(corev1.ObjectReference{Name: reference.Name, UID: reference.UID}) != existing.Name {
+		return nil
+	}
+	if err := m.signed(ctx, existing, func() error { return m.updateSigned(ctx, existing) }); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("signing mirrored OperatorVersion %q: %w", existing.Name, err))
+	}
+	return nil
+}
+
+// keepsUnsigned prepares the creation of a mirrored OperatorVersion whose name an unsigned object has. If that is equal, it is signed and
+// kept. If it only claims to be the mirror, it is deleted.
+func (m *mirror) keepsUnsigned(ctx context.Context, made *kudo.OperatorVersion) (bool, error) {
+	existing := &kudo.OperatorVersion{}
+	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), existing)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if !kudo.IsMirror(existing) {
+		return false, fmt.Errorf("namespace %q already has an OperatorVersion %q that does not belong to the hub: delete it, or install into another "+
+			"namespace (spec.installNamespace)", made.Namespace, made.Name)
+	}
+	if HubReference(existing) == HubReference(made) && equality.Semantic.DeepEqual(existing.Spec, made.Spec) {
+		return true, m.signed(ctx, existing, func() error { return m.updateSigned(ctx, existing) })
+	}
+	return false, client.IgnoreNotFound(m.local.Delete(ctx, existing, client.Preconditions{UID: &existing.UID}))
+}

@@ -1,0 +1,139 @@
+package mirror
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// signatureVersion begins every signature. Another form of the signed content has another version.
+const signatureVersion = "v1."
+
+// maxVerified is the maximum number of OperatorVersions whose verification is remembered.
+const maxVerified = 10000
+
+// Signer signs mirrors, and recognizes those that it has signed. Names, annotations and labels of an object prove nothing: whoever may
+// write objects in a namespace may write these. It is safe for concurrent use.
+type Signer struct {
+	key []byte
+	// since is when the key was created. An older mirror without a signature may be that of an agent that did not sign.
+	since metav1.Time
+	// verified are OperatorVersions with their signatures, and whether these are valid: their content is large, and never changes.
+	verified *lru.Cache
+}
+
+// NewSigner returns a Signer with a secret key that was created at that time.
+func NewSigner(key []byte, since metav1.Time) *Signer {
+	return &Signer{key: key, since: since, verified: lru.New(maxVerified)}
+}
+
+// signed is the content of a mirror that a signature covers: everything that the engine and the reporter depend on, except for the status.
+type signed struct {
+	Kind        string            `json:"kind"`
+	Namespace   string            `json:"namespace"`
+	Name        string            `json:"name"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Spec        any               `json:"spec"`
+}
+
+// signedAnnotations are the annotations that a signature covers.
+var signedAnnotations = append(slices.Clone(kudo.MirrorAnnotations), kudo.AnnotationSkipCleanup)
+
+// contentOf returns what a signature covers of an Instance or OperatorVersion; false for other kinds.
+func contentOf(o client.Object) (signed, bool) {
+	content := signed{Namespace: o.GetNamespace(), Name: o.GetName(), Annotations: map[string]string{}}
+	for _, name := range signedAnnotations {
+		if value, exists := o.GetAnnotations()[name]; exists {
+			content.Annotations[name] = value
+		}
+	}
+	switch mirror := o.(type) {
+	case *kudo.Instance:
+		content.Kind, content.Spec = "Instance", &mirror.Spec
+	case *kudo.OperatorVersion:
+		content.Kind, content.Spec = "OperatorVersion", &mirror.Spec
+	default:
+		return signed{}, false
+	}
+	return content, true
+}
+
+// signatureOf returns the signature that an object would have.
+func (s *Signer) signatureOf(o client.Object) (string, error) {
+	content, ok := contentOf(o)
+	if !ok {
+		return "", fmt.Errorf("%T is not mirrored", o)
+	}
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return "", fmt.Errorf("encoding %s %q: %w", content.Kind, content.Name, err)
+	}
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write(encoded)
+	return signatureVersion + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
+}
+
+// Sign sets the signature of a mirror.
+func (s *Signer) Sign(o client.Object) error {
+	signature, err := s.signatureOf(o)
+	if err != nil {
+		return err
+	}
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[kudo.AnnotationSignature] = signature
+	o.SetAnnotations(annotations)
+	return nil
+}
+
+// verification identifies a stored OperatorVersion. The API server never gives two of them the same uid and resource version.
+type verification struct {
+	uid             types.UID
+	resourceVersion string
+	namespace, name string
+}
+
+// IsSigned reports whether the agent has signed exactly this object: its name, spec and annotations.
+func (s *Signer) IsSigned(o client.Object) bool {
+	signature, exists := o.GetAnnotations()[kudo.AnnotationSignature]
+	if !exists {
+		return false
+	}
+	if _, large := o.(*kudo.OperatorVersion); !large || o.GetResourceVersion() == "" {
+		return s.matches(o, signature)
+	}
+	of := verification{uid: o.GetUID(), resourceVersion: o.GetResourceVersion(), namespace: o.GetNamespace(), name: o.GetName()}
+	if valid, known := s.verified.Get(of); known {
+		return valid.(bool)
+	}
+	valid := s.matches(o, signature)
+	s.verified.Add(of, valid)
+	return valid
+}
+
+func (s *Signer) matches(o client.Object, signature string) bool {
+	want, err := s.signatureOf(o)
+	return err == nil && hmac.Equal([]byte(want), []byte(signature))
+}
+
+// Predates reports whether a mirror may have been created by an agent of a release that did not sign mirrors, or whose key is lost: it is
+// older than the key. The API server sets both times.
+func (s *Signer) Predates(o client.Object) bool {
+	created := o.GetCreationTimestamp()
+	return kudo.IsMirror(o) && !created.IsZero() && created.Before(&s.since)
+}
+
+// hasObjects reports whether an Instance on the managed cluster may have objects: it is a mirror, of this release or an earlier one.
+func (s *Signer) hasObjects(i *kudo.Instance) bool { return s.IsSigned(i) || s.Predates(i) }
