@@ -210,9 +210,11 @@ var _ = Describe("An agent that gets no answer to the record of a completed task
 var _ = Describe("An agent that starts", func() {
 	It("deletes a mirrored OperatorVersion that it could not delete before it stopped, although no Instance is left", func(ctx context.Context) {
 		left := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "left-", Namespace: "default", Annotations: map[string]string{kudo.AnnotationHubUID: "gone"},
+			Name: "left", Namespace: "default", Annotations: map[string]string{kudo.AnnotationHubUID: "gone"},
 		}, Spec: configOnly()}
 		Expect(managed.Create(ctx, left)).To(Succeed())
+		Expect(signer(ctx).Sign(left)).To(Succeed()) // with the defaults of its definition
+		Expect(managed.Update(ctx, left)).To(Succeed())
 		runAgent()
 		Eventually(func() bool {
 			return apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(left), &kudo.OperatorVersion{}))
@@ -231,6 +233,7 @@ var _ = Describe("An agent that starts", func() {
 				kudo.AnnotationHubUID: string(original.UID), kudo.AnnotationHubOperatorVersion: client.ObjectKeyFromObject(original).String(),
 			},
 		}, Spec: original.Spec}
+		Expect(signer(ctx).Sign(created)).To(Succeed())
 		Expect(managed.Create(ctx, created)).To(Succeed())
 		link := proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 		runAgentWith(agentOnHub, through(link))

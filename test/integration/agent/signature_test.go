@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/faults/proxy"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// mirrorKey returns the Secret with the key of mirrors, without its data.
+func mirrorKey() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: agent.DefaultNamespace, Name: "tandem-mirror-key"}}
+}
+
+// signer returns what the agent signs mirrors with. No agent is running.
+func signer(ctx context.Context) *mirror.Signer {
+	GinkgoHelper()
+	makeAgentNamespace(ctx)
+	key := mirrorKey()
+	key.Data = map[string][]byte{"key": []byte("0123456789abcdef0123456789abcdef")}
+	Expect(client.IgnoreAlreadyExists(managed.Create(ctx, key))).To(Succeed())
+	Expect(managed.Get(ctx, client.ObjectKeyFromObject(key), key)).To(Succeed())
+	return mirror.NewSigner(key.Data["key"], key.CreationTimestamp)
+}
+
+// unsign makes all mirrors those of a release that did not sign them: without signatures, and older than the key. No agent is running.
+func (h *hubPart) unsign(ctx context.Context) {
+	GinkgoHelper()
+	h.tamper(ctx, func(i *kudo.Instance) { delete(i.Annotations, kudo.AnnotationSignature) })
+	for _, name := range h.versions(ctx) {
+		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}
+		Expect(environment.Edit(ctx, managed, version, func(v *kudo.OperatorVersion) { delete(v.Annotations, kudo.AnnotationSignature) })).To(Succeed())
+	}
+	Eventually(func(g Gomega) {
+		g.Expect(client.IgnoreNotFound(managed.Delete(ctx, mirrorKey()))).To(Succeed())
+		g.Expect(signer(ctx).Predates(h.mirror(ctx))).To(BeTrue())
+	}).Should(Succeed())
+}
+
+// isSigned returns whether the mirror and its OperatorVersions have valid signatures.
+func (h *hubPart) isSigned(ctx context.Context) bool {
+	GinkgoHelper()
+	s := signer(ctx)
+	for _, name := range h.versions(ctx) {
+		version := &kudo.OperatorVersion{}
+		Expect(managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: name}, version)).To(Succeed())
+		if !s.IsSigned(version) {
+			return false
+		}
+	}
+	return s.IsSigned(h.mirror(ctx))
+}
+
+// forged returns a namespace's Instance and OperatorVersion that look like mirrors.
+func forged(namespace, name string) (*kudo.Instance, *kudo.OperatorVersion) {
+	version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name + "-1.0.0-0a1b2c3d",
+		Annotations: map[string]string{
+			kudo.AnnotationHubUID: "0a1b2c3d-0000-0000-0000-000000000000", kudo.AnnotationHubOperatorVersion: packages + "/" + name + "-1.0.0",
+		},
+	}, Spec: configOnly()}
+	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name,
+		Annotations: map[string]string{kudo.AnnotationHubUID: "1", kudo.AnnotationHubGeneration: "1"},
+	}}
+	instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: namespace, Name: version.Name}
+	instance.Spec.InstallNamespace = namespace
+	return instance, version
+}
+
+var _ = Describe("An object that claims to be a mirror", func() {
+	It("runs nothing, however often its annotations are changed, and says so", func(ctx context.Context) {
+		runAgent()
+		made++
+		h := &hubPart{name: fmt.Sprintf("forged-%d", made), namespace: fmt.Sprintf("tenant-%d", made)}
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		instance, version := forged(h.namespace, h.name)
+		Expect(managed.Create(ctx, version)).To(Succeed())
+		Expect(managed.Create(ctx, instance)).To(Succeed())
+		for round := range 300 {
+			h.tamper(ctx, func(i *kudo.Instance) {
+				delete(i.Annotations, kudo.AnnotationOrphaned)
+				i.Annotations[kudo.AnnotationHubGeneration] = strconv.Itoa(round + 2)
+			})
+			Expect(h.config(ctx, "-config")).To(BeEmpty(), "the engine has executed it after %d changes", round+1)
+		}
+		Eventually(func() *metav1.Condition {
+			return meta.FindStatusCondition(h.mirror(ctx).Status.Conditions, "Signed")
+		}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "NotSigned"), HaveField("Message", ContainSubstring("on the hub"))))
+		Eventually(func(g Gomega) {
+			events := &eventsv1.EventList{}
+			g.Expect(managed.List(ctx, events, client.InNamespace(h.namespace))).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", "NotSigned"), HaveField("Regarding.Name", h.name))))
+		}).Should(Succeed())
+		Expect(h.mirror(ctx).Status.Execution).To(BeNil())
+
+		before := h.mirror(ctx).ResourceVersion
+		Consistently(func() string { return h.mirror(ctx).ResourceVersion }).Should(Equal(before), "it is not written again")
+		Expect(managed.Get(ctx, client.ObjectKeyFromObject(version), version)).To(Succeed(), "it belongs to another writer")
+	})
+})
+
+var _ = Describe("A mirror of a release that did not sign mirrors", func() {
+	var (
+		h      *hubPart
+		link   *proxy.Proxy
+		before *kudo.Execution
+	)
+	BeforeEach(func(ctx context.Context) {
+		stop := runAgent()
+		h = newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		h.unsign(ctx)
+		before = h.mirror(ctx).Status.Execution
+		link = proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+	})
+
+	// isKept waits until the mirror is signed, and checks that nothing was executed and nothing applied.
+	isKept := func(ctx context.Context) {
+		GinkgoHelper()
+		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+		Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+		Expect(h.mirror(ctx).Status.Execution).To(Equal(before))
+		var written []string
+		for _, w := range link.Journal() {
+			if w.Namespace == h.namespace {
+				written = append(written, w.Verb+" "+w.Kind())
+			}
+		}
+		Expect(written).To(ConsistOf("update operatorversions", "update instances"))
+	}
+
+	It("is signed, and nothing is executed or applied again", func(ctx context.Context) {
+		runAgentWith(agentOnHub, through(link))
+		isKept(ctx)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
+		h.finish(ctx)
+	})
+
+	It("is signed although the hub has not resolved its current generation", func(ctx context.Context) {
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"UNKNOWN": "x"} })
+		runAgentWith(agentOnHub, through(link))
+		isKept(ctx)
+		h.finish(ctx)
+	})
+
+	It("is signed although the hub no longer has its OperatorVersion", func(ctx context.Context) {
+		reference := h.get(ctx).Spec.OperatorVersion
+		Expect(hub.Delete(ctx, &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name}})).To(Succeed())
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"UNKNOWN": "x"} })
+		runAgentWith(agentOnHub, through(link))
+		isKept(ctx)
+		h.finish(ctx)
+	})
+
+	It("is removed if its Instance was deleted in between", func(ctx context.Context) {
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		runAgentWith(agentOnHub, through(link))
+		h.finish(ctx)
+		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
+		Expect(h.config(ctx, "-config")).To(BeEmpty())
+	})
+
+	It("runs nothing of an OperatorVersion that differs from the hub's", func(ctx context.Context) {
+		name := h.versions(ctx)[0]
+		version := &kudo.OperatorVersion{}
+		Expect(managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: name}, version)).To(Succeed())
+		Expect(managed.Delete(ctx, version)).To(Succeed())
+		altered := &kudo.OperatorVersion{
+			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Annotations: version.Annotations}, Spec: *version.Spec.DeepCopy(),
+		}
+		altered.Spec.Templates["config.yaml"] = strings.Replace(altered.Spec.Templates["config.yaml"], "{{ .Params.VALUE }}", "altered", 1)
+		Expect(managed.Create(ctx, altered)).To(Succeed())
+		runAgentWith(agentOnHub, through(link))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() string { return h.config(ctx, "-config") }).ShouldNot(Equal("one"))
+		Expect(h.config(ctx, "-config")).To(Equal("two"))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("A mirror whose signature another writer has invalidated", func() {
+	It("is ignored while the hub has not resolved its Instance, which says so", func(ctx context.Context) {
+		stop := runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"UNKNOWN": "x"} })
+		stop()
+		h.tamper(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "theirs"} })
+		runAgent()
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonNotMirrored,
+			fmt.Sprintf("Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it until the hub has "+
+				"resolved its Instance", h.name, h.namespace)))
+		Consistently(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
+
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
+		Eventually(func() *metav1.Condition {
+			return meta.FindStatusCondition(h.mirror(ctx).Status.Conditions, kudo.ConditionSigned)
+		}).Should(BeNil())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx)
+	})
+})
