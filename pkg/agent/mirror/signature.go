@@ -22,8 +22,8 @@ const signatureVersion = "v1."
 // maxVerified is the maximum number of OperatorVersions whose verification is remembered.
 const maxVerified = 10000
 
-// Signer signs mirrors, and recognizes those that it has signed. Names, annotations and labels of an object prove nothing: whoever may
-// write objects in a namespace may write these. It is safe for concurrent use.
+// Signer signs mirrors, and recognizes those that it has signed. Names, annotations and labels of an object prove nothing: anyone
+// who may write objects in a namespace may write these. It is safe for concurrent use.
 type Signer struct {
 	key []byte
 	// since is when the key was created. An older mirror without a signature may be that of an agent that did not sign.

@@ -35,7 +35,7 @@ func EnsureKey(ctx context.Context, c client.Client, live client.Reader, name ty
 	if key, valid := keyIn(stored, size); err == nil && valid {
 		return key, nil
 	}
-	if err == nil { // created again, so that its age is that of the key
+	if err == nil { // created again, so that it is as old as its key
 		if err := c.Delete(ctx, stored, client.Preconditions{UID: &stored.UID}); client.IgnoreNotFound(err) != nil {
 			return Key{}, fmt.Errorf("deleting Secret %s, which holds no key of %d bytes or more: %w", name, size, err)
 		}
