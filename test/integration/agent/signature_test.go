@@ -140,7 +140,7 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		Expect(h.mirror(ctx).Status.Execution).To(Equal(before))
 		var written []string
 		for _, w := range link.Journal() {
-			if w.Namespace == h.namespace {
+			if w.Namespace == h.namespace && w.Succeeded() {
 				written = append(written, w.Verb+" "+w.Kind())
 			}
 		}
