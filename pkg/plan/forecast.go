@@ -51,13 +51,18 @@ func Forecast(s State) ([]Coming, error) {
 	}
 	var forecast []Coming
 	restarts := map[string]bool{} // the owed plans whose pods restart, too
+	var taken []kudo.Parameter    // the changed parameters whose values the last whole plan takes, also for the plans that they trigger
 
 	for { // terminates: each execution resolves a difference, settles an owed plan, or handles the request
 		choice, err := s.next()
 		if err != nil || choice.Start == nil {
 			return forecast, err
 		}
-		forecast = append(forecast, s.coming(choice).restarting(choice, restarts))
+		coming := s.coming(choice).restarting(choice, restarts)
+		if coming.Whole {
+			taken = s.changedBy(choice.Start)
+		}
+		forecast = append(forecast, coming.triggeredBy(taken))
 		s = s.after(choice.Start, s.Version)
 	}
 }
@@ -70,6 +75,27 @@ func (c Coming) restarting(choice Choice, owed map[string]bool) Coming {
 	c.Restart = owed[c.Plan]
 	delete(owed, c.Plan)
 	return c
+}
+
+// triggeredBy returns the execution of an owed plan with the changed parameters that trigger it.
+func (c Coming) triggeredBy(changed []kudo.Parameter) Coming {
+	if c.Cause != StillOwed {
+		return c
+	}
+	for _, p := range changed {
+		if p.Trigger == c.Plan {
+			c.change(p)
+		}
+	}
+	return c
+}
+
+// change adds a changed parameter, which is the cause of the execution.
+func (c *Coming) change(p kudo.Parameter) {
+	c.Cause, c.Changed = OtherParameters, append(c.Changed, p.Name)
+	if !RestartsPods(p) {
+		c.NoRestart = append(c.NoRestart, p.Name)
+	}
 }
 
 // Completed returns the state after the last execution has completed.
@@ -105,11 +131,8 @@ func (s State) coming(choice Choice) Coming {
 		c.Cause = Installation
 		return c
 	}
-	for _, p := range changedParameters(s.Version.Parameters, s.taken(), Values{Given: start.Parameters, From: start.ParametersFrom}) {
-		c.Cause, c.Changed = OtherParameters, append(c.Changed, p.Name)
-		if !RestartsPods(p) {
-			c.NoRestart = append(c.NoRestart, p.Name)
-		}
+	for _, p := range s.changedBy(&start) {
+		c.change(p)
 	}
 	switch {
 	case s.isOtherVersion():
@@ -118,6 +141,14 @@ func (s State) coming(choice Choice) Coming {
 		c.Cause = StillOwed
 	}
 	return c
+}
+
+// changedBy returns the parameters whose values an execution changes; none for the first execution.
+func (s State) changedBy(start *kudo.Execution) []kudo.Parameter {
+	if s.Last == nil {
+		return nil
+	}
+	return changedParameters(s.Version.Parameters, s.taken(), Values{Given: start.Parameters, From: start.ParametersFrom})
 }
 
 // Completed returns the status of an Instance once the forecast execution of version has completed.

@@ -22,28 +22,37 @@ func (s State) appliesAll(name string) bool {
 }
 
 // owing returns the plans that are owed once the plan has started that applies the complete OperatorVersion: the plan itself, then those
-// that the changed parameters trigger and those that were owed before, without plans whose tasks it contains.
+// that the changed parameters name as their triggers and those that were owed before, without plans whose tasks it contains. A parameter
+// without a trigger adds nothing, because the whole plan applies its value.
 func (s State) owing(whole string, changed []kudo.Parameter) []kudo.OwedPlan {
 	var more []string
 	for _, p := range changed {
-		if name, err := TriggeredPlan(s.Version, p); err == nil {
-			more = append(more, name)
-		}
+		more = append(more, p.Trigger)
 	}
 	if s.Last != nil {
 		for _, before := range s.Last.Owed {
-			if _, exists := s.Version.Plans[before.Plan]; exists && !before.Whole {
+			if !before.Whole && !s.isImplied(before.Plan) {
 				more = append(more, before.Plan)
 			}
 		}
 	}
 	owed := []kudo.OwedPlan{{Plan: whole, Whole: true}}
 	for _, name := range more {
-		if !contains(s.Version, whole, name) && owedAt(owed, name) < 0 {
+		if _, exists := s.Version.Plans[name]; exists && !contains(s.Version, whole, name) && owedAt(owed, name) < 0 {
 			owed = append(owed, kudo.OwedPlan{Plan: name})
 		}
 	}
 	return owed
+}
+
+// isImplied reports whether only changes of parameters without a trigger can have owed the plan: no parameter names it.
+func (s State) isImplied(name string) bool {
+	if name != kudo.UpdatePlan && name != kudo.DeployPlan {
+		return false
+	}
+	names := func(p kudo.Parameter) bool { return p.Trigger == name }
+	return !slices.ContainsFunc(s.Version.Parameters, names) &&
+		(s.LastVersion == nil || !slices.ContainsFunc(s.LastVersion.Parameters, names))
 }
 
 // contains reports whether a plan runs all tasks of another one.

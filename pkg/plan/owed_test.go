@@ -70,6 +70,18 @@ func (o *owing) upgrade(values ...string) {
 	o.spec.Reference = two
 }
 
+// addUpgrade gives the second version plan upgrade with a task that no other whole plan has.
+func (o *owing) addUpgrade() {
+	o.versions[two].Plans["upgrade"] = o.versions[two].Plans["backup"]
+}
+
+// nameUpdate gives both versions a parameter with trigger update.
+func (o *owing) nameUpdate() {
+	for _, version := range o.versions {
+		version.Parameters = append(version.Parameters, kudo.Parameter{Name: "UPDATED", Trigger: "update"})
+	}
+}
+
 func (o *owing) request(name string, uid types.UID) {
 	o.spec.Generation++
 	o.spec.Request = kudo.PlanExecution{PlanName: name, UID: uid}
@@ -195,6 +207,78 @@ func TestOwedPlans(t *testing.T) {
 		"a version and parameters in one edit run both plans": {
 			play: func(o *owing) { o.complete(); o.upgrade("EXPORTER=true"); o.complete() },
 			log:  []string{"deploy restarts", "update restarts", "exporter"}, whole: "2.0.0",
+		},
+		"a version and a parameter without trigger in one edit run the whole plan alone": {
+			play: func(o *owing) {
+				o.addUpgrade()
+				o.complete()
+				o.upgrade("SIZE=2")
+				o.complete()
+			},
+			log: []string{"deploy restarts", "upgrade restarts"}, whole: "2.0.0",
+		},
+		"a parameter without trigger adds nothing to a whole plan that is still owed": {
+			play: func(o *owing) {
+				o.addUpgrade()
+				o.complete()
+				o.upgrade()
+				o.fail()
+				o.set("SIZE=2")
+				o.complete()
+			},
+			log: []string{"deploy restarts", "upgrade restarts", "upgrade restarts"}, whole: "2.0.0",
+		},
+		"nor to a deploy that is still owed": {
+			play: func(o *owing) {
+				o.versions[one].Plans["deploy"] = o.versions[one].Plans["backup"]
+				o.fail()
+				o.set("SIZE=2", "EXPORTER=true")
+				o.complete()
+			},
+			log: []string{"deploy restarts", "deploy restarts", "exporter"}, whole: "1.0.0",
+		},
+		"nor to another version if its own plan failed before": {
+			play: func(o *owing) {
+				o.addUpgrade()
+				o.complete()
+				o.set("SIZE=2")
+				o.fail()
+				o.upgrade()
+				o.complete()
+			},
+			log: []string{"deploy restarts", "update restarts", "upgrade restarts"}, whole: "2.0.0",
+		},
+		"a parameter that names update as its trigger runs it after the whole plan": {
+			play: func(o *owing) {
+				o.addUpgrade()
+				o.nameUpdate()
+				o.complete()
+				o.upgrade("UPDATED=1", "SIZE=2")
+				o.complete()
+			},
+			log: []string{"deploy restarts", "upgrade restarts", "update"}, whole: "2.0.0",
+		},
+		"unless the whole plan contains its tasks": {
+			play: func(o *owing) {
+				o.nameUpdate()
+				o.versions[two].Plans["upgrade"] = o.versions[two].Plans["update"]
+				o.complete()
+				o.upgrade("UPDATED=1", "EXPORTER=true")
+				o.complete()
+			},
+			log: []string{"deploy restarts", "upgrade restarts", "exporter"}, whole: "2.0.0",
+		},
+		"a failed update that a parameter names stays owed beside another version": {
+			play: func(o *owing) {
+				o.addUpgrade()
+				o.nameUpdate()
+				o.complete()
+				o.set("UPDATED=1")
+				o.fail()
+				o.upgrade()
+				o.complete()
+			},
+			log: []string{"deploy restarts", "update restarts", "upgrade restarts", "update"}, whole: "2.0.0",
 		},
 		"a triggered plan whose tasks the whole plan contains is not run": {
 			play: func(o *owing) { o.complete(); o.upgrade("TUNING=1"); o.complete() },
@@ -353,10 +437,15 @@ func TestForecastOfOwedPlans(t *testing.T) {
 	}
 	var got []string
 	for _, coming := range ahead {
-		got = append(got, fmt.Sprintf("%s: %s, whole %v, restart %v", coming.Plan, coming.Cause, coming.Whole, coming.Restart))
+		cause := string(coming.Cause)
+		if len(coming.Changed) > 0 {
+			cause += " of " + strings.Join(coming.Changed, " ")
+		}
+		got = append(got, fmt.Sprintf("%s: %s, whole %v, restart %v", coming.Plan, cause, coming.Whole, coming.Restart))
 	}
 	want := []string{
-		"update: OtherVersion, whole true, restart true", "exporter: StillOwed, whole false, restart true", "backup: RequestedByHand, whole false, restart false",
+		"update: OtherVersion of EXPORTER TUNING, whole true, restart true", "exporter: OtherParameters of EXPORTER, whole false, restart true",
+		"backup: RequestedByHand, whole false, restart false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

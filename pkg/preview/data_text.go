@@ -25,7 +25,7 @@ func (p PlanData) CauseText() string {
 	case plan.OtherParameters:
 		return "change of " + changed
 	case plan.StillOwed:
-		return "not complete yet for the current configuration"
+		return "still owed: not complete yet"
 	case plan.RemovalRequested:
 		return "before the objects of the Instance are removed"
 	default:

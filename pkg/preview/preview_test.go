@@ -154,6 +154,11 @@ func TestPreview(t *testing.T) {
 	v2.Name, v2.UID = "shop-2.0.0", "shop-2.0.0"
 	v3 := shop(func(s *kudo.OperatorVersionSpec) { s.Version, s.Plans = "3.0.0", v1.Spec.Plans })
 	v3.Name, v3.UID = "shop-3.0.0", "shop-3.0.0"
+	v4 := shop(func(s *kudo.OperatorVersionSpec) {
+		s.Version = "4.0.0"
+		s.Plans = map[string]kudo.Plan{"deploy": planOf("app"), "upgrade": planOf("app"), "update": planOf("extra"), "resize": planOf("extra")}
+	})
+	v4.Name, v4.UID = "shop-4.0.0", "shop-4.0.0"
 	child := instance(new(db()), map[string]string{"ROWS": "1"})
 	child.Name, child.UID = "shop.db", "shop.db"
 	child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(instance(v1, nil), kudo.GroupVersion.WithKind("Instance"))}
@@ -228,6 +233,16 @@ func TestPreview(t *testing.T) {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v3, off), version: v3,
 			want: []string{"deploy (OtherVersion), restarts", "app Apply: restarted Deployment ns/app, annotated ConfigMap ns/settings-a",
 				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+		},
+		"a version and a parameter without trigger run the plan of the version alone": {
+			before: deployed(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"MODE": "b"})), version: v4,
+			want: []string{"upgrade (OtherVersion: MODE), restarts",
+				"app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a"},
+		},
+		"a version and a parameter with a trigger run both plans": {
+			before: deployed(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"SIZE": "2"})), version: v4,
+			want: []string{"upgrade (OtherVersion: SIZE), restarts, no restart for SIZE", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a",
+				"resize (OtherParameters: SIZE), restarts, no restart for SIZE", "extra Delete:"},
 		},
 		"nothing that changes runs no plan": {before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, off), version: v1},
 		"a child follows": {

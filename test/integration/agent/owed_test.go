@@ -107,6 +107,36 @@ var _ = Describe("Owed plans", func() {
 		}
 	})
 
+	It("are only those that a parameter names as its trigger if it changes with the version", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Plans = map[string]kudo.Plan{
+			"deploy": serial("config"), "upgrade": serial("config"), "update": serial("config", "farewell"), "feature": serial("feature"),
+		}
+		h = newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		spec.Version = "2.0.0"
+		push(ctx, h.name+"-2.0.0", spec)
+		h.change(ctx, func(s *kudo.InstanceSpec) {
+			s.OperatorVersion.Name = h.name + "-2.0.0"
+			s.Parameters = map[string]string{"VALUE": "two", "FEATURE": "true"}
+		})
+		h.completes(ctx, "feature", kudo.PlanStatus{})
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionTrue, kudo.ReasonHealthy, ""))
+		Expect(h.config(ctx, "-config")).To(Equal("two"))
+		Expect(h.config(ctx, "-feature")).To(Equal("two"))
+		Expect(h.config(ctx, "-farewell")).To(BeEmpty())
+		Expect(h.plan(ctx, "upgrade").Status).To(Equal(kudo.Complete))
+		Expect(h.plan(ctx, "update").Status).To(Equal(kudo.NeverRun))
+		Expect(h.get(ctx).Status.Execution.Owed).To(BeEmpty())
+
+		By("changing the parameter without trigger alone: update runs")
+		h.set(ctx, map[string]string{"VALUE": "three", "FEATURE": "true"})
+		h.completes(ctx, "update", kudo.PlanStatus{})
+		Expect(h.config(ctx, "-config")).To(Equal("three"))
+		Expect(h.config(ctx, "-farewell")).To(Equal("three"))
+	})
+
 	It("start no manual request again that was handled before", func(ctx context.Context) {
 		h = newInstance(ctx, gated(), map[string]string{"KIND": "ConfigMap"})
 		h.resolve(ctx)
