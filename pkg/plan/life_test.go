@@ -196,6 +196,9 @@ func (l *life) check(before, after kudo.InstanceStatus) {
 		if status.Status.Running() && (name != after.Execution.Plan || status.UID != after.Execution.UID) {
 			l.t.Fatalf("seed %d: plan %q is %s, but what runs is %q", l.seed, name, status.Status, after.Execution.Plan)
 		}
+		if left := unended(status); len(left) > 0 {
+			l.t.Fatalf("seed %d: plan %q has ended, and not: %v", l.seed, name, left)
+		}
 		if status.Status.Terminal() {
 			l.done[status.UID] = string(status.Status) + " " + status.Message
 		}

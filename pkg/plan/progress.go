@@ -142,19 +142,6 @@ func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 	return muted
 }
 
-// Cancel returns the status of a manually cancelled execution.
-func Cancel(status kudo.PlanStatus, now time.Time) kudo.PlanStatus {
-	return end(status, "cancelled", now)
-}
-
-// end returns the status of an execution that ends for a reason other than its tasks.
-func end(status kudo.PlanStatus, reason string, now time.Time) kudo.PlanStatus {
-	ended := *status.DeepCopy()
-	ended.Status, ended.Message = kudo.FatalError, reason
-	ended.LastUpdatedTimestamp = &metav1.Time{Time: now}
-	return ended
-}
-
 // Next lists the next tasks: those that may run in parallel now. A task stays in the list until it is recorded as complete. The list is
 // empty once the execution has ended.
 func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
@@ -237,6 +224,9 @@ func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.
 		open = open && (spec.Strategy == kudo.Parallel || phase.Status == kudo.Complete)
 	}
 	wholePlan(spec, &status).settle(parts, true, now)
+	if status.Status == kudo.FatalError {
+		stop(status.Phases, "stopped")
+	}
 	status.LastUpdatedTimestamp = before.LastUpdatedTimestamp
 	if status.Status != before.Status || status.Message != before.Message {
 		status.LastUpdatedTimestamp = &metav1.Time{Time: now}
@@ -363,11 +353,4 @@ func worst(parts []part) kudo.ExecutionStatus {
 	default:
 		return kudo.InProgress
 	}
-}
-
-func quoted(kind, name, message string) string {
-	if message == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s %q: %s", kind, name, message)
 }

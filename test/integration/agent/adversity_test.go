@@ -267,6 +267,11 @@ spec:
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution.Cancel = true })
 		Eventually(func() metav1.Condition { return h.lastRequest(ctx) }).Should(
 			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
+		phase := h.plan(ctx, "wait").Phases[0]
+		for _, level := range []kudo.ExecutionStatus{h.plan(ctx, "wait").Status, phase.Status, phase.Steps[0].Status, phase.Steps[0].Tasks[0].Status} {
+			Expect(level).To(Equal(kudo.FatalError))
+		}
+		Expect(phase.Steps[0].Tasks[0].Message).To(Equal("cancelled: the Dummy task is configured to wait"))
 		Expect(h.ready(ctx).Status).To(Equal(metav1.ConditionTrue), "a plan that was requested manually and is not owed does not influence it")
 		h.finish(ctx)
 	})
