@@ -29,20 +29,23 @@ type LastRun struct {
 	Message string       `json:"message,omitempty"`
 }
 
-// HistoryOf returns the last runs of all plans, latest first, followed by the plans that never ran.
+// HistoryOf returns the last run of each plan, latest first. It omits plans that have not run in the present OperatorVersion: they may have run
+// in an earlier one, which the status does not record.
 func HistoryOf(view View) History {
 	runs := []LastRun{}
 	last := view.Instance.Status.Execution
-	for _, name := range PlanNames(view) {
-		status := view.Instance.Status.PlanStatus[name]
-		run := LastRun{Plan: name, Status: State(status.Status), Started: status.StartedTimestamp, Message: status.Message}
+	for name, status := range view.Instance.Status.PlanStatus {
+		if State(status.Status) == kudo.NeverRun {
+			continue
+		}
+		run := LastRun{Plan: name, Status: status.Status, Started: status.StartedTimestamp, Message: status.Message}
 		if status.Status.Terminal() {
 			run.Ended = status.LastUpdatedTimestamp
 		}
 		run.Manual = last != nil && last.Plan == name && last.UID == last.Request
 		runs = append(runs, run)
 	}
-	slices.SortStableFunc(runs, func(a, b LastRun) int {
+	slices.SortFunc(runs, func(a, b LastRun) int {
 		return cmp.Or(b.latest().Compare(a.latest()), cmp.Compare(a.Plan, b.Plan))
 	})
 	return History{Instance: view.Instance.Name, Cluster: view.Instance.Namespace, Plans: runs}

@@ -33,7 +33,7 @@ func NewCmdPlanHistory(f *hubclient.Factory, runF func(context.Context, *PlanHis
 		Use:   "history NAME --cluster CLUSTER",
 		Short: "Show the last run of each plan and its result",
 		Long: "Show the start, duration and result of the last run of each plan of an Instance or add-on, the latest run first. Each\n" +
-			"OperatorVersion has its own history.\n\n" +
+			"OperatorVersion has its own history: plans that ran only before an upgrade are omitted.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon plan history kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),
@@ -63,7 +63,7 @@ func runPlanHistory(ctx context.Context, o *PlanHistoryOptions) error {
 // historyText returns the runs as a table.
 func historyText(h progress.History, now time.Time) string {
 	if len(h.Plans) == 0 {
-		return "No plan has run, and the OperatorVersion cannot be read.\n"
+		return "No plan has run yet.\n"
 	}
 	rows := make([][]string, 0, len(h.Plans))
 	for _, run := range h.Plans {

@@ -26,10 +26,12 @@ func TestPlanHistory(t *testing.T) {
 		"update": {Status: kudo.FatalError, StartedTimestamp: at(20), LastUpdatedTimestamp: at(21), Message: "phase \"brokers\": no more\ndisks"},
 		"backup": {Status: kudo.InProgress, StartedTimestamp: at(50), LastUpdatedTimestamp: at(51), Message: sample.Waiting},
 		"before": {Status: kudo.Complete, LastUpdatedTimestamp: at(2)},
+		"topics": {Status: kudo.NeverRun},
+		"noop":   {},
 	}
 	clitest.Golden(t, "history", historyText(progress.HistoryOf(view), now))
 	clitest.Golden(t, "data-history", clitest.Printed(t, "yaml", terminal.Shown{Data: progress.HistoryOf(view)}))
-	if text := historyText(progress.HistoryOf(progress.View{Instance: sample.Instance()}), now); text != "No plan has run, and the OperatorVersion cannot be read.\n" {
+	if text := historyText(progress.HistoryOf(progress.View{Instance: sample.Instance(), Version: version}), now); text != "No plan has run yet.\n" {
 		t.Error(text)
 	}
 }
