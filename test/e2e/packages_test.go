@@ -448,7 +448,7 @@ func (p *packaged) everySwitch(ctx context.Context) metav1.Condition {
 				p.lacked = append(p.lacked, ready.Message)
 				defined := p.define(ctx, lacksKind.FindStringSubmatch(ready.Message))
 				defer func() { Expect(p.cluster.Delete(ctx, defined)).To(Succeed()) }()
-				ready = p.byHand(ctx, p.own(), p.lastPlan(ctx))
+				ready = p.awaited(ctx, p.own(), func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
 			}
 			if ready.Status != metav1.ConditionTrue {
 				return ready
@@ -481,13 +481,6 @@ func (p *packaged) define(ctx context.Context, missing []string) *unstructured.U
 		g.Expect(fmt.Sprint(definition.Object["status"])).To(ContainSubstring("InitialNamesAccepted"))
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 	return definition
-}
-
-func (p *packaged) lastPlan(ctx context.Context) string {
-	GinkgoHelper()
-	subject := p.own()
-	Expect(p.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
-	return subject.Status.Execution.Plan
 }
 
 // uninstall disables the add-on, and waits for the removal of the add-on and its Instance.
@@ -546,7 +539,7 @@ func (s *shelf) started(ctx context.Context, subject *kudo.Instance, version str
 func (s *shelf) settled(ctx context.Context, subject *kudo.Instance) metav1.Condition {
 	GinkgoHelper()
 	return s.awaited(ctx, subject, func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionTrue || c.Reason == kudo.ReasonPlanFailed
+		return c.Status == metav1.ConditionTrue || c.Reason == kudo.ReasonPlanFailed || lacksKind.MatchString(c.Message)
 	})
 }
 

@@ -14,14 +14,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// outcomeOf maps an error of the API server to an outcome: a permanent rejection is fatal, everything else may be temporary.
+// outcomeOf maps an error of the API server to an outcome: a permanent rejection is fatal, everything else may be temporary. A kind that the
+// cluster does not have may be defined later, unless Kubernetes has removed it.
 func outcomeOf(err error) plan.Outcome {
 	var foreign *plan.ForeignError
 	var refused *rights.Refused
 	var missing *missingRight
 	switch {
 	case meta.IsNoMatchError(err):
-		return fatal(withReplacement(err))
+		return missingKind(err)
 	case errors.Is(err, errUnwatchable), errors.As(err, &foreign), errors.As(err, &refused), apply.Final(err):
 		return fatal(err)
 	case errors.As(err, &missing) && missing.final:
@@ -41,15 +42,17 @@ func oneLine(err error) string {
 	return text.Prefix(text.OneLine(err.Error()), most)
 }
 
-// withReplacement adds the replacement of a kind that is missing because Kubernetes has removed its API version.
-func withReplacement(err error) error {
+// missingKind returns the outcome of a task with an object of a kind that the cluster does not have: the task is retried, because the kind's
+// CustomResourceDefinition may be created later. If Kubernetes has removed the API version of the kind, that is fatal; the message names the
+// replacement.
+func missingKind(err error) plan.Outcome {
 	var missing *meta.NoKindMatchError
 	if errors.As(err, &missing) {
 		for _, version := range missing.SearchedVersions {
 			if advice := render.Removed(missing.GroupKind.WithVersion(version)); advice != "" {
-				return fmt.Errorf("%w: %s", err, advice)
+				return fatal(fmt.Errorf("%w: %s", err, advice))
 			}
 		}
 	}
-	return err
+	return plan.Outcome{Status: kudo.Error, Message: oneLine(err) + ": waiting for its CustomResourceDefinition"}
 }

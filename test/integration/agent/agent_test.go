@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -10,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -244,11 +247,24 @@ var _ = Describe("An Instance on the hub", func() {
 		Entry("a template that names an unknown parameter",
 			func(s *kudo.OperatorVersionSpec) { s.Templates["config.yaml"] = "{{ .Params.NOPE }}" },
 			kudo.FatalError, `task "config": .*config.yaml.*NOPE`),
-		Entry("a kind that the cluster does not have",
+		Entry("a kind that the cluster does not have is tried again",
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}"
 			},
-			kudo.FatalError, `task "config": Widget w: no matches for kind "Widget"`),
+			kudo.Error, `task "config": Widget w: no matches for kind "Widget" in version "example.com/v1": waiting for its CustomResourceDefinition`),
+		Entry("a kind that the cluster does not have ends the plan with its timeout",
+			func(s *kudo.OperatorVersionSpec) {
+				s.Templates["config.yaml"] = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}"
+				deploy := s.Plans["deploy"]
+				deploy.Timeout = &metav1.Duration{Duration: 2 * time.Second}
+				s.Plans["deploy"] = deploy
+			},
+			kudo.FatalError, `timed out after 2s: .*no matches for kind "Widget"`),
+		Entry("a kind that Kubernetes has removed",
+			func(s *kudo.OperatorVersionSpec) {
+				s.Templates["config.yaml"] = "apiVersion: policy/v1beta1\nkind: PodSecurityPolicy\nmetadata: {name: w}"
+			},
+			kudo.FatalError, `task "config": PodSecurityPolicy w: no matches for kind`),
 		Entry("a kind of which objects can be neither listed nor watched",
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: authorization.k8s.io/v1\nkind: LocalSubjectAccessReview\nmetadata: {name: w}"
@@ -276,6 +292,27 @@ var _ = Describe("An Instance on the hub", func() {
 			},
 			kudo.FatalError, `task "config": the Dummy task`),
 	)
+
+	It("with a kind whose definition is created later continues by itself", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["config.yaml"] = "apiVersion: late.tandem.test/v1\nkind: Latecomer\nmetadata: {name: late}\n"
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(
+			HaveField("Status", kudo.Error), HaveField("Message", ContainSubstring(`no matches for kind "Latecomer"`))))
+		definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"group": "late.tandem.test", "scope": "Namespaced",
+			"names": map[string]any{"plural": "latecomers", "singular": "latecomer", "kind": "Latecomer", "listKind": "LatecomerList"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+		}}}
+		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		definition.SetName("latecomers.late.tandem.test")
+		Expect(managed.Create(ctx, definition)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(managed.Delete(ctx, definition)).To(Succeed()) })
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
 
 	It("deleted before it was ever resolved is reported removed", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)

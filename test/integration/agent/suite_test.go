@@ -102,6 +102,7 @@ func collectGarbage(ctx context.Context, managed client.WithWatch) {
 		schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
 		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 		schema.GroupVersionKind{Group: "tandem.test", Version: "v1", Kind: "Gadget"},
+		schema.GroupVersionKind{Group: "late.tandem.test", Version: "v1", Kind: "Latecomer"},
 	)
 	for kind := range removed {
 		apiVersion, name, _ := strings.Cut(kind, " ")
