@@ -88,6 +88,9 @@ func (r Reader) definedElsewhere(a install.AddOn) (map[string]bool, error) {
 
 // version returns the OperatorVersion of that name, or nil.
 func (r Reader) version(ctx context.Context, name client.ObjectKey) (*kudo.OperatorVersion, error) {
+	if !install.MayExist(name) {
+		return nil, nil
+	}
 	version := &kudo.OperatorVersion{}
 	err := r.Get(ctx, name, version)
 	if apierrors.IsNotFound(err) {
@@ -99,13 +102,17 @@ func (r Reader) version(ctx context.Context, name client.ObjectKey) (*kudo.Opera
 	return version, nil
 }
 
-// startedVersion returns the OperatorVersion that was last started for an Instance, or nil if it no longer exists.
+// startedVersion returns the OperatorVersion that was last started for an Instance, or nil if it no longer exists, or if the user may not read
+// it: the agent reports its name.
 func (r Reader) startedVersion(ctx context.Context, instance *kudo.Instance) (*kudo.OperatorVersion, error) {
 	if instance == nil || instance.Status.Execution == nil {
 		return nil, nil
 	}
 	started := instance.Status.Execution.OperatorVersion
 	version, err := r.version(ctx, client.ObjectKey{Namespace: started.Namespace, Name: started.Name})
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
 	if err != nil || version == nil || version.UID != started.UID {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func Children(p Parent) []ChildStep {
 		return p.stranded()
 	}
 	var steps []ChildStep
-	for _, placed := range p.atWork(p.Running) {
+	for _, placed := range p.atWork() {
 		steps = append(steps, p.step(placed))
 	}
 	return append(steps, p.vanished()...)
@@ -96,7 +96,7 @@ func (p Parent) Operators() []string {
 		return nil
 	}
 	var names []string
-	for _, placed := range p.atWork(p.Running) {
+	for _, placed := range p.atWork() {
 		if name := placed.Task.Spec.Package; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -126,11 +126,14 @@ func (p Parent) stranded() []ChildStep {
 	if p.Wanted == nil {
 		return nil
 	}
-	lost := p.Instance.Status.Execution
+	lost, working := p.Instance.Status.Execution, map[string]bool{}
+	for at := range p.working() {
+		working[at.task] = true
+	}
 	var steps []ChildStep
-	for _, placed := range p.atWork(p.Wanted) {
-		step := p.begin(placed.Task)
-		if p.answer(step.Status).State == "" {
+	for _, task := range tree.Tasks(&p.Wanted.Spec) {
+		step := p.begin(task)
+		if working[task.Name] && p.answer(step.Status).State == "" {
 			steps = append(steps, step.failed(fmt.Sprintf("OperatorVersion %s/%s of the running plan %q no longer exists",
 				lost.OperatorVersion.Namespace, lost.OperatorVersion.Name, lost.Plan)))
 		}
@@ -138,20 +141,46 @@ func (p Parent) stranded() []ChildStep {
 	return steps
 }
 
-// atWork lists the KudoOperator tasks of the version that are in progress in the current execution.
-func (p Parent) atWork(version *kudo.OperatorVersion) []plan.Placed {
+// place is the position of a task in a plan.
+type place struct{ phase, step, task string }
+
+// working returns the places of the tasks that the agent reports as in progress in the current execution. They need not exist: an agent can
+// report anything.
+func (p Parent) working() map[place]bool {
+	working := map[place]bool{}
 	execution := p.Instance.Status.Execution
 	status := p.Instance.Status.PlanStatus[execution.Plan]
 	if status.UID != execution.UID || !status.Status.Running() {
-		return nil
+		return working
 	}
-	var placed []plan.Placed
 	for _, phase := range status.Phases {
 		for _, step := range phase.Steps {
 			for _, at := range step.Tasks {
-				task, found := childTask(version, at.Name)
-				if found && (at.Status == kudo.InProgress || at.Status == kudo.Error) {
-					placed = append(placed, plan.Placed{Plan: execution.Plan, Phase: phase.Name, Step: step.Name, Task: task})
+				if at.Status == kudo.InProgress || at.Status == kudo.Error {
+					working[place{phase.Name, step.Name, at.Name}] = true
+				}
+			}
+		}
+	}
+	return working
+}
+
+// atWork lists the KudoOperator tasks that are in progress, in the order of the running version's plan. A task with several places is listed
+// once, at the first one: it has one child.
+func (p Parent) atWork() []plan.Placed {
+	working := p.working()
+	if len(working) == 0 {
+		return nil
+	}
+	var placed []plan.Placed
+	name := p.Instance.Status.Execution.Plan
+	for _, phase := range p.Running.Spec.Plans[name].Phases {
+		for _, step := range phase.Steps {
+			for _, at := range step.Tasks {
+				task, found := childTask(p.Running, at)
+				listed := slices.ContainsFunc(placed, func(other plan.Placed) bool { return other.Task.Name == at })
+				if found && !listed && working[place{phase.Name, step.Name, at}] {
+					placed = append(placed, plan.Placed{Plan: name, Phase: phase.Name, Step: step.Name, Task: task})
 				}
 			}
 		}
@@ -331,12 +360,13 @@ func (p Parent) parameters(placed plan.Placed, version *kudo.OperatorVersion) (m
 	if err != nil {
 		return nil, nil, err
 	}
-	from, err := passOn(passed, started.ParametersFrom, version)
+	from, err := p.passOn(passed, version)
 	return values, from, err
 }
 
 // passOn returns the references of a child whose sensitive parameters have the values of parameters of the parent.
-func passOn(passed map[string]string, started []kudo.StartedParameterFrom, child *kudo.OperatorVersion) ([]kudo.ParameterFrom, error) {
+func (p Parent) passOn(passed map[string]string, child *kudo.OperatorVersion) ([]kudo.ParameterFrom, error) {
+	started := p.Instance.Status.Execution.ParametersFrom
 	var from []kudo.ParameterFrom
 	for _, name := range slices.Sorted(maps.Keys(passed)) {
 		defined := slices.IndexFunc(child.Spec.Parameters, func(d kudo.Parameter) bool { return d.Name == name })
@@ -345,6 +375,10 @@ func passOn(passed map[string]string, started []kudo.StartedParameterFrom, child
 				"set sensitive: true there, or pass another value", passed[name], name, child.Name)
 		}
 		at := slices.IndexFunc(started, func(f kudo.StartedParameterFrom) bool { return f.Name == passed[name] })
+		if at < 0 {
+			return nil, fmt.Errorf("sensitive parameter %q cannot be passed on as parameter %q, because status.execution has a value instead of a "+
+				"reference to a Secret: set spec.parametersFrom of Instance %q", passed[name], name, p.Instance.Name)
+		}
 		from = append(from, kudo.ParameterFrom{Name: name, SecretKeyRef: started[at].SecretKeyRef})
 	}
 	return from, nil

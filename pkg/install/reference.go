@@ -1,6 +1,7 @@
 package install
 
 import (
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
@@ -30,6 +31,12 @@ func kindOf(config upstream.AddOnConfig) string {
 type Reference struct {
 	Resource string
 	types.NamespacedName
+}
+
+// MayExist reports whether an object can have the name. API servers fail requests with others, such as "a/b", which references and statuses
+// may contain.
+func MayExist(name types.NamespacedName) bool {
+	return name.Name != "" && len(path.IsValidPathSegmentName(name.Name))+len(path.IsValidPathSegmentName(name.Namespace)) == 0
 }
 
 // Named lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or by

@@ -2,6 +2,8 @@ package render
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,8 +74,8 @@ func tokensOf(c *Context) map[string]string {
 		return nil
 	}
 	prefix := "tandem-sensitive-"
-	for contains(plain, prefix) { // terminates: no value contains every prefix
-		prefix += "-"
+	if contains(plain, prefix) {
+		prefix += digestOf(plain) // no value contains a digest of itself
 	}
 	c.Parameters, c.Sensitive = plain, make(map[string]string, len(given))
 	for i, name := range given {
@@ -81,6 +83,12 @@ func tokensOf(c *Context) map[string]string {
 		tokens[token], c.Sensitive[name] = name, token
 	}
 	return tokens
+}
+
+// digestOf returns a digest of values.
+func digestOf(values map[string]string) string {
+	encoded, _ := json.Marshal(values) // strings always encode
+	return fmt.Sprintf("%x.", sha256.Sum256(encoded))
 }
 
 // contains reports whether any value contains the text.

@@ -47,6 +47,16 @@ func TestParameterFilesPassSensitiveParametersOn(t *testing.T) {
 	}
 }
 
+// The time that it takes is in proportion to the length of the values.
+func TestValuesThatLookLikeTokensArePassedOn(t *testing.T) {
+	c := confidential("B: {{ .Params.S }}")
+	c.Parameters["P"] = "tandem-sensitive-" + strings.Repeat("-", 500_000)
+	_, passed, err := render.File(c, "t")
+	if diff := cmp.Diff(map[string]string{"B": "S"}, passed); err != nil || diff != "" {
+		t.Errorf("got %v: %s", err, diff)
+	}
+}
+
 func TestParameterFilesDiscloseNoSensitiveParameter(t *testing.T) {
 	for _, text := range []string{
 		"A: x{{ .Params.S }}", "A: {{ .Params.S }}{{ .Params.S }}", "A: [{{ .Params.S }}]", "{{ .Params.S }}: a", "A: {{ .Params.S | b64enc }}",

@@ -65,6 +65,9 @@ func versionFor(
 
 // Version returns the OperatorVersion of that name; nil if it does not exist.
 func Version(ctx context.Context, c client.Reader, name types.NamespacedName) (*kudo.OperatorVersion, error) {
+	if !install.MayExist(name) {
+		return nil, nil
+	}
 	version := &kudo.OperatorVersion{}
 	err := c.Get(ctx, name, version)
 	if apierrors.IsNotFound(err) {

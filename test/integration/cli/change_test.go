@@ -206,6 +206,34 @@ plans:
 		Expect(run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-o", "json").code).To(Equal(cli.ExitUsage))
 	})
 
+	It("update --dry-run works whatever OperatorVersion the agent reports", func(ctx SpecContext) {
+		push(ctx, "kettle", "1.0.0")
+		cluster, private := newCluster(ctx, nil), newNamespace(ctx)
+		user := "user-of-" + cluster
+		Expect(run(ctx, "install", "kettle", "--cluster", cluster).err).NotTo(HaveOccurred())
+		definitions := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"*"}, Resources: []string{"clustermanagementaddons", "managedclusters"}, Verbs: []string{"get", "list"}},
+		}}
+		Expect(hub.Create(ctx, definitions)).To(Succeed())
+		Expect(hub.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		})).To(Succeed())
+		for _, namespace := range []string{cluster, kudo.DefaultPackagesNamespace} {
+			allow(ctx, namespace, user, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
+		}
+		settle(ctx, cluster, "kettle", "deploy")
+		for _, forged := range []corev1.ObjectReference{{Namespace: private, Name: "kettle"}, {Namespace: "a/b", Name: "kettle"}, {Name: ".."}, {}} {
+			Expect(environment.EditStatus(ctx, hub, at(ctx, cluster, "kettle"), func(instance *kudo.Instance) {
+				instance.Status.Execution.OperatorVersion = forged
+			})).To(Succeed())
+			got := run(ctx, "update", "kettle", "--cluster", cluster, "-p", "SIZE=5", "--dry-run", "--as", user)
+			Expect(got.err).NotTo(HaveOccurred(), "%v", forged)
+			Expect(got.out).To(ContainSubstring("cluster "+cluster+": Instance kettle would be changed"), "%v", forged)
+		}
+	})
+
 	It("update and upgrade change Instances, wait for their plans, and report failures at the end", func(ctx SpecContext) {
 		push(ctx, "loom", "1.0.0")
 		push(ctx, "loom", "2.0.0")

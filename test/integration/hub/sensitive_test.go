@@ -2,15 +2,20 @@ package hub
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/identity"
 )
 
 var _ = Describe("A sensitive parameter", func() {
@@ -90,6 +95,31 @@ var _ = Describe("A sensitive parameter", func() {
 		Eventually(specOf(instanceOf(addOn))).WithContext(ctx).Should(HaveField("ParametersFrom", from))
 	})
 
+	It("is not passed on if an agent reports a value, and the message names the reference", func(ctx SpecContext) {
+		unchecked()
+		Expect(started.Apply(ctx, "cluster", manifests.ClusterParameters{Cluster: cluster})).To(Succeed())
+		impersonated := rest.CopyConfig(config)
+		impersonated.Impersonate = rest.ImpersonationConfig{UserName: identity.User(cluster), Groups: identity.Groups(cluster)}
+		agent, err := client.New(impersonated, client.Options{Scheme: server.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		mine := instance(parent, byReference)
+		Expect(server.Create(ctx, mine)).To(Succeed())
+		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))
+		before := panicked(Default)
+		forged := fmt.Sprintf(`{"status":{"execution":{"uid":"x","plan":"deploy","parameters":{"PASSWORD":"plain"},"operatorVersion":{"namespace":%q,`+
+			`"name":%q,"uid":%q}},"planStatus":{"deploy":{"uid":"x","status":"IN_PROGRESS","phases":[{"name":"child","steps":[{"name":"child",`+
+			`"tasks":[{"name":"child","status":"IN_PROGRESS"},{"name":"child","status":"IN_PROGRESS"}]}]}]}}}}`, parent.Namespace, parent.Name, parent.UID)
+		Eventually(func() error {
+			return agent.Status().Patch(ctx, mine.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(forged)))
+		}).WithContext(ctx).Should(Succeed())
+		Eventually(func(g Gomega) []kudo.ChildStatus {
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(mine), mine)).To(Succeed())
+			return mine.Status.Children
+		}).WithContext(ctx).Should(ConsistOf(And(HaveField("State", kudo.ChildFailed),
+			HaveField("Message", ContainSubstring(`sensitive parameter "PASSWORD" cannot be passed on`)))))
+		Expect(panicked(Default)).To(Equal(before))
+	})
+
 	It("is passed on to a child as a reference", func(ctx SpecContext) {
 		unchecked()
 		mine := instance(parent, byReference)
@@ -108,6 +138,14 @@ var _ = Describe("A sensitive parameter", func() {
 		Expect(stranger.Patch(ctx, edited, client.MergeFrom(before))).To(MatchError(ContainSubstring("are set by its parent")))
 	})
 })
+
+// panicked returns how often the hub's controllers in this process have panicked.
+func panicked(g Gomega) (times float64) {
+	for _, metric := range gathered(g, "controller_runtime_reconcile_panics_total") {
+		times += metric.GetCounter().GetValue()
+	}
+	return times
+}
 
 // deploys acts as the agent: it reports that plan deploy runs with the references of the spec, and that its child is in progress.
 func deploys(ctx context.Context, i *kudo.Instance, version *kudo.OperatorVersion) {
