@@ -19,6 +19,12 @@ var hostileTexts = []string{
 	"x\ny: z", "x\n---\ny: z", "{", "[x]", "*x", "|1", "x #", `"`, "'", `", "x`, "', 'x", "x: y", "x, y", "x: y, z: x", " x", "x\n", "- x", "?",
 }
 
+// hostileStructures are values of several lines, some of which may leave the place where a template inserts the first one.
+var hostileStructures = map[kudo.ParameterType][]string{
+	kudo.ArrayType: {"[x, y]", "[{x: x, y: y}]"},
+	kudo.MapType:   {"{x: x, y: y}", "{x: {y: y}}", "{x: [y, z]}"},
+}
+
 // hostileValues: no value of a parameter changes the structure of what a template renders. Such values are rejected when they are used; the
 // author learns here which ones they are. Like dryRun it is not a rule of Check.
 func hostileValues(s *subject) []Problem {
@@ -77,6 +83,9 @@ func hostile(p *kudo.Parameter) []hostileValue {
 		return nil
 	}
 	var values []hostileValue
+	for _, bad := range hostileStructures[p.Type] {
+		values = append(values, hostileValue{bad, bad})
+	}
 	for _, bad := range hostileTexts {
 		quoted, _ := json.Marshal(bad) // a string always marshals
 		switch p.Type {
@@ -117,7 +126,7 @@ func (s *subject) breaksOut(c render.Context, p *kudo.Parameter, value hostileVa
 func wayOut(p *kudo.Parameter) string {
 	switch {
 	case p.Type == kudo.ArrayType || p.Type == kudo.MapType:
-		return "insert it with toYaml or quote, or with indent in a block of text"
+		return "insert it with quote, with toYaml and nindent, or with indent in a block of text"
 	case p.Default != nil && integer.MatchString(*p.Default):
 		return "set type: integer, or insert it with quote or toYaml"
 	default:

@@ -20,6 +20,8 @@ import (
 type StructureError struct {
 	// Parameters are the possible parameters, usually one.
 	Parameters []string
+	// Encoded is true if the template encodes the value as YAML or JSON.
+	Encoded bool
 }
 
 func (e *StructureError) Error() string {
@@ -32,8 +34,11 @@ func (e *StructureError) Error() string {
 	if len(names) > 1 {
 		subject = "the value of one of the parameters " + strings.Join(text.Limit(names, shown, "more"), ", ")
 	}
-	return subject + " changes the structure of the rendered YAML: " +
-		"use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)"
+	const problem = " changes the structure of the rendered YAML: "
+	if e.Encoded {
+		return subject + problem + "indent all of its lines in the template (nindent), and use keys that differ from those beside it"
+	}
+	return subject + problem + "use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml)"
 }
 
 // SensitiveError reports that a template uses a sensitive parameter in a way that would disclose its value.
@@ -88,7 +93,7 @@ func (g *guard) check() error {
 }
 
 func (g *guard) fail(parameters []string, action *template.Action) error {
-	problem := template.NewError(g.template, &StructureError{Parameters: parameters})
+	problem := template.NewError(g.template, &StructureError{Parameters: parameters, Encoded: action.Encoding != ""})
 	problem.Line = action.Line
 	return problem
 }

@@ -36,13 +36,18 @@ func (r Rules) Changed(out template.Output, checked func(*template.Action) bool)
 		return nil
 	}
 	original, err := r.Read(out.Text)
+	var units []unit
+	if !r.Names {
+		units = r.units(out, setOf(judged))
+	}
 	violated := func(some []*template.Action) bool {
-		twin := newTwin(out, some)
+		among := setOf(some)
+		twin := newTwin(out, among)
 		marked, twinErr := r.Read(twin.text)
-		if err != nil {
-			return twinErr == nil
+		if (err == nil) != (twinErr == nil) || err == nil && !r.same(twin, original, marked) {
+			return true
 		}
-		return twinErr != nil || !r.same(twin, original, marked)
+		return r.displaced(out, original, err, among, units)
 	}
 	if !violated(judged) {
 		return nil
@@ -65,4 +70,12 @@ func actions(out template.Output, checked func(*template.Action) bool) []*templa
 		}
 	}
 	return slices.Clip(found)
+}
+
+func setOf(actions []*template.Action) map[*template.Action]bool {
+	set := make(map[*template.Action]bool, len(actions))
+	for _, action := range actions {
+		set[action] = true
+	}
+	return set
 }

@@ -67,7 +67,7 @@ func TestMarks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := output(t, test.template, test.value)
-			if got := visible(newTwin(out, actions(out, func(*template.Action) bool { return true })).text); got != test.want {
+			if got := visible(newTwin(out, setOf(actions(out, func(*template.Action) bool { return true }))).text); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -34,11 +34,7 @@ type piece struct {
 }
 
 // newTwin marks what the actions print.
-func newTwin(out template.Output, marked []*template.Action) *twin {
-	among := make(map[*template.Action]bool, len(marked))
-	for _, action := range marked {
-		among[action] = true
-	}
+func newTwin(out template.Output, among map[*template.Action]bool) *twin {
 	b := &builder{}
 	written, prints := 0, 0
 	for _, p := range out.Prints {

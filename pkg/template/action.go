@@ -36,6 +36,8 @@ type Action struct {
 	// Break and Indent are the line break and the number of blanks that the action puts in front, by nindent and indent with a constant.
 	Break  bool
 	Indent int
+	// Margin is the number of blanks that they put in front of each further line.
+	Margin int
 }
 
 // DependsOn reports whether what the action prints may depend on one of the parameters.
@@ -109,6 +111,7 @@ type origin struct {
 	encoding Encoding
 	newline  bool
 	indent   int
+	margin   int
 }
 
 // flat returns the origin as an ordinary value, without its format.
@@ -143,7 +146,7 @@ func (s origin) or(other origin) origin {
 
 func (s origin) equal(other origin) bool {
 	return s.kind == other.kind && s.any == other.any && s.encoding == other.encoding && s.newline == other.newline &&
-		s.indent == other.indent && slices.Equal(s.names, other.names)
+		s.indent == other.indent && s.margin == other.margin && slices.Equal(s.names, other.names)
 }
 
 // field returns the origin of a field.
@@ -248,7 +251,7 @@ func (a *analysis) print(n *parse.ActionNode, value origin) {
 	}
 	a.actions[n] = &Action{
 		Line: n.Line, Parameters: all.names, AnyParameter: all.any,
-		Encoding: value.encoding, Break: value.newline, Indent: value.indent,
+		Encoding: value.encoding, Break: value.newline, Indent: value.indent, Margin: value.margin,
 	}
 }
 
@@ -337,7 +340,7 @@ func (a *analysis) call(function string, nodes []parse.Node, args []origin) orig
 	case function == "indent" || function == "nindent":
 		return indented(function, nodes, args, value)
 	case function == "trim":
-		value.encoding = args[len(args)-1].encoding
+		value.encoding, value.margin = args[len(args)-1].encoding, args[len(args)-1].margin
 	}
 	return value
 }
@@ -368,6 +371,7 @@ func indented(function string, nodes []parse.Node, args []origin, value origin) 
 		return value
 	}
 	value.encoding = args[1].encoding
+	value.margin = int(blanks.Int64) + args[1].margin
 	if !args[1].newline {
 		value.newline = function == "nindent"
 		value.indent = int(blanks.Int64) + args[1].indent
