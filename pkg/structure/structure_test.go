@@ -74,6 +74,29 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+func TestTokens(t *testing.T) {
+	for name, test := range map[string]struct{ template, value, want string }{
+		"an entry for a map":                       {"a:\n{{ toYaml .Params.MAP | indent 2 }}\nb: c\n", "x", "a:\n  <0>: <0>\nb: c\n"},
+		"an item for a list":                       {"a: {{ toYaml .Params.LIST | nindent 0 }}\n", "x", "a: \n- <0>\n"},
+		"a scalar for JSON of several lines":       {"a: {{ toPrettyJson .Params.MAP }}\n", "x", "a: <0>\n"},
+		"one for each print":                       {"{{ range .Params.LIST }}a:\n  {{ dict . . | toYaml }}\n{{ end }}{{ toYaml .Params.MAP }}", "x", "a:\n  <0>: <0>\n<1>: <1>"},
+		"none for JSON in one line":                {"a: {{ toJson .Params.MAP }}\n", "x", "a: {\"k\":\"x\"}\n"},
+		"none for a text":                          {"a: {{ toYaml .Params.A }}\n", "x: y", "a: \"x: y\"\n"},
+		"none for an empty list":                   {"a: {{ toYaml (without .Params.LIST .Params.A) }}\n", "x", "a: []\n"},
+		"none for what another function changes":   {"a: {{ toYaml .Params.MAP | replace \"k\" \"l\" }}\n", "x", "a: l: x\n"},
+		"the first line's blanks are not its own":  {"a:\n{{ toYaml .Params.MAP | indent 2 | nindent 2 }}\n", "x", "a:\n\n    <0>: <0>\n"},
+		"a nested map counts by its own structure": {"{{ dict \"a\" .Params.MAP | toYaml | nindent 4 | trim }}\n", "x", "<0>: <0>\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := output(t, test.template, test.value)
+			all := setOf(actions(out, func(*template.Action) bool { return true }))
+			if got := visible(replaced(out, Rules{Read: readYAML}.units(out, all))); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func readYAML(text string) ([]any, error) {
 	var value any
 	err := yaml.Unmarshal([]byte(text), &value)
@@ -100,6 +123,14 @@ func TestChangedNamesTheAction(t *testing.T) {
 				t.Errorf("got line %d, want %d", line, test.line)
 			}
 		})
+	}
+}
+
+func TestChangedNamesTheActionWhoseLinesLeaveTheirPlace(t *testing.T) {
+	const text = "a:\n{{ toYaml .Params.MAP | indent 2 }}\nb: |\n  {{ toYaml .Params.MAP }}\nc: |\n  {{ dict \"k\" .Params.A \"l\" .Params.A | toYaml }}\n"
+	action := (Rules{Read: readYAML}).Changed(output(t, text, "x"), func(*template.Action) bool { return true })
+	if action == nil || action.Line != 6 {
+		t.Errorf("got %+v, want the action in line 6", action)
 	}
 }
 

@@ -79,6 +79,30 @@ var _ = Describe("A parameter's value", func() {
 		Entry("in the pod of a Pipe task", pipeTask("last", "pod.yaml"), "{}"),
 	)
 
+	DescribeTable("of several lines stops the plan before its first task, if the template does not indent them", func(ctx context.Context, last kudo.Task) {
+		spec := configOnly()
+		spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "SETTINGS", Type: kudo.MapType, Default: ptr.To("{}")})
+		spec.Templates["last.yaml"] = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: {{ .Namespace }}\n  annotations:\n" +
+			"    settings: |\n      {{ toYaml .Params.SETTINGS }}\n"
+		spec.Templates["file.yaml"] = "CPU: |\n  {{ toYaml .Params.SETTINGS }}\n"
+		spec.Templates["pod.yaml"] = "apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    settings: |\n      {{ toYaml .Params.SETTINGS }}\n" +
+			"spec:\n  volumes: [{name: v, emptyDir: {}}]\n  initContainers:\n  - {name: a, image: a, volumeMounts: [{name: v, mountPath: /v}]}\n"
+		spec.Tasks = append(spec.Tasks, last)
+		spec.Plans = map[string]kudo.Plan{"deploy": serial("config", last.Name)}
+		h := newInstance(ctx, spec, map[string]string{"SETTINGS": `{"a": "b", "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}`})
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring(`the value of parameter "SETTINGS" changes the structure of the rendered YAML: indent all of its lines`))))
+		Expect(h.there(ctx)).To(BeEmpty())
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
+		Expect(client.IgnoreNotFound(managed.Get(ctx, client.ObjectKeyFromObject(role), role))).To(Succeed())
+		Expect(role.Rules).To(BeEmpty())
+	},
+		Entry("in the objects of a task", task("last", kudo.TaskApply, "last.yaml")),
+		Entry("in the parameter file of a child", childTask("last", "file.yaml")),
+		Entry("in the pod of a Pipe task", pipeTask("last", "pod.yaml")),
+	)
+
 	Describe("that only the cleanup plan inserts", func() {
 		cleaning := func() kudo.OperatorVersionSpec {
 			spec := configOnly()
