@@ -12,7 +12,7 @@ type unit struct {
 	print template.Print
 	// value is the structure on its own; nil if it is unknown.
 	value any
-	// form is the form of the token that stands for the unit in the text.
+	// form is the form of the token that replaces the unit in the text.
 	form form
 }
 
@@ -20,7 +20,7 @@ type unit struct {
 type form int
 
 const (
-	// scalar stands for JSON, entry for the entries of a map, and item for the items of a list in YAML.
+	// scalar replaces JSON, entry the entries of a map, and item the items of a list in YAML.
 	scalar form = iota
 	entry
 	item
@@ -80,7 +80,7 @@ func (r Rules) unit(p template.Print, text string) (u unit, found bool) {
 	}
 }
 
-// replaced returns a rendered text in which a token stands for each unit. The number of its mark is the index of the unit.
+// replaced returns a rendered text with a token in place of each unit. The number of its mark is the index of the unit.
 func replaced(out template.Output, units []unit) string {
 	var text strings.Builder
 	written := 0
@@ -112,7 +112,7 @@ func (r Rules) displaced(out template.Output, original []any, err error, among m
 	return !w.items(original, reduced)
 }
 
-// wholeness compares a text with the text in which tokens stand for the units: both are the same but for the units, each of which is where its
+// wholeness compares a text with the text that has tokens in place of the units: both are the same but for the units, each of which is where its
 // token is.
 type wholeness struct{ units []unit }
 
@@ -176,7 +176,7 @@ func (w *wholeness) items(original, reduced []any) bool {
 	return len(original) == 0
 }
 
-// text compares a value with a text, which may hold tokens: they and what they stand for are part of one text, or the whole value.
+// text compares a value with a text, which may hold tokens: they and what they replace are part of one text, or the whole value.
 func (w *wholeness) text(original any, reduced string) bool {
 	switch {
 	case !strings.ContainsRune(reduced, mark):
@@ -210,27 +210,20 @@ func sameShape(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for key, value := range a {
-			if other, exists := b[key]; !exists || !sameShape(value, other) {
-				return false
-			}
-		}
-		return true
+		return ok && sameKeys(a, b)
 	case []any:
 		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !sameShape(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(a, b, sameShape)
 	default:
 		return isScalar(b)
 	}
+}
+
+func sameKeys(a, b map[string]any) bool {
+	for key, value := range a {
+		if other, exists := b[key]; !exists || !sameShape(value, other) {
+			return false
+		}
+	}
+	return len(a) == len(b)
 }
