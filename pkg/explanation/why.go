@@ -286,6 +286,8 @@ func (e *Explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		if remarks := install.Remarks(resolved); len(remarks) > 0 {
 			e.say("A part of the configuration of %s has no effect: %s.", addOn.Name, strings.Join(remarks, "; "))
 		}
+	case resolved.Reason == addonv1alpha1.ReasonWaitingForConfiguration:
+		e.awaitRollout(addOn, resolved)
 	case availability.Includes(available, resolved): // already stated
 		e.look(addOn)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:

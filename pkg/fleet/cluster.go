@@ -24,6 +24,9 @@ type Cluster struct {
 	AddOns      map[string]*addonv1alpha1.ManagedClusterAddOn
 	// Instances holds the cluster's Instances by name; nil if they were not read.
 	Instances map[string]*kudo.Instance
+	// Peers are add-ons of other clusters, by name: those on which OCM rolls out a configuration that has not reached this cluster. They are
+	// missing if they were not read.
+	Peers map[string][]Peer
 }
 
 // Definition holds the declarations of a ClusterManagementAddOn. It is parsed once, because evaluations of dependencies use it often.

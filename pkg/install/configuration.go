@@ -50,8 +50,7 @@ func Configure(
 ) Configuration {
 	managed := managedByOCM(definition, addOn)
 	if managed && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) {
-		return Configuration{Problems: []Problem{{addonv1alpha1.ReasonWaitingForConfiguration,
-			"OCM's addon-manager has not resolved the add-on's configuration yet: see condition Configured"}}}
+		return Configuration{Problems: []Problem{{addonv1alpha1.ReasonWaitingForConfiguration, waitingText(addOn)}}}
 	}
 	find := func(resource upstream.ConfigGroupResource) []upstream.ConfigSpecHash {
 		if managed {
@@ -76,6 +75,34 @@ func Configure(
 		}
 	}
 	return c
+}
+
+// reasonNotConfigured is OCM's reason of condition Configured on clusters that a rollout has not reached.
+const reasonNotConfigured = "ConfigurationsNotConfigured"
+
+// waitingText returns the message about an add-on that OCM has not configured.
+func waitingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	configured := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured)
+	if configured != nil && configured.Reason == reasonNotConfigured {
+		return fmt.Sprintf("the rollout of the last change waits for other clusters before it reaches this one: see status.installProgressions of "+
+			"ClusterManagementAddOn %q", addOn.Name)
+	}
+	return "OCM's addon-manager has not resolved the add-on's configuration yet: see condition Configured"
+}
+
+// VersionInUse returns the OperatorVersion that the add-on has on its cluster: the configured one or, until OCM has rolled that out to the
+// cluster, the one before. It is empty if there is none.
+func VersionInUse(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) types.NamespacedName {
+	var found []upstream.ConfigSpecHash
+	if managedByOCM(definition, addOn) {
+		found = resolvedByOCM(addOn, operatorVersions)
+	} else {
+		found = resolvedHere(definition, addOn, operatorVersions)
+	}
+	if len(found) != 1 {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName(found[0].ConfigReferent)
 }
 
 // takeVersion takes the single OperatorVersion from the found references.

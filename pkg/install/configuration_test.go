@@ -157,6 +157,47 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+func TestConfigureSaysWhatItWaitsFor(t *testing.T) {
+	for reason, want := range map[string]string{
+		"ConfigurationsNotConfigured": "the rollout of the last change waits for other clusters before it reaches this one: " +
+			`see status.installProgressions of ClusterManagementAddOn "kafka"`,
+		"Resolving": "OCM's addon-manager has not resolved the add-on's configuration yet: see condition Configured",
+	} {
+		addOn := enabled()
+		addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionFalse, Reason: reason}}
+		if got := Configure(supporting(nil, nil), addOn, Namespaces{}).Problems; len(got) != 1 || got[0].Message != want {
+			t.Errorf("%s: got %v", reason, got)
+		}
+	}
+}
+
+func TestVersionInUse(t *testing.T) {
+	own, shared := referent("cluster1", "own"), referent(packages, "shared")
+	byOCM := func(configured metav1.ConditionStatus, references ...upstream.ConfigReference) *addonv1alpha1.ManagedClusterAddOn {
+		addOn := enabled()
+		addOn.Status.ConfigReferences = references
+		addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: configured}}
+		return addOn
+	}
+	for name, tc := range map[string]struct {
+		addOn *addonv1alpha1.ManagedClusterAddOn
+		want  upstream.ConfigReferent
+	}{
+		"without OCM, the definition's default":              {enabled(), shared},
+		"without OCM, the add-on's own":                      {enabled(config(operatorVersions, own)), own},
+		"what OCM has rolled out":                            {byOCM("True", desiredBy(operatorVersions, own)), own},
+		"what the cluster has, until a rollout reaches it":   {byOCM("False", desiredBy(operatorVersions, own)), own},
+		"none before the rollout of the first configuration": {addOn: byOCM("False")},
+		"none of two": {addOn: byOCM("True", desiredBy(operatorVersions, own), desiredBy(operatorVersions, shared))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := VersionInUse(supporting(&shared, nil), tc.addOn); got != types.NamespacedName(tc.want) {
+				t.Errorf("got %s, want %s", got, types.NamespacedName(tc.want))
+			}
+		})
+	}
+}
+
 func TestConfigureRequiresTheHashesThatOCMRollsOut(t *testing.T) {
 	own, rolledOut := desiredBy(deploymentConfigs, referent("cluster1", "own")), desiredBy(deploymentConfigs, referent("hub", "all"))
 	version := desiredBy(operatorVersions, referent(packages, "kafka-1.0.0"))

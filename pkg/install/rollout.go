@@ -70,19 +70,31 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 	case decision.Instance != nil:
 		rollout.Mark = ""
 	}
-	rollout.State = rolloutState(a, decision, rollout.Applied.Status == metav1.ConditionTrue)
+	rollout.State = rolloutState(a.ManagedAddOn, a.OwnInstance(), decision.Resolved, rollout.Applied.Status == metav1.ConditionTrue)
 	return rollout
 }
 
-// rolloutState returns the progress, given the decision and whether the configuration that OCM desires is applied.
-func rolloutState(a AddOn, decision Decision, applied bool) RolloutState {
-	own := a.OwnInstance()
+// RolloutStateOf returns the progress as the conditions of the add-on and its Instance report it. The Instance may be nil.
+func RolloutStateOf(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance) RolloutState {
+	conditions := addOn.Status.Conditions
+	state := rolloutState(addOn, own, meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved),
+		meta.IsStatusConditionTrue(conditions, addonv1alpha1.ConditionManifestApplied))
+	available := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionAvailable)
+	if state == RolloutProgressing && own == nil && available != nil && available.Reason == kudo.ReasonPlanFailed {
+		return RolloutFailed
+	}
+	return state
+}
+
+// rolloutState returns the progress, given the add-on's Instance and condition Resolved, which may be nil, and whether the configuration that
+// OCM desires is applied.
+func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance, resolved *metav1.Condition, applied bool) RolloutState {
 	switch {
-	case !meta.IsStatusConditionTrue(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionConfigured):
+	case !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured):
 		return RolloutWaiting
 	case applied:
 		return RolloutDone
-	case own != nil && hasFailed(own), IsLasting(decision.Resolved):
+	case own != nil && hasFailed(own), IsLasting(resolved):
 		return RolloutFailed
 	default:
 		return RolloutProgressing

@@ -132,7 +132,7 @@ func clusterOf(cluster fleet.Cluster) clusterView {
 func addOnRowOf(cluster fleet.Cluster, name string) addOnRow {
 	row := addOnRow{Cluster: cluster.Name, Name: name, Glimpse: fleet.GlimpseOf(cluster.AddOns[name])}
 	if definition := cluster.Definitions[name]; definition.PlanManaged {
-		row.Version = install.Configure(definition.Object, cluster.AddOns[name], install.Namespaces{}).OperatorVersion.Name
+		row.Version = install.VersionInUse(definition.Object, cluster.AddOns[name]).Name
 	}
 	if instance := cluster.Instances[name]; instance != nil {
 		row.Planned, row.Plan = true, progress.RunningPlan(instance)
@@ -203,6 +203,9 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 	name := v.PathValue("addon")
 	if cluster.Lacks(name) != nil {
 		return frame{}, errAbsent
+	}
+	if cluster.Peers, err = survey.Peers(ctx, v.reader, cluster); err != nil {
+		return frame{}, err
 	}
 	view := whyView{
 		Data: explained(cluster, name), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},

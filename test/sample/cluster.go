@@ -149,6 +149,17 @@ func (v Cluster) Annotated(name, text string) Cluster {
 	return v
 }
 
+// RolledOut adds an add-on of another cluster that OCM has included in a rollout, with these conditions.
+func (v Cluster) RolledOut(name, cluster string, conditions ...metav1.Condition) Cluster {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
+	addOn.Status.Conditions = append(conditions, Condition(addonv1alpha1.ConditionConfigured, "True", "ConfigurationsConfigured", ""))
+	if v.Peers == nil {
+		v.Peers = map[string][]fleet.Peer{}
+	}
+	v.Peers[name] = append(v.Peers[name], fleet.Peer{AddOn: addOn})
+	return v
+}
+
 // PlacedBy marks an add-on that OCM enables by a Placement.
 func (v Cluster) PlacedBy(name, placement string) Cluster {
 	v.Definitions[name].Object.Spec.InstallStrategy = upstream.InstallStrategy{

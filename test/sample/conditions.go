@@ -19,6 +19,7 @@ var (
 		`the add-on stays in namespace "market" of the managed cluster: to move it to "fair", disable it, and enable it again after its removal`)
 	BadParameters = Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": must be an integer, such as 3`)
 	BadConfig     = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonConfigurationInvalid, `variable "X" is not defined`)
+	NotRolledOut  = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForConfiguration, "the rollout of the last change waits for other clusters")
 	NotThereYet   = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed")
 	NotThereFor   = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed: ConfigurationInvalid: "+BadConfig.Message)
 	DiskFull      = Condition(addonv1alpha1.ConditionDegraded, "True", "DiskFull", "5 % left.")

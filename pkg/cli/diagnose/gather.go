@@ -93,6 +93,9 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 	if err == nil {
 		view.Instances, err = survey.Instances(ctx, h, cluster)
 	}
+	if err == nil {
+		view.Peers, err = survey.Peers(ctx, h, view)
+	}
 	if err != nil {
 		d.failed("add-ons of cluster "+cluster, err)
 		return

@@ -121,10 +121,18 @@ func TestWhyText(t *testing.T) {
 		"why-unhealthy":         sample.Defined("shop:").With("shop", sample.Unhealthy, sample.Resolved).Started("shop", "deploy"),
 		"why-two-causes": sample.Defined("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
 			With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Fails).Judged(),
-		"why-waiting":          chain().With("shop", sample.NotThereYet, sample.Held).With("kafka", sample.Works).With("zookeeper", sample.Works).Deleting("kafka").Judged(),
-		"why-config":           sample.Defined("shop:").With("shop", sample.NotThereYet, sample.BadConfig),
-		"why-change-held-up":   sample.Defined("shop:").With("shop", sample.Works, sample.BadParameters),
-		"why-change-unseen":    sample.Defined("shop:").With("shop", sample.Works, sample.Resolved).Edited("shop"),
+		"why-waiting":        chain().With("shop", sample.NotThereYet, sample.Held).With("kafka", sample.Works).With("zookeeper", sample.Works).Deleting("kafka").Judged(),
+		"why-config":         sample.Defined("shop:").With("shop", sample.NotThereYet, sample.BadConfig),
+		"why-change-held-up": sample.Defined("shop:").With("shop", sample.Works, sample.BadParameters),
+		"why-change-unseen":  sample.Defined("shop:").With("shop", sample.Works, sample.Resolved).Edited("shop"),
+		"why-rollout-failed": sample.Defined("shop:").With("shop", sample.Works, sample.NotRolledOut).
+			RolledOut("shop", "cluster2", sample.Fails, sample.Resolved).RolledOut("shop", "cluster4", sample.Works, sample.Resolved),
+		"why-rollout-invalid": sample.Defined("shop:").With("shop", sample.Works, sample.NotRolledOut).RolledOut("shop", "cluster2", sample.Works, sample.BadConfig),
+		"why-rollout-progressing": sample.Defined("shop:").With("shop", sample.Works, sample.NotRolledOut).
+			RolledOut("shop", "cluster4", sample.Works, sample.Resolved).RolledOut("shop", "cluster2", sample.Works, sample.Resolved),
+		"why-rollout-unknown": sample.Defined("shop:").With("shop", sample.NotThereYet, sample.NotRolledOut),
+		"why-rollout-below": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.NotRolledOut).Judged().
+			RolledOut("zookeeper", "cluster2", sample.Fails, sample.Resolved),
 		"why-config-available": sample.Defined("shop:").With("shop", sample.Works, sample.BadConfig),
 		"why-config-ignored":   sample.Defined("shop:").With("shop", sample.Works, sample.Remarked),
 		"why-said-once":        sample.Defined("shop:").With("shop", sample.NotThereFor, sample.BadConfig),

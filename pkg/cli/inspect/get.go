@@ -42,9 +42,9 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 	cmd := &cobra.Command{
 		Use:   "get [ADDON]",
 		Short: "List add-ons and their status on managed clusters",
-		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of a plan-based add-on. REASON\n" +
-			"is the reason of the first problem, or of condition Available if there is none. A second table lists the Instances that\n" +
-			"belong to no add-on; child Instances are omitted.\n\n" +
+		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of a plan-based add-on; until a\n" +
+			"rollout has reached the cluster, it is the one before. REASON is the reason of the first problem, or of condition\n" +
+			"Available if there is none. A second table lists the Instances that belong to no add-on; child Instances are omitted.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon get\n" +
 			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
@@ -92,7 +92,8 @@ type addOnList struct {
 type addOnItem struct {
 	Cluster string `json:"cluster"`
 	AddOn   string `json:"addOn"`
-	// OperatorVersion is the desired OperatorVersion; empty if the add-on is not plan-based, or it is unknown.
+	// OperatorVersion is the configured OperatorVersion or, until a rollout has reached the cluster, the one before; empty if the add-on is not
+	// plan-based, or it is unknown.
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// Available and Degraded are the statuses of the conditions; empty if a condition is missing.
 	Available metav1.ConditionStatus `json:"available,omitempty"`
@@ -177,7 +178,7 @@ func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definitio
 	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Created: addOn.CreationTimestamp,
 		Reason: fleet.ReasonOf(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)}
 	if definition.PlanManaged {
-		item.OperatorVersion = install.Configure(definition.Object, addOn, install.Namespaces{}).OperatorVersion.Name
+		item.OperatorVersion = install.VersionInUse(definition.Object, addOn).Name
 	}
 	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); condition != nil {
 		item.Available = condition.Status

@@ -5,8 +5,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 func TestGetTakesFlags(t *testing.T) {
@@ -35,5 +40,20 @@ func TestGetTakesFlags(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestGetShowsTheVersionUntilARolloutReachesTheCluster(t *testing.T) {
+	versions := upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+	definition := sample.Define("shop:")
+	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: versions}}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster3", Name: "shop"}}
+	before := upstream.ConfigReferent{Namespace: "addon-packages", Name: "shop-1.0.0"}
+	addOn.Status.ConfigReferences = []upstream.ConfigReference{{
+		ConfigGroupResource: versions, ConfigReferent: before, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: before},
+	}}
+	addOn.Status.Conditions = []metav1.Condition{sample.Condition(addonv1alpha1.ConditionConfigured, "False", "ConfigurationsNotConfigured", ""), sample.NotRolledOut}
+	if got := itemOf(addOn, fleet.DefinitionOf(definition)).OperatorVersion; got != "shop-1.0.0" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -55,6 +55,9 @@ func runWhy(ctx context.Context, o *WhyOptions) error {
 	if view.Instances, err = survey.Instances(ctx, c, o.cluster); err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
+	if view.Peers, err = survey.Peers(ctx, c, view); err != nil {
+		return hubclient.Advise(err, o.cluster)
+	}
 	if err := view.Lacks(o.addOn); err != nil {
 		return err
 	}

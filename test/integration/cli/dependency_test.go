@@ -12,6 +12,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -124,6 +125,26 @@ a                              available
 `))
 			Expect(run(ctx, "enable", "zookeeper", "--cluster", cluster).err).NotTo(HaveOccurred())
 			Expect(run(ctx, "why", "zookeeper", "--cluster", cluster).out).To(ContainSubstring("has not reported its availability"))
+		})
+
+		It("names the cluster on which a rollout has failed that has not reached this one", func(ctx context.Context) {
+			condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+				return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+			}
+			failed, other, waiting := newCluster(ctx, nil), newCluster(ctx, nil), newCluster(ctx, nil)
+			define(ctx, "stall")
+			enable(ctx, failed, "stall", condition(addonv1alpha1.ConditionConfigured, metav1.ConditionTrue, "ConfigurationsConfigured", ""),
+				condition(addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "upgrade" failed: no more disks`))
+			enable(ctx, other, "stall", available, condition(addonv1alpha1.ConditionConfigured, metav1.ConditionTrue, "ConfigurationsConfigured", ""),
+				condition(addonv1alpha1.ConditionManifestApplied, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""))
+			enable(ctx, waiting, "stall", available, condition(addonv1alpha1.ConditionConfigured, metav1.ConditionFalse, "ConfigurationsNotConfigured", ""),
+				condition(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForConfiguration, "not rolled out"))
+			Expect(run(ctx, "why", "stall", "--cluster", waiting).out).To(Equal(`Add-on stall is available on cluster ` + waiting + ` and has no dependencies. ` +
+				`The rollout of stall has not reached cluster ` + waiting + `, because it has failed on ` + failed +
+				` (plan "upgrade" failed: no more disks). Fix the cause there to continue the rollout.
+
+  kubectl addon why stall --cluster ` + failed + `
+`))
 		})
 
 		It("names the reporter of the availability if no dependency is missing any more", func(ctx context.Context) {
