@@ -4,6 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,7 +17,7 @@ import (
 type permissions struct {
 	mode                       string
 	account, accounts, allowed string
-	escalation                 bool
+	escalation                 powers
 }
 
 func (p *permissions) bind(flags *flag.FlagSet) {
@@ -29,8 +31,39 @@ func (p *permissions) bind(flags *flag.FlagSet) {
 			"without --default-service-account, and none with it. kube-system and the agent's namespace are never included.")
 	flags.StringVar(&p.allowed, "allow-namespaces", "",
 		"Comma-separated namespaces to which packages may apply objects although they are reserved: kube-system and the agent's namespace.")
-	flags.BoolVar(&p.escalation, "allow-escalation", false,
-		"Allow packages that declare a permission for the verbs escalate, bind or impersonate, by which they get any other permission.")
+	flags.Var(&p.escalation, "allow-escalation",
+		"Comma-separated powers that packages may declare, all of them without a value: permissions by which a package can exceed those that\n"+
+			"it declares, or that reach reserved namespaces. Powers: "+strings.Join(rights.PowerNames(), ", ")+".")
+}
+
+// powers is the value of --allow-escalation.
+type powers []string
+
+func (p *powers) String() string { return strings.Join(*p, ",") }
+
+// IsBoolFlag returns true: without a value, the flag allows all powers.
+func (*powers) IsBoolFlag() bool { return true }
+
+// Set parses a comma-separated list, or a boolean.
+func (p *powers) Set(list string) error {
+	all, err := strconv.ParseBool(list)
+	switch {
+	case err == nil && all:
+		*p = powers{"*"}
+		return nil
+	case err == nil || list == "":
+		*p = nil
+		return nil
+	}
+	names := strings.Split(list, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+		if !slices.Contains(rights.PowerNames(), names[i]) {
+			return fmt.Errorf("unknown power %q: must be true, false or a list of %s", names[i], strings.Join(rights.PowerNames(), ", "))
+		}
+	}
+	*p = names
+	return nil
 }
 
 // policy returns the policy that the flags describe; the agent is in the namespace.

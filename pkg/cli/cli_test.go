@@ -80,6 +80,8 @@ func TestCommands(t *testing.T) {
 		"verify-missing":         {[]string{"package", "verify", "testdata/none"}, ExitFailure},
 		"rights":                 {[]string{"package", "rights", "testdata/valid"}, ExitOK},
 		"rights-json":            {[]string{"package", "rights", "testdata/family", "-o", "json"}, ExitOK},
+		"rights-powers":          {[]string{"package", "rights", "testdata/powerful"}, ExitOK},
+		"rights-powers-json":     {[]string{"package", "rights", "testdata/powerful", "-o", "json"}, ExitOK},
 		"rights-broken":          {[]string{"package", "rights", "testdata/broken"}, ExitFailure},
 		"verify-no-argument":     {[]string{"package", "verify"}, ExitUsage},
 		"push-broken":            {[]string{"package", "push", "testdata/broken"}, ExitFailure},

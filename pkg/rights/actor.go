@@ -27,8 +27,8 @@ type Policy struct {
 	// Reserved lists the namespaces in which Instances name no service account, and in which nothing is applied except in those of Allowed.
 	Reserved, Allowed []string
 
-	// Escalation admits the verbs escalate, bind and impersonate.
-	Escalation bool
+	// Escalation lists the powers that packages may declare; * is every power.
+	Escalation []string
 }
 
 // Subject is an Instance on the managed cluster.
@@ -85,8 +85,8 @@ func (p Policy) Actor(s Subject) (Actor, error) {
 }
 
 func (p Policy) user(s Subject) (Actor, error) {
-	if what := FirstPowerful(s.Permissions); what != "" && !p.Escalation {
-		return Actor{}, &Refused{fmt.Sprintf("permissions: %s (the agent's flag to allow it is --allow-escalation)", what)}
+	if powers := PowersOf(s.Permissions).Except(p.Escalation); len(powers) > 0 {
+		return Actor{}, &Refused{fmt.Sprintf("permissions: %s: declare narrower rules (the agent's flag to allow it is %s)", powers, powers.Flag())}
 	}
 	for _, grant := range Grants(s.Permissions, s.Namespace) {
 		if problem := p.Protects(grant.Namespace); problem != nil {

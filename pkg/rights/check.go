@@ -95,9 +95,9 @@ func checkRule(rule rbacv1.PolicyRule, namespaced bool) []Problem {
 		wrong("", "the rule has no resources: list them in the plural, such as configmaps")
 	}
 	problems = append(problems, checkNames(rule)...)
-	if what := Powerful(rule); what != "" {
-		problems = append(problems, Problem{Field: "verbs", Warning: true,
-			Message: what + ": agents refuse this unless they run with --allow-escalation"})
+	if powers := powersOf(rule, !namespaced); len(powers) > 0 {
+		problems = append(problems, Problem{Field: "", Warning: true,
+			Message: fmt.Sprintf("%s: agents refuse this unless they run with %s", powers, powers.Flag())})
 	}
 	return problems
 }
@@ -124,51 +124,4 @@ func checkNames(rule rbacv1.PolicyRule) []Problem {
 			Message: "verb create never matches a rule with resourceNames: put it in a rule without them"})
 	}
 	return problems
-}
-
-// powers are the verbs by which a user gets permissions that it does not have, and the resources for which * includes them.
-var powers = []struct {
-	verb      string
-	groups    []string
-	resources []string
-}{
-	{"escalate", []string{rbacv1.GroupName}, []string{"roles", "clusterroles"}},
-	{"bind", []string{rbacv1.GroupName}, []string{"roles", "clusterroles"}},
-	{"impersonate", []string{"", "authentication.k8s.io"}, []string{"users", "groups", "serviceaccounts", "uids", "userextras"}},
-}
-
-// Powerful describes how a rule lets its user exceed the declared permissions; empty if it does not.
-func Powerful(rule rbacv1.PolicyRule) string {
-	for _, power := range powers {
-		// Kubernetes has narrower verbs as well, such as impersonate:user-info.
-		if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return strings.HasPrefix(verb, power.verb) }) {
-			return fmt.Sprintf("verb %s grants permissions beyond the declared ones", power.verb)
-		}
-		if slices.Contains(rule.Verbs, rbacv1.VerbAll) && overlaps(rule.APIGroups, power.groups, rbacv1.APIGroupAll) &&
-			overlaps(rule.Resources, power.resources, rbacv1.ResourceAll) {
-			return fmt.Sprintf("verb * on %s includes %s, which grants permissions beyond the declared ones: list the verbs",
-				strings.Join(rule.Resources, ", "), power.verb)
-		}
-	}
-	return ""
-}
-
-// overlaps reports whether listed names include one of the names, also by the wildcard.
-func overlaps(listed, names []string, all string) bool {
-	return slices.ContainsFunc(listed, func(item string) bool {
-		base, _, _ := strings.Cut(item, "/") // userextras/scopes
-		return item == all || slices.Contains(names, base)
-	})
-}
-
-// FirstPowerful returns the first rule of permissions that exceeds them, and why; empty if there is none.
-func FirstPowerful(permissions *kudo.Permissions) string {
-	for _, grant := range Grants(permissions, "") {
-		for _, rule := range grant.Rules {
-			if what := Powerful(rule); what != "" {
-				return what
-			}
-		}
-	}
-	return ""
 }

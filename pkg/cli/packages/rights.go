@@ -11,6 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // RightsOptions holds the arguments and flags of the command.
@@ -33,7 +34,8 @@ func NewCmdRights(f *hubclient.Factory, runF func(context.Context, *RightsOption
 		Long: "Print the permissions that the plans of the package in DIR, in a tarball or at a URL need on a managed cluster, as\n" +
 			"permissions to paste into operator.yaml. They include all plans, and both values of the parameters of Toggle tasks.\n\n" +
 			"Templates are rendered with the default parameters. Comments name what is not known before the package runs, such as kinds\n" +
-			"that depend on parameters. Child packages have permissions of their own. No cluster is needed.",
+			"that depend on parameters, and permissions that agents refuse without --allow-escalation. Child packages have permissions of\n" +
+			"their own. No cluster is needed.",
 		Example: "  kubectl addon package rights ./kafka\n" +
 			"  kubectl addon package rights https://repository.example.com/kafka.tgz -o json",
 		Args: terminal.Exactly("DIR"),
@@ -66,6 +68,8 @@ type rightsData struct {
 	Permissions     *kudo.Permissions `json:"permissions"`
 	// Unknown lists what the permissions do not include.
 	Unknown []string `json:"unknown,omitempty"`
+	// Powers lists the permissions that agents refuse unless a flag allows them.
+	Powers rights.Powers `json:"powers,omitempty"`
 }
 
 // rights returns the permissions that the package itself needs. Its children have their own, or those of their parent.
@@ -73,6 +77,7 @@ func (b *bundle) rights() rightsData {
 	root := b.root()
 	data := rightsData{OperatorVersion: versionName(root.pkg)}
 	data.Permissions, data.Unknown = root.pkg.Rights()
+	data.Powers = rights.PowersOf(data.Permissions)
 	for _, child := range b.rootFirst()[1:] {
 		if child.pkg.Version.Permissions == nil {
 			data.Unknown = append(data.Unknown, fmt.Sprintf("child package %s declares no permissions and has those of its parent: declare them there",
@@ -98,6 +103,12 @@ func (d rightsData) text() (string, error) {
 			text.WriteString("# Not known before the package runs:\n")
 		}
 		fmt.Fprintf(&text, "# - %s\n", strings.ReplaceAll(note, "\n", " "))
+	}
+	for i, power := range d.Powers {
+		if i == 0 {
+			fmt.Fprintf(&text, "# Agents refuse these permissions unless they run with %s:\n", d.Powers.Flag())
+		}
+		fmt.Fprintf(&text, "# - %s\n", power.What)
 	}
 	text.Write(permissions)
 	return text.String(), nil

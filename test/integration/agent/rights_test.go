@@ -271,7 +271,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 			spec.Permissions.Rules = append(spec.Permissions.Rules, rule(rbacv1.GroupName, "roles", "escalate"))
 			h := newInstance(ctx, spec, nil)
 			h.resolve(ctx)
-			h.failsWith(ctx, "deploy", "verb escalate grants permissions beyond the declared ones (the agent's flag to allow it is --allow-escalation)")
+			h.failsWith(ctx, "deploy", "permissions: verb escalate grants permissions beyond the declared ones: declare narrower rules (the agent's flag to allow it is --allow-escalation=roles)")
 			Expect(h.granted(ctx)).To(BeEmpty())
 			Expect(h.config(ctx, "-config")).To(BeEmpty())
 			h.finish(ctx)
