@@ -52,7 +52,8 @@ func newConfirmations(cached client.Client, live client.Reader) *confirmations {
 	return &confirmations{client: cached, live: live, reads: lru.New(confirmationLimit), lists: lru.New(confirmationLimit)}
 }
 
-// confirm returns a conflict unless the cached object has the version that the API server has.
+// confirm returns a conflict unless the cached object has the version that the API server has. An object without a version, which the cache
+// lacks, is confirmed if it does not exist.
 func (c *confirmations) confirm(ctx context.Context, cached client.Object) error {
 	gvk, err := c.client.GroupVersionKindFor(cached)
 	if err != nil {
@@ -68,7 +69,9 @@ func (c *confirmations) confirm(ctx context.Context, cached client.Object) error
 			return fmt.Errorf("reading %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(cached), err)
 		}
 		version = current.ResourceVersion // empty if the object does not exist
-		c.reads.Add(cached.GetUID(), confirmation{version, began})
+		if cached.GetUID() != "" {
+			c.reads.Add(cached.GetUID(), confirmation{version, began})
+		}
 	}
 	if version != cached.GetResourceVersion() {
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)

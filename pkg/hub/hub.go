@@ -104,7 +104,8 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), logger: mgr.GetLogger().WithName("renewal"), answers: metrics.ocm.Certificates,
 		},
 		&ocm.Controllers{
-			DeliverAgents: options.DeliverAgents, AgentArguments: options.AgentArguments, AddOns: &rolledOut, Recorder: recorder, Metrics: metrics.ocm,
+			DeliverAgents: options.DeliverAgents, AgentArguments: options.AgentArguments, AddOns: &rolledOut, Confirm: confirmed.confirm,
+			Recorder: recorder, Metrics: metrics.ocm,
 		},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }

@@ -3,12 +3,14 @@
 package ocm
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -24,8 +26,10 @@ type Controllers struct {
 	// AgentArguments are further arguments of all agents that are delivered.
 	AgentArguments []string
 	AddOns         *read.AddOns
-	Recorder       events.EventRecorder
-	Metrics        *Metrics
+	// Confirm returns a conflict if a cached object is stale, or if one that the cache lacks exists.
+	Confirm  func(ctx context.Context, cached client.Object) error
+	Recorder events.EventRecorder
+	Metrics  *Metrics
 }
 
 // SetUp adds the controllers to the manager if the hub has OCM.
@@ -52,7 +56,7 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 	controllers := []controller.Runner{
 		&configurationHashes{client: mgr.GetClient()},
 		&rollouts{
-			client: mgr.GetClient(), addOns: o.AddOns, marks: marks, unfinished: o.Metrics.unfinished,
+			client: mgr.GetClient(), addOns: o.AddOns, confirm: o.Confirm, marks: marks, unfinished: o.Metrics.unfinished,
 			written: controller.NewWrites(), quiet: controller.NewQuietPeriods(time.Now),
 		},
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.Recorder},

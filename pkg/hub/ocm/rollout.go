@@ -36,7 +36,9 @@ type rollouts struct {
 	client client.Client
 	// addOns reads the state that decides about an add-on.
 	addOns *read.AddOns
-	// marks caches the metadata of marks, and of no other ManifestWorks.
+	// confirm returns a conflict if a cached object is stale, or if one that the cache lacks exists.
+	confirm func(ctx context.Context, cached client.Object) error
+	// marks caches the metadata of marks, and of no other ManifestWorks. It is filled independently of the other caches, which may be older.
 	marks cache.Cache
 	// unfinished counts the clusters with an unfinished rollout.
 	unfinished *controller.Gauge[rolloutKey]
@@ -84,7 +86,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	if !install.IsPlanManaged(definition) {
 		r.count(request.NamespacedName, nil)
-		return controller.RetryConflict(r.giveUp(ctx, addOn, mark))
+		return controller.RetryConflict(r.giveUp(ctx, definition, addOn, mark))
 	}
 	state, err := r.addOns.Gather(ctx, definition, addOn)
 	if err != nil {
@@ -139,6 +141,9 @@ func (r *rollouts) mark(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *install.Rollout, mark *metav1.PartialObjectMetadata) error {
 	addOn := state.ManagedAddOn
 	if rollout.Mark != marked(mark, addOn) || mark != nil && !metav1.IsControlledBy(mark, addOn) {
+		if err := r.confirmAll(ctx, inputsOf(state)); err != nil {
+			return err
+		}
 		want, err := markOf(addOn, rollout.Mark)
 		if err != nil {
 			return err
@@ -150,10 +155,46 @@ func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *instal
 	return r.commit(ctx, addOn, rollout)
 }
 
+// inputsOf returns the cached objects that decide about a mark. If one of them is stale, the mark of a deleted add-on would be created again, or
+// report a configuration to OCM that an earlier Instance has reached.
+func inputsOf(state install.AddOn) []client.Object {
+	objects := []client.Object{state.Definition, state.ManagedAddOn}
+	if own := state.OwnInstance(); own != nil {
+		objects = append(objects, own)
+	} else {
+		objects = append(objects, &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: state.ManagedAddOn.Namespace, Name: state.ManagedAddOn.Name}})
+	}
+	if state.Version != nil {
+		objects = append(objects, state.Version)
+	}
+	for _, config := range state.DeploymentConfigs {
+		objects = append(objects, config)
+	}
+	return objects
+}
+
+// confirmAll returns a conflict if one of the objects is stale.
+func (r *rollouts) confirmAll(ctx context.Context, objects []client.Object) error {
+	for _, object := range objects {
+		if err := r.confirm(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // giveUp removes the reports about an add-on that is no longer plan-based: OCM counts every ManifestWork of an add-on, and would wait
 // forever for a mark that is no longer updated. Right after a change it returns a Postponed error and leaves the status unchanged.
-func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, mark *metav1.PartialObjectMetadata) error {
+func (r *rollouts) giveUp(
+	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, mark *metav1.PartialObjectMetadata,
+) error {
 	if mark != nil && mark.DeletionTimestamp.IsZero() {
+		if definition == nil {
+			definition = &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn.Name}}
+		}
+		if err := r.confirm(ctx, definition); err != nil {
+			return err
+		}
 		if err := r.client.Delete(ctx, mark, client.Preconditions{UID: &mark.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting ManifestWork %s: %w", client.ObjectKeyFromObject(mark), err)
 		}

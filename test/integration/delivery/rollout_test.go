@@ -278,6 +278,68 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		Eventually(text(own)).WithContext(ctx).Should(Equal("two"))
 	})
 
+	// Each cache of addon-manager is filled independently, so that the cache of marks may be current while others are stale.
+	It("is not marked again after the removal of the add-on, although the first view of the add-on is outdated", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		held(ctx, instanceOf(kafka))
+		settled(ctx, cluster)
+		view := get(ctx, kafka).ResourceVersion
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		removed(ctx, instanceOf(kafka))
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+		Expect(server.Delete(ctx, mark(kafka))).To(Succeed(), "as the garbage collector does")
+		stopHub()
+
+		current := runOutdatedHub(view, "managedclusteraddons", "instances")
+		Consistently(exists(mark(kafka))).WithContext(ctx).Should(BeFalse())
+		current()
+		Consistently(exists(mark(kafka))).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("is not marked for a plan that has not ended, although the first view of the Instance is from an earlier rollout", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		view := get(ctx, instanceOf(kafka)).ResourceVersion
+		for _, value := range []string{"two", "one"} {
+			before := placed(kafka.Name)(Default, ctx)
+			say(ctx, config, value)
+			Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+			rollOut(ctx, kafka)
+			Eventually(text(kafka)).WithContext(ctx).Should(Equal(value))
+			reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
+			Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
+			Eventually(marked(kafka)).WithContext(ctx).Should(BeEmpty())
+		}
+		stopHub()
+
+		current := runOutdatedHub(view, "instances")
+		Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+		current()
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+	})
+
+	It("stays marked, although the first view of the definition is from before it was plan-based", func(ctx SpecContext) {
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: kafka.Name}}
+		configs := get(ctx, definition).Spec.SupportedConfigs
+		stopHub()
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs = configs[1:] })
+		view := get(ctx, definition).ResourceVersion
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs = configs })
+		_, stop := runHub(started)
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		stop()
+
+		current := runOutdatedHub(view, "clustermanagementaddons")
+		uid := get(ctx, mark(kafka)).GetUID()
+		Consistently(exists(mark(kafka))).WithContext(ctx).Should(BeTrue())
+		current()
+		Consistently(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Expect(get(ctx, mark(kafka)).GetUID()).To(Equal(uid), "it was not deleted in between")
+	})
+
 	It("is quiet at rest, and after a restart", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))

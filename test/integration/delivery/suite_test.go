@@ -131,6 +131,22 @@ func runHub(on *environment.Environment, change ...func(*rest.Config, *hub.Optio
 	return writes, stop
 }
 
+// runOutdatedHub runs the hub with a view of some resources as of a resource version until current is called or the spec ends.
+func runOutdatedHub(version string, resources ...string) (current func()) {
+	GinkgoHelper()
+	until := make(chan struct{})
+	var watched []<-chan struct{}
+	runHub(started, func(config *rest.Config, _ *hub.Options) {
+		for _, resource := range resources {
+			watched = append(watched, environment.Outdate(config, resource, version, until))
+		}
+	})
+	for _, begun := range watched {
+		Eventually(begun).Should(Receive())
+	}
+	return func() { close(until) }
+}
+
 // in lists the writes in a cluster's namespace.
 func in(cluster string, writes *environment.Writes) func() []string {
 	return func() []string {
