@@ -284,6 +284,27 @@ var _ = Describe("clusteradm", func() {
 		Eventually(text(asStored)).WithContext(ctx).Should(Equal("two"))
 	})
 
+	It("addon enable with a config of another name may conflict with the status of an earlier change, and succeeds when it is repeated", func(ctx SpecContext) {
+		installed(ctx)
+		kafka.Labels = map[string]string{"tier": "silver"}
+		kafka.Spec.InstallNamespace = "elsewhere"
+		Expect(user.enable(ctx, kafka)).To(Succeed())
+		other := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "other"}}
+		other.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "TEXT", Value: "two"}}
+		Expect(server.Create(ctx, other)).To(Succeed())
+		kafka.Spec.Configs[0].ConfigReferent = referent(other)
+		err := user.enableOnce(ctx, kafka, func() { // the creation of a config postpones nothing
+			Eventually(func(g Gomega, ctx context.Context) {
+				current := get(ctx, asStored)
+				g.Expect(meta.FindStatusCondition(current.Status.Conditions, "Resolved").ObservedGeneration).To(Equal(current.Generation))
+			}).WithContext(ctx).Should(Succeed())
+		})
+		Expect(err).To(MatchError(apierrors.IsConflict, "conflict"))
+		Expect(text(asStored)(Default, ctx)).To(Equal("one"))
+		Expect(user.enable(ctx, kafka)).To(Succeed())
+		Eventually(text(asStored)).WithContext(ctx).Should(Equal("two"))
+	})
+
 	It("addon enable with a changed config file does not conflict with the status on a hub where OCM manages configs", func(ctx SpecContext) {
 		const rounds, quietTime = 30, 2 * time.Second
 		installed(ctx)
