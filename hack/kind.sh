@@ -10,6 +10,7 @@
 # docker or podman, and KIND_IMAGE a node image: by default kind's own, or if it cannot be pulled, one that hack/kind/build.sh builds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. hack/kind/limits.sh
 
 usage() { sed -n '5,7s/^# *//p' "$0" >&2; exit 2; }
 
@@ -177,12 +178,13 @@ install() {
 
 ready() { run kubectl --kubeconfig "$(file "$1")" rollout status "deployment/$2" -n tandem-system --timeout 5m; }
 
-# The programs of each node use inotify instances, of which Linux gives a user 128 by default. With OCM's programs, that may not be enough.
+# The programs of each node use inotify instances, of which Linux gives a user 128 by default. A node that gets none does not start; OCM's programs
+# fail later, with "too many open files".
 check_limits() {
-  local file=/proc/sys/fs/inotify/max_user_instances enough=512
-  [ -n "$ocm" ] && [ -r "$file" ] && [ "$(cat "$file")" -lt "$enough" ] || return 0
-  echo "kind: fs.inotify.max_user_instances is $(cat "$file"), which may be too low for OCM (\"too many open files\"):" \
-    "sysctl -w fs.inotify.max_user_instances=$enough" >&2
+  [ -z "$dry_run" ] || return 0
+  local problem
+  problem=$(check_inotify 100) || fail "$problem"
+  [ -z "$ocm" ] || problem=$(check_inotify 400) || echo "kind: $problem" >&2
 }
 
 # Prints a kustomization line for a hub with an API server that does not serve mutating admission policies.

@@ -1,0 +1,50 @@
+package structure
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// hack/kind.sh checks before it creates clusters whether their nodes get inotify instances: those that get none end at their start.
+func TestKindChecksInotifyInstances(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limit, used int
+		want        string
+	}{
+		"enough are free":    {128, 28, ""},
+		"too few are free":   {128, 29, "fs.inotify.max_user_instances is 128, and 29 instances are in use; the clusters need about 100: sysctl -w fs.inotify.max_user_instances=512\n"},
+		"most are used":      {512, 500, "fs.inotify.max_user_instances is 512, and 500 instances are in use; the clusters need about 100: sysctl -w fs.inotify.max_user_instances=1024\n"},
+		"there is no limit":  {0, 0, ""},
+		"the limit is lower": {64, 0, "fs.inotify.max_user_instances is 64, and 0 instances are in use; the clusters need about 100: sysctl -w fs.inotify.max_user_instances=512\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proc := t.TempDir()
+			write := func(file string, limit int) {
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, fmt.Appendln(nil, limit), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.limit > 0 {
+				write(filepath.Join(proc, "sys/fs/inotify/max_user_instances"), tc.limit)
+			}
+			write(filepath.Join(proc, "7/fd/0"), 0) // another file of a process
+			for i := range tc.used {
+				if err := os.Symlink("anon_inode:inotify", filepath.Join(proc, "7/fd", fmt.Sprint(i+1))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			command := exec.Command("bash", "-euc", `. hack/kind/limits.sh; check_inotify 100 "$1"`, "-", proc)
+			command.Dir = root
+			got, err := command.Output()
+			if string(got) != tc.want || (err != nil) != (tc.want != "") {
+				t.Errorf("%v, got %q, want %q", err, got, tc.want)
+			}
+		})
+	}
+}
