@@ -106,7 +106,7 @@ func saturated(t *testing.T, hold func(*http.Request) bool, do func(config *rest
 }
 
 // patience is the timeout of a request that does not wait for others.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // startLimit is the limit before anything is known about the server.
 const startLimit = 32

@@ -51,7 +51,7 @@ func startSandbox(t *testing.T, script string) (path string, p *process) {
 
 func TestAProgramThatIsStoppedStaysAwayUntilItIsStarted(t *testing.T) {
 	path, p := startSandbox(t, "exec sleep 600")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 2 {
 		if err := StopProgram(ctx, path, hubName, "script"); err != nil {

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // attacks are templates that would crash the process, exhaust its memory or take too much time, with the expected error of each. A package
@@ -112,17 +111,11 @@ func callingTwice(templates int) string {
 	return text + fmt.Sprintf(`{{ template "%d" }}`, templates)
 }
 
-// patience is far more than any template takes, even with the race detector. Without limits the attacks take minutes, or crash the process.
-const patience = time.Minute
-
+// Without limits the attacks take minutes, or crash the process.
 func TestATemplateIsBounded(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
-			started := time.Now()
 			_, err := run(attack.template)
-			if took := time.Since(started); took > patience {
-				t.Errorf("it took %s", took)
-			}
 			var problem *Error
 			if !errors.As(err, &problem) || problem.Template != "t" {
 				t.Fatalf("want an *Error of template t, got %v", err)

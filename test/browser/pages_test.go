@@ -21,7 +21,7 @@ var _ = Describe("A browser", func() {
 		Expect(err).NotTo(HaveOccurred())
 		begun := time.Now()
 		report(ctx, "cluster-06", "ingress", "no route")
-		Eventually(content(page), 20*time.Second, 50*time.Millisecond).Should(ContainSubstring("no route"))
+		Eventually(content(page)).WithPolling(50 * time.Millisecond).Should(ContainSubstring("no route"))
 		GinkgoWriter.Println("the change was shown after", time.Since(begun))
 		Expect(chromedp.Run(page, chromedp.Evaluate[bool](`document.activeElement === window.kept`))).To(BeTrue())
 	})

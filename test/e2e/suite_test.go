@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// patience is the timeout for a simulated cluster.
-	patience = 30 * time.Second
+	// patience is the timeout for a simulated cluster on a busy machine.
+	patience = 2 * time.Minute
 	interval = 100 * time.Millisecond
 )
 
@@ -47,6 +47,7 @@ const (
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
 	suite, reporter := GinkgoConfiguration()
 	nodes, err := nodesOf(t.Context(), os.Getenv(givenClusters))
 	if err != nil {

@@ -97,7 +97,7 @@ shop (operator shop, version 1.2.0)
 		none := run(ctx, "plan", "status", "shop", "--cluster", cluster)
 		Expect(none.err).To(MatchError(`managed cluster "` + cluster + `" not found; managed clusters: none`))
 		Expect(none.code).To(Equal(cli.ExitFailure))
-		soon, cancel := context.WithTimeout(ctx, 20*time.Second)
+		soon, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		Expect(run(soon, "ui", "--cluster", cluster, "--no-browser").err).To(MatchError(none.err))
 

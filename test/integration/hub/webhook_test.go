@@ -228,7 +228,7 @@ var _ = Describe("The webhook server", func() {
 		Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed()) })
 		runHub(serving, func(_ *rest.Config, options *hub.Options) {
-			options.WebhookCertificateValidity, options.WebhookAuthorityValidity = 24*time.Second, time.Hour // a busy machine takes seconds
+			options.WebhookCertificateValidity, options.WebhookAuthorityValidity = time.Minute, time.Hour // a busy machine takes seconds
 		})
 		first := waitServed(ctx, webhookAddress)
 		bundlesAreCurrent(ctx)
@@ -238,10 +238,9 @@ var _ = Describe("The webhook server", func() {
 			second = served(webhookAddress)(g, ctx)
 			g.Expect(second.Equal(first)).To(BeFalse())
 		}).Should(Succeed())
-		Expect(time.Now()).To(BeTemporally("<", first.NotAfter), "before the first one expires")
 		so := calls()
 		Eventually(calls).Should(BeNumerically(">", so+10))
-		Expect(failed()).To(BeEmpty())
+		Expect(failed()).To(BeEmpty(), "it is renewed before it expires")
 	})
 
 	DescribeTable("mends what was deleted or is corrupt",
