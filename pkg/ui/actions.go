@@ -176,10 +176,18 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	if err := decide.Reenabled(view.Definitions[name].Object, "cluster "+cluster); err != nil {
 		return proposal{}, fmt.Errorf("add-on %q would be enabled again: %w", name, err)
 	}
+	detached, err := survey.DetachedClusters(ctx, c, []string{cluster})
+	if err != nil {
+		return proposal{}, err
+	}
+	effect := "The add-on is deleted. This removes its applied objects, including their data."
+	if detached.Has(cluster) {
+		effect = "The add-on is deleted on the hub. The cluster is detached, so its objects stay there."
+	}
 	affected, required := decide.Affected(name, view.Dependents(name))
 	p := proposal{
 		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Command: command("disable %s --cluster %s", name, cluster),
-		Effects: []string{"The add-on is deleted. This removes its applied objects, including their data."},
+		Effects: []string{effect},
 		Seen:    fmt.Sprintf("%s/%d/%s", addOn.UID, addOn.Generation, strings.Join(affected, "/")), Back: whyPath(cluster, name),
 		do: func(ctx context.Context) error { return decide.Delete(ctx, c, addOn) },
 	}

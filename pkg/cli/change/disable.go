@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +42,8 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 			"The command first lists the add-ons that depend on the add-on on these clusters and prompts for confirmation. With --yes\n" +
 			"it does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a\n" +
 			"terminal, one of these flags is required.\n\n" +
+			"Nothing is removed from a detached cluster: the command deletes the add-on on the hub, lists the objects that stay on the\n" +
+			"cluster, and fails.\n\n" +
 			"To see what would be removed, run 'kubectl addon uninstall --dry-run'. If a cluster is gone or the cleanup cannot succeed,\n" +
 			"release the add-on with 'kubectl addon uninstall --force'.",
 		Example: "  kubectl addon disable kafka --cluster cluster1\n" +
@@ -81,7 +84,7 @@ func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
 	if err := found.agree(o); err != nil {
 		return err
 	}
-	return removeAll(ctx, h, o.IOStreams, found.there, o.Wait, o.Timeout)
+	return removal{hub: h, streams: o.IOStreams, found: found.there, detached: found.detached}.run(ctx, o.WaitFlags)
 }
 
 // disabling is an add-on to delete.
@@ -89,6 +92,8 @@ type disabling struct {
 	addOn string
 	// there lists the existing objects by cluster.
 	there []installed
+	// detached holds the clusters from which nothing is removed.
+	detached sets.Set[string]
 	// returns is set if the add-on would be re-created, and states why.
 	returns error
 }
@@ -121,6 +126,16 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		return found, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters; see 'kubectl addon get %s'",
 			addOn, len(clusters), addOn)
 	}
+	if found.detached, err = survey.DetachedClusters(ctx, c, clustersOf(found.there)); err != nil {
+		return found, err
+	}
+	for i := range found.there {
+		if found.detached.Has(found.there[i].Namespace) { // for the objects that stay
+			if found.there[i], err = found.there[i].now(ctx, c); err != nil {
+				return found, err
+			}
+		}
+	}
 	found.returns = action.Reenabled(definitions[addOn].Object, terminal.OnClusters(clustersOf(found.there)))
 	return found, nil
 }
@@ -130,7 +145,7 @@ func (d disabling) agree(o *DisableOptions) error {
 	if d.returns != nil && !o.force {
 		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
 	}
-	suffer, required := suffering(d.there)
+	suffer, required := suffering(d.there, d.detached)
 	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.force {
 		return err
 	}

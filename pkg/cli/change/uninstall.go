@@ -7,11 +7,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +49,8 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 			"The command first lists the add-ons that depend on it on these clusters and prompts for confirmation. Without a terminal,\n" +
 			"--yes is required. With --dry-run nothing is written: the command shows the cleanup plan and the objects that would be\n" +
 			"removed.\n\n" +
+			"Nothing is removed from a detached cluster: the command deletes the object on the hub, lists the objects that stay on the\n" +
+			"cluster, and fails.\n\n" +
 			"With --force the command does not prompt, and no controller waits for the cleanup: the applied objects stay on the cluster\n" +
 			"in their current state, and the known ones are listed. Use it if the cluster is gone or the cleanup cannot succeed.",
 		Example: "  kubectl addon uninstall kafka --cluster cluster1\n" +
@@ -97,14 +98,18 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 	if err != nil {
 		return err
 	}
+	detached, err := survey.DetachedClusters(ctx, h, clustersOf(found))
+	if err != nil {
+		return err
+	}
 	if o.dryRun {
-		changes, err := uninstallChanges(ctx, h, found)
+		changes, err := uninstallChanges(ctx, h, found, detached)
 		if err != nil {
 			return err
 		}
 		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
-	if err := agreeToUninstall(found, o); err != nil {
+	if err := agreeToUninstall(found, detached, o); err != nil {
 		return errors.Join(refused.Err(), err)
 	}
 	problems := []error{refused.Err()}
@@ -118,7 +123,8 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 			return err != nil
 		})
 	}
-	return errors.Join(append(problems, removeAll(ctx, h, o.IOStreams, found, o.Wait, o.Timeout))...)
+	r := removal{hub: h, streams: o.IOStreams, found: found, detached: detached, released: o.force}
+	return errors.Join(append(problems, r.run(ctx, o.WaitFlags))...)
 }
 
 // gatherUninstalling reads the existing objects of that name on the selected clusters. Clusters without one are omitted, unless they were
@@ -164,8 +170,8 @@ func (o *UninstallOptions) toUninstall(ctx context.Context, c client.Reader) ([]
 }
 
 // agreeToUninstall lists the affected dependents and prompts for confirmation. It returns an error if nothing must be deleted.
-func agreeToUninstall(found []installed, o *UninstallOptions) error {
-	suffer, _ := suffering(found)
+func agreeToUninstall(found []installed, detached sets.Set[string], o *UninstallOptions) error {
+	suffer, _ := suffering(found, detached)
 	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.yes || o.force || len(found) == 0 {
 		return err
 	}
@@ -176,33 +182,6 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	}
 	return terminal.Confirm(o.IOStreams,
 		fmt.Sprintf("Uninstall %s from %s? This removes its applied objects, including their data.", text.Word(found[0].Name), where))
-}
-
-// removeAll deletes the found objects and, if requested, waits for their removal.
-func removeAll(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, found []installed, wait bool, timeout time.Duration) error {
-	var going []installed
-	var problems []error
-	for _, i := range found {
-		if err := remove(ctx, h, i); err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		going = append(going, i)
-		if !wait {
-			problems = append(problems, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted from %s\n", i, i.Namespace)))
-		}
-	}
-	if !wait || len(going) == 0 {
-		return errors.Join(problems...)
-	}
-	w := goneWait{hub: h, progress: h.Progress(streams.ErrOut), going: going}
-	problems = append(problems, w.await(ctx, h, timeout))
-	for _, i := range going {
-		if !slices.ContainsFunc(w.going, func(left installed) bool { return left.ObjectKey == i.ObjectKey }) {
-			problems = append(problems, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted from %s\n", i, i.Namespace)))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // release force-releases this Instance and its children, so that no controller waits for their removal, and lists the objects that they leave
@@ -219,16 +198,4 @@ func release(ctx context.Context, c client.Client, out io.Writer, found installe
 		text += leftText(&found.Below[i])
 	}
 	return printers.WriteEscaped(out, text)
-}
-
-// remove deletes the add-on, so that addon-manager deletes its Instance, or else the Instance.
-func remove(ctx context.Context, c client.Client, found installed) error {
-	var object client.Object = found.Instance
-	if found.AddOn != nil {
-		object = found.AddOn
-	}
-	if err := action.Delete(ctx, c, object); err != nil {
-		return fmt.Errorf("deleting %s: %w", found, err)
-	}
-	return nil
 }

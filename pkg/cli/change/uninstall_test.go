@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,6 +108,7 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 	shop := dependency.Dependent{Name: "shop", Type: addonv1alpha1.DependencyTypeOptional, Through: []string{"kafka"}}
 	for name, test := range map[string]struct {
 		found    []installed
+		detached []string
 		want     []string
 		required bool
 	}{
@@ -122,9 +124,16 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 			found: []installed{zookeeper("c1", shop), zookeeper("c2", shop), zookeeper("c3", shop), zookeeper("c4", shop), zookeeper("c5")},
 			want:  []string{"on 4 clusters (c1, c2, c3, …): without zookeeper, add-on shop becomes degraded (through kafka)"},
 		},
+		"two detached clusters": {
+			found: []installed{zookeeper("c1", kafka), zookeeper("c2"), zookeeper("c3")}, detached: []string{"c1", "c3"}, required: true,
+			want: []string{
+				"on 2 clusters (c1, c3): the cluster is detached, so its objects stay",
+				"on cluster c1: without zookeeper, add-on kafka becomes unavailable",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			texts, required := suffering(test.found)
+			texts, required := suffering(test.found, sets.New(test.detached...))
 			if diff := cmp.Diff(test.want, texts); diff != "" {
 				t.Error(diff)
 			}
@@ -137,7 +146,7 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 
 func TestUninstallDryRunShowsAnAddOnWithoutAnInstance(t *testing.T) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka"}}
-	changes, err := uninstallChanges(t.Context(), nil, []installed{{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}})
+	changes, err := uninstallChanges(t.Context(), nil, []installed{{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,12 @@ package change
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -18,9 +20,14 @@ import (
 // String returns the name as kubectl prints it: of the add-on, or else of the Instance.
 func (i installed) String() string { return action.Removal(i).Object() }
 
-// suffering lists the affected dependents and their clusters; required reports whether one of them becomes unavailable.
-func suffering(found []installed) (texts []string, required bool) {
+// suffering lists the affected dependents, and the detached clusters; required reports whether a dependent becomes unavailable.
+func suffering(found []installed, detached sets.Set[string]) (texts []string, required bool) {
 	suffers := terminal.ClusterTexts{}
+	for _, cluster := range clustersOf(found) {
+		if detached.Has(cluster) {
+			suffers.Add(cluster, detachedText)
+		}
+	}
 	for _, i := range found {
 		affected, requires := action.Affected(i.Name, i.Dependents)
 		required = required || requires
@@ -38,12 +45,39 @@ func leftText(instance *kudo.Instance) string {
 		return fmt.Sprintf("Releasing Instance %s: none of its objects are known to remain on cluster %s.\n",
 			text.Word(instance.Name), cluster)
 	}
-	text := fmt.Sprintf("Releasing Instance %s. Objects that are not removed yet stay on cluster %s:\n",
-		text.Word(instance.Name), cluster)
-	for _, entry := range instance.Status.Inventory {
-		text += fmt.Sprintf("  %s\n", entry)
+	return fmt.Sprintf("Releasing Instance %s. Objects that are not removed yet stay on cluster %s:\n%s",
+		text.Word(instance.Name), cluster, objectLines(instance.Status.Inventory))
+}
+
+// detachedText is the warning about a removal from a detached cluster.
+const detachedText = "the cluster is detached, so its objects stay"
+
+// objects lists the objects of the Instance and its descendants, according to their agent's last report.
+func (i installed) objects() []kudo.InventoryEntry {
+	if i.Instance == nil {
+		return nil
 	}
-	return text
+	all := slices.Clone(i.Instance.Status.Inventory)
+	for _, below := range i.Below {
+		all = append(all, below.Status.Inventory...)
+	}
+	return all
+}
+
+func objectLines(objects []kudo.InventoryEntry) string {
+	var lines strings.Builder
+	for _, entry := range objects {
+		fmt.Fprintf(&lines, "  %s\n", entry)
+	}
+	return lines.String()
+}
+
+// objectCount returns the number of objects that an Instance has.
+func objectCount(objects int, of installed) string {
+	if objects == 1 {
+		return fmt.Sprintf("1 object of Instance %s", text.Word(of.Name))
+	}
+	return fmt.Sprintf("%d objects of Instance %s", objects, text.Word(of.Name))
 }
 
 // waitText states why the object is not removed yet.

@@ -55,7 +55,7 @@ var _ = Describe("uninstall", func() {
 	}
 
 	It("deletes an add-on, shows what it waits for, and ends when it is gone", func(ctx SpecContext) {
-		cluster := newNamespace(ctx)
+		cluster := newCluster(ctx, nil)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
 		progress := gbytes.NewBuffer()
@@ -80,7 +80,7 @@ var _ = Describe("uninstall", func() {
 	})
 
 	It("deletes an Instance without an add-on", func(ctx SpecContext) {
-		cluster := newNamespace(ctx)
+		cluster := newCluster(ctx, nil)
 		instance := install(ctx, cluster, "mine")
 		done := begin(ctx, "uninstall", "mine", "--cluster", cluster, "--yes")
 		Eventually(isDeleted(ctx, instance)).Should(BeTrue())
@@ -92,7 +92,7 @@ var _ = Describe("uninstall", func() {
 	})
 
 	It("names the pending object after its timeout, and fails", func(ctx SpecContext) {
-		cluster := newNamespace(ctx)
+		cluster := newCluster(ctx, nil)
 		instance := install(ctx, cluster, "mine")
 		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "3s")
 		Expect(late.code).To(Equal(cli.ExitTimeout))
@@ -101,8 +101,74 @@ var _ = Describe("uninstall", func() {
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 	})
 
+	Describe("from a detached cluster", func() {
+		stays := func(cluster, name, did string) string {
+			return name + " " + did + " from the hub. Objects that are not removed yet stay on cluster " + cluster + ":\n"
+		}
+		It("names the objects that stay, and fails unless it is forced", func(ctx SpecContext) {
+			cluster := newNamespace(ctx)
+			instance := install(ctx, cluster, "mine")
+			child := install(ctx, cluster, "mine.child", *metav1.NewControllerRef(instance, kudo.GroupVersion.WithKind("Instance")))
+			Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
+				i.Status.Children = []kudo.ChildStatus{{Task: "main.main.child", Instance: child.Name, UID: child.UID, State: kudo.ChildApplied}}
+			})).To(Succeed())
+			const warning = "the cluster is detached, so its objects stay"
+			Expect(run(ctx, "uninstall", "mine", "--cluster", cluster, "--dry-run").out).To(
+				Equal("cluster " + cluster + ": instance.kudo.dev/mine would be removed\n  warning: " + warning + "\n  no plan runs\n"))
+			done := begin(ctx, "uninstall", "mine", "--cluster", cluster, "--yes")
+			Eventually(isDeleted(ctx, instance)).Should(BeTrue())
+			release(ctx, instance)
+			var ended result
+			Eventually(done).Should(Receive(&ended))
+			Expect(ended.errOut).To(HavePrefix("Warning: on cluster " + cluster + ": " + warning + "\n"))
+			Expect(ended.out).To(Equal(stays(cluster, "instance.kudo.dev/mine", "deleted") + "  Deployment ns/mine\n  Deployment ns/mine.child\n"))
+			Expect(ended.err).To(MatchError("2 objects of Instance mine stay on cluster " + cluster + ", because it is detached; " +
+				"to remove them, attach the cluster again and re-create the Instance, or delete them there"))
+			Expect(ended.code).To(Equal(cli.ExitFailure))
+
+			other := install(ctx, cluster, "other")
+			late := run(ctx, "uninstall", "other", "--cluster", cluster, "--yes", "--wait=false")
+			Expect(late.out).To(Equal(stays(cluster, "instance.kudo.dev/other", "is being deleted") + "  Deployment ns/other\n"))
+			Expect(late.code).To(Equal(cli.ExitFailure))
+			Expect(run(ctx, "uninstall", "other", "--cluster", cluster, "--force", "--wait=false").err).NotTo(HaveOccurred())
+			release(ctx, other)
+		})
+
+		It("does so if the cluster is detached during the removal", func(ctx SpecContext) {
+			cluster := newNamespace(ctx)
+			registered := managedCluster(cluster)
+			Expect(hub.Create(ctx, registered)).To(Succeed())
+			instance := install(ctx, cluster, "mine")
+			done := begin(ctx, "uninstall", "mine", "--cluster", cluster, "--yes")
+			Eventually(isDeleted(ctx, instance)).Should(BeTrue())
+			Expect(hub.Delete(ctx, registered)).To(Succeed())
+			release(ctx, instance)
+			var ended result
+			Eventually(done).Should(Receive(&ended))
+			Expect(ended.out).To(Equal(stays(cluster, "instance.kudo.dev/mine", "deleted") + "  Deployment ns/mine\n"))
+			Expect(ended.code).To(Equal(cli.ExitFailure))
+		})
+
+		It("does so for an add-on that is disabled while its cluster is being deleted", func(ctx SpecContext) {
+			cluster := newNamespace(ctx)
+			registered := managedCluster(cluster)
+			registered.SetFinalizers([]string{"example.com/held"})
+			Expect(hub.Create(ctx, registered)).To(Succeed())
+			addOn := enable(ctx, cluster, "kafka")
+			instance := install(ctx, cluster, "kafka", owned(addOn))
+			Expect(hub.Delete(ctx, registered)).To(Succeed())
+			disabled := run(ctx, "disable", "kafka", "--cluster", cluster, "--yes", "--wait=false")
+			Expect(disabled.out).To(Equal(stays(cluster, "managedclusteraddon.addon.open-cluster-management.io/kafka", "is being deleted") +
+				"  Deployment ns/kafka\n"))
+			Expect(disabled.code).To(Equal(cli.ExitFailure))
+			for _, object := range []client.Object{registered, addOn, instance} {
+				release(ctx, object)
+			}
+		})
+	})
+
 	It("by force releases the Instance and lists the objects that stay, at first or when it hangs", func(ctx SpecContext) {
-		cluster := newNamespace(ctx)
+		cluster := newCluster(ctx, nil)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
 		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false").out).To(
@@ -126,7 +192,7 @@ var _ = Describe("uninstall", func() {
 	})
 
 	It("names the affected add-ons on the cluster", func(ctx SpecContext) {
-		cluster := newNamespace(ctx)
+		cluster := newCluster(ctx, nil)
 		for _, name := range []string{"base", "upper", "elsewhere"} {
 			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + cluster}}
 			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
@@ -145,7 +211,7 @@ var _ = Describe("uninstall", func() {
 	})
 
 	It("refuses an add-on that OCM would enable again, unless it is forced, and shows the same before", func(ctx SpecContext) {
-		cluster := newNamespace(ctx)
+		cluster := newCluster(ctx, nil)
 		name := "placed-" + cluster
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		definition.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyPlacements, Placements: []upstream.PlacementStrategy{
@@ -173,7 +239,7 @@ var _ = Describe("uninstall", func() {
 	})
 
 	It("does not delete a user's Instance that has the add-on's name", func(ctx SpecContext) {
-		cluster := newNamespace(ctx)
+		cluster := newCluster(ctx, nil)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka")
 		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force").err).NotTo(HaveOccurred())

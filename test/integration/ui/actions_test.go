@@ -9,13 +9,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/survey"
 	dashboard "github.com/tandem-addons/tandem/pkg/ui"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -115,10 +120,32 @@ var _ = Describe("actions of the dashboard", func() {
 		Expect(s.get(path).body).To(ContainSubstring("Disable…"))
 		form := url.Values{"token": {field(s.get(path).body, "token")}}
 		Expect(s.confirm(path+"/disable", form,
-			"kubectl addon disable kafka --cluster cluster-07", "add-on logging becomes unavailable").status).To(Equal(http.StatusSeeOther))
+			"kubectl addon disable kafka --cluster cluster-07", "add-on logging becomes unavailable",
+			"This removes its applied objects, including their data.").status).To(Equal(http.StatusSeeOther))
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		err := hub.Get(ctx, client.ObjectKey{Namespace: "cluster-07", Name: "kafka"}, addOn)
 		Expect(apierrors.IsNotFound(err) || !addOn.DeletionTimestamp.IsZero()).To(BeTrue())
+	})
+
+	It("says that objects stay before it disables an add-on on a cluster that is being detached", func(ctx context.Context) {
+		const cluster = "cluster-leaving"
+		registered := &unstructured.Unstructured{}
+		registered.SetGroupVersionKind(survey.ManagedClusterKind)
+		registered.SetName(cluster)
+		registered.SetFinalizers([]string{"example.com/held"})
+		Expect(hub.Create(ctx, registered)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(hub.Patch(ctx, registered, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		})
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		Expect(hub.Delete(ctx, registered)).To(Succeed())
+		s := local(ctx, nil)
+		const path = "/clusters/" + cluster + "/addons/kafka"
+		Eventually(func() string { return s.get(path).body }).Should(ContainSubstring("Disable…"))
+		form := url.Values{"token": {field(s.get(path).body, "token")}}
+		Expect(s.confirm(path+"/disable", form, "The cluster is detached, so its objects stay there.").status).To(Equal(http.StatusSeeOther))
 	})
 
 	It("refuses what the API server refuses to the user, and every action with --read-only", func(ctx context.Context) {
