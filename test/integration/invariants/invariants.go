@@ -23,11 +23,12 @@ const (
 	instance = "Instance"
 )
 
-// The only exception to one writer per condition: while a cluster is silent the hub takes over condition Available, until the agent takes
-// it back. Fields that both have applied with the same value remain the hub's too: the condition's key, and the transition time if both are
-// in the same second.
+// The only exceptions to one writer per condition: while a cluster is silent the hub takes over condition Available, until the agent takes
+// it back; and OCM's klusterlet may write it until the hub sets the health check mode of a new add-on. Fields that both have written with the
+// same value remain the other's too: the condition's key, and the transition time if both are in the same second.
 const (
 	managerLease  = "addon-manager-lease"
+	klusterlet    = "registration"
 	available     = `.status.conditions[type="Available"]`
 	availableKey  = available + ".type"
 	availableTime = available + ".lastTransitionTime"
@@ -151,7 +152,7 @@ func Of(kind string, object client.Object) ([]string, error) {
 func accountable(object client.Object, field string, managers []string) []string {
 	shared := len(managers) > 1
 	return slices.DeleteFunc(managers, func(m string) bool {
-		return m == managerLease && (field == availableKey || field == availableTime && shared) ||
+		return (m == managerLease || m == klusterlet) && (field == availableKey || field == availableTime && shared) ||
 			!isTandem(m) && strings.HasPrefix(field, degraded) && judged(object)
 	})
 }
