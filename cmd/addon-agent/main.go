@@ -61,7 +61,8 @@ func (s *settings) flags() *flag.FlagSet {
 		"Path to the kubeconfig of the managed cluster. If empty, the in-cluster configuration is used.")
 	flags.StringVar(&o.ClusterName, "cluster-name", "",
 		"Name of the managed cluster on the hub. If empty, it is read from the file cluster-name that OCM writes next to the hub's kubeconfig.")
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "Address (HOST:PORT) of the metrics endpoint, or 0 to disable it.")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "Address (HOST:PORT) that serves metrics over HTTPS, or 0 to disable it.")
+	o.Metrics.Bind(flags)
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081",
 		"Address (HOST:PORT) of the health probe endpoint, or 0 to disable it.")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", true,
@@ -141,7 +142,7 @@ func (s *settings) complete() error {
 	}
 	var err error
 	s.options.Rights, err = s.permissions.policy(s.options.Namespace)
-	return errors.Join(err, s.findSecret(), s.hub.Check(), s.local.Check())
+	return errors.Join(err, s.findSecret(), s.options.Metrics.Check(s.options.MetricsAddress), s.hub.Check(), s.local.Check())
 }
 
 // findSecret parses the Secret of the agent's certificate, if one is given.

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
+	"github.com/tandem-addons/tandem/pkg/monitoring"
 )
 
 func main() {
@@ -41,9 +43,9 @@ type settings struct {
 	agentArguments     string
 }
 
-func (s *settings) flags(errors io.Writer) *flag.FlagSet {
+func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet("addon-manager", flag.ContinueOnError)
-	fs.SetOutput(errors)
+	fs.SetOutput(errOut)
 	config.RegisterFlags(fs) // --kubeconfig
 	o := &s.options
 	o.WebhookHosts = []string{"addon-manager.tandem-system.svc"}
@@ -53,10 +55,12 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 		"Run the controllers only while holding a Lease, so that further replicas can be on standby.")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
 		"Namespace of the leader election Lease. Defaults to the namespace of the pod.")
-	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "Address (HOST:PORT) that serves metrics over HTTP, or 0 to disable it.")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "Address (HOST:PORT) that serves metrics over HTTPS, or 0 to disable it.")
+	o.Metrics.Bind(fs)
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", "0",
 		"Address (HOST:PORT) that serves /healthz and /readyz, or 0 to disable it.")
-	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "Address (HOST:PORT) that serves profiles over HTTP, or 0 to disable it.")
+	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0",
+		"Address (HOST:PORT) that serves profiles over HTTP, or 0 to disable it. The host must be a loopback address.")
 	fs.StringVar(&o.WebhookBindAddress, "webhook-bind-address", "0",
 		"Address (HOST:PORT) that serves conversion and admission webhooks, or 0 to disable it.")
 	fs.Var((*names)(&o.WebhookHosts), "webhook-hosts", "Comma-separated DNS names and IPs at which API servers call the webhooks.")
@@ -90,7 +94,7 @@ func (s *settings) check() error {
 			return fmt.Errorf(`invalid argument %q for "--agent-args" flag: must be flags of addon-agent, as --NAME=VALUE`, argument)
 		}
 	}
-	return s.limit.Check()
+	return errors.Join(s.options.Metrics.Check(s.options.MetricsBindAddress), monitoring.CheckProfiles(s.options.PprofBindAddress), s.limit.Check())
 }
 
 func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {

@@ -42,6 +42,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/monitoring"
 	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
@@ -64,6 +65,9 @@ type Options struct {
 
 	// MetricsAddress and ProbeAddress are host:port to listen on; "0" disables the endpoint.
 	MetricsAddress, ProbeAddress string
+
+	// Metrics is how metrics are served.
+	Metrics monitoring.Access
 
 	// LeaderElection keeps a second agent of the same cluster on standby; the Lease is in LeaderElectionNamespace.
 	LeaderElection          bool
@@ -309,7 +313,7 @@ func electionManager(o Options) (ctrl.Manager, error) {
 	election, err := ctrl.NewManager(o.Local, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        controller.Logger(ctrl.Log),
-		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		Metrics:                       o.Metrics.Options(o.MetricsAddress),
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "tandem-addon-agent",

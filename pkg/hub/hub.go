@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/controller"
@@ -30,6 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/hub/uninstall"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
+	"github.com/tandem-addons/tandem/pkg/monitoring"
 )
 
 // leaderLease is the name of the Lease for leader election.
@@ -46,6 +46,8 @@ type Options struct {
 	// MetricsBindAddress and HealthProbeBindAddress are HOST:PORT; "0" disables the endpoint.
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
+	// Metrics is how metrics are served.
+	Metrics monitoring.Access
 	// WebhookBindAddress is the HOST:PORT of the webhook server, on every replica; empty or "0" disables it.
 	WebhookBindAddress string
 	// WebhookHosts are the DNS names and IP addresses at which API servers call the webhooks.
@@ -170,7 +172,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
 		LeaderElectionConfig:          controller.Apart(cfg), // a separate client renews the Lease under any load
 		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
+		Metrics:                       options.Metrics.Options(options.MetricsBindAddress),
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,
 		PprofBindAddress:              options.PprofBindAddress,
 		Controller:                    every,

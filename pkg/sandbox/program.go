@@ -268,6 +268,7 @@ func (c clusterPlan) tandemArgs() []string {
 	return []string{
 		"--leader-elect=false",
 		"--metrics-bind-address=" + loopback(c.port("metrics")),
+		"--metrics-insecure",
 		"--health-probe-bind-address=" + loopback(c.port("health")),
 	}
 }

@@ -71,13 +71,13 @@ func TestArguments(t *testing.T) {
 		}},
 		"addon-manager works on the hub": {hub.addonManager(), "/tandem/addon-manager", 20003, []string{
 			"--kubeconfig=/home/kubeconfig/identities/hub-addon-manager.kubeconfig", "--packages-namespace=addon-packages",
-			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20003", "--health-probe-bind-address=127.0.0.1:20004",
+			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20003", "--metrics-insecure", "--health-probe-bind-address=127.0.0.1:20004",
 			"--webhook-bind-address=127.0.0.1:20009", "--webhook-hosts=127.0.0.1",
 		}},
 		"addon-agent works on hub and cluster": {managed.addonAgent(), "/tandem/addon-agent", 20007, []string{
 			"--hub-kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent-hub.kubeconfig",
 			"--kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent.kubeconfig", "--cluster-name=cluster1", "--standalone=true",
-			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20007", "--health-probe-bind-address=127.0.0.1:20008",
+			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20007", "--metrics-insecure", "--health-probe-bind-address=127.0.0.1:20008",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -172,6 +172,8 @@ var _ = Describe("On nodes that run containers", Label(onNodes), Ordered, Contin
 		Expect(files).To(HaveKeyWithValue("tandem-diagnosis/managed/workloads/pod.yaml", ContainSubstring("exitCode: 3")))
 		Expect(files).To(HaveKeyWithValue(HaveSuffix("-addon-manager.log"), ContainSubstring(`"level"`)))
 		Expect(files).To(HaveKeyWithValue(HaveSuffix("-addon-agent.log"), ContainSubstring(`"level"`)))
+		Expect(files).To(HaveKeyWithValue(ContainSubstring("/hub/program/metrics/addon-manager-"), ContainSubstring("controller_runtime_active_workers")))
+		Expect(files).To(HaveKeyWithValue(ContainSubstring("/managed/program/metrics/addon-agent-"), ContainSubstring("controller_runtime_active_workers")))
 	})
 
 	It("leaves nothing behind", func(ctx SpecContext) {

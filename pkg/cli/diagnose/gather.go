@@ -176,7 +176,7 @@ func (d *diagnosis) program(ctx context.Context, at side, config *rest.Config) {
 			continue
 		}
 		d.logs(ctx, at, clients, pod)
-		d.metrics(ctx, at, clients, pod)
+		d.metrics(ctx, at, config, clients, pod)
 	}
 }
 
@@ -213,23 +213,4 @@ func readLog(ctx context.Context, clients kubernetes.Interface, pod *corev1.Pod,
 	var text bytes.Buffer
 	_, err = io.Copy(&text, io.LimitReader(stream, logBytes))
 	return text.String(), err
-}
-
-// metrics reads the metrics of a Tandem pod.
-func (d *diagnosis) metrics(ctx context.Context, at side, clients kubernetes.Interface, pod *corev1.Pod) {
-	const port = "8080"
-	if !strings.HasPrefix(pod.Name, "addon-") {
-		return
-	}
-	stream, err := clients.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, port, "metrics", nil).Stream(ctx)
-	if err != nil {
-		d.failed(at.name+": metrics of pod "+pod.Name, err)
-		return
-	}
-	defer stream.Close()
-	text, err := io.ReadAll(io.LimitReader(stream, longestFile))
-	if err != nil {
-		d.failed(at.name+": metrics of pod "+pod.Name, err)
-	}
-	d.texts[path.Join(at.folder, "program", "metrics", pod.Name+".txt")] = string(text)
 }

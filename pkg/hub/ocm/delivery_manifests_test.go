@@ -61,7 +61,9 @@ func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
 		"Namespace tandem-system":              true,
 		"Deployment tandem-system/addon-agent": false, "ServiceAccount tandem-system/addon-agent": false,
 		"ClusterRole tandem:addon-agent": false, "ClusterRoleBinding tandem:addon-agent": false,
-		"ClusterRole tandem:klusterlet-work": false, "ValidatingAdmissionPolicy tandem-mirror": false,
+		"ServiceAccount tandem-system/addon-agent-metrics-reader": false, "ClusterRole tandem:addon-agent-metrics-reader": false,
+		"ClusterRoleBinding tandem:addon-agent-metrics-reader": false,
+		"ClusterRole tandem:klusterlet-work":                   false, "ValidatingAdmissionPolicy tandem-mirror": false,
 		"ValidatingAdmissionPolicyBinding tandem-mirror": false, "FlowSchema tandem-leases": false,
 		"FlowSchema tandem-instances": false,
 	}

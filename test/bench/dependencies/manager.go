@@ -52,7 +52,7 @@ func startManager(program, log string, arguments ...string) (*manager, error) {
 	m := &manager{
 		metrics: "http://" + metrics + "/metrics", profiles: "http://" + profiles + "/debug/pprof", log: log, ended: make(chan struct{}),
 	}
-	m.command = exec.Command(program, append(arguments, "--metrics-bind-address="+metrics, "--pprof-bind-address="+profiles)...)
+	m.command = exec.Command(program, append(arguments, "--metrics-bind-address="+metrics, "--metrics-insecure", "--pprof-bind-address="+profiles)...)
 	m.command.Stdout, m.command.Stderr = output, output
 	m.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only this process handles Ctrl-C
 	m.started = time.Now()

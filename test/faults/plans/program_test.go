@@ -56,7 +56,7 @@ func newProgram(t *testing.T, w *world, name string, upstreams map[string]apiSer
 		t.Fatal(err)
 	}
 	t.Cleanup(reserved.Release)
-	p := &program{name: name, metrics: reserved.Address(), args: append(args, "--metrics-bind-address="+reserved.Address())}
+	p := &program{name: name, metrics: reserved.Address(), args: append(args, "--metrics-bind-address="+reserved.Address(), "--metrics-insecure")}
 	p.connect(t, w, upstreams)
 	if err := p.start(); err != nil {
 		t.Fatal(err)

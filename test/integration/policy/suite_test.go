@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -63,6 +64,9 @@ type site struct {
 
 	// clients caches the clients of as by user and groups, because creating one requires API discovery.
 	clients map[string]client.WithWatch
+
+	// hubConfig replaces the config of the hub's controllers, unless it is nil.
+	hubConfig *rest.Config
 }
 
 func startSite(change ...func(*envtest.Environment)) *site {
@@ -162,7 +166,7 @@ var stopHub = func() {}
 func (s *site) runHub(change ...func(*hub.Options)) {
 	GinkgoHelper()
 	stopHub()
-	config, options := rest.CopyConfig(s.Config), s.options()
+	config, options := rest.CopyConfig(cmp.Or(s.hubConfig, s.Config)), s.options()
 	config.Impersonate.UserName = addonManager // with the permissions of addon-manager on a real hub
 	for _, c := range change {
 		c(&options)
