@@ -9,21 +9,28 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/monitoring"
 	"github.com/tandem-addons/tandem/pkg/ui"
 )
 
 // uiSettings holds the values of the flags of `addon-manager ui`.
 type uiSettings struct {
 	address, probes string
+	metricsAddress  string
+	metrics         monitoring.Access
+	limits          ui.Limits
 	hosts           []string
 	certificate     string
 	key             string
@@ -45,7 +52,16 @@ func (s *uiSettings) flags(errors io.Writer) *flag.FlagSet {
 	fs.BoolVar(&s.secure, "secure-cookies", false,
 		"Let browsers send the session cookie over HTTPS only. Set this if a proxy serves HTTPS. Implied by --tls-cert-file.")
 	fs.BoolVar(&s.readOnly, "read-only", false, "Omit all actions. Without it, the server must be allowed to impersonate its users.")
+	fs.Var(&s.limits.Proxies, "trusted-proxies", "Comma-separated IPs and CIDRs of proxies in front of the dashboard. Their header X-Forwarded-For is "+
+		"believed, and their\nconnections are not limited by --max-client-connections. By default, no proxy is trusted.")
+	fs.IntVar(&s.limits.MaxClientConnections, "max-client-connections", ui.DefaultMaxClientConnections,
+		"Maximum number of connections from one address, and of live pages of one client of a trusted proxy.")
+	fs.IntVar(&s.limits.MaxLivePages, "max-live-pages", ui.DefaultMaxLivePages, "Maximum number of pages that are kept up to date at a time.")
+	fs.IntVar(&s.limits.MaxUserLivePages, "max-user-live-pages", ui.DefaultMaxUserLivePages,
+		"Maximum number of pages of one user that are kept up to date at a time.")
 	fs.StringVar(&s.probes, "health-probe-bind-address", "0", "Address (HOST:PORT) that serves /healthz, or 0 to disable it.")
+	fs.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "Address (HOST:PORT) that serves metrics over HTTPS, or 0 to disable it.")
+	s.metrics.Bind(fs)
 	fs.BoolVar(&s.version, "version", false, "Print the version and exit.")
 	s.limit.Bind(fs, "kube-api", "hub")
 	s.logging.BindFlags(fs)
@@ -56,7 +72,14 @@ func (s *uiSettings) check() error {
 	if (s.certificate == "") != (s.key == "") {
 		return errors.New("--tls-cert-file and --tls-private-key-file must be set together")
 	}
-	return s.limit.Check()
+	for flag, value := range map[string]int{
+		"max-client-connections": s.limits.MaxClientConnections, "max-live-pages": s.limits.MaxLivePages, "max-user-live-pages": s.limits.MaxUserLivePages,
+	} {
+		if value <= 0 {
+			return fmt.Errorf("--%s must be greater than 0, got %d", flag, value)
+		}
+	}
+	return errors.Join(s.metrics.Check(s.metricsAddress), s.limit.Check())
 }
 
 // runUI serves the dashboard to the users of the hub.
@@ -83,16 +106,22 @@ func runUI(ctx context.Context, arguments []string, out, errOut io.Writer) error
 		return err
 	}
 	server, err := ui.New(ui.Options{
-		Hub: hub, Gate: ui.NewTokens(hub, s.secure || s.certificate != ""), Hosts: s.hosts, Version: version, ReadOnly: s.readOnly,
+		Hub: hub, Gate: ui.NewTokens(hub, s.secure || s.certificate != "", s.limits.Proxies), Hosts: s.hosts, Version: version, ReadOnly: s.readOnly,
+		Limits: s.limits,
 	})
 	if err != nil {
 		return err
 	}
-	return s.serve(ctx, server)
+	for _, collector := range server.Collectors() {
+		if err := registry.Registry.Register(collector); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return s.serve(ctx, cfg, server)
 }
 
 // serve listens on the addresses and serves until the context ends.
-func (s *uiSettings) serve(ctx context.Context, server *ui.Server) error {
+func (s *uiSettings) serve(ctx context.Context, cfg *rest.Config, server *ui.Server) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
@@ -105,12 +134,24 @@ func (s *uiSettings) serve(ctx context.Context, server *ui.Server) error {
 			return fmt.Errorf("reading --tls-cert-file: %w", err)
 		}
 		go func() { stop(watched.Start(ctx)) }()
-		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watched.GetCertificate, NextProtos: []string{"http/1.1"}})
+		server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watched.GetCertificate, NextProtos: []string{"http/1.1"}}
 	}
 	if s.probes != "0" {
-		probes := &http.Server{Addr: s.probes, Handler: http.HandlerFunc(server.Health), ReadHeaderTimeout: 10 * time.Second}
+		probes := endpoint.NewServer(http.HandlerFunc(server.Health), endpoint.Timeouts{})
+		probes.Addr = s.probes
 		go func() { stop(fmt.Errorf("serving --health-probe-bind-address: %w", probes.ListenAndServe())) }()
 		defer probes.Close()
+	}
+	metrics, err := metricsserver.NewServer(s.metrics.Options(s.metricsAddress), cfg, nil)
+	if err != nil {
+		return err
+	}
+	if metrics != nil {
+		go func() {
+			if err := metrics.Start(ctx); err != nil {
+				stop(fmt.Errorf("serving --metrics-bind-address: %w", err))
+			}
+		}()
 	}
 	err = server.Serve(ctx, listener)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {

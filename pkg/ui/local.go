@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"net/http"
 	"net/url"
 	"strings"
@@ -82,3 +85,10 @@ func (l *Local) open(key string) (session string, ok bool) {
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// formToken returns the value that the forms of a session have to contain. It follows from the session's cookie, which no other site knows.
+func formToken(session string) string {
+	code := hmac.New(sha256.New, []byte(session))
+	code.Write([]byte("form"))
+	return hex.EncodeToString(code.Sum(nil))
+}

@@ -3,6 +3,7 @@ package ui
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"embed"
 	"errors"
 	"html/template"
@@ -13,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/tandem-addons/tandem/pkg/endpoint"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -26,6 +28,10 @@ type Options struct {
 	Version string
 	// ReadOnly omits all actions.
 	ReadOnly bool
+	// Limits are the limits of clients.
+	Limits Limits
+	// TLS is the configuration of HTTPS; nil for HTTP.
+	TLS *tls.Config
 }
 
 // Gate decides who sends a request.
@@ -65,6 +71,9 @@ type Server struct {
 	templates *template.Template
 	own       own
 	mux       *http.ServeMux
+	// seats are the live pages and the requests of users that are served.
+	seats  *endpoint.Seats
+	meters meters
 }
 
 // frame is a page with what surrounds it.

@@ -245,7 +245,7 @@ func TestRefusalsNameWhatHelps(t *testing.T) {
 	}{
 		"another host":          {"evil.example", "", http.StatusMisdirectedRequest, "host \"evil.example\" is not served; use one of 127.0.0.1\n"},
 		"a form that is stale":  {"127.0.0.1", "token=x", http.StatusForbidden, "the form is not from this session: load the page again\n"},
-		"a form that is large":  {"127.0.0.1", "value=" + strings.Repeat("x", longestForm), http.StatusRequestEntityTooLarge, "the form has more than 65536 bytes; use the plugin\n"},
+		"a form that is large":  {"127.0.0.1", "value=" + strings.Repeat("x", maxForm), http.StatusRequestEntityTooLarge, "the form has more than 65536 bytes; use the plugin\n"},
 		"a form that is broken": {"127.0.0.1", "%", http.StatusForbidden, "the form is not from this session: load the page again\n"},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/enable", strings.NewReader(test.form))

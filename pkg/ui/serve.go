@@ -2,20 +2,35 @@ package ui
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tandem-addons/tandem/pkg/endpoint"
 )
+
+// Collectors returns the metrics of the server and of its gate.
+func (s *Server) Collectors() []prometheus.Collector {
+	own := []prometheus.Collector{s.meters.connections, s.meters.livePages, s.meters.refusals}
+	if gate, ok := s.Gate.(interface{ Collectors() []prometheus.Collector }); ok {
+		own = append(own, gate.Collectors()...)
+	}
+	return own
+}
 
 // Serve serves requests and keeps the cache up to date until the context ends, or one of them fails.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
+	server := endpoint.NewServer(s, s.Limits.Timeouts)
+	server.BaseContext = func(net.Listener) context.Context { return ctx } // streams end with it
+	listener = s.Limits.connections(s.meters).Listen(listener)
+	if s.TLS != nil {
+		listener = tls.NewListener(listener, s.TLS)
 	}
 	ended := make(chan error, 2)
 	go func() { ended <- s.Hub.Run(ctx) }()

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,12 +21,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/endpoint"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // New returns a server.
 func New(o Options) (*Server, error) {
-	s := &Server{Options: o, mux: http.NewServeMux(), own: own{o.Hub, newAnswers[authorizationv1.ResourceAttributes, bool]()}}
+	s := &Server{
+		Options: o, mux: http.NewServeMux(), own: own{o.Hub, newAnswers[authorizationv1.ResourceAttributes, bool]()},
+		seats: endpoint.NewSeats(), meters: newMeters(),
+	}
+	s.Limits = o.Limits.orDefault()
 	var err error
 	if s.templates, err = template.New("").Funcs(functions()).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, fmt.Errorf("parsing the pages: %w", err)
@@ -61,7 +68,7 @@ func pages() map[string]page {
 	}
 }
 
-// ServeHTTP serves a request: first it is checked for what browsers do on behalf of other sites.
+// ServeHTTP serves a request: first it is checked for what browsers do on behalf of other sites, and read completely.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if !s.knows(r.Host) {
@@ -72,7 +79,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "requests from other sites are refused", http.StatusForbidden)
 		return
 	}
+	if err := endpoint.ReadBody(w, r, maxForm); err != nil {
+		status, problem := bodyProblem(err)
+		http.Error(w, problem, status)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
+}
+
+// bodyProblem returns the response to a request whose body cannot be read.
+func bodyProblem(err error) (status int, problem string) {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("the form has more than %d bytes; use the plugin", tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout, "the request took too long; send it again"
+	default:
+		return http.StatusBadRequest, "the request is incomplete; send it again"
+	}
 }
 
 // protect sets the headers that limit what a browser does with a response.
@@ -130,6 +155,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 	streams := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	visitor, err := s.Gate.Visitor(r)
 	switch {
+	case errors.Is(err, errUnchecked):
+		w.Header().Set("Refresh", "5")
+		s.refuse(w, endpoint.RetryAfter, "The session cannot be checked, because too many unknown tokens are sent. This page reloads every five seconds.")
 	case err != nil:
 		w.Header().Set("Refresh", "5")
 		http.Error(w, "The hub cannot check the session. This page reloads every five seconds.", http.StatusBadGateway)
@@ -138,11 +166,31 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 	case visitor == nil:
 		s.enter(w, r)
 	case streams:
-		s.stream(w, r, p)
+		s.limited(w, s.Limits.ofLivePage(r, visitor.Name, visitor.Token), func() { s.stream(w, r, p) })
 	default:
-		f := s.gather(r, visitor, p)
-		s.write(w, f.Status, "layout", f)
+		s.limited(w, s.Limits.ofRequest(visitor.Name), func() {
+			f := s.gather(r, visitor, p)
+			s.write(w, f.Status, "layout", f)
+		})
 	}
+}
+
+// limited serves a request if none of the limits is reached.
+func (s *Server) limited(w http.ResponseWriter, limits []endpoint.Limit, serve func()) {
+	release, reached := s.seats.Take(limits...)
+	if reached != "" {
+		s.meters.refuse(reached)
+		s.refuse(w, retryDelay, s.Limits.explain(reached))
+		return
+	}
+	defer release()
+	serve()
+}
+
+// refuse tells a client to try again later.
+func (s *Server) refuse(w http.ResponseWriter, retry time.Duration, problem string) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(retry/time.Second)))
+	http.Error(w, problem, http.StatusTooManyRequests)
 }
 
 // actions returns the actions by the pattern of their paths. A request for the path with /preview shows the proposal, and a request for the
@@ -161,18 +209,19 @@ func actions() map[string]action {
 func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, confirmed bool) {
 	visitor, err := s.Gate.Visitor(r)
 	switch {
+	case errors.Is(err, errUnchecked):
+		s.refuse(w, endpoint.RetryAfter, "the session cannot be checked, because too many unknown tokens are sent; try again")
 	case err != nil:
 		http.Error(w, "checking the session failed; try again", http.StatusBadGateway)
-		return
 	case visitor == nil:
 		s.enter(w, r)
-		return
+	default:
+		s.limited(w, s.Limits.ofRequest(visitor.Name), func() { s.actAs(w, r, visitor, gather, confirmed) })
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, longestForm)
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(r.ParseForm(), &tooLarge) {
-		http.Error(w, fmt.Sprintf("the form has more than %d bytes; use the plugin", tooLarge.Limit), http.StatusRequestEntityTooLarge)
-		return
-	}
+}
+
+// actAs is act for a visitor.
+func (s *Server) actAs(w http.ResponseWriter, r *http.Request, visitor *Visitor, gather action, confirmed bool) {
 	if !same(r.PostFormValue("token"), visitor.Token) {
 		http.Error(w, "the form is not from this session: load the page again", http.StatusForbidden)
 		return

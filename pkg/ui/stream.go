@@ -20,7 +20,8 @@ const (
 // checked for each of them.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, p page) {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // streams do not end
+	s.meters.livePages.Inc()
+	defer s.meters.livePages.Dec()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	changed, end := s.Hub.changes.listen()
@@ -31,6 +32,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p page) {
 	for first := true; ; first = false {
 		begun := time.Now()
 		next, err := s.update(r, p, last)
+		if err == nil { // a stream does not end, but each update has to be received in time
+			err = control.SetWriteDeadline(time.Now().Add(s.Limits.Timeouts.Response))
+		}
 		if err == nil {
 			err = next.send(w, last, first)
 		}

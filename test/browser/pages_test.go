@@ -3,12 +3,16 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/tandem-addons/tandem/pkg/ui"
+	"github.com/tandem-addons/tandem/test/dashboard"
 )
 
 var _ = Describe("A browser", func() {
@@ -37,6 +41,27 @@ var _ = Describe("A browser", func() {
 		again, _ := serveAt(strings.TrimPrefix(served.address, "http://"))
 		Expect(again.address).To(Equal(served.address))
 		Expect(chromedp.Do(page, chromedp.WaitVisible(`//h1[text()="Sign in"]`))).To(Succeed())
+	})
+
+	It("says why a page is not live, and makes it live later", func(ctx context.Context) {
+		served := serveUsers(env.Config, anywhere, func(o *ui.Options) { o.Limits.MaxLivePages = 1 })
+		token := user(ctx, "many", "", dashboard.Reading).Token
+		other, err := http.NewRequestWithContext(ctx, http.MethodGet, served.address+"/", nil)
+		Expect(err).NotTo(HaveOccurred())
+		other.Header.Set("Accept", "text/event-stream")
+		other.AddCookie(&http.Cookie{Name: "tandem", Value: token})
+		stream, err := http.DefaultTransport.RoundTrip(other)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stream.StatusCode).To(Equal(http.StatusOK))
+		page := tab()
+		Expect(chromedp.Do(page, front, chromedp.Navigate(served.address+"/"), chromedp.SetValue("#bearer", token), chromedp.Click("form.entrance button"),
+			chromedp.WaitVisible(`//h1[text()="Fleet"]`))).To(Succeed())
+		Eventually(status(page), time.Minute).Should(Equal("Not live: the dashboard has the maximum of 1 live page"))
+		_, err = chromedp.Run(page, chromedp.Evaluate[bool](`window.kept = true`))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stream.Body.Close()).To(Succeed())
+		Eventually(status(page), time.Minute).Should(Equal("Live"))
+		Expect(chromedp.Run(page, chromedp.Evaluate[bool](`window.kept === true`))).To(BeTrue(), "the page was not loaded again")
 	})
 
 	It("can be used by keyboard", func() {

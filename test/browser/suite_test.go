@@ -78,16 +78,18 @@ type site struct {
 }
 
 // start serves the dashboard of a hub at HOST:PORT until it is stopped, or the spec ends. The port 0 selects a free one.
-func start(config *rest.Config, at string, gate func(hub *ui.Hub, port int) ui.Gate) site {
+func start(config *rest.Config, at string, gate func(hub *ui.Hub, port int) ui.Gate, change ...func(*ui.Options)) site {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cached, err := ui.NewHub(ctx, config, nil)
 	Expect(err).NotTo(HaveOccurred())
 	listener, err := net.Listen("tcp", at)
 	Expect(err).NotTo(HaveOccurred())
-	server, err := ui.New(ui.Options{
-		Hub: cached, Gate: gate(cached, listener.Addr().(*net.TCPAddr).Port), Hosts: []string{"127.0.0.1"}, Version: "v0.9.0",
-	})
+	options := ui.Options{Hub: cached, Gate: gate(cached, listener.Addr().(*net.TCPAddr).Port), Hosts: []string{"127.0.0.1"}, Version: "v0.9.0"}
+	for _, c := range change {
+		c(&options)
+	}
+	server, err := ui.New(options)
 	Expect(err).NotTo(HaveOccurred())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
@@ -120,9 +122,9 @@ func serveAt(at string) (served site, gate *ui.Local) {
 }
 
 // serveUsers serves the dashboard of a hub as `addon-manager ui` does, at HOST:PORT.
-func serveUsers(config *rest.Config, at string) site {
+func serveUsers(config *rest.Config, at string, change ...func(*ui.Options)) site {
 	GinkgoHelper()
-	return start(config, at, func(hub *ui.Hub, _ int) ui.Gate { return ui.NewTokens(hub, false) })
+	return start(config, at, func(hub *ui.Hub, _ int) ui.Gate { return ui.NewTokens(hub, false, nil) }, change...)
 }
 
 // tab opens a tab without cookies that ends with the spec.

@@ -20,8 +20,8 @@ func newQueue(patience time.Duration) *queue {
 	return &queue{slots: make(chan struct{}, mostAtATime), patience: patience}
 }
 
-// through returns a handler that serves requests in the queue. Waiting requests take no memory: their bodies are not read. One that waits too
-// long is answered with 429 and Retry-After, and an API server repeats it until the webhook's own timeout.
+// through returns a handler that serves requests in the queue. One that waits too long is answered with 429 and Retry-After, and an API server
+// repeats it until the webhook's own timeout.
 func (q *queue) through(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -29,9 +29,14 @@ func (q *queue) through(next http.Handler) http.Handler {
 			defer func() { <-q.slots }()
 			next.ServeHTTP(w, r)
 		case <-time.After(q.patience):
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "too many requests at a time, try again", http.StatusTooManyRequests)
+			tooMany(w)
 		case <-r.Context().Done():
 		}
 	})
+}
+
+// tooMany tells a client to repeat its request.
+func tooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many requests at a time, try again", http.StatusTooManyRequests)
 }

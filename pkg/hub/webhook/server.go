@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/endpoint"
 )
 
 // endpoints returns the handlers of the webhook server, by path. manifests/crds and manifests/admission configure the API server to call
@@ -51,6 +52,8 @@ func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.H
 const (
 	longestRequest = 8 << 20
 	slowestRequest = 30 * time.Second
+	// maxBodyBytes is the size of the bodies of all requests that are read, wait or are served.
+	maxBodyBytes = 64 << 20
 )
 
 // The longest times that requests wait to be served. Without a conversion the API server fails the request; after 3 s without an answer to
@@ -81,13 +84,13 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("creating the endpoints of the webhook server: %w", err)
 	}
-	conversions, admissions := newQueue(longestConversionWait), newQueue(longestAdmissionWait)
+	conversions, admissions, intake := newQueue(longestConversionWait), newQueue(longestAdmissionWait), endpoint.NewIntake(maxBodyBytes)
 	for path, handler := range handlers {
 		turn := admissions
 		if path == conversionPath {
 			turn = conversions
 		}
-		server.Register(path, turn.through(limited(handler, longestRequest, slowestRequest)))
+		server.Register(path, served(handler, turn, intake))
 	}
 	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {
 		return err
@@ -102,6 +105,28 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "serving-certificate", controller.Options{NeedLeaderElection: ptr.To(false)}).
 		For(&corev1.Secret{}).
 		Complete(s)
+}
+
+// served returns a handler that serves requests in a queue. They are read before: a request that is slow does not take a place in it.
+func served(handler http.Handler, turn *queue, intake *endpoint.Intake) http.Handler {
+	return limited(received(turn.through(handler), intake), longestRequest, slowestRequest)
+}
+
+// received reads the bodies of requests.
+func received(next http.Handler, intake *endpoint.Intake) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		release, err := intake.Read(w, r)
+		if errors.Is(err, endpoint.ErrFull) {
+			tooMany(w)
+			return
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		defer release()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // limited ends requests that are longer or slower than any from an API server: a client that reaches the port could exhaust the process's

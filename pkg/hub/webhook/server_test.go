@@ -1,12 +1,16 @@
 package webhook
 
 import (
+	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tandem-addons/tandem/pkg/endpoint"
 )
 
 func TestWebhookAddress(t *testing.T) {
@@ -79,5 +83,47 @@ func TestWebhookRequestsAreLimited(t *testing.T) {
 				more.Close()
 			})
 		}
+	}
+}
+
+// TestSlowWebhookRequestsDoNotKeepOutOthers has more clients that do not send their request completely than requests are served at a time.
+func TestSlowWebhookRequestsDoNotKeepOutOthers(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	turn := newQueue(10 * time.Millisecond)
+	server := httptest.NewServer(served(handler, turn, endpoint.NewIntake(maxBodyBytes)))
+	defer server.Close()
+	for range 2 * mostAtATime {
+		slow, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer slow.Close()
+		if _, err := io.WriteString(slow, "POST /convert HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(slow).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+			t.Fatalf("the body is not read: %q, %v", line, err)
+		}
+	}
+	response, err := http.Post(server.URL, "application/json", strings.NewReader("review"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || string(body) != "review" {
+		t.Errorf("got status %d, %q, %v", response.StatusCode, body, err)
+	}
+}
+
+func TestWebhookRequestsBeyondTheMemoryAreRepeated(t *testing.T) {
+	server := httptest.NewServer(served(http.NotFoundHandler(), newQueue(time.Second), endpoint.NewIntake(10)))
+	defer server.Close()
+	response, err := http.Post(server.URL, "application/json", strings.NewReader("longer than ten bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") != "1" {
+		t.Errorf("got status %d, Retry-After %q", response.StatusCode, response.Header.Get("Retry-After"))
 	}
 }

@@ -86,7 +86,7 @@
     source.addEventListener("over", () => { close(); location.reload(); });
     source.onerror = () => {
       say("stale", "Reconnecting: stale since " + clock(updated));
-      if (source && source.readyState === EventSource.CLOSED) { // the session has ended, or a proxy answered
+      if (source && source.readyState === EventSource.CLOSED) { // the session has ended, a limit is reached, or a proxy answered
         close();
         setTimeout(check, 2000);
       }
@@ -94,8 +94,19 @@
   };
   const close = () => { if (source) source.close(); source = null; };
 
-  // check loads the page again once the server answers.
-  const check = () => fetch("/healthz", { cache: "no-store" }).then(() => location.reload(), () => setTimeout(check, 2000));
+  // check finds out why the stream was closed. It is opened again later if a limit was reached; otherwise the page is loaded again.
+  const check = () => {
+    const end = new AbortController();
+    fetch(location.href, { cache: "no-store", headers: { Accept: "text/event-stream" }, signal: end.signal }).then(async (response) => {
+      if (response.status !== 429) {
+        end.abort();
+        location.reload();
+        return;
+      }
+      say("stale", "Not live: " + (await response.text()).trim());
+      setTimeout(() => { if (!document.hidden) open(); }, Number(response.headers.get("Retry-After") || 15) * 1000 * (1 + Math.random()));
+    }).catch(() => setTimeout(check, 2000));
+  };
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-copy]");

@@ -75,7 +75,7 @@ func acting(ctx context.Context) site {
 	config.BearerToken = token(ctx, "server", "", serving)
 	cached, err := dashboard.NewHub(ctx, config, nil)
 	Expect(err).NotTo(HaveOccurred())
-	return serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false)})
+	return serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false, nil)})
 }
 
 var _ = Describe("actions of the dashboard", func() {
@@ -169,7 +169,7 @@ var _ = Describe("actions of the dashboard", func() {
 
 		cached, err := dashboard.NewHub(ctx, env.Config, nil)
 		Expect(err).NotTo(HaveOccurred())
-		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false), ReadOnly: true}).as(token(ctx, "reads", "", fleet.Operating))
+		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false, nil), ReadOnly: true}).as(token(ctx, "reads", "", fleet.Operating))
 		Expect(quiet.get(page).body).NotTo(ContainSubstring("Run…"))
 		for _, path := range []string{page + "/run", page + "/run/preview", page + "/cancel", "/clusters/cluster-06/addons/kafka/disable"} {
 			Expect(quiet.post(path, url.Values{}).status).To(Equal(http.StatusMethodNotAllowed), path)

@@ -423,7 +423,7 @@ var _ = Describe("changes on the dashboard", func() {
 		By("omitting actions with --read-only, but not what would happen")
 		cached, err := dashboard.NewHub(ctx, env.Config, nil)
 		Expect(err).NotTo(HaveOccurred())
-		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false), ReadOnly: true}).as(token(ctx, "change-reads", "", fleet.Operating))
+		quiet := serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false, nil), ReadOnly: true}).as(token(ctx, "change-reads", "", fleet.Operating))
 		for path, text := range map[string]string{
 			"/addons/store": "Enable…", "/clusters/cluster-03": "Enable…", "/clusters/cluster-02/instances/store": "Change parameter…",
 		} {

@@ -16,6 +16,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -28,6 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
+	"github.com/tandem-addons/tandem/test/scrape"
 )
 
 // deployment is what deploy/ui installs.
@@ -148,6 +150,30 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 		Eventually(running.Terminate()).Should(gexec.Exit(0))
 	})
 
+	It("serves its metrics to users who may read them", func(ctx context.Context) {
+		d := deployed(ctx)
+		address, metrics := free(), free()
+		launch(append(d.arguments, "--kubeconfig="+kubeconfig(d.config), "--bind-address="+address, "--health-probe-bind-address=0",
+			"--metrics-bind-address="+metrics)...)
+		read := func(token string) (int, string) {
+			status, body, err := scrape.Do(ctx, http.MethodGet, "https://"+metrics+"/metrics", token)
+			if err != nil {
+				return 0, err.Error()
+			}
+			return status, body
+		}
+		Eventually(func() int { status, _ := read(""); return status }).Should(Equal(http.StatusUnauthorized))
+		reader := token(ctx, "reads-metrics", "", []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}})
+		refused, _ := read(token(ctx, "reads-no-metrics", "", fleet.Reading))
+		Expect(refused).To(Equal(http.StatusForbidden))
+		s := site{address: "http://" + address}
+		Eventually(func() string { _, text := read(reader); return text }).Should(ContainSubstring("addon_ui_connections"))
+		s.as(reader)
+		status, text := read(reader)
+		Expect(status).To(Equal(http.StatusOK))
+		Expect(text).To(And(ContainSubstring(`addon_ui_token_reviews_total{answer="accepted"} 1`), ContainSubstring("addon_ui_live_pages 0")))
+	})
+
 	It("acts as its users only if it may impersonate them", func(ctx context.Context) {
 		d := deployed(ctx)
 		address := free()
@@ -204,6 +230,11 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 		Entry("a host without a name", "names must not be empty", "--hosts=a,,b"),
 		Entry("an address without a port", "listening on --bind-address: .*missing port", "--bind-address=localhost"),
 		Entry("an address of probes without a port", "serving --health-probe-bind-address: .*missing port", "--health-probe-bind-address=localhost"),
+		Entry("a proxy that is no address", `"ingress" is neither a CIDR`, "--trusted-proxies=ingress"),
+		Entry("no live page", "--max-live-pages must be greater than 0, got 0", "--max-live-pages=0"),
+		Entry("a negative number of connections", "--max-client-connections must be greater than 0, got -1", "--max-client-connections=-1"),
+		Entry("metrics for everyone", "--metrics-insecure requires a loopback address", "--metrics-bind-address=:0", "--metrics-insecure"),
+		Entry("an address of metrics without a port", "serving --metrics-bind-address: .*missing port", "--metrics-bind-address=localhost"),
 		Entry("a kubeconfig that does not exist", "finding the hub", "--kubeconfig=/nowhere"),
 	)
 

@@ -30,7 +30,7 @@ func shared(ctx context.Context) site {
 	GinkgoHelper()
 	cached, err := dashboard.NewHub(ctx, env.Config, nil)
 	Expect(err).NotTo(HaveOccurred())
-	return serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false)})
+	return serve(cached, dashboard.Options{Gate: dashboard.NewTokens(cached, false, nil)})
 }
 
 // as signs in with a token.
