@@ -337,7 +337,9 @@ func localManager(o Options) (ctrl.Manager, error) {
 		return nil, err
 	}
 	everything := cache.ByObject{Label: labels.Everything()}
-	return ctrl.NewManager(o.Local, ctrl.Options{
+	config := rest.CopyConfig(o.Local)
+	config.WarningHandlerWithContext = rest.NoWarnings{} // a policy's warning may quote a sensitive value, and would be logged
+	return ctrl.NewManager(config, ctrl.Options{
 		Scheme:         scheme,
 		MapperProvider: controller.NewMapper,
 		Cache: cache.Options{

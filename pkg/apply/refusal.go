@@ -66,7 +66,7 @@ func Final(err error) bool {
 	case apierrors.IsInvalid(err):
 		return !slices.ContainsFunc(causesOf(err), func(c metav1.StatusCause) bool { return strings.Contains(c.Message, "already allocated") })
 	// Fields that are unknown to the schema or have another type; server-side apply returns this before any validation.
-	case strings.Contains(err.Error(), "failed to create typed patch object"):
+	case strings.Contains(status.Status().Message, "failed to create typed patch object"):
 		return true
 	default:
 		return apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)

@@ -20,7 +20,7 @@ func dryRun(s *subject) []Problem {
 	}
 	var problems []Problem
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
-		if _, err := render.Objects(c, name); err != nil {
+		if _, err := render.Objects(c, name); err != nil && !isDisclosure(err) {
 			problems = append(problems, dryRunProblem(name, err))
 		}
 	}
@@ -29,12 +29,18 @@ func dryRun(s *subject) []Problem {
 			problems = append(problems, tryPod(c, t)...)
 		}
 		if makesChild(t.Kind) {
-			if _, _, err := childParameters(c, t); err != nil {
+			if _, _, err := childParameters(c, t); err != nil && !isDisclosure(err) {
 				problems = append(problems, dryRunProblem(t.Spec.ParameterFile, err))
 			}
 		}
 	}
 	return problems
+}
+
+// isDisclosure reports whether disclosures reports an error.
+func isDisclosure(err error) bool {
+	var discloses *render.SensitiveError
+	return errors.As(err, &discloses)
 }
 
 // firstDeployment returns the rendering context of an Instance that sets only sensitive parameters, unless others are required.
@@ -79,6 +85,9 @@ func childParameters(c render.Context, task kudo.Task) (parameters, passed map[s
 // tryPod renders the pod of a Pipe task like its first run.
 func tryPod(c render.Context, t kudo.Task) []Problem {
 	rendered, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
+	if isDisclosure(err) {
+		return nil
+	}
 	if err != nil {
 		return []Problem{dryRunProblem(t.Spec.Pod, err)}
 	}

@@ -25,7 +25,7 @@ func Load(fsys fs.FS) (*Package, []Problem) {
 }
 
 // Verify returns all problems about the package, sorted by file and line: the problems of Load, those of Check, and, if there are none so
-// far, whether the templates render with the default parameters. It omits problems of Check for lines that Load could not decode.
+// far, whether the templates disclose sensitive parameters, and render with the default ones. It omits problems of Check for lines that Load could not decode.
 func (p *Package) Verify() []Problem {
 	problems := slices.Clone(p.problems)
 	if !p.readable {
@@ -35,6 +35,7 @@ func (p *Package) Verify() []Problem {
 	subject.operator, subject.blind = p.Operator, !p.hasParams
 	judged := append(subject.judge(), objectName(subject)...)
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
+		judged = append(judged, disclosures(subject)...)
 		judged = append(judged, dryRun(subject)...)
 		judged = append(judged, neededPermissions(subject)...)
 	}

@@ -101,7 +101,7 @@ func problemOf(owner Owner, o Object) string {
 	case o.Live == nil:
 		return Describe(o.Want) + missing
 	case o.Deleted():
-		return deleting(o.Live)
+		return deleting(o)
 	}
 	if err := owner.Claim(o); err != nil {
 		return err.Error()

@@ -13,6 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
 )
 
 // Object is one object of a task: the desired object, and the live object on the cluster (nil if it does not exist).
@@ -22,6 +23,9 @@ type Object struct {
 	// Classes are the StorageClasses of the cluster if the health of Live depends on them (health.DependsOnStorageClass); nil if they were
 	// not read.
 	Classes []health.StorageClass
+
+	// Opaque is true if no details of the live object may be shown: it holds a part of a sensitive value that cannot be masked.
+	Opaque bool
 }
 
 // Owner identifies the Instance that objects belong to: its namespace on the managed cluster and its name in labels, which is
@@ -192,10 +196,14 @@ func ApplyOutcome(objects []Object) Outcome {
 
 // health judges the live object.
 func (o Object) health() health.Result {
+	result := health.Of(o.Live)
 	if o.Classes != nil && health.DependsOnStorageClass(o.Live) {
-		return health.OfClaim(o.Live, o.Classes)
+		result = health.OfClaim(o.Live, o.Classes)
 	}
-	return health.Of(o.Live)
+	if o.Opaque && o.Live != nil {
+		result.Message = Describe(o.Live) + ": is not healthy, and " + sensitive.NotShown
+	}
+	return result
 }
 
 // DeleteOutcome returns the outcome for deleted objects. It names the first one that still exists; objects blocked by a finalizer come
@@ -206,16 +214,18 @@ func DeleteOutcome(objects []Object) Outcome {
 		return Outcome{kudo.Complete, ""}
 	}
 	held := slices.IndexFunc(there, Object.held)
-	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
+	return Outcome{kudo.InProgress, deleting(there[max(held, 0)])}
 }
 
 // held reports whether another writer's finalizer blocks the deletion of the object.
 func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
 
 // deleting describes what blocks the deletion of an object.
-func deleting(live *unstructured.Unstructured) string {
-	message := Describe(live) + ": is being deleted"
-	if held := holders(live); len(held) > 0 {
+func deleting(o Object) string {
+	message := Describe(o.Live) + ": is being deleted"
+	if held := holders(o.Live); len(held) > 0 && o.Opaque {
+		return message + ", held by finalizers"
+	} else if len(held) > 0 {
 		return message + ", held by finalizer " + strings.Join(held, ", ")
 	}
 	return message

@@ -254,3 +254,25 @@ func TestReady(t *testing.T) {
 		})
 	}
 }
+
+func TestMessagesAboutOpaqueObjectsHaveNoDetails(t *testing.T) {
+	failed := object("Pod", "a", phase("Failed"), func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, "it does not know a part", "status", "message")
+	})
+	const shown = "Pod apps/a: is not healthy, and the message is not shown, because the object holds a part of a sensitive value that cannot be masked: " +
+		"it is a number, or shorter than 4 characters"
+	opaque := plan.Object{Want: failed, Live: failed, Opaque: true}
+	if got := plan.ApplyOutcome([]plan.Object{opaque}); got != (plan.Outcome{Status: kudo.FatalError, Message: shown}) {
+		t.Errorf("got %v", got)
+	}
+	if got := plan.Ready(owner, []plan.Object{opaque}, nil); got.Message != shown {
+		t.Errorf("got %v", got)
+	}
+	going := object("Pod", "a", dying("a-part/x"))
+	if got := plan.DeleteOutcome([]plan.Object{{Live: going, Opaque: true}}); strings.Contains(got.Message, "a-part") || !strings.Contains(got.Message, "finalizers") {
+		t.Errorf("got %v", got)
+	}
+	if got := plan.ApplyOutcome([]plan.Object{{Want: failed, Opaque: true}}); !strings.Contains(got.Message, "no longer exists") {
+		t.Errorf("got %v", got)
+	}
+}

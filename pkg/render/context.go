@@ -12,6 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/expansion"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
 	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -59,6 +60,11 @@ func HiddenOf(from []kudo.StartedParameterFrom) map[string]string {
 type renderer struct {
 	Context
 	params map[string]any
+	// confidential are the sensitive parameters that have a value, and traces what the objects rendered so far hold of them.
+	confidential template.Sensitive
+	traces       sensitive.Traces
+	// blocks are the lines of executed conditions and loops that depend on them.
+	blocks []int
 	// room is how much larger the objects of all templates may become.
 	room int
 }
@@ -76,7 +82,25 @@ func newRenderer(c Context) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &renderer{Context: c, params: params, room: expansion.MaxTask}, nil
+	return &renderer{Context: c, params: params, confidential: confidentialOf(&c), room: expansion.MaxTask}, nil
+}
+
+// confidentialOf returns the sensitive parameters that have a value.
+func confidentialOf(c *Context) template.Sensitive {
+	var found template.Sensitive
+	for i := range c.Version.Parameters {
+		p := &c.Version.Parameters[i]
+		value := c.Parameters[p.Name]
+		if !p.IsSensitive() || value == "" {
+			continue
+		}
+		if found.Parameters == nil {
+			found.Parameters = map[string]bool{}
+		}
+		found.Parameters[p.Name] = true
+		found.Known = found.Known || value != Hidden
+	}
+	return found
 }
 
 // execute executes one template.
@@ -89,7 +113,7 @@ func (r *renderer) execute(name string) (template.Output, error) {
 	if err != nil {
 		return template.Output{}, err
 	}
-	return template.Execute(t, r.data())
+	return template.ExecuteWith(t, r.data(), r.confidential)
 }
 
 func (r *renderer) noSuchTemplate() error {

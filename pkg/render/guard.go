@@ -98,29 +98,32 @@ func (g *guard) fail(parameters []string, action *template.Action) error {
 	return problem
 }
 
-// disclosed returns an error if a sensitive parameter is part of the name or the namespace of an object, which is no secret.
+// disclosed returns an error if a sensitive parameter is part of the type, the name or the namespace of an object, or if it decides about
+// more than text inside of a field: the hub knows which objects there are.
 func (g *guard) disclosed() error {
-	sensitive := map[string]bool{}
-	for i := range g.Version.Parameters {
-		if p := &g.Version.Parameters[i]; p.IsSensitive() && g.Parameters[p.Name] != "" {
-			sensitive[p.Name] = true
-		}
-	}
-	if len(sensitive) == 0 || g.file {
+	if g.file {
 		return nil
 	}
 	rules := structure.Rules{Read: g.read, Names: true}
-	culprit := rules.Changed(g.out, func(a *template.Action) bool { return a.DependsOn(sensitive) })
+	culprit := rules.Changed(outermost(g.out), func(*template.Action) bool { return true })
 	if culprit == nil {
 		return nil
 	}
-	involved := slices.DeleteFunc(slices.Sorted(maps.Keys(sensitive)), func(p string) bool {
-		return !culprit.DependsOn(map[string]bool{p: true})
-	})
-	problem := template.NewError(g.template, &SensitiveError{Parameters: involved, Reason: "is part of the name or namespace of an object, which is " +
-		"no secret: use another parameter there"})
+	reason := "is part of the name or namespace of an object, which is no secret: use another parameter there"
+	if culprit.Block != nil {
+		reason = "decides about more than text inside of a field, such as which objects or fields there are, which is no secret: " +
+			"only whether it is set may decide that, as in {{ if .Params.NAME }}"
+	}
+	problem := template.NewError(g.template, &SensitiveError{Parameters: g.involved(culprit), Reason: reason})
 	problem.Line = culprit.Line
 	return problem
+}
+
+// involved returns the sensitive parameters that an action may depend on.
+func (g *guard) involved(a *template.Action) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.confidential.Parameters)), func(p string) bool {
+		return !a.DependsOn(map[string]bool{p: true})
+	})
 }
 
 // unreadable returns an error if the rendered text is not valid YAML because of the value of one parameter: no mark could mend it.

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/tandem-addons/tandem/pkg/sensitive"
 	"github.com/tandem-addons/tandem/pkg/template"
 )
 
@@ -17,62 +18,85 @@ import (
 // kind is only known on the cluster.
 //
 // Every error is terminal: the same input fails again in the same way. It is a *template.Error, which names the template, or a
-// *parameter.InvalidError. A *template.Error wraps a *StructureError if a parameter's value changes the structure of what a template renders.
+// *parameter.InvalidError. A *template.Error wraps a *StructureError if a parameter's value changes the structure of what a template renders,
+// a *SensitiveError if a sensitive parameter would be disclosed, and a *template.ConcealedError if its message would quote one.
 func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, error) {
+	rendered, err := Templates(c, templates...)
+	return rendered.Objects, err
+}
+
+// Rendering is what templates have rendered.
+type Rendering struct {
+	Objects []*unstructured.Unstructured
+	// Traces are what the objects hold of sensitive parameters.
+	Traces sensitive.Traces
+	// Blocks are the lines of the executed conditions and loops that depend on more of sensitive parameters than whether they are set.
+	Blocks []int
+}
+
+// Templates is Objects with the traces of sensitive parameters in the objects.
+func Templates(c Context, templates ...string) (Rendering, error) {
 	r, err := newRenderer(c)
 	if err != nil {
-		return nil, err
+		return Rendering{}, err
 	}
-	var objects []*unstructured.Unstructured
+	var all Rendering
 	seen := map[identity]string{}
 	for _, name := range templates {
 		rendered, err := r.objects(name)
 		if err != nil {
-			return nil, err
+			return Rendering{}, err
 		}
 		for _, obj := range rendered {
 			id := identify(obj, c.Namespace)
 			if other, ok := seen[id]; ok {
-				return nil, template.NewError(name, fmt.Errorf("%s is also rendered by template %q: remove one", id, other))
+				return Rendering{}, template.NewError(name, fmt.Errorf("%s is also rendered by template %q: remove one", id, other))
 			}
 			seen[id] = name
-			objects = append(objects, obj)
+			all.Objects = append(all.Objects, obj)
 		}
 	}
-	return objects, nil
+	all.Traces, all.Blocks = r.traces, r.blocks
+	return all, nil
 }
 
 // documents renders one template to its documents, and checks that no value changes their structure.
-func (r *renderer) documents(name string) ([]document, *decoder, error) {
+func (r *renderer) documents(name string) (*documents, error) {
 	out, err := r.execute(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	for _, t := range out.Traces {
+		if t.Action.Block != nil {
+			r.blocks = append(r.blocks, t.Action.Line)
+		}
 	}
 	d := &decoder{}
 	g := &guard{renderer: r, template: name, out: out, read: d.read}
 	if err := g.check(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return splitDocuments(out.Text), d, nil
+	return &documents{renderer: r, all: splitDocuments(out.Text), decoder: d, traces: g.traces()}, nil
 }
 
 // objects renders one template to its objects.
 func (r *renderer) objects(name string) ([]*unstructured.Unstructured, error) {
-	documents, decoder, err := r.documents(name)
+	docs, err := r.documents(name)
 	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
-	for i, doc := range documents {
-		decoded, err := decoder.objects(doc, &r.room)
+	for i, doc := range docs.all {
+		decoded, err := docs.decoder.objects(doc, &r.room)
 		if err != nil {
-			return nil, doc.fail(name, i+1, err)
+			return nil, docs.fail(name, i, err)
 		}
 		for _, object := range decoded {
 			obj, err := r.finish(object)
 			if err != nil {
-				return nil, doc.fail(name, i+1, err)
+				return nil, docs.fail(name, i, err)
 			}
+			docs.note(i, obj)
 			objects = append(objects, obj)
 		}
 	}

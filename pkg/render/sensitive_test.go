@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
 )
 
 // confidential returns the context of a template with a sensitive parameter S that has a value, another one O that has none, and a plain one.
@@ -96,6 +98,128 @@ func TestNamesOfObjectsDiscloseNoSensitiveParameter(t *testing.T) {
 			_, err := render.Objects(confidential(text), "t")
 			var discloses *render.SensitiveError
 			if errors.As(err, &discloses) != refused || err != nil && !refused {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestSensitiveParametersDecideAboutNoObject(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	const met, unmet = `{{ if hasPrefix "hunter" .Params.S }}`, `{{ if hasPrefix "x" .Params.S }}`
+	for text, refused := range map[string]bool{
+		// Whether it is set decides.
+		object + "{{ if .Params.S }}---\n" + strings.Replace(object, "name: a", "name: b", 1) + "{{ end }}":           false,
+		object + "{{ if not .Params.S }}data: {}{{ end }}{{ with .Params.S }}\ndata: {a: {{ . | quote }}}{{ end }}\n": false,
+		object + "{{ if and .Params.P (ne .Params.S \"\") }}data: {a: b}{{ end }}":                                    false,
+		object + "{{ if .Params.O }}data: {a: b}{{ end }}{{ if eq .Params.O \"x\" }}data: {a: c}{{ end }}":            false,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ if .Params.S }}a{{ else }}b{{ end }}}\n":                false,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ ternary \"a\" \"b\" (empty .Params.S) }}'}\n":          false,
+		// It selects text inside of a field.
+		object + "data: {tls: \"" + met + "true{{ else }}false{{ end }}\"}\n":                                                 false,
+		object + "data: {tls: '" + unmet + "true{{ end }}'}\n":                                                                false,
+		object + "data: {tls: " + met + "yes{{ else }}no{{ end }}}\n":                                                         false,
+		object + "data: {tls: " + unmet + "\"yes\"{{ else }}\"no\"{{ end }}}\n":                                               false,
+		object + "data:\n  a: |\n    b\n    " + met + "\n    tls = on\n    {{ end }}\n    c\n":                                false,
+		object + "data:\n  a: |\n    b\n    " + unmet + "\n    tls = on\n    {{ end }}\n    c\n":                              false,
+		object + "data:\n  a: |\n    b\n    {{- " + met[3:] + "\n    tls = on\n    {{- end }}\n    c\n":                       false,
+		object + "data:\n  a: |\n    b\n    {{- " + unmet[3:] + "\n    tls = on\n    {{- end }}\n    c\n":                     false,
+		object + "data:\n  a: |\n    {{- " + met[3:] + "\n    tls = on\n    {{- end }}\n    c\n":                              false,
+		object + "data:\n  a: |\n    {{- " + unmet[3:] + "\n    tls = on\n    {{- end }}\n    c\n":                            false,
+		object + "data: {a: {{ range splitList \"n\" .Params.S }}x{{ . }}{{ end }}}\n":                                        false,
+		"# " + met + "a{{ end }}\n" + object:                                                                                  false,
+		"{{ $tls := \"off\" }}" + met + "\n{{ $tls = \"on\" }}\n{{ end }}\n" + object + "data: {tls: {{ $tls | quote }}}\n":   false,
+		"{{ $tls := \"off\" }}" + unmet + "\n{{ $tls = \"on\" }}\n{{ end }}\n" + object + "data: {tls: {{ $tls | quote }}}\n": false,
+		"{{- if lt (len .Params.S) 4 }}{{ fail \"S is too short\" }}{{ end -}}\n" + object:                                    false,
+		"{{ if lt (len .Params.S) 4 }}\n{{ fail \"S is too short\" }}\n{{ end }}\n" + object:                                  false,
+		// It decides about more.
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + met + "a{{ else }}b{{ end }}}\n":                                              true,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"a" + unmet + "b{{ end }}\"}\n":                                                  true,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: " + met + "a{{ else }}b{{ end }}}\n":                                true,
+		"apiVersion: v1\nkind: " + met + "ConfigMap{{ else }}Secret{{ end }}\nmetadata: {name: a}\n":                                         true,
+		"apiVersion: v1\n{{ dict \"kind\" (ternary \"ConfigMap\" \"Secret\" (hasPrefix \"h\" .Params.S)) | toYaml }}\nmetadata: {name: a}\n": true,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, {{ ternary \"namespace\" \"x\" (hasPrefix \"h\" .Params.S) }}: b}\n":           true,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace:" + unmet + "x{{ end }} b}\n":                                        true,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace:{{ ternary \"x\" \"\" (hasPrefix \"x\" .Params.S) }} b}\n":           true,
+		met + object + "{{ end }}":                                                                                                                      true,
+		unmet + object + "---\n{{ end }}" + object:                                                                                                      true,
+		object + met + "\n---\n" + object + "{{ end }}":                                                                                                 true,
+		object + unmet + "\n---\n" + object + "{{ end }}\n":                                                                                             true,
+		object + "data:\n  a: b\n  " + met + "\n  c: d\n  {{ end }}\n  e: f\n":                                                                          true,
+		object + "data:\n  a: b\n  " + unmet + "\n  c: d\n  {{ end }}\n  e: f\n":                                                                        true,
+		object + "data:\n  a: b\n  {{- " + unmet[3:] + "\n  c: d\n  {{- end }}\n  e: f\n":                                                               true,
+		object + "data:\n- a\n{{- " + unmet[3:] + "\n- b\n{{- end }}\n":                                                                                 true,
+		object + "data: [a" + unmet + ", b{{ end }}]\n":                                                                                                 true,
+		object + "{{ range splitList \"n\" .Params.S }}\n---\n" + object + "{{ end }}\n":                                                                true,
+		"apiVersion: v1\nkind: List\n{{ ternary \"items\" \"x\" (hasPrefix \"h\" .Params.S) }}: []\nmetadata: {name: a}\n":                              true,
+		"{{ $name := \"a\" }}" + met + "{{ $name = \"b\" }}{{ end }}apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ $name }}}\n":                   true,
+		"{{ define \"x\" }}name: {{ . }}{{ end }}apiVersion: v1\nkind: ConfigMap\nmetadata:\n  {{ template \"x\" (substr 0 2 .Params.S) }}\n":           true,
+		"{{ define \"x\" }}name: a{{ end }}apiVersion: v1\nkind: ConfigMap\nmetadata:\n  " + met + "{{ template \"x\" }}{{ end }}\n":                    true,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ range until 3 }}a{{ if hasPrefix \"h\" $.Params.S }}{{ break }}{{ end }}{{ end }}\"}\n": true,
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := render.Objects(confidential(text), "t")
+			var discloses *render.SensitiveError
+			if errors.As(err, &discloses) != refused || err != nil && !refused {
+				t.Fatalf("got %v", err)
+			}
+			if refused && (len(discloses.Parameters) != 1 || discloses.Parameters[0] != "S") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestTracesAreWhatObjectsHoldOfSensitiveParameters(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	for text, want := range map[string]struct {
+		texts  []string
+		opaque bool
+	}{
+		object + "data: {a: b}\n":                                                                            {nil, false},
+		object + "data: {a: {{ .Params.P | quote }}}\n":                                                      {nil, false},
+		object + "data: {a: {{ .Params.S | quote }}}\n":                                                      {[]string{"hunter2"}, false},
+		object + "data: {a: {{ substr 0 5 .Params.S }}}\n":                                                   {[]string{"hunte"}, false},
+		object + "data: {a: \"x {{ printf \"a\\\\tb%s\" .Params.S }}\"}\n":                                   {[]string{"a\tbhunter2", `a\tbhunter2`}, false},
+		object + "data: {{ dict \"pass\" (substr 0 4 .Params.S) | toYaml | nindent 2 }}\n":                   {[]string{"pass", "pass: hunt", "hunt"}, false},
+		object + "data: {a: {{ substr 0 3 .Params.S }}}\n":                                                   {nil, true},
+		object + "data: {a: {{ len .Params.S }}}\n":                                                          {nil, true},
+		object + "data: {a: {{ printf \"0%o\" 8191 | replace \"x\" .Params.S }}}\n":                          {[]string{"017777"}, true},
+		object + "data: {a: '{{ if hasPrefix \"h\" .Params.S }}with {{ substr 0 4 .Params.S }}{{ end }}'}\n": {[]string{"with hunt", "hunt"}, false},
+		object + "data: {a: '{{ if hasPrefix \"x\" .Params.S }}with{{ end }}'}\n":                            {nil, false},
+		"# {{ substr 0 2 .Params.S }}\n" + object:                                                            {nil, false},
+		object + "data: {{ .Params | toJson }}\n":                                                            {[]string{`{"O":"","P":"tandem-sensitive-0.","S":"hunter2"}`, "tandem-sensitive-0.", "hunter2"}, true},
+		object + "data: {a: {{ repeat 10000 .Params.S }}}\n":                                                 {nil, true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			rendered, err := render.Templates(confidential(text), "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := rendered.Traces
+			sorted := cmpopts.SortSlices(strings.Compare)
+			if diff := cmp.Diff(want.texts, got.Texts, sorted, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if opaque := len(got.Opaque) > 0; opaque != want.opaque || opaque && got.Opaque[0] != (sensitive.Object{Kind: "ConfigMap", Name: "a"}) {
+				t.Errorf("got %v", got.Opaque)
+			}
+		})
+	}
+}
+
+func TestErrorsOfDocumentsDiscloseNoSensitiveParameter(t *testing.T) {
+	for text, want := range map[string]string{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: {{ .Params.S | quote }}, b: 1}}\n": `the value of "b" must be a string, got 1`,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: [{{ substr 0 5 .Params.S }}]}\n":       `metadata.labels must be an object, got a list`,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {{ substr 0 5 .Params.S }}}\n":         `metadata.labels must be an object, got "*****"`,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {{ substr 0 3 .Params.S }}}\n":         `its message is not shown, because it depends on sensitive parameter "S"`,
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {{ repeat 300 .Params.S }}}\n":         `metadata.labels must be an object, got "*****"`,
+		"{{ fail (repeat 300 .Params.S) }}": `its message is not shown, because it depends on sensitive parameter "S"`,
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := render.Objects(confidential(text), "t")
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hun") {
 				t.Errorf("got %v", err)
 			}
 		})

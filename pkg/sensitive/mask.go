@@ -1,12 +1,15 @@
 package sensitive
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -24,21 +27,25 @@ type Masker struct {
 
 // NewMasker returns a masker of values.
 func NewMasker(values ...Values) Masker {
-	var forms []string
+	var all []string
 	for _, set := range values {
 		for _, value := range set {
-			forms = append(forms, formsOf(value)...)
+			all = append(all, value)
 		}
+	}
+	return Masker{}.With(all...)
+}
+
+// With returns a masker that also replaces texts.
+func (m Masker) With(texts ...string) Masker {
+	forms := slices.Clone(m.forms)
+	for _, text := range texts {
+		forms = append(forms, formsOf(text)...)
 	}
 	if len(forms) == 0 {
 		return Masker{}
 	}
-	slices.SortFunc(forms, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	forms = slices.Compact(forms)
 	pairs := make([]string, 0, 2*len(forms))
 	for _, form := range forms {
@@ -90,21 +97,64 @@ func aligned(value string) []string {
 	return forms
 }
 
-// Text returns a message without values. A message may have been cut inside of a value: a sufficiently long beginning of a value is replaced
-// at its end.
-func (m Masker) Text(message string) string {
+// Text returns a message without values. A message may have been shortened inside of a value, at its end or at an ellipsis: a sufficiently long
+// rest of the value is replaced there.
+func (m Masker) Text(message string) string { return m.text(message, false) }
+
+// Foreign is Text for a message that others may have shortened at its beginning, too.
+func (m Masker) Foreign(message string) string { return m.text(message, true) }
+
+func (m Masker) text(message string, shortened bool) string {
 	if m.replacer == nil || message == "" {
 		return message
 	}
-	message = m.replacer.Replace(message)
-	for _, form := range m.forms {
-		for length := min(len(form)-1, len(message)); length >= MinBytes; length-- {
-			if strings.HasSuffix(message, form[:length]) {
-				return message[:len(message)-length] + Mask
-			}
+	var out strings.Builder
+	for first, more := true, true; more; first = false {
+		var part string
+		part, message, more = strings.Cut(message, text.Ellipsis)
+		out.WriteString(m.rests(part, shortened || !first))
+		if more {
+			out.WriteString(text.Ellipsis)
 		}
 	}
-	return message
+	return m.replacer.Replace(out.String())
+}
+
+// rests replaces the rests of values at the end of a text, also before a quotation mark, and at its beginning if that is shortened.
+func (m Masker) rests(part string, shortened bool) string {
+	body := strings.TrimRight(part, "\"'`")
+	begin, end := 0, 0
+	for _, form := range m.forms {
+		end = max(end, overlap(body, form, len(form)-1))
+		if shortened {
+			begin = max(begin, overlap(form, body, len(form)-1))
+		}
+	}
+	switch {
+	case begin == 0 && end == 0:
+		return part
+	case begin+end >= len(body):
+		return Mask + part[len(body):]
+	}
+	return maskOf(begin) + body[begin:len(body)-end] + maskOf(end) + part[len(body):]
+}
+
+func maskOf(length int) string {
+	if length == 0 {
+		return ""
+	}
+	return Mask
+}
+
+// overlap returns the number of bytes at the end of a text that are the beginning of another one, at most limit; 0 if they are too few to
+// matter.
+func overlap(before, after string, limit int) int {
+	for length := min(len(before), len(after), limit); length >= MinBytes; length-- {
+		if before[len(before)-length:] == after[:length] {
+			return length
+		}
+	}
+	return 0
 }
 
 // Error returns an error whose message has no values. It wraps the original one, whose message still has them.
@@ -154,6 +204,34 @@ func (m Masker) plan(plan *kudo.PlanStatus) {
 			for t := range step.Tasks {
 				step.Tasks[t].Message = m.Text(step.Tasks[t].Message)
 			}
+		}
+	}
+}
+
+// Object returns a copy of an object without values in its messages, and in those inside of it. Everything else is unchanged.
+func (m Masker) Object(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if m.replacer == nil || o == nil {
+		return o
+	}
+	masked := o.DeepCopy()
+	m.messages(masked.Object)
+	return masked
+}
+
+// messages masks the fields of the name message in a value.
+func (m Masker) messages(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if message, isText := field.(string); isText && key == "message" {
+				v[key] = m.Foreign(message)
+				continue
+			}
+			m.messages(field)
+		}
+	case []any:
+		for _, item := range v {
+			m.messages(item)
 		}
 	}
 }

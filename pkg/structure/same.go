@@ -61,7 +61,7 @@ func (c *comparison) object(original, marked any) bool {
 			return false
 		}
 	}
-	if c.names && !c.named(fields["metadata"]) {
+	if c.names && !(plainKeys(fields) && named(fields["metadata"])) {
 		return false
 	}
 	before, _ := original.(map[string]any)["items"].([]any)
@@ -74,15 +74,16 @@ func (c *comparison) object(original, marked any) bool {
 	return true
 }
 
-// named reports whether no mark is in the name and the namespace in the metadata of an object.
-func (c *comparison) named(metadata any) bool {
+// named reports whether no mark is in the name and the namespace in the metadata of an object, or in a key that could be theirs.
+func named(metadata any) bool {
 	fields, _ := metadata.(map[string]any)
-	for key, value := range fields {
-		name, _ := c.strip(key)
-		if name = strings.TrimRight(name, blanks); name != "name" && name != "namespace" {
-			continue
-		}
-		if !unmarked(value) {
+	return plainKeys(fields) && unmarked(fields["name"]) && unmarked(fields["namespace"])
+}
+
+// plainKeys reports whether no key holds a mark.
+func plainKeys(fields map[string]any) bool {
+	for key := range fields {
+		if strings.ContainsRune(key, mark) {
 			return false
 		}
 	}
@@ -97,6 +98,9 @@ func (c *comparison) typed(key string, value any) bool {
 	}
 	text, _ := value.(string)
 	_, inside := c.strip(text)
+	if c.names && len(inside) > 0 {
+		return false
+	}
 	return (len(pieces) > 0 || len(inside) == 0) && c.encoded(pieces) && c.encoded(inside)
 }
 

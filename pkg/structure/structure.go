@@ -20,7 +20,7 @@ type Rules struct {
 	// Values is true for a map of values each of which is stored as text, such as a parameter file: a value that one action prints may have
 	// any kind.
 	Values bool
-	// Names is true if actions must not print names and namespaces of objects.
+	// Names is true if actions must not print types, names and namespaces of objects, and neither a field of an object or its metadata.
 	Names bool
 	// AnyType is true if actions may print apiVersion and kind of objects.
 	AnyType bool
@@ -62,7 +62,7 @@ func actions(out template.Output, checked func(*template.Action) bool) []*templa
 	var found []*template.Action
 	known := map[*template.Action]bool{}
 	for _, p := range out.Prints {
-		if seen := known[p.Action]; !seen && p.Begin < p.End {
+		if seen := known[p.Action]; !seen && counts(p) {
 			known[p.Action] = true
 			if checked(p.Action) {
 				found = append(found, p.Action)

@@ -38,7 +38,7 @@ func newTwin(out template.Output, among map[*template.Action]bool) *twin {
 	b := &builder{}
 	written, prints := 0, 0
 	for _, p := range out.Prints {
-		if p.Begin == p.End || !among[p.Action] {
+		if !counts(p) || !among[p.Action] {
 			continue
 		}
 		b.out.WriteString(out.Text[written:p.Begin])
@@ -54,6 +54,9 @@ func newTwin(out template.Output, among map[*template.Action]bool) *twin {
 	b.out.WriteString(out.Text[written:])
 	return &twin{text: b.out.String(), pieces: b.pieces}
 }
+
+// counts reports whether a print has a text, or is a trace, which might have one.
+func counts(p template.Print) bool { return p.Begin < p.End || p.Action.Trace }
 
 // place is a printed text and where it is: starts and ends are true if only blanks are before and after it in its first and last line.
 type place struct {
@@ -77,6 +80,17 @@ func (b *builder) write(p place, action *template.Action) {
 		b.tokens(p.text)
 		return
 	}
+	if action.Block != nil {
+		if writesNothing(action.Block, p) {
+			b.out.WriteString(p.text)
+			return
+		}
+		p = b.lead(p, action.Block.Sample)
+	}
+	if action.Trace && isBlank(p.text) {
+		b.blank(p)
+		return
+	}
 	p = b.prefix(p, action)
 	core := strings.TrimRight(p.text, blanks+breaks)
 	tail := p.text[len(core):]
@@ -91,6 +105,33 @@ func (b *builder) write(p place, action *template.Action) {
 		b.lines(core, p)
 	}
 	b.out.WriteString(tail)
+}
+
+// writesNothing reports whether a block writes nothing but empty lines, whatever it depends on.
+func writesNothing(block *template.Block, p place) bool {
+	return block.Silent && (block.Sample == "" || p.starts && p.ends)
+}
+
+// lead writes the empty lines with which a block begins, and the indentation of its first other line. It returns the rest. The sample takes
+// the place of a block without text: it might have one.
+func (b *builder) lead(p place, sample string) place {
+	if p.text == "" {
+		p.text = sample
+	}
+	rest := strings.TrimLeft(p.text, blanks+breaks)
+	if lead := p.text[:len(p.text)-len(rest)]; strings.ContainsAny(lead, breaks) {
+		b.out.WriteString(lead)
+		p.text, p.starts = rest, true
+	}
+	return p
+}
+
+// blank marks where a trace has no text but white space.
+func (b *builder) blank(p place) {
+	b.out.WriteString(p.text)
+	id := b.piece(piece{})
+	b.mark(id)
+	b.mark(id)
 }
 
 // prefix writes the line break and the indentation that belong to the template, and returns the rest.

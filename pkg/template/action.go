@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"text/template"
@@ -13,9 +14,12 @@ type Output struct {
 	Text string
 	// Prints are the parts of Text that actions printed from parameters, in order.
 	Prints []Print
+	// Traces are the parts of Text that depend on sensitive parameters, in order, outer ones before those inside of them: what actions
+	// printed, also nothing, and the text of conditions and loops that depend on more than whether a parameter is set.
+	Traces []Print
 }
 
-// Print is a part of a text that one action printed.
+// Print is a part of a text that one action printed, or that a condition or loop selected.
 type Print struct {
 	// Begin and End are the offsets of the part.
 	Begin, End int
@@ -38,6 +42,10 @@ type Action struct {
 	Indent int
 	// Margin is the number of blanks that they put in front of each further line.
 	Margin int
+	// Trace is true for an action of Output.Traces: with another value it might print more, also where it prints nothing.
+	Trace bool
+	// Block describes the condition or loop whose text the action is; nil for an action that prints.
+	Block *Block
 }
 
 // DependsOn reports whether what the action prints may depend on one of the parameters.
@@ -60,9 +68,12 @@ const (
 // recorder is a writer that rejects more than maxTextBytes, and records what actions print.
 type recorder struct {
 	strings.Builder
-	prints []Print
-	// printing is the action whose value is written next: text/template writes each value at once.
-	printing *Action
+	prints, traces []Print
+	// printing is the action whose value is written next: text/template writes each value at once. tracing is the same action as the origin of
+	// a trace.
+	printing, tracing *Action
+	// open are the indexes of the traces of blocks that are being executed.
+	open []int
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
@@ -71,9 +82,36 @@ func (r *recorder) Write(p []byte) (int, error) {
 	}
 	if r.printing != nil {
 		r.prints = append(r.prints, Print{Begin: r.Len(), End: r.Len() + len(p), Action: r.printing})
-		r.printing = nil
 	}
+	if r.tracing != nil {
+		r.traces = append(r.traces, Print{Begin: r.Len(), End: r.Len() + len(p), Action: r.tracing})
+	}
+	r.printing, r.tracing = nil, nil
 	return r.Builder.Write(p)
+}
+
+// begin notes the beginning of a block.
+func (r *recorder) begin(block *Action) {
+	r.open = append(r.open, len(r.traces))
+	r.traces = append(r.traces, Print{Begin: r.Len(), Action: block})
+}
+
+// end notes the end of a block, and of those inside of it that a break or continue has left; nil ends all.
+func (r *recorder) end(block *Action) {
+	for len(r.open) > 0 {
+		last := &r.traces[r.open[len(r.open)-1]]
+		r.open = r.open[:len(r.open)-1]
+		last.End = r.Len()
+		if last.Action == block {
+			return
+		}
+	}
+}
+
+// output returns what was written.
+func (r *recorder) output() Output {
+	r.end(nil)
+	return Output{Text: r.String(), Prints: r.prints, Traces: r.traces}
 }
 
 // encoders are the functions that encode their argument.
@@ -112,7 +150,14 @@ type origin struct {
 	newline  bool
 	indent   int
 	margin   int
+	// only, of the data and of .Params, are the parameters to follow; nil follows all.
+	only map[string]bool
+	// whole is true if nothing but whether parameters are set decides whether the value is empty.
+	whole bool
 }
+
+// none reports whether the value depends on no parameter.
+func (s origin) none() bool { return len(s.names) == 0 && !s.any && s.kind == leaf }
 
 // flat returns the origin as an ordinary value, without its format.
 func (s origin) flat() origin { return origin{names: s.names, any: s.any || s.kind != leaf} }
@@ -141,12 +186,17 @@ func (s origin) or(other origin) origin {
 	if s.equal(other) {
 		return s
 	}
-	return s.with(other)
+	either := s.with(other)
+	either.whole = s.isWhole() && other.isWhole()
+	return either
 }
+
+// isWhole reports whether nothing but whether parameters are set decides whether the value is empty.
+func (s origin) isWhole() bool { return s.whole || s.kind != leaf || s.none() }
 
 func (s origin) equal(other origin) bool {
 	return s.kind == other.kind && s.any == other.any && s.encoding == other.encoding && s.newline == other.newline &&
-		s.indent == other.indent && s.margin == other.margin && slices.Equal(s.names, other.names)
+		s.indent == other.indent && s.margin == other.margin && s.whole == other.whole && slices.Equal(s.names, other.names)
 }
 
 // field returns the origin of a field.
@@ -154,11 +204,14 @@ func (s origin) field(name string) origin {
 	switch s.kind {
 	case root:
 		if name == "Params" {
-			return origin{kind: params}
+			return origin{kind: params, only: s.only}
 		}
 		return origin{}
 	case params:
-		return origin{names: []string{name}}
+		if s.only != nil && !s.only[name] {
+			return origin{}
+		}
+		return origin{names: []string{name}, whole: true}
 	default:
 		return s.flat()
 	}
@@ -174,7 +227,12 @@ func (s origin) path(names []string) origin {
 
 // analysis determines what the actions of a template print. It ignores the order of execution: a variable may hold whatever is assigned to
 // a variable of that name anywhere.
+//
+// If it follows only some parameters, it also follows what conditions and loops select by them: a variable that is assigned under a condition
+// depends on the condition. Nothing follows from a condition that only depends on whether parameters are set.
 type analysis struct {
+	// only are the parameters to follow; nil follows all, and no conditions.
+	only map[string]bool
 	// variables and arguments are the sources of variables, and of the arguments of templates, by name.
 	variables, arguments map[string]origin
 	// mutated is what may be part of every value, because a function puts it into a map.
@@ -184,60 +242,141 @@ type analysis struct {
 	lost    bool
 	actions map[*parse.ActionNode]*Action
 
+	// blocks are the conditions and loops that depend on the parameters to follow.
+	blocks map[parse.Node]*Action
+	// selected is what decides whether the visited node is executed, callers what decides whether the template of a name is, and exits what
+	// decides when a loop ends.
+	selected origin
+	callers  map[string]origin
+	exits    map[*parse.RangeNode]origin
+	// loop is the innermost loop, and block the outermost of the blocks, around the visited node.
+	loop  *parse.RangeNode
+	block *Action
+	// pipelines are those that errors may come from.
+	pipelines []pipeline
+
 	// template is the name of the template that is being visited.
 	template string
 }
 
-// analyze returns the actions of a template that print what depends on parameters.
-func analyze(t *template.Template) map[*parse.ActionNode]*Action {
-	a := &analysis{variables: map[string]origin{}, arguments: map[string]origin{t.Name(): {kind: root}}, changed: true}
+// pipeline is a pipeline of a template outside of others, and what its execution and its result depend on.
+type pipeline struct {
+	tree *parse.Tree
+	node parse.Node
+	pipe *parse.PipeNode
+	origin
+	// selected is true if the execution depends on a condition or a loop, and line is where the outermost one begins; 0 if it is in a caller.
+	selected bool
+	line     int
+}
+
+// analyze returns what a template prints that depends on parameters: on all, or only on some, and then also on conditions.
+func analyze(t *template.Template, only map[string]bool) *analysis {
+	a := &analysis{
+		only: only, variables: map[string]origin{}, arguments: map[string]origin{t.Name(): {kind: root, only: only}}, changed: true,
+		callers: map[string]origin{}, exits: map[*parse.RangeNode]origin{},
+	}
 	for round := 0; a.changed; round++ {
-		a.changed, a.actions, a.lost = false, map[*parse.ActionNode]*Action{}, round == maxRounds
+		a.changed, a.lost = false, round == maxRounds
+		a.actions, a.blocks, a.pipelines = map[*parse.ActionNode]*Action{}, map[parse.Node]*Action{}, nil
 		for _, each := range t.Templates() {
 			if each.Tree != nil && each.Root != nil {
-				a.template = each.Name()
-				a.list(each.Root, a.arguments[each.Name()])
+				a.template, a.selected, a.loop, a.block = each.Name(), a.callers[each.Name()], nil, nil
+				a.list(each.Root, a.arguments[each.Name()], each.Tree)
 			}
 		}
 		if a.lost {
 			break
 		}
 	}
-	return a.actions
+	return a
 }
 
-func (a *analysis) list(l *parse.ListNode, dot origin) {
+func (a *analysis) list(l *parse.ListNode, dot origin, tree *parse.Tree) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
-		a.node(n, dot)
+		a.node(n, dot, tree)
 	}
 }
 
-func (a *analysis) node(n parse.Node, dot origin) {
+func (a *analysis) node(n parse.Node, dot origin, tree *parse.Tree) {
 	switch n := n.(type) {
 	case *parse.ActionNode:
-		value := a.pipe(n.Pipe, dot)
+		value := a.note(n, n.Pipe, a.pipe(n.Pipe, dot), tree)
 		if len(n.Pipe.Decl) == 0 {
 			a.print(n, value)
 		}
 	case *parse.IfNode:
-		a.pipe(n.Pipe, dot)
-		a.list(n.List, dot)
-		a.list(n.ElseList, dot)
+		a.branch(n, &n.BranchNode, a.note(n, n.Pipe, a.pipe(n.Pipe, dot), tree), dot, dot, tree)
 	case *parse.WithNode:
-		value := a.pipe(n.Pipe, dot)
-		a.list(n.List, value)
-		a.list(n.ElseList, dot)
+		value := a.note(n, n.Pipe, a.pipe(n.Pipe, dot), tree)
+		a.branch(n, &n.BranchNode, value, value, dot, tree)
 	case *parse.RangeNode:
-		items := a.value(n.Pipe, dot).flat()
+		value := a.note(n, n.Pipe, a.value(n.Pipe, dot), tree)
+		items := value.flat()
+		items.whole = value.kind == params
 		a.declare(n.Pipe, items)
-		a.list(n.List, items)
-		a.list(n.ElseList, dot)
+		outer := a.loop
+		a.loop = n
+		a.branch(n, &n.BranchNode, value, items, dot, tree)
+		a.loop = outer
+	case *parse.BreakNode, *parse.ContinueNode:
+		if a.loop != nil && !a.selected.none() {
+			grow(a, a.exits, a.loop, a.selected)
+		}
 	case *parse.TemplateNode:
-		a.assign(a.arguments, n.Name, a.pipe(n.Pipe, dot))
+		grow(a, a.arguments, n.Name, a.note(n, n.Pipe, a.pipe(n.Pipe, dot), tree))
+		if !a.selected.none() {
+			grow(a, a.callers, n.Name, a.selected)
+		}
 	}
+}
+
+// branch visits the branches of a condition or a loop on a value; inside is the dot of the first.
+func (a *analysis) branch(n parse.Node, b *parse.BranchNode, value, inside, dot origin, tree *parse.Tree) {
+	outer, block := a.selected, a.block
+	if decides := a.decides(n, value); !decides.none() {
+		a.selected = outer.with(decides)
+		a.blocks[n] = &Action{Line: b.Line, Parameters: decides.names, AnyParameter: decides.any, Trace: true, Block: blockOf(b)}
+		a.block = cmp.Or(block, a.blocks[n])
+	}
+	a.list(b.List, inside, tree)
+	a.list(b.ElseList, dot, tree)
+	a.selected, a.block = outer, block
+}
+
+// decides returns the parameters to follow on which the choice of a branch depends.
+func (a *analysis) decides(n parse.Node, value origin) origin {
+	loop, isLoop := n.(*parse.RangeNode)
+	public := value.isWhole() && (!isLoop || value.kind != leaf || value.none()) // a loop also depends on the number of items
+	switch {
+	case a.only == nil:
+		return origin{}
+	case a.lost:
+		return origin{any: true}
+	case public && a.mutated.none():
+		return a.exits[loop].flat()
+	default:
+		return value.with(a.mutated).with(a.exits[loop])
+	}
+}
+
+// note notes what the pipeline of a node depends on, and returns its value.
+func (a *analysis) note(n parse.Node, p *parse.PipeNode, value origin, tree *parse.Tree) origin {
+	if a.only == nil || p == nil {
+		return value
+	}
+	noted := pipeline{tree: tree, node: n, pipe: p, origin: value.with(a.mutated).with(a.selected), selected: !a.selected.none()}
+	if a.lost {
+		noted.origin = origin{any: true}
+	}
+	if a.block != nil && a.callers[a.template].none() {
+		noted.line = a.block.Line
+	}
+	a.pipelines = append(a.pipelines, noted)
+	return value
 }
 
 // print notes what an action prints.
@@ -251,19 +390,19 @@ func (a *analysis) print(n *parse.ActionNode, value origin) {
 	}
 	a.actions[n] = &Action{
 		Line: n.Line, Parameters: all.names, AnyParameter: all.any,
-		Encoding: value.encoding, Break: value.newline, Indent: value.indent, Margin: value.margin,
+		Encoding: value.encoding, Break: value.newline, Indent: value.indent, Margin: value.margin, Trace: a.only != nil,
 	}
 }
 
-// assign adds a origin to a variable or an argument.
-func (a *analysis) assign(to map[string]origin, name string, value origin) {
-	before, known := to[name]
+// grow adds an origin to a variable, an argument, or what decides about a template or a loop.
+func grow[K comparable](a *analysis, to map[K]origin, key K, value origin) {
+	before, known := to[key]
 	after := value
 	if known {
 		after = before.or(value)
 	}
 	if !known || !after.equal(before) {
-		to[name], a.changed = after, true
+		to[key], a.changed = after, true
 	}
 }
 
@@ -277,10 +416,13 @@ func (a *analysis) pipe(p *parse.PipeNode, dot origin) origin {
 	return value
 }
 
-// declare assigns a origin to the variables of a pipeline.
+// declare assigns an origin to the variables of a pipeline.
 func (a *analysis) declare(p *parse.PipeNode, value origin) {
+	if !a.selected.none() {
+		value = value.with(a.selected)
+	}
 	for _, variable := range p.Decl {
-		a.assign(a.variables, variable.Ident[0], value)
+		grow(a, a.variables, variable.Ident[0], value)
 	}
 }
 
@@ -300,9 +442,14 @@ func (a *analysis) value(p *parse.PipeNode, dot origin) origin {
 // command returns the origin of a command; piped is its last argument, if any.
 func (a *analysis) command(c *parse.CommandNode, dot origin, piped *origin) origin {
 	var args []origin
-	for _, arg := range c.Args {
+	outer := a.selected
+	for i, arg := range c.Args {
 		args = append(args, a.argument(arg, dot))
+		if a.only != nil && i > 0 && isLazy(c.Args[0]) && !args[i].isWhole() {
+			a.selected = a.selected.with(args[i]) // the others are evaluated or not
+		}
 	}
+	a.selected = outer
 	if piped != nil {
 		args = append(args, *piped)
 	}
@@ -326,8 +473,9 @@ func union(all []origin) origin {
 // call returns the origin of a function's result. nodes are its arguments without the piped one.
 func (a *analysis) call(function string, nodes []parse.Node, args []origin) origin {
 	value := union(args)
-	if mutators[function] && !value.with(a.mutated).equal(a.mutated) {
-		a.mutated, a.changed = value.with(a.mutated), true
+	a.mutate(function, value)
+	if a.only != nil && isPresenceTest(function, nodes, args) {
+		return origin{}
 	}
 	if encoding, ok := encoders[function]; ok {
 		value.encoding = encoding
@@ -341,8 +489,48 @@ func (a *analysis) call(function string, nodes []parse.Node, args []origin) orig
 		return indented(function, nodes, args, value)
 	case function == "trim":
 		value.encoding, value.margin = args[len(args)-1].encoding, args[len(args)-1].margin
+	case choosers[function]:
+		value.whole = !slices.ContainsFunc(args, func(arg origin) bool { return !arg.isWhole() })
 	}
 	return value
+}
+
+// mutate notes what a function puts into a map, and conditions on which it does, or sorts a list in place.
+func (a *analysis) mutate(function string, value origin) {
+	if !mutators[function] && (function != "sortAlpha" || a.selected.none()) {
+		return
+	}
+	if value = value.with(a.selected).with(a.mutated); !value.equal(a.mutated) {
+		a.mutated, a.changed = value, true
+	}
+}
+
+// choosers are the functions that return one of their arguments, depending on which of them are empty.
+var choosers = map[string]bool{"and": true, "or": true, "default": true, "coalesce": true}
+
+// isLazy reports whether a function evaluates its arguments only as far as necessary.
+func isLazy(function parse.Node) bool {
+	name, ok := function.(*parse.IdentifierNode)
+	return ok && (name.Ident == "and" || name.Ident == "or")
+}
+
+// isPresenceTest reports whether a call depends on nothing but whether parameters are set, or defined.
+func isPresenceTest(function string, nodes []parse.Node, args []origin) bool {
+	areWhole := !slices.ContainsFunc(args, func(arg origin) bool { return !arg.isWhole() })
+	switch function {
+	case "hasKey":
+		return len(args) > 0 && args[0].kind != leaf && union(args[1:]).none()
+	case "eq", "ne":
+		return len(args) == 2 && areWhole && slices.ContainsFunc(nodes, isEmptyText)
+	case "not", "empty":
+		return len(args) == 1 && areWhole
+	}
+	return false
+}
+
+func isEmptyText(n parse.Node) bool {
+	text, ok := n.(*parse.StringNode)
+	return ok && text.Text == ""
 }
 
 // indexed returns the origin of index MAP KEY…, whose first key may be constant.

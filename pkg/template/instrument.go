@@ -15,6 +15,8 @@ const (
 	weighFunction = "weigh"
 	// printFunction weighs a value that text/template is about to print, and returns it.
 	printFunction = "weighAndPrint"
+	// beginFunction and endFunction note the beginning and the end of a block.
+	beginFunction, endFunction = "beginBlock", "endBlock"
 )
 
 // instrumentation is the budget of one run of a parsed template.
@@ -22,16 +24,24 @@ type instrumentation struct {
 	budget budget
 	// called holds the names of the functions that the template calls.
 	called map[string]bool
-	// actions are those that print what depends on parameters; found are the same, in the order in which the body refers to them.
-	actions map[*parse.ActionNode]*Action
-	found   []*Action
-	out     recorder
+	// printed are the actions that print what depends on parameters, and confidential those that depend on sensitive ones; noted are the
+	// same, in the order in which the body refers to them.
+	printed, confidential *analysis
+	noted                 []notedAction
+	out                   recorder
 }
 
+// notedAction is an action whose text is recorded, as a print and as a trace.
+type notedAction struct{ print, trace *Action }
+
 // instrument makes a parsed template spend its cost from maxSteps, for one execution: every body that may repeat, of a loop or of a
-// template, spends its steps first, every function its cost, and every printed value is weighed. The result receives the text.
-func instrument(t *template.Template) *recorder {
-	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}, actions: analyze(t)}
+// template, spends its steps first, every function its cost, and every printed value is weighed. The result receives the text. sensitive are
+// the names of sensitive parameters.
+func instrument(t *template.Template, sensitive map[string]bool) *instrumentation {
+	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}, printed: analyze(t, nil), confidential: &analysis{}}
+	if len(sensitive) > 0 {
+		i.confidential = analyze(t, sensitive)
+	}
 	for _, each := range t.Templates() {
 		if each.Tree == nil || each.Root == nil {
 			continue
@@ -40,7 +50,7 @@ func instrument(t *template.Template) *recorder {
 		prepend(each.Root, body.nodes+stepsPerLevel*body.levels)
 	}
 	t.Funcs(i.functions())
-	return &i.out
+	return i
 }
 
 // size is the cost of one pass through a part of a template, and its depth.
@@ -60,10 +70,25 @@ func (i *instrumentation) list(l *parse.ListNode) size {
 	if l == nil {
 		return total
 	}
+	var nodes []parse.Node
 	for _, n := range l.Nodes {
 		total = total.with(i.node(n))
+		if block, isBlock := i.confidential.blocks[n]; isBlock {
+			id := number(n.Position(), i.note(nil, block))
+			nodes = append(nodes, action(n.Position(), call(n.Position(), beginFunction, id)), n, action(n.Position(), call(n.Position(), endFunction, id)))
+			total.nodes += 2
+		} else {
+			nodes = append(nodes, n)
+		}
 	}
+	l.Nodes = nodes
 	return total
+}
+
+// note returns the number under which the body refers to an action.
+func (i *instrumentation) note(print, trace *Action) int {
+	i.noted = append(i.noted, notedAction{print: print, trace: trace})
+	return len(i.noted) - 1
 }
 
 // node instruments a node of a body.
@@ -92,12 +117,11 @@ func (i *instrumentation) node(n parse.Node) size {
 
 // printing returns the call that precedes the printing of an action.
 func (i *instrumentation) printing(n *parse.ActionNode) *parse.CommandNode {
-	action, tracked := i.actions[n]
-	if !tracked {
+	print, trace := i.printed.actions[n], i.confidential.actions[n]
+	if print == nil && trace == nil {
 		return call(n.Pos, weighFunction)
 	}
-	i.found = append(i.found, action)
-	return call(n.Pos, printFunction, number(n.Pos, len(i.found)-1))
+	return call(n.Pos, printFunction, number(n.Pos, i.note(print, trace)))
 }
 
 func (i *instrumentation) branch(b *parse.BranchNode) size {
@@ -164,9 +188,12 @@ func weighed(arg parse.Node) parse.Node {
 
 // prepend makes a body spend the cost of one pass first.
 func prepend(l *parse.ListNode, steps int) {
-	pass := pipeOf(l.Pos, call(l.Pos, passFunction, number(l.Pos, steps)))
-	pay := &parse.ActionNode{NodeType: parse.NodeAction, Pos: l.Pos, Pipe: pass}
-	l.Nodes = append([]parse.Node{pay}, l.Nodes...)
+	l.Nodes = append([]parse.Node{action(l.Pos, call(l.Pos, passFunction, number(l.Pos, steps)))}, l.Nodes...)
+}
+
+// action returns an action that calls a function.
+func action(pos parse.Pos, call *parse.CommandNode) *parse.ActionNode {
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: pos, Pipe: pipeOf(pos, call)}
 }
 
 func number(pos parse.Pos, value int) *parse.NumberNode {
@@ -187,10 +214,12 @@ func (i *instrumentation) functions() template.FuncMap {
 	f := template.FuncMap{
 		passFunction:  func(steps int) (string, error) { return "", i.budget.spend(steps) },
 		weighFunction: func(v any) (any, error) { return v, i.budget.weigh(reflect.ValueOf(v)) },
-		printFunction: func(action int, v any) (any, error) {
-			i.out.printing = i.found[action]
+		printFunction: func(id int, v any) (any, error) {
+			i.out.printing, i.out.tracing = i.noted[id].print, i.noted[id].trace
 			return v, i.budget.weigh(reflect.ValueOf(v))
 		},
+		beginFunction: func(id int) string { i.out.begin(i.noted[id].trace); return "" },
+		endFunction:   func(id int) string { i.out.end(i.noted[id].trace); return "" },
 	}
 	for name := range i.called {
 		if function, ok := functions[name]; ok {

@@ -4,6 +4,8 @@ package template
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -41,16 +43,41 @@ var builtins = map[string]any{
 // Execute runs a parsed template once, within its limits. It passes a copy of the data, because templates can modify maps and lists. The
 // error is an *Error.
 func Execute(t *template.Template, data map[string]any) (Output, error) {
-	out := instrument(t)
-	if err := t.Execute(out, clone(data)); err != nil {
+	return ExecuteWith(t, data, Sensitive{})
+}
+
+// Sensitive are the sensitive parameters of a template that have a value.
+type Sensitive struct {
+	// Parameters are their names.
+	Parameters map[string]bool
+	// Known is true if the data has their values, which no message may quote.
+	Known bool
+}
+
+// ExecuteWith is Execute for a template with sensitive parameters. An *Error that may depend on a known value wraps a *ConcealedError.
+func ExecuteWith(t *template.Template, data map[string]any, sensitive Sensitive) (Output, error) {
+	i := instrument(t, sensitive.Parameters)
+	if err := t.Execute(&i.out, clone(data)); err != nil {
+		if sensitive.Known {
+			if concealed := i.confidential.conceal(t.Name(), err); concealed != nil {
+				return Output{}, concealed
+			}
+		}
 		return Output{}, executionError(t.Name(), err)
 	}
-	text := out.String()
-	if before, _, found := strings.Cut(text, noValue); found {
+	out := i.out.output()
+	if before, _, found := strings.Cut(out.Text, noValue); found {
 		return Output{}, NewError(t.Name(), fmt.Errorf(
 			"line %d of the rendered text contains %s: an index or lookup found nothing; set a default", lineAt(before), noValue))
 	}
-	return Output{Text: text, Prints: out.prints}, nil
+	return out, nil
+}
+
+// Blocks returns the conditions and loops of a template that depend on more of sensitive parameters than whether they are set, by line.
+func Blocks(t *template.Template, sensitive map[string]bool) []*Action {
+	blocks := slices.Collect(maps.Values(analyze(t, sensitive).blocks))
+	slices.SortFunc(blocks, func(a, b *Action) int { return a.Line - b.Line })
+	return blocks
 }
 
 // lineAt returns the number of the line, from 1, that follows the text before it.

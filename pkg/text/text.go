@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-const ellipsis = "…"
+// Ellipsis is where a text is shortened.
+const Ellipsis = "…"
 
 // OneLine replaces line breaks and other white space by single blanks, and trims both ends.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -18,7 +19,7 @@ func Truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	return Prefix(text, limit-len(ellipsis)) + ellipsis
+	return Prefix(text, limit-len(Ellipsis)) + Ellipsis
 }
 
 // Prefix returns as many whole characters from the text's beginning as fit into limit bytes.
@@ -32,7 +33,7 @@ func Prefix(text string, limit int) string {
 // Head returns the text's first count characters, followed by an ellipsis if it has more.
 func Head(text string, count int) string {
 	if runes := []rune(text); len(runes) > count {
-		return string(runes[:count]) + ellipsis
+		return string(runes[:count]) + Ellipsis
 	}
 	return text
 }
@@ -40,7 +41,7 @@ func Head(text string, count int) string {
 // Tail returns the text's last count characters, after an ellipsis if it has more.
 func Tail(text string, count int) string {
 	if runes := []rune(text); len(runes) > count {
-		return ellipsis + string(runes[len(runes)-count:])
+		return Ellipsis + string(runes[len(runes)-count:])
 	}
 	return text
 }
@@ -48,7 +49,7 @@ func Tail(text string, count int) string {
 // Ends returns the text's first and last count/2 characters, with an ellipsis between them, if it has more than count.
 func Ends(text string, count int) string {
 	if runes := []rune(text); len(runes) > count {
-		return string(runes[:count/2]) + ellipsis + string(runes[len(runes)-count/2:])
+		return string(runes[:count/2]) + Ellipsis + string(runes[len(runes)-count/2:])
 	}
 	return text
 }
@@ -59,7 +60,7 @@ const quoted = 60
 // Quote returns the value in Go's quotes; of a long one the beginning, with an ellipsis after the quotes.
 func Quote(value string) string {
 	if runes := []rune(value); len(runes) > quoted {
-		return strconv.Quote(string(runes[:quoted])) + ellipsis
+		return strconv.Quote(string(runes[:quoted])) + Ellipsis
 	}
 	return strconv.Quote(value)
 }

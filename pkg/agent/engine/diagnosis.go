@@ -24,7 +24,7 @@ const patience = 3 * time.Second
 func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
 	late := outcome.Status == kudo.InProgress && x.age(placed, e.clock()) >= slow
-	if workload == nil || !late && outcome.Status != kudo.FatalError {
+	if workload == nil || !late && outcome.Status != kudo.FatalError || e.view.IsOpaque(workload) {
 		return outcome
 	}
 	pods := &unstructured.UnstructuredList{}
@@ -34,6 +34,7 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	if err != nil {
 		return outcome // keep the outcome without the diagnosis
 	}
+	e.mask(pods)
 	pod, why := plan.FirstUnhealthyPod(pods.Items, e.clock())
 	if pod == nil {
 		return outcome
@@ -62,7 +63,7 @@ func (e *engine) lastWords(ctx context.Context, pod *unstructured.Unstructured) 
 		return words
 	}
 	log, err := e.acting.remote.Log(ctx, client.ObjectKeyFromObject(pod), container, previous)
-	if line := plan.LastLine(log); err == nil && line != "" {
+	if line := plan.LastLine(e.view.Masker().Foreign(log)); err == nil && line != "" {
 		words += ": last line of its log: " + line
 	}
 	return words
@@ -77,7 +78,16 @@ func (e *engine) probesOf(ctx context.Context, pod *unstructured.Unstructured) [
 		client.MatchingFields{"involvedObject.uid": string(pod.GetUID()), "reason": plan.ReasonUnhealthy}) != nil {
 		return nil
 	}
+	e.mask(events)
 	return events.Items
+}
+
+// mask masks the messages of a list of objects, before they are shortened.
+func (e *engine) mask(list *unstructured.UnstructuredList) {
+	masker := e.view.Masker()
+	for i := range list.Items {
+		list.Items[i] = *masker.Object(&list.Items[i])
+	}
 }
 
 // claimsOf returns the volume claims of a pod that can be read.
@@ -92,7 +102,7 @@ func (e *engine) claimsOf(ctx context.Context, pod *unstructured.Unstructured) [
 		}
 	}
 	if classed, err := e.objects.withClasses(ctx, claims); err == nil {
-		return classed
+		claims = classed
 	}
-	return claims
+	return e.view.Shown(claims)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -25,8 +26,9 @@ type execution struct {
 	version   *kudo.OperatorVersionSpec
 	inventory *ledger
 
-	// known are values of sensitive parameters, of this and other executions.
-	known sensitive.Values
+	// known are values of sensitive parameters, of this and other executions, and record is what rendered objects hold of them.
+	known  sensitive.Values
+	record *secret.Record
 
 	// round counts the rounds of tasks since the last record.
 	round int
@@ -35,7 +37,7 @@ type execution struct {
 // executionOf returns the last started execution, if there is one.
 func (e *engine) executionOf(o plan.Observation) *execution {
 	return &execution{
-		known:     e.view.Values,
+		known: e.view.Values, record: e.view.Record,
 		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
 		inventory: &ledger{entries: o.Instance.Status.Inventory, live: liveObjects{}},
 	}
@@ -77,8 +79,38 @@ func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.U
 		artifacts, err := x.artifacts(placed)
 		return action, artifacts, err
 	}
-	wants, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
+	wants, err := x.render(placed, placed.Task.Spec.Resources...)
 	return action, wants, err
+}
+
+// render renders templates for a task, and records what the objects hold of sensitive values.
+func (x *execution) render(placed plan.Placed, templates ...string) ([]*unstructured.Unstructured, error) {
+	rendered, err := render.Templates(x.context(placed), templates...)
+	x.record.Add(rendered.Objects, rendered.Traces)
+	return rendered.Objects, err
+}
+
+// renderPod renders the pod of a Pipe task like render.
+func (x *execution) renderPod(placed plan.Placed) (*unstructured.Unstructured, error) {
+	rendered, err := render.NamedTemplate(x.context(placed), placed.Task.Spec.Pod, pipe.PodName(x.owner().Name, placed.Task.Name))
+	if err != nil {
+		return nil, err
+	}
+	x.record.Add(rendered.Objects, rendered.Traces)
+	return rendered.Objects[0], nil
+}
+
+// retrace records, once, what the objects of all plans hold of the sensitive values of the last execution: an earlier process may have applied
+// them.
+func (e *engine) retrace(o plan.Observation) {
+	x := e.executionOf(o)
+	if x.Execution == nil || x.version == nil || x.record.Complete(string(x.UID)) {
+		return
+	}
+	for _, placed := range plan.Everywhere(x.version) {
+		action, _, err := x.asks(placed)
+		_ = x.distorted(placed, action, err) // also renders pods; a task reports its errors when it runs
+	}
 }
 
 // distorted returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error of
@@ -87,7 +119,7 @@ func (x *execution) distorted(placed plan.Placed, action plan.TaskAction, err er
 	switch file := placed.Task.Spec.ParameterFile; {
 	case err != nil:
 	case action == plan.Pipe:
-		_, err = render.Named(x.context(placed), placed.Task.Spec.Pod, pipe.PodName(x.owner().Name, placed.Task.Name))
+		_, err = x.renderPod(placed)
 	case action == plan.ApplyChild && file != "":
 		_, _, err = render.File(x.context(placed), file)
 	}
@@ -175,7 +207,7 @@ func everything(x *execution) ([]*unstructured.Unstructured, error) {
 				continue
 			}
 			seen[template] = true
-			objects, err := render.Objects(x.context(plan.Placed{Task: task}), template)
+			objects, err := x.render(plan.Placed{Task: task}, template)
 			problems = errors.Join(problems, err)
 			if len(outlines)+len(objects) > mostEverywhere {
 				return outlines, errors.Join(problems, fmt.Errorf("the plans of the OperatorVersion have more than %d objects", mostEverywhere))

@@ -493,7 +493,7 @@ func (e *engine) deleteOwn(ctx context.Context, as clients, owner plan.Owner, ob
 			return refused
 		}
 		if refused != nil {
-			return fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), refused)
+			return fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), e.conceal(object.Live, refused))
 		}
 		object.Live = live
 		return nil

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
@@ -15,7 +17,8 @@ import (
 )
 
 // outcomeOf maps an error of the API server to an outcome: a permanent rejection is fatal, everything else may be temporary. A kind that the
-// cluster does not have may be defined later, unless Kubernetes has removed it.
+// cluster does not have may be defined later, unless Kubernetes has removed it. The message is not masked and
+// shortened yet.
 func outcomeOf(err error) plan.Outcome {
 	var foreign *plan.ForeignError
 	var refused *rights.Refused
@@ -28,18 +31,27 @@ func outcomeOf(err error) plan.Outcome {
 	case errors.As(err, &missing) && missing.final:
 		return fatal(err)
 	default:
-		return plan.Outcome{Status: kudo.Error, Message: oneLine(err)}
+		return plan.Outcome{Status: kudo.Error, Message: err.Error()}
 	}
 }
 
 func fatal(err error) plan.Outcome {
-	return plan.Outcome{Status: kudo.FatalError, Message: oneLine(err)}
+	return plan.Outcome{Status: kudo.FatalError, Message: err.Error()}
 }
 
-// oneLine formats an error for a status. Responses of an API server may quote whole objects.
-func oneLine(err error) string {
+// oneLine formats a masked message for a status. Responses of an API server may quote whole objects.
+func oneLine(message string) string {
 	const most = 4096
-	return text.Prefix(text.OneLine(err.Error()), most)
+	return text.Prefix(text.OneLine(message), most)
+}
+
+// conceal returns an error about an object without its message if the object holds a part of a sensitive value that cannot be masked. The
+// message about a missing permission quotes nothing of the object, unless that grants permissions.
+func (e *engine) conceal(object *unstructured.Unstructured, err error) error {
+	if missing := (*missingRight)(nil); errors.As(err, &missing) && object.GroupVersionKind().Group != rbacv1.GroupName {
+		return err
+	}
+	return e.view.Conceal(object, err)
 }
 
 // missingKind returns the outcome of a task with an object of a kind that the cluster does not have: the task is retried, because the kind's
@@ -54,5 +66,5 @@ func missingKind(err error) plan.Outcome {
 			}
 		}
 	}
-	return plan.Outcome{Status: kudo.Error, Message: oneLine(err) + ": waiting for its CustomResourceDefinition"}
+	return plan.Outcome{Status: kudo.Error, Message: err.Error() + ": waiting for its CustomResourceDefinition"}
 }

@@ -119,12 +119,13 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	if e, err = e.actingFor(ctx, instance); err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	defer func() { err = e.view.Masker.Error(err) }()
+	defer func() { err = e.view.Masker().Error(err) }()
 	e.draft = e.drafts.of(instance)
 	observed, err := e.observe(ctx, e.draft.onto(instance))
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
+	e.retrace(observed)
 	done, err := e.execute(ctx, observed, plan.Decide(observed))
 	if err == nil {
 		err = e.forgetValues(ctx, instance, done)
@@ -132,7 +133,8 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	status, after := done.masked(e.view.Masker).statusOf(observed, instance.Status, e.drafts.budget)
+	done = done.masked(e.view.Masker())
+	status, after := done.statusOf(observed, instance.Status, e.drafts.budget)
 	after = soonest(after, e.view.After)
 	e.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
 	written, err = e.commit(ctx, observed, instance.Status, status)

@@ -39,10 +39,10 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 		removed.unsearched = reads.Unread()
 		return removed
 	}
-	message := plan.DeleteOutcome(left).Message
+	message := plan.DeleteOutcome(e.view.Shown(left)).Message
 	switch {
 	case err != nil:
-		message = oneLine(err)
+		message = oneLine(e.view.Masker().Text(err.Error()))
 	case len(left) > 1:
 		message = fmt.Sprintf("waiting for %d objects to be deleted: %s", len(left), message)
 	}

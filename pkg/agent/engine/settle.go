@@ -46,5 +46,5 @@ func (e *engine) judge(
 	if err != nil {
 		return metav1.Condition{}, err
 	}
-	return o.Settled(objects, children), nil
+	return o.Settled(e.view.Shown(objects), children), nil
 }

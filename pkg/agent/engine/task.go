@@ -8,8 +8,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// carryOut observes one task of the running execution, completes it as far as possible, and returns its outcome. It is idempotent.
+// carryOut observes one task of the running execution, completes it as far as possible, and returns its outcome, whose message has no sensitive
+// values. It is idempotent.
 func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
+	outcome := e.attempt(ctx, x, at)
+	outcome.Message = oneLine(e.view.Masker().Text(outcome.Message))
+	return outcome
+}
+
+func (e *engine) attempt(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
 	placed, found := plan.Find(x.version, x.Plan, at)
 	if e.hindrance != nil {
 		return outcomeOf(e.hindrance)

@@ -52,10 +52,10 @@ func (e *engine) applyAll(
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if outcome := plan.ApplyOutcome(objects); outcome.Status != kudo.Complete {
+	if outcome := plan.ApplyOutcome(e.view.Shown(objects)); outcome.Status != kudo.Complete {
 		return e.explain(ctx, x, placed, objects, outcome)
 	}
-	return plan.DeleteOutcome(pruned)
+	return plan.DeleteOutcome(e.view.Shown(pruned))
 }
 
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.
@@ -92,7 +92,7 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 		}
 		blocks, err := e.blocks(ctx, object)
 		if err != nil {
-			return outcomeOf(fmt.Errorf("checking whether %s can be changed: %w", plan.Describe(want), err))
+			return outcomeOf(fmt.Errorf("checking whether %s can be changed: %w", plan.Describe(want), e.conceal(want, err)))
 		}
 		if !blocks {
 			continue
@@ -105,7 +105,7 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 		}
 		going = append(going, object)
 	}
-	return plan.ReplaceOutcome(going)
+	return plan.ReplaceOutcome(e.view.Shown(going))
 }
 
 // blocks reports whether the object has to be deleted before it can be applied: it is spent, or applying it would change immutable fields. A
@@ -169,7 +169,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	desired := render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want))
 	live, err := apply.Onto(ctx, e.acting.client, object.Live, desired, fieldManager)
 	if err != nil {
-		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
+		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.Refused(err, object.Live, desired)))
 	}
 	x.inventory.applied(live)
 	e.objects.deletions.Remove(placeOf(live))

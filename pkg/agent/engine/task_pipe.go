@@ -15,7 +15,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
 )
 
 // filePatience is the timeout for reading one file from a container.
@@ -67,13 +67,13 @@ func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, art
 	if err != nil {
 		return outcomeOf(err)
 	}
-	return plan.DeleteOutcome(append(left, pod))
+	return plan.DeleteOutcome(e.view.Shown(append(left, pod)))
 }
 
 // render renders the pod of the task. An error is terminal.
 func (p *piping) render(placed plan.Placed, image string) error {
 	template := p.task.Spec.Pod
-	rendered, err := render.Named(p.context(placed), template, pipe.PodName(p.owner().Name, p.task.Name))
+	rendered, err := p.renderPod(placed)
 	if err != nil {
 		return err
 	}
@@ -120,9 +120,9 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 		return outcomeOf(err)
 	}
 	if !pod.AppliedBy(p.UID) || pod.Deleted() { // belongs to an earlier execution, or is lost
-		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome([]plan.Object{pod}).Message})
+		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome(e.view.Shown([]plan.Object{pod})).Message})
 	}
-	stage, message := pipe.Progress(pod.Live)
+	stage, message := e.progress(pod.Live)
 	switch stage {
 	case pipe.Ready:
 		return e.keep(ctx, p)
@@ -135,6 +135,15 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	default:
 		return plan.Outcome{Status: kudo.InProgress, Message: message}
 	}
+}
+
+// progress returns the progress of a pod, without sensitive values in its message.
+func (e *engine) progress(pod *unstructured.Unstructured) (pipe.Stage, string) {
+	stage, message := pipe.Progress(e.view.Masker().Object(pod))
+	if message != "" && e.view.IsOpaque(pod) {
+		message = plan.Describe(pod) + ": " + sensitive.NotShown
+	}
+	return stage, message
 }
 
 // replacePod deletes a pod, which is re-created once it is deleted.
@@ -158,8 +167,8 @@ func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 		case errors.As(err, &failed):
 			return fatal(fmt.Errorf("file %q cannot be read: %w", file.File+file.EnvFile, err))
 		case err != nil:
-			return plan.Outcome{Status: kudo.Error, Message: oneLine(fmt.Errorf("reading file %q from Pod %s: %w",
-				file.File+file.EnvFile, client.ObjectKeyFromObject(p.pod), err))}
+			return plan.Outcome{Status: kudo.Error, Message: fmt.Sprintf("reading file %q from Pod %s: %v",
+				file.File+file.EnvFile, client.ObjectKeyFromObject(p.pod), err)}
 		}
 		if filled[i], err = pipe.Fill(p.artifacts[i], file, content); err != nil {
 			return fatal(err)

@@ -58,6 +58,8 @@ type Store struct {
 	watches map[types.NamespacedName]*watching
 	// users are the Secrets that Instances refer to.
 	users map[types.NamespacedName]map[types.NamespacedName]bool
+	// records are by the mirrors of Instances.
+	records map[types.NamespacedName]*Record
 }
 
 // Add returns a Store that keeps its own Secrets in the namespace of the agent. Its watches end with ctx. When the manager starts, it lists
@@ -74,6 +76,7 @@ func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Store, err
 		copies:  map[types.UID]sensitive.Values{},
 		watches: map[types.NamespacedName]*watching{},
 		users:   map[types.NamespacedName]map[types.NamespacedName]bool{},
+		records: map[types.NamespacedName]*Record{},
 	}
 	return s, local.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if err := s.list(ctx); err != nil { // each copy is then read when it is needed
@@ -81,6 +84,17 @@ func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Store, err
 		}
 		return nil
 	}))
+}
+
+// record returns the record of an Instance.
+func (s *Store) record(i *kudo.Instance) *Record {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	name := client.ObjectKeyFromObject(i)
+	if s.records[name] == nil {
+		s.records[name] = &Record{known: map[string]bool{}, opaque: map[sensitive.Object]bool{}}
+	}
+	return s.records[name]
 }
 
 // list reads all copies with one request, so that no Instance without sensitive parameters costs one.

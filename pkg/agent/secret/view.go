@@ -24,8 +24,8 @@ type View struct {
 	// Values are those of the last execution, as far as they are known, and the current ones.
 	Values sensitive.Values
 
-	// Masker masks all of Values.
-	Masker sensitive.Masker
+	// Record is what objects hold of the values; nil if there are none.
+	Record *Record
 
 	// After is when to look again in any case; zero means never.
 	After time.Duration
@@ -48,7 +48,7 @@ func (s *Store) View(ctx context.Context, i *kudo.Instance) (View, error) {
 	}
 	v := s.current(ctx, i, key)
 	v.Values = v.Values.With(copied)
-	v.Masker = sensitive.NewMasker(v.Values)
+	v.Record = s.record(i)
 	last := i.Status.Execution
 	if last == nil {
 		return v, nil

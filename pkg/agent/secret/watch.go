@@ -35,8 +35,13 @@ func (s *Store) Follow(i *kudo.Instance) {
 	s.follow(name, used)
 }
 
-// Release ends the watches that only serve an Instance that does not exist any more.
-func (s *Store) Release(instance types.NamespacedName) { s.follow(instance, nil) }
+// Release ends the watches that only serve an Instance that does not exist any more, or has no sensitive parameters, and drops its record.
+func (s *Store) Release(instance types.NamespacedName) {
+	s.follow(instance, nil)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.records, instance)
+}
 
 func (s *Store) follow(instance types.NamespacedName, used map[types.NamespacedName]bool) {
 	s.mutex.Lock()

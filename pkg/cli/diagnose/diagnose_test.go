@@ -250,3 +250,34 @@ func TestADiagnosisIsBounded(t *testing.T) {
 		t.Errorf("%d files: %s", len(names), files["summary.txt"])
 	}
 }
+
+func TestADiagnosisHoldsNoMessagesBesideSensitiveParameters(t *testing.T) {
+	const deployment = `{kind: Deployment, metadata: {name: web, namespace: %s, labels: {heritage: kudo, kudo.dev/instance: app, owner: a-part}, ` +
+		`annotations: {kudo.dev/plan: deploy, note: a-part}}, status: {conditions: [{type: Available, message: it does not know a-part}]}}`
+	d := newDiagnosis("v1.0.0", "tandem-system")
+	d.objects["managed/instance.yaml"] = []*unstructured.Unstructured{
+		object(t, `{kind: Instance, metadata: {name: a, namespace: shown}, status: {conditions: [{message: all is well}]}}`),
+		object(t, `{kind: Instance, metadata: {name: b, namespace: set}, spec: {parametersFrom: [{name: P}]}, status: {conditions: [{message: all is well}]}}`),
+		object(t, `{kind: Instance, metadata: {name: b, namespace: ran}, status: {execution: {parametersFrom: [{name: P}]}}}`),
+	}
+	for _, namespace := range []string{"shown", "set", "ran"} {
+		d.objects["managed/workloads/deployment.yaml"] = append(d.objects["managed/workloads/deployment.yaml"], object(t, fmt.Sprintf(deployment, namespace)))
+		d.objects["managed/workloads/event.yaml"] = append(d.objects["managed/workloads/event.yaml"],
+			object(t, fmt.Sprintf("{kind: Event, metadata: {name: e, namespace: %s}, reason: Unhealthy, message: it said a-part}", namespace)))
+	}
+	d.redactForeign(side{folder: "managed"})
+	_, files := unpacked(t, d)
+	for name, want := range map[string][]int{"managed/workloads/deployment.yaml": {3, 6}, "managed/workloads/event.yaml": {1, 2}} {
+		if parts, redacted := strings.Count(files[name], "a-part"), strings.Count(files[name], terminal.Redacted); parts != want[0] || redacted != want[1] {
+			t.Errorf("%s: %d parts, %d redacted:\n%s", name, parts, redacted, files[name])
+		}
+	}
+	for _, kept := range []string{"kudo.dev/instance: app", "kudo.dev/plan: deploy", "heritage: kudo", "type: Available"} {
+		if strings.Count(files["managed/workloads/deployment.yaml"], kept) != 3 {
+			t.Errorf("%s is lost", kept)
+		}
+	}
+	if strings.Count(files["managed/instance.yaml"], "all is well") != 2 {
+		t.Error("the messages of Instances are lost")
+	}
+}

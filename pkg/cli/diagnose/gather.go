@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -131,6 +132,26 @@ func (d *diagnosis) managed(ctx context.Context, cluster string, config *rest.Co
 	d.collect(ctx, at, "workloads", metav1.NamespaceAll, ofWorkloads)
 	for _, namespace := range d.namespacesOfInstances(at) {
 		d.collect(ctx, at, "workloads", namespace, []collected{{version: "v1", kind: "Event"}})
+	}
+	d.redactForeign(at)
+}
+
+// redactForeign removes what others than Tandem say about workloads in the namespaces of Instances with sensitive parameters: it may quote parts
+// of a value, which only the agent knows.
+func (d *diagnosis) redactForeign(at side) {
+	confidential := map[string]bool{}
+	for _, instance := range d.objects[path.Join(at.folder, "instance.yaml")] {
+		for _, part := range [][]string{{"spec"}, {"status", "execution"}} {
+			from, _, _ := unstructured.NestedSlice(instance.Object, append(part, "parametersFrom")...)
+			confidential[instance.GetNamespace()] = confidential[instance.GetNamespace()] || len(from) > 0
+		}
+	}
+	for file, objects := range d.objects {
+		for _, object := range objects {
+			if strings.HasPrefix(file, path.Join(at.folder, "workloads")+"/") && confidential[object.GetNamespace()] {
+				redactMessages(object)
+			}
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 // collected is a kind of objects to collect.
@@ -114,6 +115,39 @@ func statusOnly(object *unstructured.Unstructured) {
 	delete(object.Object, "spec")
 	if found {
 		_ = unstructured.SetNestedField(object.Object, replicas, "spec", "replicas") // spec was removed
+	}
+}
+
+// redactMessages removes all messages from an object, and the values of labels and annotations that are not Tandem's.
+func redactMessages(object *unstructured.Unstructured) {
+	for _, field := range []string{"labels", "annotations"} {
+		values, _, _ := unstructured.NestedMap(object.Object, "metadata", field)
+		for key := range values {
+			if prefix, _, _ := strings.Cut(key, "/"); prefix != kudoGroup && key != kudo.LabelHeritage {
+				values[key] = terminal.Redacted
+			}
+		}
+		if len(values) > 0 {
+			_ = unstructured.SetNestedMap(object.Object, values, "metadata", field) // as it was read
+		}
+	}
+	redactFields(object.Object)
+}
+
+func redactFields(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if message, isText := field.(string); isText && key == "message" && message != "" {
+				v[key] = terminal.Redacted
+				continue
+			}
+			redactFields(field)
+		}
+	case []any:
+		for _, item := range v {
+			redactFields(item)
+		}
 	}
 }
 

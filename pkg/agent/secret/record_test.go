@@ -1,0 +1,89 @@
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/sensitive"
+)
+
+func configMap(name, message string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "ns"}, "status": map[string]any{"message": message},
+	}}
+}
+
+func newRecord() *Record {
+	return &Record{known: map[string]bool{}, opaque: map[sensitive.Object]bool{}}
+}
+
+func TestARecordMasksWhatWasAdded(t *testing.T) {
+	v := View{Values: sensitive.Values{"a": "hunter2"}, Record: newRecord()}
+	const message = "hunter2, scheme and path"
+	if got := v.Masker().Text(message); got != "*****, scheme and path" {
+		t.Error(got)
+	}
+	v.Record.Add(nil, sensitive.Traces{Texts: []string{"scheme"}})
+	v.Record.Add(nil, sensitive.Traces{Texts: []string{"path", "scheme"}})
+	if got := v.Masker().Text(message); got != "*****, ***** and *****" {
+		t.Error(got)
+	}
+	v.Values = sensitive.Values{"a": "other"}
+	if got := v.Masker().Text(message); got != "hunter2, ***** and *****" {
+		t.Error(got)
+	}
+	for i := range 5000 { // a template with random values
+		v.Record.Add(nil, sensitive.Traces{Texts: []string{fmt.Sprintf("%d%s", i, strings.Repeat("x", 100))}})
+	}
+	if v.Record.bytes > maxRecordBytes || len(v.Record.texts) != len(v.Record.known) || v.Record.known["scheme"] || !v.Record.known[v.Record.texts[0]] {
+		t.Errorf("%d bytes in %d texts, %d known", v.Record.bytes, len(v.Record.texts), len(v.Record.known))
+	}
+}
+
+func TestARecordHidesMessagesOfOpaqueObjects(t *testing.T) {
+	v := View{Values: sensitive.Values{"a": "hunter2"}, Record: newRecord()}
+	plainly, opaque := configMap("a", "hunter2"), configMap("b", "hu")
+	v.Record.Add([]*unstructured.Unstructured{plainly, opaque}, sensitive.Traces{Opaque: []sensitive.Object{sensitive.ObjectOf(opaque)}})
+	cause := errors.New("hu")
+	if err := v.Conceal(plainly, cause); err != cause {
+		t.Error(err)
+	}
+	if err := v.Conceal(opaque, cause); err.Error() != sensitive.NotShown || !errors.Is(err, cause) || v.Conceal(opaque, nil) != nil {
+		t.Error(err)
+	}
+	shown := v.Shown([]plan.Object{{Want: plainly, Live: plainly}, {Want: opaque, Live: opaque}, {Want: opaque}})
+	if message, _, _ := unstructured.NestedString(shown[0].Live.Object, "status", "message"); message != sensitive.Mask || shown[0].Opaque {
+		t.Errorf("got %v", shown[0])
+	}
+	if !shown[1].Opaque || shown[2].Live != nil {
+		t.Errorf("got %v", shown[1:])
+	}
+	v.Record.Add([]*unstructured.Unstructured{opaque}, sensitive.Traces{})
+	if v.IsOpaque(opaque) {
+		t.Error("it is still opaque although it was rendered again")
+	}
+}
+
+func TestAnInstanceWithoutSensitiveParametersHasNoRecord(t *testing.T) {
+	var v View
+	v.Record.Add([]*unstructured.Unstructured{configMap("a", "a")}, sensitive.Traces{Texts: []string{"text"}})
+	object := configMap("a", "text")
+	if v.Masker().Text("text") != "text" || v.IsOpaque(object) || !v.Record.Complete("x") {
+		t.Error("something is masked")
+	}
+	if shown := v.Shown([]plan.Object{{Live: object}}); shown[0].Live != object {
+		t.Error("the object is copied")
+	}
+}
+
+func TestARecordIsCompletedOncePerExecution(t *testing.T) {
+	r := newRecord()
+	if r.Complete("a") || !r.Complete("a") || r.Complete("b") || !r.Complete("b") {
+		t.Error("it is completed never, or again")
+	}
+}
