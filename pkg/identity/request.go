@@ -1,8 +1,10 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"fmt"
 	"slices"
@@ -59,26 +61,67 @@ func Problem(csr *certificatesv1.CertificateSigningRequest, user string, groups 
 	case !clientOnly(csr.Spec.Usages):
 		return "its usages exceed those of a client certificate"
 	}
-	block, _ := pem.Decode(csr.Spec.Request)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+	block, rest := pem.Decode(csr.Spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(bytes.TrimSpace(rest)) > 0 {
 		return "it cannot be read"
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return "it cannot be read"
 	}
-	asked := slices.DeleteFunc(slices.Clone(request.Subject.Organization), func(g string) bool { return g == authenticated })
-	slices.Sort(asked)
+	users, asked, other := attributes(request.Subject)
 	switch {
-	case request.Subject.CommonName != user:
+	case other:
+		return "its subject has other attributes than a user and groups"
+	case !slices.Equal(users, []string{user}):
 		return "it names another user"
 	case !slices.Equal(asked, slices.Sorted(slices.Values(groups))):
 		return "it names other groups"
-	case slices.ContainsFunc(request.DNSNames, func(n string) bool { return !slices.Contains(dnsNames, n) }),
-		len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
+	case slices.ContainsFunc(request.DNSNames, func(n string) bool { return !slices.Contains(dnsNames, n) }):
 		return "it has other names besides the user"
+	case !namesOnly(request):
+		return "it has other extensions than names of the user"
 	}
 	return ""
+}
+
+// The attributes of a subject that are the user and its groups, and the extension with further names.
+var (
+	commonName   = asn1.ObjectIdentifier{2, 5, 4, 3}
+	organization = asn1.ObjectIdentifier{2, 5, 4, 10}
+	subjectNames = asn1.ObjectIdentifier{2, 5, 29, 17}
+)
+
+// attributes returns all users, and the sorted groups, that a subject names as it is encoded: a signer may copy it as it is, and of several
+// users, clients differ in which one counts. other reports whether it has more attributes.
+func attributes(subject pkix.Name) (users, groups []string, other bool) {
+	for _, attribute := range subject.Names {
+		value, isText := attribute.Value.(string)
+		switch {
+		case isText && attribute.Type.Equal(commonName):
+			users = append(users, value)
+		case !isText || !attribute.Type.Equal(organization):
+			other = true
+		case value != authenticated:
+			groups = append(groups, value)
+		}
+	}
+	slices.Sort(groups)
+	return users, groups, other
+}
+
+// namesOnly reports whether the extensions that are requested are at most one with exactly the DNS names of the request.
+func namesOnly(request *x509.CertificateRequest) bool {
+	if len(request.Extensions) == 0 {
+		return true
+	}
+	names := make([]asn1.RawValue, 0, len(request.DNSNames))
+	for _, name := range request.DNSNames {
+		names = append(names, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 2, Bytes: []byte(name)})
+	}
+	encoded, err := asn1.Marshal(names)
+	return err == nil && len(request.Extensions) == 1 && request.Extensions[0].Id.Equal(subjectNames) &&
+		bytes.Equal(request.Extensions[0].Value, encoded)
 }
 
 // authenticated is a group that every user is in. OCM's older klusterlets request it by name.
