@@ -1,11 +1,14 @@
 package manifests
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 func TestWebhooksAt(t *testing.T) {
@@ -44,6 +47,18 @@ func TestWebhooksAt(t *testing.T) {
 				t.Errorf("object (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheWebhookOfAddOnsSeesReservedNamespaces(t *testing.T) {
+	webhooks, err := FS.ReadFile("admission/webhooks.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range rights.ReservedExcept(nil) {
+		if !strings.Contains(string(webhooks), `"`+namespace+`"`) {
+			t.Errorf("no condition names %q", namespace)
+		}
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
@@ -28,9 +26,11 @@ func (p *permissions) bind(flags *flag.FlagSet) {
 		"Service account (NAME in the namespace of each Instance, or NAMESPACE/NAME) as which packages run that declare no permissions.")
 	flags.StringVar(&p.accounts, "service-account-namespaces", "",
 		"Comma-separated namespaces in which Instances may name a service account (spec.serviceAccountName), * for all, or none. If empty, all\n"+
-			"without --default-service-account, and none with it. kube-system and the agent's namespace are never included.")
+			"without --default-service-account, and none with it. Reserved namespaces (see --allow-namespaces) are never included.")
 	flags.StringVar(&p.allowed, "allow-namespaces", "",
-		"Comma-separated namespaces to which packages may apply objects although they are reserved: kube-system and the agent's namespace.")
+		"Comma-separated namespaces in which packages may be installed, and to which they may apply objects, although they are reserved:\n"+
+			"kube-system, kube-public, kube-node-lease, open-cluster-management-agent, open-cluster-management-hub and the agent's namespace.\n"+
+			"To install in them, addon-manager needs its own flag of this name.")
 	flags.Var(&p.escalation, "allow-escalation",
 		"Comma-separated powers that packages may declare, all of them without a value: permissions by which a package can exceed those that\n"+
 			"it declares, or that reach reserved namespaces. Powers: "+strings.Join(rights.PowerNames(), ", ")+".")
@@ -68,7 +68,7 @@ func (p *powers) Set(list string) error {
 
 // policy returns the policy that the flags describe; the agent is in the namespace.
 func (p *permissions) policy(namespace string) (rights.Policy, error) {
-	policy := rights.Policy{DefaultServiceAccount: p.account, Escalation: p.escalation, Reserved: []string{rights.SystemNamespace, namespace}}
+	policy := rights.Policy{DefaultServiceAccount: p.account, Escalation: p.escalation, Reserved: rights.Reserved(namespace)}
 	switch p.mode {
 	case "declared":
 		policy.Declared = true
@@ -92,18 +92,11 @@ func (p *permissions) policy(namespace string) (rights.Policy, error) {
 	return policy, errors.Join(wrong, alsoWrong)
 }
 
-// namespaces parses a comma-separated list of namespaces.
+// namespaces parses the value of a flag that lists namespaces.
 func namespaces(flag, list string) ([]string, error) {
-	if list == "" {
-		return nil, nil
-	}
-	var names []string
-	for name := range strings.SplitSeq(list, ",") {
-		name = strings.TrimSpace(name)
-		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			return nil, fmt.Errorf(`invalid argument %q for "--%s" flag: %q is not the name of a namespace`, list, flag, name)
-		}
-		names = append(names, name)
+	names, err := rights.ParseNamespaces(list)
+	if err != nil {
+		return nil, fmt.Errorf(`invalid argument %q for "--%s" flag: %w`, list, flag, err)
 	}
 	return names, nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestFlagsDescribeThePolicy(t *testing.T) {
-	reserved := []string{"kube-system", "own"}
+	reserved := rights.Reserved("own")
 	for name, test := range map[string]struct {
 		flags   string
 		want    rights.Policy

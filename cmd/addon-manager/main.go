@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 	"github.com/tandem-addons/tandem/pkg/monitoring"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 func main() {
@@ -41,6 +42,7 @@ type settings struct {
 
 	uninstall, version bool
 	agentArguments     string
+	allowed            string
 }
 
 func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
@@ -51,6 +53,10 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 	o.WebhookHosts = []string{"addon-manager.tandem-system.svc"}
 	fs.StringVar(&o.PackagesNamespace, "packages-namespace", kudo.DefaultPackagesNamespace,
 		"Namespace of the OperatorVersions that all clusters may use.")
+	fs.StringVar(&s.allowed, "allow-namespaces", "",
+		"Comma-separated namespaces of managed clusters in which Instances may be installed although they are reserved: kube-system,\n"+
+			"kube-public, kube-node-lease, open-cluster-management-agent, open-cluster-management-hub and tandem-system. Agents need their\n"+
+			"own flag of this name. That of --agent-args counts here as well.")
 	fs.BoolVar(&o.LeaderElection, "leader-elect", false,
 		"Run the controllers only while holding a Lease, so that further replicas can be on standby.")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
@@ -94,7 +100,29 @@ func (s *settings) check() error {
 			return fmt.Errorf(`invalid argument %q for "--agent-args" flag: must be flags of addon-agent, as --NAME=VALUE`, argument)
 		}
 	}
+	var err error
+	if s.options.AllowedNamespaces, err = s.allowedNamespaces(); err != nil {
+		return err
+	}
 	return errors.Join(s.options.Metrics.Check(s.options.MetricsBindAddress), monitoring.CheckProfiles(s.options.PprofBindAddress), s.limit.Check())
+}
+
+// allowedNamespaces returns the reserved namespaces that are allowed, here or for all agents that are delivered.
+func (s *settings) allowedNamespaces() ([]string, error) {
+	const flag = "--allow-namespaces="
+	var all []string
+	for _, argument := range append([]string{flag + s.allowed}, s.options.AgentArguments...) {
+		list, is := strings.CutPrefix(argument, flag)
+		if !is {
+			continue
+		}
+		names, err := rights.ParseNamespaces(list)
+		if err != nil {
+			return nil, fmt.Errorf(`invalid argument %q for "--allow-namespaces" flag: %w`, list, err)
+		}
+		all = append(all, names...)
+	}
+	return all, nil
 }
 
 func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,8 @@ func TestMistakesAreErrors(t *testing.T) {
 		"a number of requests that is none": {[]string{"--kube-api-qps=NaN"}, "--kube-api-qps must be greater than 0, or 0 for no limit, got NaN"},
 		"a burst of an unlimited rate":      {[]string{"--kube-api-burst=400"}, "--kube-api-burst is 400, but without --kube-api-qps"},
 		"nothing worked on":                 {[]string{"--concurrency=-1"}, "--concurrency must be greater than 0, got -1"},
+		"a namespace that is none":          {[]string{"--allow-namespaces=a,,b"}, `invalid argument "a,,b" for "--allow-namespaces" flag: "" is not the name of a namespace`},
+		"one of agents that is none":        {[]string{"--agent-args=--allow-namespaces=*"}, `"*" is not the name of a namespace`},
 		"a webhook host without a name":     {[]string{"--webhook-hosts=a,,b"}, "names must not be empty"},
 		"a kubeconfig that does not exist":  {[]string{"--kubeconfig=/nowhere"}, "finding the hub (set its kubeconfig with --kubeconfig)"},
 	} {
@@ -36,6 +39,23 @@ func TestWebhookHostsAreSeparatedByCommas(t *testing.T) {
 	}
 	if got := (*names)(&s.options.WebhookHosts).String(); got != "a.b,127.0.0.1" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestNamespacesAreAllowedHereAndForDeliveredAgents(t *testing.T) {
+	for arguments, want := range map[string][]string{
+		"":                               nil,
+		"--allow-namespaces=kube-system": {"kube-system"},
+		"--agent-args=--allow-namespaces=kube-system,kube-public":                      {"kube-system", "kube-public"},
+		"--allow-namespaces=tandem-system --agent-args=--allow-namespaces=kube-system": {"tandem-system", "kube-system"},
+	} {
+		var s settings
+		if err := s.flags(new(bytes.Buffer)).Parse(strings.Fields(arguments)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.check(); err != nil || !slices.Equal(s.options.AllowedNamespaces, want) {
+			t.Errorf("%q: got %q, %v", arguments, s.options.AllowedNamespaces, err)
+		}
 	}
 }
 

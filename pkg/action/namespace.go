@@ -2,16 +2,17 @@ package action
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
-// reserved returns a warning about a namespace to which agents apply nothing by default. Their flags are not known on the hub.
+// reserved returns a warning about a namespace in which nothing is installed by default. The flags of addon-manager and of agents are not known here.
 func reserved(namespace string) []string {
-	if namespace != rights.SystemNamespace && namespace != rights.AgentNamespace {
+	if !slices.Contains(rights.ReservedExcept(nil), namespace) {
 		return nil
 	}
-	return []string{fmt.Sprintf("addon-agent applies nothing to namespace %q unless its flag --allow-namespaces lists it: use another namespace", namespace)}
+	return []string{fmt.Sprintf("addon-manager and addon-agent refuse namespace %q unless their flags --allow-namespaces list it: use another namespace", namespace)}
 }
 
 // reserved returns a warning about the namespace of a new plan-based add-on.

@@ -16,7 +16,7 @@ func TestReservedNamespacesAreWarnedOf(t *testing.T) {
 	in := func(namespace string) *kudo.Instance {
 		return &kudo.Instance{Spec: kudo.InstanceSpec{InstallNamespace: namespace}}
 	}
-	const system = `addon-agent applies nothing to namespace "kube-system" unless its flag --allow-namespaces lists it: use another namespace`
+	const system = `addon-manager and addon-agent refuse namespace "kube-system" unless their flags --allow-namespaces list it: use another namespace`
 	for sentence, test := range map[string]struct {
 		namespace string
 		after     *kudo.Instance

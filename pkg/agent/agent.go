@@ -154,7 +154,9 @@ func lead(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	secrets, err := secret.Add(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
+	secrets, err := secret.Add(ctx, secret.Options{
+		Namespace: cmp.Or(o.Namespace, DefaultNamespace), HubSecret: o.HubSecret, Rights: o.Rights,
+	}, local)
 	if err != nil {
 		return fmt.Errorf("adding sensitive values: %w", err)
 	}
@@ -229,7 +231,9 @@ func addRenewal(o Options, local ctrl.Manager) error {
 func addHub(o Options, kept shared, hub, local ctrl.Manager) error {
 	statuses := mirror.NewStatuses()
 	return cmp.Or(
-		mirror.Add(mirror.Options{Cluster: o.ClusterName, Statuses: statuses, Writes: kept.writes, Signer: kept.signer}, hub, local),
+		mirror.Add(mirror.Options{
+			Cluster: o.ClusterName, Statuses: statuses, Writes: kept.writes, Signer: kept.signer, Rights: o.Rights,
+		}, hub, local),
 		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval, Signer: kept.signer}, hub, local),
 		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics, Signer: kept.signer}, hub, local),
 		availability.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),

@@ -30,6 +30,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/uninstall"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 	"github.com/tandem-addons/tandem/pkg/monitoring"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // leaderLease is the name of the Lease for leader election.
@@ -39,6 +40,8 @@ const leaderLease = "tandem-addon-manager"
 type Options struct {
 	// PackagesNamespace is the namespace of OperatorVersions for all clusters; OperatorVersions elsewhere serve only their own cluster.
 	PackagesNamespace string
+	// AllowedNamespaces are reserved namespaces of managed clusters in which Instances may be installed.
+	AllowedNamespaces []string
 	// LeaderElection runs the controllers in one of several processes; the others are on standby.
 	LeaderElection bool
 	// LeaderElectionNamespace is the namespace of the Lease; the pod's own namespace if empty.
@@ -77,7 +80,10 @@ type Options struct {
 func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
 	recorder := controller.NewRecorder("addon-manager", controller.VerdictEventQPS, mgr.GetLogger().WithName("events"), metrics.eventsDropped)
-	planManaged := read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
+	reserved := rights.ReservedExcept(options.AllowedNamespaces)
+	planManaged := read.AddOns{
+		Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Reserved: reserved, Cycles: read.NewCycles(),
+	}
 	rolledOut := planManaged // follows the condition Resolved of add-ons with doubtful variables
 	planManaged.Doubts = read.NewDoubts()
 	confirmed := newConfirmations(mgr.GetClient(), mgr.GetAPIReader())
@@ -95,7 +101,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		},
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			packagesNamespace: options.PackagesNamespace, verifications: read.NewVerifications(), written: controller.NewWrites(),
+			packagesNamespace: options.PackagesNamespace, reserved: reserved, verifications: read.NewVerifications(), written: controller.NewWrites(),
 		},
 		&children{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: options.PackagesNamespace,
@@ -117,7 +123,7 @@ func (o Options) webhook() webhook.Options {
 	return webhook.Options{
 		Address: o.WebhookBindAddress, Hosts: o.WebhookHosts, Namespace: o.Namespace,
 		CertificateValidity: o.WebhookCertificateValidity, AuthorityValidity: o.WebhookAuthorityValidity,
-		PackagesNamespace: o.PackagesNamespace, Version: o.Version,
+		PackagesNamespace: o.PackagesNamespace, Reserved: rights.ReservedExcept(o.AllowedNamespaces), Version: o.Version,
 	}
 }
 

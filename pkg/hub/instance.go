@@ -36,6 +36,7 @@ type instances struct {
 	live              client.Reader // bypasses the cache, which has no inventories
 	recorder          events.EventRecorder
 	packagesNamespace string
+	reserved          []string // namespaces of managed clusters in which nothing is installed
 	verifications     read.Verifications
 	written           *controller.Writes
 }
@@ -120,6 +121,7 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	if err != nil {
 		return state, err
 	}
+	state.Reserved = i.reserved
 	state.VersionProblems = i.verifications.Of(state.Version)
 	return state, read.Tree(ctx, i.client, &state)
 }

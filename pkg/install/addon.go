@@ -40,6 +40,9 @@ type AddOn struct {
 	// Instances are all Instances of the cluster, including the add-on's own if it exists.
 	Instances []kudo.Instance
 
+	// Reserved are the namespaces of managed clusters in which nothing is installed.
+	Reserved []string
+
 	// Dependencies is the verdict on the add-on's dependencies; DependencyProblem is why there is none.
 	Dependencies      dependency.Verdict
 	DependencyProblem error
@@ -74,7 +77,7 @@ func Decide(a AddOn) Decision {
 	}
 	given := a.variables()
 	want, misspelt := desired(a, own, given), given.misspelt(a.DefinedElsewhere)
-	decision := Decision{Remarks: remarksOn(a, own, given.ignored(misspelt))}
+	decision := Decision{Remarks: remarksOn(a, own, want, given.ignored(misspelt))}
 	problems := given.problems(misspelt)
 	if own == nil {
 		problems = append(problems, holdsOf(a, want)...)
@@ -179,9 +182,9 @@ func problemsOf(a AddOn, own *kudo.Instance) []Problem {
 	return problems
 }
 
-// remarksOn lists the parts of the configuration that have no effect: variables that are not defined, and another install namespace than
-// that of the existing Instance, which never moves.
-func remarksOn(a AddOn, own *kudo.Instance, ignored []string) []string {
+// remarksOn lists the parts of the configuration that have no effect: variables that are not defined, another install namespace than that of the
+// existing Instance, which never moves, and references to Secrets that the package may not get.
+func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	var remarks []string
 	if len(ignored) > 0 {
 		remarks = append(remarks, fmt.Sprintf("variables of AddOnDeploymentConfigs that OperatorVersion %q does not define are ignored: %s",
@@ -190,6 +193,9 @@ func remarksOn(a AddOn, own *kudo.Instance, ignored []string) []string {
 	if requested := installNamespace(a); own != nil && isNamed(requested) && requested != own.TargetNamespace() {
 		remarks = append(remarks, fmt.Sprintf("the add-on stays in namespace %q of the managed cluster: to move it to %q, disable it, "+
 			"and enable it again after its removal", own.TargetNamespace(), requested))
+	}
+	if remark := unreadable(want, a.Version, func(string) bool { return true }); remark != "" {
+		remarks = append(remarks, remark)
 	}
 	return remarks
 }
@@ -241,10 +247,14 @@ func installNamespace(a AddOn) string {
 // isNamed reports whether a user has chosen the install namespace.
 func isNamed(namespace string) bool { return namespace != "" && namespace != defaultInstallNamespace }
 
-// holdsOf lists the problems of a first installation: a name that is already in use, and the install gate, which opens once the Required
+// holdsOf lists the problems of a first installation: a reserved namespace, a name that is already in use, and the install gate, which opens once the Required
 // dependencies are known to be satisfied.
 func holdsOf(a AddOn, want *kudo.Instance) []Problem {
 	var holds []Problem
+	if namespace := want.TargetNamespace(); slices.Contains(a.Reserved, namespace) {
+		holds = append(holds, reserved(namespace, "set another one in spec.installNamespace of the ManagedClusterAddOn, or agentInstallNamespace of its "+
+			"AddOnDeploymentConfig"))
+	}
 	if collision := Collision(want, a.Instances); collision != nil {
 		holds = append(holds, *collision)
 	}

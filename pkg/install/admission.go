@@ -23,7 +23,7 @@ type write struct {
 }
 
 // refusals are the rules that reject a write, in the order in which their problems are listed.
-var refusals = []func(write) []string{parameterProblems, immutableProblems, triggerProblems, planProblems, requestProblems}
+var refusals = []func(write) []string{reservedProblems, parameterProblems, immutableProblems, triggerProblems, planProblems, requestProblems}
 
 // reservations are the rules that only warn, because the problem may resolve without another write: Resolved then reports it.
 var reservations = []func(Instance) []Problem{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
@@ -55,6 +55,9 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 			strings.Join(text.Limit(problems, problemLimit, "more problems"), "; "))
 	}
 	warnings = append(idleCancel(w), revertedEdit(w)...)
+	if remark := unreadable(w.after.Instance, w.after.Version, w.sets); remark != "" {
+		warnings = append(warnings, remark)
+	}
 	if !w.choosesVersion() {
 		return warnings, err
 	}
@@ -111,6 +114,18 @@ func SameParameters(a, b kudo.InstanceSpec) bool {
 	byName := func(x, y kudo.ParameterFrom) int { return strings.Compare(x.Name, y.Name) }
 	return maps.Equal(a.Parameters, b.Parameters) &&
 		slices.Equal(slices.SortedFunc(slices.Values(a.ParametersFrom), byName), slices.SortedFunc(slices.Values(b.ParametersFrom), byName))
+}
+
+// reservedProblems requires that no Instance is created for a reserved namespace. The install namespace of an existing one cannot change.
+func reservedProblems(w write) []string {
+	if w.before != nil {
+		return nil
+	}
+	var problems []string
+	for _, problem := range reservedRule(w.after) {
+		problems = append(problems, problem.Message)
+	}
+	return problems
 }
 
 // parameterProblems requires that every set parameter is defined and has a value of its type, and that all required parameters are set.

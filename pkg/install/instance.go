@@ -38,6 +38,8 @@ type Instance struct {
 	Instances []kudo.Instance
 	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.
 	PackagesNamespace string
+	// Reserved are the namespaces of managed clusters in which nothing is installed.
+	Reserved []string
 
 	// replaced is true without a Version if another OperatorVersion has its name now.
 	replaced bool
@@ -45,7 +47,7 @@ type Instance struct {
 
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
-	nameRule, collisionRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
+	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
 }
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
@@ -159,6 +161,15 @@ func collisionRule(i Instance) []Problem {
 		return []Problem{*collision}
 	}
 	return nil
+}
+
+// reservedRule requires that nothing is installed in a reserved namespace. An Instance that runs there stays, and its changes run.
+func reservedRule(i Instance) []Problem {
+	namespace := i.Instance.TargetNamespace()
+	if i.Instance.Status.Execution != nil || !slices.Contains(i.Reserved, namespace) {
+		return nil
+	}
+	return []Problem{reserved(namespace, "delete the Instance, and create it with another spec.installNamespace")}
 }
 
 func namespaceRule(i Instance) []Problem {

@@ -81,6 +81,15 @@ func AdmitAddOn(before, after *addonv1alpha1.ManagedClusterAddOn, clusters map[s
 		strings.Join(text.Limit(problems, problemLimit, "more problems"), "; "))
 }
 
+// AdmitInstallNamespace returns why a write of a ManagedClusterAddOn is rejected: it sets a reserved install namespace. before is nil on create.
+func AdmitInstallNamespace(before, after *addonv1alpha1.ManagedClusterAddOn, namespaces []string) error {
+	namespace := after.Spec.InstallNamespace
+	if !slices.Contains(namespaces, namespace) || before != nil && before.Spec.InstallNamespace == namespace {
+		return nil
+	}
+	return fmt.Errorf("ManagedClusterAddOn %s/%s: spec.installNamespace: %s", after.Namespace, after.Name, reserved(namespace, "use another one").Message)
+}
+
 // AdmitDefinition returns warnings about configs in the namespaces of clusters that a write of a ClusterManagementAddOn adds, as defaults
 // or for a Placement. It rejects none: the cluster itself may use them, and every other one reports them in condition Resolved. before is
 // nil on create.

@@ -69,6 +69,13 @@ func IsLasting(resolved *metav1.Condition) bool {
 	return resolved != nil && resolved.Status == metav1.ConditionFalse && !slices.Contains(passing, resolved.Reason)
 }
 
+// reserved returns the problem that the install namespace is reserved; way is the way out. Agents decide about their own namespaces by their own
+// flag, so that both have to allow one.
+func reserved(namespace, way string) Problem {
+	return Problem{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf("nothing is installed in namespace %q, which is reserved: %s "+
+		"(flag --allow-namespaces of addon-manager and of addon-agent allows it)", namespace, way)}
+}
+
 // clusterNotFound returns the problem that a namespace does not belong to a managed cluster; way starts the way out.
 func clusterNotFound(namespace, way string) Problem {
 	return Problem{kudo.ReasonManagedClusterNotFound, fmt.Sprintf(

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -131,6 +132,43 @@ func TestAdmitOfASensitiveParameter(t *testing.T) {
 			if resolved := Judge(*test.after); strings.Contains(resolved.Message, "hunter2") ||
 				strings.HasPrefix(test.want, "parameter") && resolved.Reason != kudo.ReasonParametersInvalid {
 				t.Errorf("got %v", resolved)
+			}
+		})
+	}
+}
+
+func TestReferencesToSecretsThatThePackageMayNotGetAreWarnedOf(t *testing.T) {
+	const warning = `OperatorVersion "kafka-1.0.0" declares no permission to get the Secrets of parameters PASSWORD (Secret db): no new value is read ` +
+		`from them until a version declares it (permissions.rules), or the parameters refer to other Secrets`
+	get := func(names ...string) *kudo.Permissions {
+		return &kudo.Permissions{Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: names, Verbs: []string{"get"}},
+		}}
+	}
+	for name, test := range map[string]struct {
+		permissions *kudo.Permissions
+		want        string
+	}{
+		"no permissions are declared": {nil, ""},
+		"none to get Secrets":         {&kudo.Permissions{}, warning},
+		"to get another Secret":       {get("other"), warning},
+		"to get this Secret":          {get("db"), ""},
+		"to get all Secrets":          {get(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := addOn(variables("a", "", "PASSWORD", "secret:db/k")).with(hiding)
+			a.Version.Spec.Permissions = test.permissions
+			decision := Decide(a)
+			if got := strings.Join(decision.Remarks, "\n"); got != test.want || decision.Instance == nil {
+				t.Errorf("of an add-on: got %q and Instance %v", got, decision.Instance)
+			}
+			after := Instance{Instance: decision.Instance, Version: a.Version, PackagesNamespace: packages}
+			warnings, err := Admit(nil, after)
+			if got := strings.Join(warnings, "\n"); got != test.want || err != nil {
+				t.Errorf("of the creation: got %q, %v", got, err)
+			}
+			if warnings, _ := Admit(&after, after); len(warnings) > 0 {
+				t.Errorf("of a write that does not change it: got %q", warnings)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ func declaredPermissions(s *subject) []Problem {
 	return problems
 }
 
-// neededPermissions: a package that declares permissions declares those that its tasks need, and no others. Like dryRun it is not a rule of
+// neededPermissions: a package that declares permissions declares those that its tasks and references to Secrets need, and no others. Like dryRun it is not a rule of
 // Check.
 func neededPermissions(s *subject) []Problem {
 	if s.Permissions == nil {
@@ -27,6 +27,11 @@ func neededPermissions(s *subject) []Problem {
 	needs := needsOf(s)
 	var problems []Problem
 	for _, missing := range needs.Missing(s.Permissions) {
+		if missing.Task == "" {
+			problems = append(problems, warningAt("permissions", "sensitive parameter %s is read from a Secret, and the plans have no permission to get it: "+
+				"add %s, with the names of the Secrets as resourceNames", text.Quote(missing.Parameter), missing.Right))
+			continue
+		}
 		problems = append(problems, warningAt("permissions", "task %s has no permission to %s: add it ('kubectl addon package rights' prints "+
 			"all that are needed)", text.Quote(missing.Task), missing.Right))
 	}

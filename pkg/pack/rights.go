@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Rights returns the permissions that the tasks of a valid package need, in all plans, and notes about what they do not include because it
-// depends on the cluster or on parameters. Templates are rendered with the default parameters.
+// Rights returns the permissions that a valid package needs, for the tasks of all plans and for the Secrets of sensitive parameters, and notes
+// about what they do not include because it depends on the cluster or on parameters. Templates are rendered with the default parameters.
 func (p *Package) Rights() (permissions *kudo.Permissions, unknown []string) {
 	needs := needsOf(newSubject(&p.Version))
 	return needs.Permissions(), needs.Unknown()
@@ -45,6 +45,9 @@ func needsOf(s *subject) *rights.Needs {
 	}
 	needs := rights.NewNeeds(c.Namespace, all)
 	for _, p := range s.Parameters {
+		if p.IsSensitive() {
+			needs.AddReference(p.Name)
+		}
 		if isTrue(p.Structure) {
 			needs.Note("parameter %s is inserted as YAML: objects in it are included only from the default", text.Quote(p.Name))
 		}

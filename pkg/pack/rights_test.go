@@ -131,6 +131,39 @@ func TestVerifyComparesDeclaredPermissions(t *testing.T) {
 	}
 }
 
+func TestVerifyWarnsOfSensitiveParametersThatCannotBeRead(t *testing.T) {
+	const declared = "permissions:\n  rules:\n  - {apiGroups: [\"\"], resources: [secrets], verbs: [create, patch]}\n"
+	for name, test := range map[string]struct {
+		permissions string
+		want        []string
+	}{
+		"no permissions are declared": {"", nil},
+		"without get": {declared, []string{`operator.yaml:4:1: warning: sensitive parameter "PASSWORD" is read from a Secret, and the plans have no ` +
+			`permission to get it: add get on secrets, with the names of the Secrets as resourceNames`}},
+		"get on one":  {declared + "  - {apiGroups: [\"\"], resources: [secrets], resourceNames: [db], verbs: [get]}\n", nil},
+		"get on each": {declared + "  - {apiGroups: [\"\"], resources: [secrets], verbs: [get]}\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := Load(fstest.MapFS{
+				"operator.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" + test.permissions +
+					"tasks:\n- {name: a, kind: Apply, spec: {resources: [s.yaml]}}\nplans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [a]}]}]}}\n")},
+				"params.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nparameters:\n- {name: PASSWORD, sensitive: true}\n")},
+				"templates/s.yaml": {Data: []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: \"{{ .Name }}\"}\n" +
+					"stringData: {password: {{ .Params.PASSWORD | quote }}}\n")},
+			})
+			var got []string
+			for _, problem := range p.Verify() {
+				if problem.File == "operator.yaml" && strings.Contains(problem.Message, "PASSWORD") || strings.Contains(problem.Message, "permission") {
+					got = append(got, problem.String())
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The examples declare exactly what `package rights` prints.
 func TestExamplesDeclareTheirRights(t *testing.T) {
 	for _, name := range []string{

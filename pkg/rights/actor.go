@@ -24,7 +24,8 @@ type Policy struct {
 	// unless there is a DefaultServiceAccount.
 	ServiceAccountNamespaces []string
 
-	// Reserved lists the namespaces in which Instances name no service account, and in which nothing is applied except in those of Allowed.
+	// Reserved lists the namespaces in which Instances name no service account, and in which nothing is installed, applied or read by reference
+	// except in those of Allowed.
 	Reserved, Allowed []string
 
 	// Escalation lists the powers that packages may declare; * is every power.
@@ -105,12 +106,26 @@ func (p Policy) mayName(namespace string) bool {
 	return !slices.Contains(p.Reserved, namespace) && has(allowed, namespace)
 }
 
+// reserves reports whether a namespace is reserved and not allowed.
+func (p Policy) reserves(namespace string) bool {
+	return slices.Contains(p.Reserved, namespace) && !slices.Contains(p.Allowed, namespace)
+}
+
 // Protects returns a *Refused if nothing is applied to the namespace.
 func (p Policy) Protects(namespace string) error {
-	if !slices.Contains(p.Reserved, namespace) || slices.Contains(p.Allowed, namespace) {
+	if !p.reserves(namespace) {
 		return nil
 	}
 	return &Refused{fmt.Sprintf("nothing is applied to namespace %q: use another one (the agent's flag to allow it is --allow-namespaces)", namespace)}
+}
+
+// CheckInstall returns a *Refused if no Instance is installed in the namespace.
+func (p Policy) CheckInstall(namespace string) error {
+	if !p.reserves(namespace) {
+		return nil
+	}
+	return &Refused{fmt.Sprintf("nothing is installed in namespace %q, which is reserved: delete the Instance, and create it with another "+
+		"spec.installNamespace (the agent's flag to allow it is --allow-namespaces)", namespace)}
 }
 
 // CheckServiceAccount returns an error if a DefaultServiceAccount is not valid; empty is.

@@ -12,14 +12,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Missing is a permission that a task needs and a package does not declare.
+// Missing is a permission that a package needs and does not declare.
 type Missing struct {
-	Task string
+	// Task needs the permission; if it is empty, the value of Parameter is read from a Secret.
+	Task, Parameter string
 	// Right is the permission, such as `verbs create and patch on configmaps`.
 	Right string
 }
 
-// Missing returns the needed permissions that are not declared, by task.
+// Missing returns the needed permissions that are not declared, those of parameters first, and then by task.
 func (n *Needs) Missing(declared *kudo.Permissions) []Missing {
 	type place struct {
 		task, what, where string
@@ -38,7 +39,12 @@ func (n *Needs) Missing(declared *kudo.Permissions) []Missing {
 		slices.Sort(list)
 		missing = append(missing, Missing{Task: p.task, Right: fmt.Sprintf("%s on %s%s", strings.Join(list, ", "), p.what, p.where)})
 	}
-	slices.SortFunc(missing, func(a, b Missing) int { return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Right, b.Right)) })
+	if !readsSecrets(declared) {
+		for _, name := range n.references {
+			missing = append(missing, Missing{Parameter: name, Right: "get on secrets"})
+		}
+	}
+	slices.SortStableFunc(missing, func(a, b Missing) int { return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Right, b.Right)) })
 	return missing
 }
 
@@ -85,7 +91,9 @@ func (n *Needs) uses(at scope, declared atom) bool {
 			}
 		}
 	}
-	return false
+	get := getSecret
+	get.name = declared.name
+	return len(n.references) > 0 && at.namespace == "" && declared.covers(get)
 }
 
 // grants reports whether declared permissions include a permission.
@@ -117,6 +125,13 @@ func included(rules []rbacv1.PolicyRule, a atom) bool {
 		}
 		return has(r.APIGroups, a.group) && slices.ContainsFunc(r.Resources, func(name string) bool { return coversResource(name, a.resource) }) &&
 			(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.name))
+	})
+}
+
+// readsSecrets reports whether declared permissions let the plans of an Instance get any Secret in its namespace.
+func readsSecrets(declared *kudo.Permissions) bool {
+	return declared != nil && slices.ContainsFunc(slices.Concat(declared.Rules, declared.ClusterRules), func(r rbacv1.PolicyRule) bool {
+		return included([]rbacv1.PolicyRule{{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources}}, getSecret)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Use is what a task does with an object.
@@ -46,6 +47,9 @@ type scope struct {
 // atom is a single permission.
 type atom struct{ group, resource, name, url, verb string }
 
+// getSecret is the permission that a reference to a Secret needs.
+var getSecret = atom{resource: "secrets", verb: "get"}
+
 // Needs collects the permissions that the objects of a package require.
 type Needs struct {
 	// namespace is the Instance's namespace in the rendered objects.
@@ -56,6 +60,8 @@ type Needs struct {
 	// unknown are notes about what depends on the cluster or on parameters.
 	unknown map[string]bool
 	size    int
+	// references are the parameters whose values are read from Secrets.
+	references []string
 	// roles are the Roles (NAMESPACE/NAME) and ClusterRoles (/NAME) of the package.
 	roles map[string]bool
 }
@@ -217,8 +223,21 @@ func atoms(rule rbacv1.PolicyRule) []atom {
 	return all
 }
 
-// Unknown returns the sorted notes.
-func (n *Needs) Unknown() []string { return slices.Sorted(maps.Keys(n.unknown)) }
+// AddReference adds a parameter whose value is read from a Secret in the Instance's namespace.
+func (n *Needs) AddReference(parameter string) { n.references = append(n.references, parameter) }
+
+// maxReferences is the maximum number of parameters that a note lists.
+const maxReferences = 5
+
+// Unknown returns the sorted notes, and one about the Secrets that Instances refer to.
+func (n *Needs) Unknown() []string {
+	notes := slices.Sorted(maps.Keys(n.unknown))
+	if len(n.references) > 0 {
+		notes = append(notes, fmt.Sprintf("sensitive parameters are read from Secrets (%s): add the names of these Secrets as resourceNames to the rule "+
+			"with verb get, or Instances may refer to any Secret in their namespace", text.List(n.references, maxReferences)))
+	}
+	return notes
+}
 
 // Permissions returns the needed permissions in their shortest form.
 func (n *Needs) Permissions() *kudo.Permissions {
@@ -235,6 +254,10 @@ func (n *Needs) Permissions() *kudo.Permissions {
 		}
 	}
 	slices.SortFunc(p.Namespaces, func(a, b kudo.NamespacePermissions) int { return cmp.Compare(a.Name, b.Name) })
+	if _, known := n.tasks[scope{}][getSecret]; len(n.references) > 0 && !known { // a rule of its own, to which names can be added
+		p.Rules = append(p.Rules, rulesOf([]atom{getSecret})...)
+		slices.SortStableFunc(p.Rules, compareRules)
+	}
 	return p
 }
 
@@ -267,9 +290,11 @@ func rulesOf(atoms []atom) []rbacv1.PolicyRule {
 		}
 		rules = append(rules, rule)
 	}
-	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int {
-		return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources),
-			slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.NonResourceURLs, b.NonResourceURLs), slices.Compare(a.Verbs, b.Verbs))
-	})
+	slices.SortFunc(rules, compareRules)
 	return rules
+}
+
+func compareRules(a, b rbacv1.PolicyRule) int {
+	return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources),
+		slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.NonResourceURLs, b.NonResourceURLs), slices.Compare(a.Verbs, b.Verbs))
 }

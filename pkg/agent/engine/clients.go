@@ -2,10 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
@@ -150,4 +153,13 @@ func (l limited) Apply(ctx context.Context, object runtime.ApplyConfiguration, o
 
 func (l limited) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
 	return l.try(ctx, func() error { return l.Client.Delete(ctx, object, options...) })
+}
+
+// conceal returns an error about an object without its message if the object holds a part of a sensitive value that cannot be masked. The
+// message about a missing permission quotes nothing of the object, unless that grants permissions.
+func (e *engine) conceal(object *unstructured.Unstructured, err error) error {
+	if missing := (*missingRight)(nil); errors.As(err, &missing) && object.GroupVersionKind().Group != rbacv1.GroupName {
+		return err
+	}
+	return e.view.Conceal(object, err)
 }

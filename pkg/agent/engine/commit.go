@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,21 @@ type result struct {
 func (r result) masked(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
 	r.unsearched = m.Text(r.unsearched)
+	return r
+}
+
+// notFollowed begins the remark in condition Ready of a healthy Instance about Secrets that are not read.
+const notFollowed = "; changes of Secrets are not followed: "
+
+// remarked returns the result with a remark about Secrets that the plans of a healthy Instance may not read; refused is empty if there are none.
+func (r result) remarked(refused string) result {
+	if r.ready.Status != metav1.ConditionTrue {
+		return r
+	}
+	r.ready.Message, _, _ = strings.Cut(r.ready.Message, notFollowed) // as it was recorded
+	if refused != "" {
+		r.ready.Message += notFollowed + refused
+	}
 	return r
 }
 

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
@@ -17,8 +15,8 @@ import (
 )
 
 // outcomeOf maps an error of the API server to an outcome: a permanent rejection is fatal, everything else may be temporary. A kind that the
-// cluster does not have may be defined later, unless Kubernetes has removed it. The message is not masked and
-// shortened yet.
+// cluster does not have may be defined later, unless Kubernetes has removed it. The message is
+// not masked and shortened yet.
 func outcomeOf(err error) plan.Outcome {
 	var foreign *plan.ForeignError
 	var refused *rights.Refused
@@ -43,15 +41,6 @@ func fatal(err error) plan.Outcome {
 func oneLine(message string) string {
 	const most = 4096
 	return text.Prefix(text.OneLine(message), most)
-}
-
-// conceal returns an error about an object without its message if the object holds a part of a sensitive value that cannot be masked. The
-// message about a missing permission quotes nothing of the object, unless that grants permissions.
-func (e *engine) conceal(object *unstructured.Unstructured, err error) error {
-	if missing := (*missingRight)(nil); errors.As(err, &missing) && object.GroupVersionKind().Group != rbacv1.GroupName {
-		return err
-	}
-	return e.view.Conceal(object, err)
 }
 
 // missingKind returns the outcome of a task with an object of a kind that the cluster does not have: the task is retried, because the kind's

@@ -133,7 +133,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	done = done.masked(e.view.Masker())
+	done = done.remarked(e.view.Refused).masked(e.view.Masker())
 	status, after := done.statusOf(observed, instance.Status, e.drafts.budget)
 	after = soonest(after, e.view.After)
 	e.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
@@ -173,7 +173,7 @@ func (e *engine) seeing(ctx context.Context, instance *kudo.Instance) (*engine, 
 		e.secrets.Release(client.ObjectKeyFromObject(instance))
 		return e, nil
 	}
-	view, err := e.secrets.View(ctx, instance)
+	view, err := e.secrets.View(ctx, instance, e.reader(ctx, instance))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/rights"
 )
@@ -41,15 +42,38 @@ func (e *engine) authorize(ctx context.Context, instance *kudo.Instance) (actor 
 	if err != nil {
 		return rights.Actor{}, false, err
 	}
-	actor, refused := e.policy.Actor(rights.Subject{
-		Namespace: key.Namespace, Name: key.Name, ServiceAccount: instance.Spec.ServiceAccountName, Permissions: permissions,
-		Removing: instance.Removing(),
-	})
+	actor, refused := e.policy.Actor(subject(instance, permissions))
 	granted, err = e.bindings.Sync(ctx, key, rights.Grants(actor.Permissions, key.Namespace))
 	if refused != nil {
 		err = refused
 	}
 	return actor, granted, err
+}
+
+// subject returns an Instance with permissions, as the policy judges it.
+func subject(instance *kudo.Instance, permissions *kudo.Permissions) rights.Subject {
+	return rights.Subject{
+		Namespace: instance.Namespace, Name: instance.Name, ServiceAccount: instance.Spec.ServiceAccountName, Permissions: permissions,
+		Removing: instance.Removing(),
+	}
+}
+
+// reader returns the identity that needs permission to get the Secrets in the spec of an Instance: that of the plans of the OperatorVersion in
+// the spec, whatever version runs. The parent that passed a reference on needed the permission for its own plans.
+func (e *engine) reader(ctx context.Context, instance *kudo.Instance) (reader secret.Reader) {
+	version, err := e.version(ctx, instance, instance.Spec.OperatorVersion.Name, client.UnsafeDisableDeepCopy) // it is large, and only read
+	switch {
+	case err != nil:
+	case version == nil:
+		err = fmt.Errorf("OperatorVersion %q is missing on the managed cluster", instance.Spec.OperatorVersion.Name)
+	default:
+		var permissions *kudo.Permissions
+		if permissions, err = e.orInherited(ctx, instance, version.Spec.Permissions); err == nil {
+			reader.Actor, err = e.policy.Actor(subject(instance, permissions))
+		}
+	}
+	reader.Problem = err
+	return reader
 }
 
 // errBereft reports that an Instance which is being removed has the permissions of a parent that no longer exists. Those that it has stay until
@@ -60,12 +84,20 @@ var errBereft = errors.New("the parent no longer exists")
 // them declares any. The hub must have acknowledged the Instance as a child: owner references alone can be written by any user.
 func (e *engine) permissions(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
 	declared, err := e.declared(ctx, instance)
+	if err != nil {
+		return nil, err
+	}
+	return e.orInherited(ctx, instance, declared)
+}
+
+// orInherited returns the declared permissions of an Instance; without any, those of its parent.
+func (e *engine) orInherited(ctx context.Context, instance *kudo.Instance, declared *kudo.Permissions) (*kudo.Permissions, error) {
 	name := instance.Annotations[kudo.AnnotationParent]
-	if err != nil || declared != nil || name == "" {
-		return declared, err
+	if declared != nil || name == "" {
+		return declared, nil
 	}
 	parent := &kudo.Instance{}
-	err = e.client.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: name}, parent, client.UnsafeDisableDeepCopy)
+	err := e.client.Get(ctx, types.NamespacedName{Namespace: instance.Namespace, Name: name}, parent, client.UnsafeDisableDeepCopy)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading parent Instance %q: %w", name, err)

@@ -27,6 +27,9 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 		return fmt.Errorf("its workloads run in namespace %q: set spec.installNamespace to that namespace, or delete Instance %q there first",
 			existing.Namespace, existing.Name)
 	}
+	if err := m.refuses(wanted, existing); err != nil {
+		return err
+	}
 	version, err := m.copyVersion(ctx, wanted)
 	if err != nil {
 		return err
@@ -56,6 +59,15 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 		}
 	}
 	return m.acknowledge(ctx, wanted, changed)
+}
+
+// refuses returns a *rights.Refused if an Instance would be installed in a reserved namespace. One that is installed there already stays, and its
+// spec is still followed: it is not uninstalled because the agent's flags or its release have changed.
+func (m *mirror) refuses(wanted, existing *kudo.Instance) error {
+	if wanted.Status.Execution != nil || existing != nil && mirrors(existing, wanted) {
+		return nil
+	}
+	return m.rights.CheckInstall(wanted.TargetNamespace())
 }
 
 // takeUp prepares the status of a mirror that was not handed over yet, or whose partial removal was cancelled: then everything is deployed

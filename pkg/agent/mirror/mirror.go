@@ -23,6 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
 // mirror copies Instances and their OperatorVersions from the hub to the managed cluster. It copies a generation once the hub has resolved
@@ -34,6 +35,7 @@ type mirror struct {
 	signer             *Signer
 	statuses           *Statuses
 	writes             *controller.Writes
+	rights             rights.Policy
 	resolutions        *resolutions
 	sightings          *sightings
 	clock              func() time.Time
@@ -65,6 +67,8 @@ type Options struct {
 	Statuses *Statuses
 	// Writes receives all writes of mirrored Instances.
 	Writes *controller.Writes
+	// Rights has the namespaces in which nothing is installed.
+	Rights rights.Policy
 }
 
 // Add adds the mirror of a cluster to the manager of the hub.
@@ -78,6 +82,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		signer:    o.Signer,
 		statuses:  o.Statuses,
 		writes:    o.Writes,
+		rights:    o.Rights,
 		clock:     time.Now,
 
 		resolutions: newResolutions(),
@@ -129,6 +134,9 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	if wanted != nil {
 		m.statuses.SetProblem(wanted, problemOf(err))
+	}
+	if errors.As(err, new(*rights.Refused)) { // only a change of the Instance, or of the agent's flags, ends that
+		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, err

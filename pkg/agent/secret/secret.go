@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/rights"
 	"github.com/tandem-addons/tandem/pkg/sensitive"
 )
 
@@ -42,6 +43,7 @@ type Store struct {
 
 	// namespace is the agent's own.
 	namespace string
+	access    access
 	client    client.Client
 	live      client.Reader
 	secrets   corev1client.SecretsGetter
@@ -56,15 +58,24 @@ type Store struct {
 	// listed is true once all existing copies are in copies.
 	listed  bool
 	watches map[types.NamespacedName]*watching
-	// users are the Secrets that Instances refer to.
+	// users are the Secrets that are read for Instances.
 	users map[types.NamespacedName]map[types.NamespacedName]bool
 	// records are by the mirrors of Instances.
 	records map[types.NamespacedName]*Record
 }
 
-// Add returns a Store that keeps its own Secrets in the namespace of the agent. Its watches end with ctx. When the manager starts, it lists
-// the copies that earlier processes have written.
-func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Store, error) {
+// Options configure a Store.
+type Options struct {
+	// Namespace is the agent's own, which holds the copies and the key of digests.
+	Namespace string
+	// HubSecret is the Secret with the agent's certificate for the hub; empty if it is not known.
+	HubSecret types.NamespacedName
+	// Rights is what the plans of Instances may do.
+	Rights rights.Policy
+}
+
+// Add returns a Store. Its watches end with ctx. When the manager starts, it lists the copies that earlier processes have written.
+func Add(ctx context.Context, o Options, local ctrl.Manager) (*Store, error) {
 	secrets, err := corev1client.NewForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("preparing to read Secrets: %w", err)
@@ -72,7 +83,8 @@ func Add(ctx context.Context, namespace string, local ctrl.Manager) (*Store, err
 	const room = 1024 // the channel's reader only moves events to a queue
 	s := &Store{
 		Changed:   make(chan event.TypedGenericEvent[client.Object], room),
-		namespace: namespace, client: local.GetClient(), live: local.GetAPIReader(), secrets: secrets, ctx: ctx,
+		namespace: o.Namespace, access: newAccess(o.Namespace, o.HubSecret, o.Rights, local.GetClient()),
+		client: local.GetClient(), live: local.GetAPIReader(), secrets: secrets, ctx: ctx,
 		copies:  map[types.UID]sensitive.Values{},
 		watches: map[types.NamespacedName]*watching{},
 		users:   map[types.NamespacedName]map[types.NamespacedName]bool{},

@@ -6,16 +6,22 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/rights"
 	"github.com/tandem-addons/tandem/pkg/sensitive"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// patience is when a Secret that cannot be read is read again.
-const patience = 10 * time.Second
+// A Secret that cannot be read is read again after patience, and one whose former value is still in use after refusedInterval.
+const (
+	patience        = 10 * time.Second
+	refusedInterval = time.Minute
+)
 
 // View is what one pass sees of the sensitive parameters of an Instance. The zero value serves Instances without any.
 type View struct {
@@ -27,17 +33,19 @@ type View struct {
 	// Record is what objects hold of the values; nil if there are none.
 	Record *Record
 
+	// Refused is why some Secrets are not read; empty if all may be. Parameters that have values from them keep these.
+	Refused string
+
 	// After is when to look again in any case; zero means never.
 	After time.Duration
 }
 
-// View reads the current values that an Instance refers to, and compares them with those of its last execution. It restores a lost copy,
-// and drops values that no execution uses any more.
-func (s *Store) View(ctx context.Context, i *kudo.Instance) (View, error) {
+// View reads the current values that an Instance refers to, as far as the reader may, and compares them with those of its last execution. It
+// restores a lost copy, and drops values that no execution uses any more.
+func (s *Store) View(ctx context.Context, i *kudo.Instance, reader Reader) (View, error) {
 	if i.Removed() { // its copy is deleted
 		return View{}, nil
 	}
-	s.Follow(i)
 	key, err := s.digestKey(ctx)
 	if err != nil {
 		return View{}, err
@@ -46,7 +54,7 @@ func (s *Store) View(ctx context.Context, i *kudo.Instance) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	v := s.current(ctx, i, key)
+	v := s.current(ctx, i, key, s.references(ctx, i, reader, copied))
 	v.Values = v.Values.With(copied)
 	v.Record = s.record(i)
 	last := i.Status.Execution
@@ -67,38 +75,105 @@ func (s *Store) View(ctx context.Context, i *kudo.Instance) (View, error) {
 // shown is the number of parameters that a message names.
 const shown = 8
 
+// reference is a reference of the spec.
+type reference struct {
+	kudo.ParameterFrom
+	secret types.NamespacedName
+	// refused is why the Secret is not read, and passing is true if that may end without another change; kept is the value of the last
+	// execution, which is then used.
+	refused error
+	passing bool
+	kept    []byte
+}
+
+// references returns the references of the spec, and watches the Secrets that are read for them.
+func (s *Store) references(ctx context.Context, i *kudo.Instance, reader Reader, copied sensitive.Values) []reference {
+	references := make([]reference, len(i.Spec.ParametersFrom))
+	read := map[types.NamespacedName]bool{}
+	for at, f := range i.Spec.ParametersFrom {
+		r := reference{ParameterFrom: f, secret: types.NamespacedName{Namespace: i.Namespace, Name: f.SecretKeyRef.Name}}
+		if r.refused = s.access.forbids(r.secret); r.refused == nil {
+			r.kept = keptValue(i, f, copied)
+			r.refused, r.passing = s.access.refuses(ctx, reader, r.secret)
+		}
+		if r.refused == nil {
+			read[r.secret] = true
+		}
+		references[at] = r
+	}
+	s.follow(client.ObjectKeyFromObject(i), read)
+	return references
+}
+
+// keptValue returns the copied value that the last execution has from the same place; nil if there is none.
+func keptValue(i *kudo.Instance, from kudo.ParameterFrom, copied sensitive.Values) []byte {
+	if i.Status.Execution == nil {
+		return nil
+	}
+	for _, started := range i.Status.Execution.ParametersFrom {
+		if value, known := copied[sensitive.ID(started)]; known && started.ParameterFrom == from {
+			return []byte(value)
+		}
+	}
+	return nil
+}
+
 // current returns the references of the spec with the current values.
-func (s *Store) current(ctx context.Context, i *kudo.Instance, key sensitive.Key) View {
+func (s *Store) current(ctx context.Context, i *kudo.Instance, key sensitive.Key, references []reference) View {
 	v := View{Values: sensitive.Values{}}
 	v.From = plan.Undigested(i.Spec.ParametersFrom)
-	var problems []string
+	var problems, refusals []string
 	total := 0
-	for at, f := range i.Spec.ParametersFrom {
-		secret := types.NamespacedName{Namespace: i.Namespace, Name: f.SecretKeyRef.Name}
-		data, problem, passing := s.read(ctx, secret, f.SecretKeyRef.Key)
-		if passing {
+	for at, r := range references {
+		r, value, problem := s.resolve(ctx, r)
+		if r.passing {
 			v.After = patience
 		}
-		value, exists := data[f.SecretKeyRef.Key]
-		switch {
-		case problem != "":
-		case !exists:
-			problem = fmt.Sprintf("Secret %s has no key %q: add it", secret, f.SecretKeyRef.Key)
-		case sensitive.Problem(value) != "":
-			problem = fmt.Sprintf("Secret %s, key %q: %s", secret, f.SecretKeyRef.Key, sensitive.Problem(value))
+		if r.refused != nil {
+			refusals = append(refusals, fmt.Sprintf("parameter %q: %v", r.Name, r.refused))
 		}
 		if total += len(value); problem == "" && total > sensitive.MaxBytes {
 			problem = fmt.Sprintf("all sensitive values together have more than %d bytes: shorten them", sensitive.MaxBytes)
 		}
 		if problem != "" {
-			problems = append(problems, fmt.Sprintf("parameter %q: %s", f.Name, problem))
+			problems = append(problems, fmt.Sprintf("parameter %q: %s", r.Name, problem))
 			continue
 		}
-		v.From[at] = key.Identify(i.Namespace, i.Name, f, string(value))
+		v.From[at] = key.Identify(i.Namespace, i.Name, r.ParameterFrom, string(value))
 		v.Values[sensitive.ID(v.From[at])] = string(value)
 	}
-	v.Unresolved = strings.Join(text.Limit(problems, shown, "more"), "; ")
+	v.Unresolved, v.Refused = listed(problems), listed(refusals)
+	if v.Unresolved == "" && v.Refused != "" && v.After > 0 {
+		v.After = refusedInterval
+	}
 	return v
+}
+
+func listed(problems []string) string { return strings.Join(text.Limit(problems, shown, "more"), "; ") }
+
+// resolve returns the value of a reference, or the problem with it.
+func (s *Store) resolve(ctx context.Context, r reference) (resolved reference, value []byte, problem string) {
+	stored := &corev1.Secret{}
+	if r.refused == nil {
+		if stored, problem, r.passing = s.read(ctx, r.secret, r.SecretKeyRef.Key); problem != "" {
+			return r, nil, problem
+		}
+		r.refused = rights.CheckSecretType(stored)
+	}
+	if r.refused != nil {
+		if r.kept == nil {
+			problem = r.refused.Error()
+		}
+		return r, r.kept, problem
+	}
+	value, exists := stored.Data[r.SecretKeyRef.Key]
+	switch {
+	case !exists:
+		problem = fmt.Sprintf("Secret %s has no key %q: add it", r.secret, r.SecretKeyRef.Key)
+	case sensitive.Problem(value) != "":
+		problem = fmt.Sprintf("Secret %s, key %q: %s", r.secret, r.SecretKeyRef.Key, sensitive.Problem(value))
+	}
+	return r, value, problem
 }
 
 // tidy makes the copy hold the values that the last execution uses: all of them, and no others once it has ended.

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
@@ -23,16 +22,6 @@ import (
 type watching struct {
 	informer toolscache.SharedInformer
 	stop     context.CancelFunc
-}
-
-// Follow watches the Secrets that an Instance refers to, and no longer those that it referred to.
-func (s *Store) Follow(i *kudo.Instance) {
-	name := client.ObjectKeyFromObject(i)
-	used := make(map[types.NamespacedName]bool, len(i.Spec.ParametersFrom))
-	for _, f := range i.Spec.ParametersFrom {
-		used[types.NamespacedName{Namespace: i.Namespace, Name: f.SecretKeyRef.Name}] = true
-	}
-	s.follow(name, used)
 }
 
 // Release ends the watches that only serve an Instance that does not exist any more, or has no sensitive parameters, and drops its record.
@@ -43,6 +32,7 @@ func (s *Store) Release(instance types.NamespacedName) {
 	delete(s.records, instance)
 }
 
+// follow watches the Secrets that are read for an Instance, and no longer those that were.
 func (s *Store) follow(instance types.NamespacedName, used map[types.NamespacedName]bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -114,19 +104,19 @@ func (s *Store) watch(secret types.NamespacedName) *watching {
 	return &watching{informer: informer, stop: stop}
 }
 
-// read returns the data of a Secret: as watched, or from the API server until the watch has begun. problem is why it cannot be read, and
-// passing is true if that may end without a change of the Secret.
-func (s *Store) read(ctx context.Context, secret types.NamespacedName, key string) (data map[string][]byte, problem string, passing bool) {
+// read returns a Secret: as watched, or from the API server until the watch has begun. problem is why it cannot be read, and passing is true if
+// that may end without a change of the Secret.
+func (s *Store) read(ctx context.Context, secret types.NamespacedName, key string) (found *corev1.Secret, problem string, passing bool) {
 	s.mutex.Lock()
 	watched := s.watches[secret]
 	s.mutex.Unlock()
 	if watched != nil && watched.informer.HasSynced() {
-		found, exists, err := watched.informer.GetStore().GetByKey(secret.String())
+		cached, exists, err := watched.informer.GetStore().GetByKey(secret.String())
 		if err == nil && !exists {
 			return nil, missing(secret, key), false
 		}
-		if stored, ok := found.(*corev1.Secret); ok {
-			return stored.Data, "", false
+		if stored, ok := cached.(*corev1.Secret); ok {
+			return stored, "", false
 		}
 	}
 	stored := &corev1.Secret{}
@@ -136,7 +126,7 @@ func (s *Store) read(ctx context.Context, secret types.NamespacedName, key strin
 	case err != nil:
 		return nil, fmt.Sprintf("Secret %s cannot be read: %v", secret, err), true
 	}
-	return stored.Data, "", false
+	return stored, "", false
 }
 
 func missing(secret types.NamespacedName, key string) string {

@@ -19,7 +19,9 @@ type AddOns struct {
 	Client client.Reader
 	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.
 	PackagesNamespace string
-	Cycles            *Cycles
+	// Reserved are the namespaces of managed clusters in which nothing is installed.
+	Reserved []string
+	Cycles   *Cycles
 	// Doubts tracks the add-ons to judge again when another add-on or OperatorVersion changes; nil if that is not needed.
 	Doubts *Doubts
 }
@@ -28,7 +30,7 @@ type AddOns struct {
 func (a *AddOns) Gather(
 	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
 ) (install.AddOn, error) {
-	state := install.AddOn{Definition: definition, ManagedAddOn: addOn}
+	state := install.AddOn{Definition: definition, ManagedAddOn: addOn, Reserved: a.Reserved}
 	var err error
 	if !install.IsPlanManaged(definition) {
 		state.Instances, err = InstancesNamed(ctx, a.Client, client.ObjectKeyFromObject(addOn))

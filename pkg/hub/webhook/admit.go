@@ -33,12 +33,13 @@ type admissions struct {
 	// live bypasses the cache, for writes that depend on other recent writes.
 	live              client.Reader
 	packagesNamespace string
+	reserved          []string // namespaces of managed clusters in which nothing is installed
 	verifications     read.Verifications
 	user              ownUser
 	answers           *prometheus.CounterVec
 }
 
-func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, error) {
+func newAdmissions(mgr manager.Manager, packagesNamespace string, reserved []string) (*admissions, error) {
 	answers, err := controller.Register(registry.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "addon_admission_answers_total",
 		Help: "Number of reviewed writes, by resource and answer: admitted, refused, or unjudged " +
@@ -57,7 +58,7 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 		return nil, fmt.Errorf("making a client for admission: %w", err)
 	}
 	return &admissions{
-		scheme: mgr.GetScheme(), client: mgr.GetClient(), live: live, packagesNamespace: packagesNamespace,
+		scheme: mgr.GetScheme(), client: mgr.GetClient(), live: live, packagesNamespace: packagesNamespace, reserved: reserved,
 		verifications: read.NewVerifications(), answers: answers,
 	}, nil
 }

@@ -62,6 +62,7 @@ func (a *admissions) stateOf(ctx context.Context, instance *kudo.Instance) (inst
 	if err != nil {
 		return state, err
 	}
+	state.Reserved = a.reserved
 	state.VersionProblems = a.verifications.Of(state.Version)
 	return state, read.Tree(ctx, a.client, &state)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// addOn rejects a ManagedClusterAddOn with a config of another cluster. It warns about the deletion of one that others on the cluster
-// require, and about a change of one that is being deleted. It never rejects either: the dependents are Degraded, and all of them may have
-// to be removed.
+// addOn rejects a ManagedClusterAddOn with a config of another cluster, or with a reserved install namespace. It warns about the deletion of one
+// that others on the cluster require, and about a change of one that is being deleted. It never rejects either: the dependents are Degraded,
+// and all of them may have to be removed.
 func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
 	going := w.before != nil && !w.before.DeletionTimestamp.IsZero()
 	switch {
@@ -23,7 +23,7 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	case going:
 		return opinion{}, nil
 	case w.after != nil:
-		return a.configs(ctx, w)
+		return a.spec(ctx, w)
 	}
 	names, err := read.DefinedOn(ctx, a.client, w.before.Name)
 	if err != nil {
@@ -42,17 +42,27 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	return losing(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
 }
 
-// configs rejects configs of other clusters that the write adds to an add-on that reads them: a plan-based one, or addon-agent.
-func (a *admissions) configs(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
+// spec rejects what a write adds to an add-on that Tandem manages: a reserved install namespace of a plan-based one, and configs of other clusters,
+// which addon-agent reads as well.
+func (a *admissions) spec(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
+	misplaced := install.AdmitInstallNamespace(w.before, w.after, a.reserved)
 	namespaces := install.ConfigNamespaces(nil, w.after)
-	if len(namespaces) == 0 {
+	if misplaced == nil && len(namespaces) == 0 {
 		return opinion{}, nil
 	}
-	if w.after.Name != addonv1alpha1.AgentAddOn {
+	if w.after.Name == addonv1alpha1.AgentAddOn {
+		misplaced = nil // its namespace is the agent's
+	} else {
 		definition, err := read.Definition(ctx, a.client, w.after.Name)
+		if err == nil && definition == nil { // it may have just been created
+			definition, err = read.Definition(ctx, a.live, w.after.Name)
+		}
 		if err != nil || !install.IsPlanManaged(definition) {
 			return opinion{}, err
 		}
+	}
+	if misplaced != nil {
+		return opinion{refused: misplaced}, nil
 	}
 	clusters, err := read.Clusters(ctx, a.live, namespaces)
 	return opinion{refused: install.AdmitAddOn(w.before, w.after, clusters)}, err

@@ -30,12 +30,12 @@ import (
 
 // endpoints returns the handlers of the webhook server, by path. manifests/crds and manifests/admission configure the API server to call
 // them.
-func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.Handler, error) {
+func endpoints(mgr manager.Manager, packagesNamespace string, reserved []string) (map[string]http.Handler, error) {
 	convert, err := converter()
 	if err != nil {
 		return nil, err
 	}
-	admit, err := newAdmissions(mgr, packagesNamespace)
+	admit, err := newAdmissions(mgr, packagesNamespace, reserved)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +71,7 @@ type server struct {
 	client            client.Client
 	address           string
 	packagesNamespace string
+	reserved          []string
 	certificate       atomic.Pointer[tls.Certificate]
 	notAfter          prometheus.Gauge
 }
@@ -80,7 +81,7 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	handlers, err := endpoints(mgr, s.packagesNamespace)
+	handlers, err := endpoints(mgr, s.packagesNamespace, s.reserved)
 	if err != nil {
 		return fmt.Errorf("creating the endpoints of the webhook server: %w", err)
 	}

@@ -38,6 +38,8 @@ type Options struct {
 	CertificateValidity, AuthorityValidity time.Duration
 	// PackagesNamespace is the namespace of OperatorVersions for all clusters.
 	PackagesNamespace string
+	// Reserved are the namespaces of managed clusters in which nothing is installed.
+	Reserved []string
 	// Version of the program, shown by `kubectl addon version`.
 	Version string
 }
@@ -59,7 +61,7 @@ func Controllers(mgr manager.Manager, options Options) []controller.Runner {
 			serving:   cmp.Or(options.CertificateValidity, DefaultCertificateValidity),
 		}},
 		&caBundles{client: mgr.GetClient(), namespace: options.Namespace},
-		&server{client: mgr.GetClient(), address: options.Address, packagesNamespace: options.PackagesNamespace},
+		&server{client: mgr.GetClient(), address: options.Address, packagesNamespace: options.PackagesNamespace, reserved: options.Reserved},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,22 +88,22 @@ var _ = Describe("A package that computes with a sensitive parameter", func() {
 	)
 
 	It("does not disclose it by a warning of the API server", func(ctx context.Context) {
-		policy := &admissionv1.ValidatingAdmissionPolicy{
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: "warn-of-owners"},
-			Spec: admissionv1.ValidatingAdmissionPolicySpec{
-				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.OperationAll},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 				}}}},
-				Validations: []admissionv1.Validation{{
+				Validations: []admissionregistrationv1.Validation{{
 					Expression: "!has(object.metadata.labels) || !('owner' in object.metadata.labels)", MessageExpression: "'owned by ' + object.metadata.labels.owner",
 				}},
 			},
 		}
-		bound := &admissionv1.ValidatingAdmissionPolicyBinding{
+		bound := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
-			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Warn}},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}},
 		}
 		for _, o := range []client.Object{policy, bound} {
 			Expect(managed.Create(ctx, o)).To(Succeed())

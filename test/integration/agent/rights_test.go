@@ -459,6 +459,7 @@ var _ = Describe("The permissions that package rights prints", func() {
 			p, _ := pack.Load(os.DirFS(path.Join(examples, path.Dir(file))))
 			needed, _ := p.Rights()
 			_, version := p.Objects(packages)
+			version.Spec.Permissions = needed
 			h := newInstance(ctx, version.Spec, map[string]string{})
 			h.resolve(ctx)
 			instances, wants = append(instances, h), append(wants, needed)

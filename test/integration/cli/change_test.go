@@ -324,10 +324,10 @@ plans:
 		Expect(at(ctx, cluster, "sluice").Spec.Parameters).To(Equal(map[string]string{"KEY": "right"}))
 	})
 
-	It("warn of a namespace to which agents apply nothing", func(ctx SpecContext) {
+	It("warn of a namespace in which nothing is installed", func(ctx SpecContext) {
 		push(ctx, "crypt", "1.0.0")
 		cluster := newCluster(ctx, nil)
-		const warning = "addon-agent applies nothing to namespace \"kube-system\" unless its flag --allow-namespaces lists it: use another namespace\n"
+		const warning = "addon-manager and addon-agent refuse namespace \"kube-system\" unless their flags --allow-namespaces list it: use another namespace\n"
 		Expect(run(ctx, "install", "crypt", "--cluster", cluster, "-n", "kube-system", "--dry-run").out).To(ContainSubstring("  warning: " + warning))
 		made := run(ctx, "install", "crypt", "--cluster", cluster, "-n", "kube-system")
 		Expect(made.err).NotTo(HaveOccurred())

@@ -324,11 +324,11 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=5").err).NotTo(HaveOccurred())
 		})
 
-		It("warns of a namespace to which agents apply nothing", func(ctx SpecContext) {
+		It("warns of a namespace in which nothing is installed", func(ctx SpecContext) {
 			cluster := newCluster(ctx, nil)
 			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
-			const warning = "shop: addon-agent applies nothing to namespace \"kube-system\" unless its flag --allow-namespaces lists it: use another namespace\n"
+			const warning = "shop: addon-manager and addon-agent refuse namespace \"kube-system\" unless their flags --allow-namespaces list it: use another namespace\n"
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "kube-system", "--dry-run").out).To(ContainSubstring("  warning: " + warning))
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "kube-system").errOut).To(Equal("Warning: on cluster " + cluster + ": " + warning))
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster).errOut).To(BeEmpty(), "it is there")

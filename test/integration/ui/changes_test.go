@@ -191,10 +191,10 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(variables(ctx, cluster)).To(Equal(map[string]string{"SIZE": "3"}))
 	})
 
-	It("warns of a namespace to which agents apply nothing", func(ctx context.Context) {
+	It("warns of a namespace in which nothing is installed", func(ctx context.Context) {
 		s := local(ctx, nil)
 		form := url.Values{"token": {s.session()}, "addon": {"store"}, "cluster": {"cluster-08"}, "namespace": {"kube-system"}}
-		Expect(s.post("/enable/preview", form).body).To(ContainSubstring("store: addon-agent applies nothing to namespace &#34;kube-system&#34;"))
+		Expect(s.post("/enable/preview", form).body).To(ContainSubstring("store: addon-manager and addon-agent refuse namespace &#34;kube-system&#34;"))
 	})
 
 	It("refuses to enable what the command refuses", func(ctx context.Context) {

@@ -170,7 +170,8 @@ const (
 	ReasonOperatorVersionInvalid = "OperatorVersionInvalid"
 	// ReasonPlanMissing means that the OperatorVersion does not have the plan that has to run, such as deploy for a first installation.
 	ReasonPlanMissing = "PlanMissing"
-	// ReasonNamespaceNotAllowed means that the OperatorVersion is in a namespace that agents may not read.
+	// ReasonNamespaceNotAllowed means that the OperatorVersion is in a namespace that agents may not read, or that the install namespace is
+	// reserved. The message names the namespace.
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonParametersInvalid means that parameters are unknown, missing, or of the wrong type.
 	ReasonParametersInvalid = "ParametersInvalid"
@@ -203,7 +204,8 @@ const (
 	ReasonPlanError = "PlanError"
 	// ReasonPlanFailed means that a plan failed or was cancelled that is still owed.
 	ReasonPlanFailed = "PlanFailed"
-	// ReasonSecretNotFound means that a plan waits for the value of a sensitive parameter. The message names the Secret and its key.
+	// ReasonSecretNotFound means that a plan waits for the value of a sensitive parameter: a Secret or its key is missing, or the plan may not
+	// get it. The message names the Secret.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonUnhealthy means that an object applied by the Instance is missing or not healthy.
 	ReasonUnhealthy = "Unhealthy"
