@@ -61,12 +61,8 @@ func Problem(csr *certificatesv1.CertificateSigningRequest, user string, groups 
 	case !clientOnly(csr.Spec.Usages):
 		return "its usages exceed those of a client certificate"
 	}
-	block, rest := pem.Decode(csr.Spec.Request)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(bytes.TrimSpace(rest)) > 0 {
-		return "it cannot be read"
-	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
+	request := decode(csr.Spec.Request)
+	if request == nil {
 		return "it cannot be read"
 	}
 	users, asked, other := attributes(request.Subject)
@@ -83,6 +79,19 @@ func Problem(csr *certificatesv1.CertificateSigningRequest, user string, groups 
 		return "it has other extensions than names of the user"
 	}
 	return ""
+}
+
+// decode returns the only request in PEM blocks; nil if there are others, or none that can be read.
+func decode(blocks []byte) *x509.CertificateRequest {
+	block, rest := pem.Decode(blocks)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(bytes.TrimSpace(rest)) > 0 {
+		return nil
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return request
 }
 
 // The attributes of a subject that are the user and its groups, and the extension with further names.

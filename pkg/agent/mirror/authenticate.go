@@ -47,28 +47,39 @@ func LoadSigner(ctx context.Context, namespace string, local ctrl.Manager) (*Sig
 // returns nil: the object belongs to another writer. Mirrors of a release that did not sign them, or whose key is lost, are confirmed by the
 // uid of the Instance on the hub, and are not changed otherwise.
 func (m *mirror) authenticate(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
-	if existing == nil || m.signer.IsSigned(existing) {
-		if existing != nil && wanted != nil {
-			return existing, m.signVersions(ctx, existing)
-		}
-		return existing, nil
+	if existing == nil {
+		return nil, nil
 	}
-	old, isOf := m.signer.Predates(existing), wanted != nil && mirrors(existing, wanted)
-	switch {
-	case wanted != nil && wanted.DeletionTimestamp == nil && resolved(wanted): // its copy is signed
-		return existing, m.signVersions(ctx, existing)
-	case isOf && (old || wanted.DeletionTimestamp != nil):
-		if err := m.signVersions(ctx, existing); err != nil {
-			return nil, err
+	signed := m.signer.IsSigned(existing)
+	if wanted == nil { // only its orphan, or what is left of its removal, remains
+		if signed || m.signer.Predates(existing) {
+			return existing, nil
 		}
-		return existing, m.update(ctx, existing)
-	case old:
-		return existing, nil
-	case isOf:
-		return nil, fmt.Errorf("Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it until the hub "+
-			"has resolved its Instance", existing.Name, existing.Namespace)
+		return nil, nil
 	}
-	return nil, nil
+	copies := wanted.DeletionTimestamp == nil && resolved(wanted) // the copy is signed
+	if !signed && !copies {
+		return m.confirm(ctx, wanted, existing)
+	}
+	return existing, m.signVersions(ctx, existing)
+}
+
+// confirm signs a mirror whose Instance the hub has not resolved or is deleting, if it belongs to that: one of an earlier release, or one that is to be
+// removed.
+func (m *mirror) confirm(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
+	switch old := m.signer.Predates(existing); {
+	case !mirrors(existing, wanted) && old:
+		return existing, nil
+	case !mirrors(existing, wanted):
+		return nil, nil
+	case !old && wanted.DeletionTimestamp == nil:
+		return nil, fmt.Errorf("the mirror of Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it "+
+			"until the hub has resolved its Instance", existing.Name, existing.Namespace)
+	}
+	if err := m.signVersions(ctx, existing); err != nil {
+		return nil, err
+	}
+	return existing, m.update(ctx, existing)
 }
 
 // signVersions signs the mirrors of the OperatorVersions of an Instance that an earlier release has created. On the hub they may have been

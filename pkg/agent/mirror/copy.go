@@ -43,22 +43,29 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 	if err := m.takeUp(ctx, wanted, existing); err != nil {
 		return err
 	}
+	changed, err := m.overwrite(ctx, wanted, existing, reference)
+	if err != nil {
+		return err
+	}
+	return m.acknowledge(ctx, wanted, changed)
+}
+
+// overwrite gives an existing mirror the spec and the marks of the Instance on the hub, with a signature, and returns it.
+func (m *mirror) overwrite(ctx context.Context, wanted, existing *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
 	changed := existing.DeepCopy()
-	changed.Spec = specOf(wanted, reference)
+	changed.Spec = specOf(wanted, version)
 	delete(changed.Annotations, kudo.AnnotationOrphaned)
 	delete(changed.Annotations, kudo.AnnotationHubDeleted)
 	delete(changed.Annotations, kudo.AnnotationSkipCleanup)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
 	maps.Copy(changed.Annotations, marksOf(wanted))
 	if err := m.signer.Sign(changed); err != nil {
-		return err
+		return nil, err
 	}
-	if !equality.Semantic.DeepEqual(existing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(existing.ObjectMeta, changed.ObjectMeta) {
-		if err := m.update(ctx, changed); err != nil {
-			return err
-		}
+	if equality.Semantic.DeepEqual(existing.Spec, changed.Spec) && equality.Semantic.DeepEqual(existing.ObjectMeta, changed.ObjectMeta) {
+		return changed, nil
 	}
-	return m.acknowledge(ctx, wanted, changed)
+	return changed, m.update(ctx, changed)
 }
 
 // refuses returns a *rights.Refused if an Instance would be installed in a reserved namespace. One that is installed there already stays, and its

@@ -188,12 +188,18 @@ func problemOf(err error) string {
 	}
 }
 
-// follow updates the mirror to the Instance on the hub; wanted is nil if that does not exist.
+// follow updates the mirror to the Instance on the hub; wanted is nil if that does not exist. An object that only claims to be the mirror counts
+// as missing.
 func (m *mirror) follow(ctx context.Context, wanted, existing *kudo.Instance) error {
 	existing, err := m.authenticate(ctx, wanted, existing)
 	if err != nil {
 		return err
 	}
+	return m.proceed(ctx, wanted, existing)
+}
+
+// proceed updates an authentic mirror.
+func (m *mirror) proceed(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch {
 	case existing != nil && existing.Removing() && existing.Removed() && !isOf(existing, wanted):
 		return m.drop(ctx, existing)

@@ -45,7 +45,7 @@ func newAccess(namespace string, hub types.NamespacedName, policy rights.Policy,
 // forbids returns why a Secret is read for no Instance; nil if it may be.
 func (a access) forbids(secret types.NamespacedName) error {
 	if secret.Namespace == a.namespace || secret == a.hub {
-		return fmt.Errorf("Secret %s belongs to addon-agent and is never read for a parameter: use a Secret in another namespace", secret)
+		return fmt.Errorf("addon-agent never reads its own Secret %s for a parameter: use a Secret in another namespace", secret)
 	}
 	return a.policy.CheckSecret(secret)
 }

@@ -55,7 +55,7 @@ func EnsureKey(ctx context.Context, c client.Client, live client.Reader, name ty
 	}
 	key, valid := keyIn(stored, size)
 	if !valid {
-		return Key{}, fmt.Errorf("Secret %s holds no key of %d bytes or more: delete it", name, size)
+		return Key{}, fmt.Errorf("the created Secret %s holds no key of %d bytes or more: delete it", name, size)
 	}
 	return key, nil
 }

@@ -161,8 +161,8 @@ var _ = Describe("A reference to a Secret", func() {
 			"hub-kubeconfig": withPermissions(mayGet()), "tandem-digest-key": withPermissions(nil),
 		} {
 			h := thief(ctx, agent.DefaultNamespace, name, spec)
-			Eventually(message(ctx, h)).Should(HaveSuffix(`parameter "PASSWORD": Secret tandem-system/` + name + ` belongs to addon-agent and is never ` +
-				`read for a parameter: use a Secret in another namespace`))
+			Eventually(message(ctx, h)).Should(HaveSuffix(`parameter "PASSWORD": addon-agent never reads its own Secret tandem-system/` + name +
+				` for a parameter: use a Secret in another namespace`))
 			Expect(h.ready(ctx).Reason).To(Equal(kudo.ReasonSecretNotFound))
 			Expect(stolen(ctx, h)).To(BeEmpty())
 			h.finish(ctx)

@@ -208,8 +208,8 @@ var _ = Describe("A mirror whose signature another writer has invalidated", func
 		h.tamper(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "theirs"} })
 		runAgent()
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonNotMirrored,
-			fmt.Sprintf("Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it until the hub has "+
-				"resolved its Instance", h.name, h.namespace)))
+			fmt.Sprintf("the mirror of Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it until "+
+				"the hub has resolved its Instance", h.name, h.namespace)))
 		Consistently(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
 
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
