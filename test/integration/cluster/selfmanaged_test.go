@@ -40,7 +40,9 @@ var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 		Expect(server.Create(ctx, (&site{name: name}).cluster())).To(Succeed())
 		Expect(server.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workloads}})).To(Succeed())
 		Eventually(func() error {
-			return server.Create(ctx, &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: workloads, Name: "probe"}}, client.DryRunAll)
+			return server.Create(ctx, &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+				Namespace: workloads, Name: "probe", Annotations: map[string]string{kudo.AnnotationHubUID: "x"},
+			}}, client.DryRunAll)
 		}).WithContext(ctx).Should(MatchError(ContainSubstring("can only be written by addon-agent")))
 		collectGarbage(workloads)
 		version = pushVersion(ctx, "store")
