@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,6 +110,9 @@ var _ = Describe("The execution of a plan that has children", func() {
 			g.closed(ctx, "aa")
 			running, mirrored := g.executions(ctx, "aa")["aa"], g.mirror(ctx, "aa").Spec.OperatorVersion.Name
 			Expect(server.Delete(ctx, deleted)).To(Succeed())
+			Eventually(func() bool { // the hub's resolution of the next one is another
+				return meta.IsStatusConditionFalse(g.onHub(ctx, "aa").Status.Conditions, kudo.ConditionResolved)
+			}).WithContext(ctx).Should(BeTrue())
 			g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) { gated(v); change(v) }, gate(), child("bb"))
 			Eventually(func() string { return g.mirror(ctx, "aa").Spec.OperatorVersion.Name }).WithContext(ctx).ShouldNot(Equal(mirrored))
 
