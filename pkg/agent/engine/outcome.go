@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -44,8 +45,8 @@ func oneLine(message string) string {
 }
 
 // missingKind returns the outcome of a task with an object of a kind that the cluster does not have: the task is retried, because the kind's
-// CustomResourceDefinition may be created later. If Kubernetes has removed the API version of the kind, that is fatal; the message names the
-// replacement.
+// CustomResourceDefinition may be created later. Kubernetes' own API groups have names without a dot, and nothing adds kinds to them: that is
+// fatal, and so is an API version that Kubernetes has removed; the message names the replacement.
 func missingKind(err error) plan.Outcome {
 	var missing *meta.NoKindMatchError
 	if errors.As(err, &missing) {
@@ -53,6 +54,9 @@ func missingKind(err error) plan.Outcome {
 			if advice := render.Removed(missing.GroupKind.WithVersion(version)); advice != "" {
 				return fatal(fmt.Errorf("%w: %s", err, advice))
 			}
+		}
+		if !strings.Contains(missing.GroupKind.Group, ".") {
+			return fatal(err)
 		}
 	}
 	return plan.Outcome{Status: kudo.Error, Message: err.Error() + ": waiting for its CustomResourceDefinition"}

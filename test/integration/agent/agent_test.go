@@ -260,6 +260,11 @@ var _ = Describe("An Instance on the hub", func() {
 				s.Plans["deploy"] = deploy
 			},
 			kudo.FatalError, `timed out after 2s: .*no matches for kind "Widget"`),
+		Entry("a kind that Kubernetes does not have",
+			func(s *kudo.OperatorVersionSpec) {
+				s.Templates["config.yaml"] = "apiVersion: apps/v1\nkind: Widget\nmetadata: {name: w}"
+			},
+			kudo.FatalError, `task "config": Widget w: no matches for kind "Widget" in version "apps/v1"`),
 		Entry("a kind that Kubernetes has removed",
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: policy/v1beta1\nkind: PodSecurityPolicy\nmetadata: {name: w}"
