@@ -131,6 +131,9 @@ func sizeAt(value any, levels int) (size int, err error) {
 // dashboard, seems to have values until it is parsed.
 const parsedPerKept = 8
 
+// Estimate returns about the size of a text that is not valid, as far as parsing it takes time.
+func Estimate(text string) int { return len(text) + mostValues(text)/parsedPerKept*ValueBytes }
+
 // large admits one large text at a time: the parser takes several hundred bytes of memory for each value.
 var large = make(chan struct{}, 1)
 

@@ -28,6 +28,8 @@ type Parent struct {
 	Instances []kudo.Instance
 	// Candidates are the OperatorVersions of the Operators that children may run.
 	Candidates []kudo.OperatorVersion
+	// Files is the work that is left for the parameter files of the children; nil for a budget of this decision.
+	Files *render.Budget
 }
 
 // ChildStep is the action for one child. The zero value of each field means no action.
@@ -75,6 +77,9 @@ func Outdated(cached, current *kudo.Instance) bool {
 // children without a task in the version once its plan is complete, and about all children once everything else of a deleted Instance is
 // removed.
 func Children(p Parent) []ChildStep {
+	if p.Files == nil {
+		p.Files = render.NewFileBudget()
+	}
 	switch {
 	case !p.Instance.DeletionTimestamp.IsZero():
 		return p.removal()
@@ -356,6 +361,7 @@ func (p Parent) parameters(placed plan.Placed, version *kudo.OperatorVersion) (m
 		Step:       placed.Step,
 		Execution:  started.UID,
 		Pipes:      pipe.Keys(&p.Running.Spec, render.InstanceName(p.Instance.Name)),
+		Budget:     p.Files,
 	}, file)
 	if err != nil {
 		return nil, nil, err

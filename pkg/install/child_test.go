@@ -1,6 +1,7 @@
 package install
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +237,38 @@ func describe(step ChildStep) string {
 	add(step.Status.State != "", told)
 	add(len(words) == 0, "nothing")
 	return strings.Join(words, "; ")
+}
+
+// TestTheFilesOfAllChildrenShareTheirWork renders the parameter files of 40 children, each of which alone takes a tenth of the work of all.
+func TestTheFilesOfAllChildrenShareTheirWork(t *testing.T) {
+	state := parent(deploying())
+	state.Running.Spec.Templates["bb.yaml"] += "{{ range until 95000 }}{{ end }}"
+	task, names := state.Running.Spec.Tasks[0], []string{}
+	state.Running.Spec.Tasks = nil
+	var working []kudo.TaskStatus
+	for i := range 40 {
+		task.Name = fmt.Sprint("child-", i)
+		task.Spec.InstanceName = task.Name
+		state.Running.Spec.Tasks, names = append(state.Running.Spec.Tasks, task), append(names, task.Name)
+		working = append(working, kudo.TaskStatus{Name: task.Name, Status: kudo.InProgress})
+	}
+	state.Running.Spec.Plans[kudo.DeployPlan].Phases[0].Steps[0].Tasks = names
+	state.Instance.Status.PlanStatus[kudo.DeployPlan].Phases[0].Steps[0].Tasks = working
+	applied, failed := 0, 0
+	for _, step := range Children(state) {
+		switch {
+		case step.Apply != nil:
+			applied++
+		case step.Status.State == kudo.ChildFailed:
+			failed++
+			if want := `template "bb.yaml": rendering takes more than 2000000 steps`; !strings.HasPrefix(step.Status.Message, want) {
+				t.Errorf("got %q, want %q", step.Status.Message, want)
+			}
+		}
+	}
+	if applied < 5 || failed < 20 || applied+failed != 40 {
+		t.Errorf("%d children are applied, %d fail", applied, failed)
+	}
 }
 
 func TestChildIsWholly(t *testing.T) {

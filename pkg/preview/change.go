@@ -7,6 +7,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
 )
 
 // Change is a change of an Instance. It is read-only.
@@ -22,6 +23,9 @@ type Change struct {
 	Instances []kudo.Instance
 	// Candidates are the OperatorVersions that children may run.
 	Candidates []kudo.OperatorVersion
+
+	// work is left for rendering all tasks of the change, and of those of children.
+	work *render.Budget
 }
 
 // Preview holds the effects of a change, assuming that every plan completes.

@@ -26,6 +26,7 @@ func (s *simulation) parent(version *kudo.OperatorVersion, coming plan.Coming, s
 	parent.Status.PlanStatus = map[string]kudo.PlanStatus{coming.Plan: status}
 	return install.Parent{
 		Instance: parent, Running: version, Wanted: version, Instances: s.change.Instances, Candidates: s.change.Candidates,
+		Files: s.change.work,
 	}
 }
 

@@ -125,7 +125,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 
 // below previews the effects on a child that is not removed.
 func (s *simulation) below(child *Child, step install.ChildStep) (problem string) {
-	change := Change{Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates}
+	change := Change{Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates, work: s.change.work}
 	if change.After == nil {
 		change.After = step.Current
 	}
@@ -157,7 +157,7 @@ func (s *simulation) gone(child *kudo.Instance) *Preview {
 	if s.depth >= deepest {
 		return nil
 	}
-	change := Change{Before: child, Instances: s.change.Instances, Candidates: s.change.Candidates}
+	change := Change{Before: child, Instances: s.change.Instances, Candidates: s.change.Candidates, work: s.change.work}
 	s.equip(&change)
 	return new(of(change, s.depth+1))
 }

@@ -135,6 +135,26 @@ var applied = []kudo.InventoryEntry{
 	entry("apps", "Deployment", "ns", "app", "app"), entry("", "ConfigMap", "ns", "settings-a", "app"), entry("batch", "Job", "ns", "once", "once"),
 }
 
+// TestAllTasksOfAPreviewShareTheirWork previews 80 tasks, each of which alone takes a fortieth of the work of all.
+func TestAllTasksOfAPreviewShareTheirWork(t *testing.T) {
+	version := versionOf("shop", "1.0.0")
+	version.Spec.Templates = map[string]string{"a.yaml": "{{ range until 95000 }}{{ end }}"}
+	var names []string
+	for i := range 80 {
+		names = append(names, fmt.Sprint("task-", i))
+		version.Spec.Tasks = append(version.Spec.Tasks, taskOf(names[i], kudo.TaskApply, func(s *kudo.TaskSpec) { s.Resources = []string{"a.yaml"} }))
+	}
+	version.Spec.Plans = map[string]kudo.Plan{"deploy": planOf(names...)}
+	p := preview.Of(preview.Change{After: instance(version, nil), Version: version})
+	problem := ""
+	for _, task := range p.Plans[0].Tasks {
+		problem += task.Problem
+	}
+	if want := `template "a.yaml": rendering takes more than 8000000 steps`; !strings.Contains(problem, want) {
+		t.Errorf("got %q, want %q", problem, want)
+	}
+}
+
 func TestPreview(t *testing.T) {
 	off := map[string]string{"DB": "false"}
 	with := func(more map[string]string) map[string]string {

@@ -27,6 +27,9 @@ type simulation struct {
 }
 
 func newSimulation(c Change, depth int) *simulation {
+	if c.work == nil {
+		c.work = render.NewBudget()
+	}
 	s := &simulation{
 		change: c, depth: depth, instance: cmp.Or(c.Before, c.After),
 		contents:  map[kudo.InventoryEntry]*unstructured.Unstructured{},
@@ -54,6 +57,7 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
 		Sensitive: render.HiddenOf(execution.ParametersFrom),
 		Plan:      placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
+		Budget: s.change.work,
 	}
 	if placed.Task.Kind == kudo.TaskPipe {
 		_, err := render.Named(c, placed.Task.Spec.Pod, pipe.PodName(name, placed.Task.Name))

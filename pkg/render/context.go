@@ -39,6 +39,8 @@ type Context struct {
 	Pipes map[string]string
 	// Strict also refuses values of parameters whose own defaults change the structure. It serves the verification of packages.
 	Strict bool
+	// Budget is the work that is left for this and other renderings. If nil, each rendering has a budget of its own.
+	Budget *Budget
 }
 
 // Hidden replaces the value of a sensitive parameter where the value is not known.
@@ -65,11 +67,14 @@ type renderer struct {
 	traces       sensitive.Traces
 	// blocks are the lines of executed conditions and loops that depend on them.
 	blocks []int
+	// decoding is the cost of decoding them.
+	decoding int
 	// room is how much larger the objects of all templates may become.
 	room int
 }
 
-func newRenderer(c Context) (*renderer, error) {
+// newRenderer returns a renderer of templates. An error names the first one.
+func newRenderer(c Context, first string) (*renderer, error) {
 	if c.Version == nil {
 		return nil, errors.New("rendering templates: no OperatorVersion")
 	}
@@ -78,11 +83,18 @@ func newRenderer(c Context) (*renderer, error) {
 		maps.Copy(all, c.Parameters)
 		c.Parameters, c.Sensitive = all, nil
 	}
+	if c.Budget == nil {
+		c.Budget = NewBudget()
+	}
+	decoding := stepsOf(c.Version.Parameters, c.Parameters)
+	if err := c.Budget.spend(decoding); err != nil {
+		return nil, template.NewError(first, err)
+	}
 	params, err := parameter.Values(c.Version.Parameters, c.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	return &renderer{Context: c, params: params, confidential: confidentialOf(&c), room: expansion.MaxTask}, nil
+	return &renderer{Context: c, params: params, decoding: decoding, confidential: confidentialOf(&c), room: expansion.MaxTask}, nil
 }
 
 // confidentialOf returns the sensitive parameters that have a value.
@@ -109,11 +121,18 @@ func (r *renderer) execute(name string) (template.Output, error) {
 	if !ok {
 		return template.Output{}, template.NewError(name, r.noSuchTemplate())
 	}
+	if err := r.Budget.spend(len(source)/sourcePerStep + r.decoding/copiesPerDecoding); err != nil {
+		return template.Output{}, template.NewError(name, err)
+	}
 	t, err := template.Parse(name, source)
 	if err != nil {
 		return template.Output{}, err
 	}
-	return template.ExecuteWith(t, r.data(), r.confidential)
+	out, err := template.ExecuteWith(t, r.data(), r.confidential)
+	if spent := r.Budget.spend(out.Steps); spent != nil && err == nil {
+		err = template.NewError(name, spent)
+	}
+	return out, err
 }
 
 func (r *renderer) noSuchTemplate() error {

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -76,6 +75,7 @@ func (d document) decode(limit int) (decoded any, err error) {
 
 // decoder decodes the documents of a text and of its variants. It decodes a document that they share only once.
 type decoder struct {
+	budget *Budget
 	// original are the decoded documents of the first text.
 	original map[string]any
 }
@@ -91,17 +91,20 @@ func (d *decoder) read(text string) ([]any, error) {
 		d.original = map[string]any{}
 		limit, room = expansion.MaxDocument, expansion.MaxTask
 	}
+	if err := d.budget.spend(len(text) / bytesPerStep); err != nil {
+		return nil, err
+	}
 	var all []any
 	for _, doc := range splitDocuments(text) {
 		decoded, known := d.original[doc.text]
 		if !known {
+			var size int
 			var err error
-			if decoded, err = doc.decode(limit); err != nil {
+			if decoded, size, err = d.decode(doc, limit); err != nil {
 				return nil, err
 			}
-			size, err := expansion.Size(decoded)
-			if room -= size; err != nil || room < 0 {
-				return nil, cmp.Or(err, errTaskTooLarge)
+			if room -= size; room < 0 {
+				return nil, errTaskTooLarge
 			}
 		}
 		if first {
@@ -112,13 +115,18 @@ func (d *decoder) read(text string) ([]any, error) {
 	return all, nil
 }
 
+// decode decodes a document within a limit and the budget, and returns its size.
+func (d *decoder) decode(doc document, limit int) (decoded any, size int, err error) {
+	return d.budget.decode(doc.text, func() (any, error) { return doc.decode(limit) })
+}
+
 // objects decodes the objects of a document, and takes its size from room. They are not shared with another document of the same text.
 func (d *decoder) objects(doc document, room *int) ([]map[string]any, error) {
 	decoded, known := d.original[doc.text]
 	delete(d.original, doc.text)
 	if !known {
 		var err error
-		if decoded, err = doc.decode(expansion.MaxDocument); err != nil {
+		if decoded, _, err = d.decode(doc, expansion.MaxDocument); err != nil {
 			return nil, err
 		}
 	}
@@ -305,7 +313,13 @@ func (id identity) String() string {
 	return id.kind.Kind + " " + id.namespace + "/" + id.name
 }
 
-// readFile decodes a parameter file, also with marks.
-func readFile(text string) ([]any, error) {
-	return parameter.ReadFile(text, marksFactor*expansion.MaxParameters)
+// readFile decodes a parameter file within the budget, also with marks.
+func (r *renderer) readFile(text string) ([]any, error) {
+	var documents []any
+	_, _, err := r.Budget.decode(text, func() (any, error) {
+		var err error
+		documents, err = parameter.ReadFile(text, marksFactor*expansion.MaxParameters)
+		return documents, err
+	})
+	return documents, err
 }

@@ -31,7 +31,10 @@ const passOn = "can only be passed on as a whole: write NAME: {{ .Params.%s }}, 
 // Objects, or a *FileError, which may wrap a *SensitiveError.
 func File(c Context, name string) (values, passed map[string]string, err error) {
 	tokens := tokensOf(&c)
-	r, err := newRenderer(c)
+	if c.Budget == nil {
+		c.Budget = NewFileBudget()
+	}
+	r, err := newRenderer(c, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,7 +45,7 @@ func File(c Context, name string) (values, passed map[string]string, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &guard{renderer: r, template: name, out: out, read: readFile, file: true}
+	g := &guard{renderer: r, template: name, out: out, read: r.readFile, file: true}
 	if err := g.check(); err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -75,13 +76,28 @@ type guard struct {
 // check returns an error if a value that the Instance sets changes the structure of the rendered text. Defaults may: they are the package's
 // own text.
 func (g *guard) check() error {
+	problem := g.judge()
+	if err := g.Budget.exhausted(); err != nil { // the problem may be that decoding has ended
+		return template.NewError(g.template, err)
+	}
+	return problem
+}
+
+func (g *guard) judge() error {
 	g.free = map[string]bool{}
-	for {
+	for first := true; ; first = false {
 		suspects := g.suspects()
 		rules := structure.Rules{Read: g.read, Values: g.file}
-		culprit := rules.Changed(g.out, func(a *template.Action) bool { return a.DependsOn(suspects) })
-		if culprit == nil {
+		suspect := func(a *template.Action) bool { return a.DependsOn(suspects) }
+		if !rules.Changes(g.out, suspect) {
 			return cmp.Or(g.unreadable(slices.Sorted(maps.Keys(suspects))), g.disclosed())
+		}
+		if first && !g.Strict && g.freesTogether(suspects) {
+			continue
+		}
+		culprit := rules.Changed(g.out, suspect)
+		if culprit == nil { // the budget is exhausted
+			return nil
 		}
 		involved := slices.DeleteFunc(slices.Sorted(maps.Keys(suspects)), func(p string) bool {
 			return !culprit.DependsOn(map[string]bool{p: true})
@@ -163,6 +179,26 @@ func (g *guard) suspects() map[string]bool {
 	return suspects
 }
 
+// plain matches values that change the structure at few places.
+var plain = regexp.MustCompile(`^[A-Za-z0-9._/-]*$`)
+
+// freesTogether adds parameters to the free ones if their defaults change the structure where an action prints them alone, and reports whether
+// there are any. It decides about all of them in one rendering, and may miss some, about which frees decides one by one.
+func (g *guard) freesTogether(suspects map[string]bool) bool {
+	candidates := maps.Clone(suspects)
+	maps.DeleteFunc(candidates, func(p string, _ bool) bool { return plain.MatchString(g.Parameters[p]) })
+	if len(candidates) == 0 {
+		return false
+	}
+	out, rules, known := g.withDefaults(slices.Collect(maps.Keys(candidates))...)
+	if !known {
+		return false
+	}
+	inserted := rules.Inserted(out, candidates)
+	maps.Copy(g.free, inserted)
+	return len(inserted) > 0
+}
+
 // frees adds parameters to the free ones if the default of each of them alone changes the structure: there the package inserts YAML on
 // purpose. It reports whether all are free.
 func (g *guard) frees(involved []string) bool {
@@ -198,24 +234,28 @@ func (g *guard) responsible(involved []string) []string {
 // without reports whether the checked actions change the structure if a parameter has its default; known is false if the template does not
 // render then.
 func (g *guard) without(p string, checked func(*template.Action) bool) (changed, known bool) {
+	out, rules, known := g.withDefaults(p)
+	return known && rules.Changed(out, checked) != nil, known
+}
+
+// withDefaults renders the template with the defaults of parameters; known is false if it does not render then.
+func (g *guard) withDefaults(parameters ...string) (out template.Output, rules structure.Rules, known bool) {
 	c := g.Context
 	c.Parameters = maps.Clone(c.Parameters)
-	delete(c.Parameters, p)
-	r, err := newRenderer(c)
-	if err != nil {
-		return false, false
+	for _, p := range parameters {
+		delete(c.Parameters, p)
 	}
-	out, err := r.execute(g.template)
+	r, err := newRenderer(c, g.template)
 	if err != nil {
-		return false, false
+		return out, rules, false
 	}
-	read := (&decoder{}).read
+	if out, err = r.execute(g.template); err != nil {
+		return out, rules, false
+	}
+	rules = structure.Rules{Read: (&decoder{budget: r.Budget}).read, Values: g.file, AnyType: true}
 	if g.file {
-		read = readFile
+		rules.Read = r.readFile
 	}
-	if _, err := read(out.Text); err != nil {
-		return false, false
-	}
-	rules := structure.Rules{Read: read, Values: g.file, AnyType: true}
-	return rules.Changed(out, checked) != nil, true
+	_, err = rules.Read(out.Text)
+	return out, rules, err == nil
 }

@@ -21,7 +21,7 @@ func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 
 // NamedTemplate is Named with the traces of sensitive parameters in the object.
 func NamedTemplate(c Context, source, name string) (Rendering, error) {
-	r, err := newRenderer(c)
+	r, err := newRenderer(c, source)
 	if err != nil {
 		return Rendering{}, err
 	}

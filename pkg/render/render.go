@@ -36,7 +36,11 @@ type Rendering struct {
 
 // Templates is Objects with the traces of sensitive parameters in the objects.
 func Templates(c Context, templates ...string) (Rendering, error) {
-	r, err := newRenderer(c)
+	first := ""
+	if len(templates) > 0 {
+		first = templates[0]
+	}
+	r, err := newRenderer(c, first)
 	if err != nil {
 		return Rendering{}, err
 	}
@@ -71,7 +75,7 @@ func (r *renderer) documents(name string) (*documents, error) {
 			r.blocks = append(r.blocks, t.Action.Line)
 		}
 	}
-	d := &decoder{}
+	d := &decoder{budget: r.Budget}
 	g := &guard{renderer: r, template: name, out: out, read: d.read}
 	if err := g.check(); err != nil {
 		return nil, err

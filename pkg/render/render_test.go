@@ -60,7 +60,7 @@ func TestTextSeesWhatTemplatesMayReferTo(t *testing.T) {
 		"a change stays in the template it is in": {`{{ $_ := set .Params "NODES" "4" }}{{ .Params.NODES }}`, "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := newRenderer(newContext("t", test.template))
+			r, err := newRenderer(newContext("t", test.template), "t")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -110,8 +110,12 @@ func (g *guard) traces() []trace {
 
 // addInside adds a print and those inside of it, as they are in the rendered text.
 func (t *trace) addInside(out template.Output, print template.Print) (size int) {
-	for _, inside := range out.Traces {
-		if print.Begin <= inside.Begin && inside.End <= print.End {
+	first, _ := slices.BinarySearchFunc(out.Traces, print.Begin, func(t template.Print, begin int) int { return t.Begin - begin })
+	for _, inside := range out.Traces[first:] {
+		if inside.Begin > print.End {
+			break
+		}
+		if inside.End <= print.End {
 			size += t.add(out.Text[inside.Begin:inside.End], true)
 		}
 	}

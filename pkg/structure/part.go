@@ -31,7 +31,7 @@ func (r Rules) Parts(out template.Output) (parts []Part, known bool) {
 	if err != nil || len(marked) != len(original) {
 		return nil, false
 	}
-	c := collector{twin: t, prints: out.Prints}
+	c := collector{twin: t, prints: out.Prints, names: &comparison{twin: t, seen: make([]bool, len(t.pieces))}}
 	for i := range original {
 		c.document = i
 		c.value(original[i], marked[i])
@@ -43,6 +43,7 @@ func (r Rules) Parts(out template.Output) (parts []Part, known bool) {
 type collector struct {
 	twin     *twin
 	prints   []template.Print
+	names    *comparison
 	document int
 	parts    []Part
 }
@@ -64,10 +65,9 @@ func (c *collector) value(original, marked any) {
 		}
 	case map[string]any:
 		before, _ := original.(map[string]any)
-		names := &comparison{twin: c.twin, seen: make([]bool, len(c.twin.pieces))}
 		for key, item := range marked {
 			c.text(key, true)
-			name, _ := names.key(before, key)
+			name, _ := c.names.key(before, key)
 			c.value(before[name], item)
 		}
 	}

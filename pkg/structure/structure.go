@@ -26,21 +26,38 @@ type Rules struct {
 	AnyType bool
 }
 
+// Changes reports whether values that actions print change the structure of the output, as Changed does.
+func (r Rules) Changes(out template.Output, checked func(*template.Action) bool) bool {
+	judged, violated := r.judge(out, checked)
+	return len(judged) > 0 && violated(judged)
+}
+
 // Changed returns an action that prints a value that changes the structure of the output; nil if there is none. It judges only actions for
 // which checked returns true.
 //
 // If the output itself cannot be read, it returns an action without whose value it could be read.
 func (r Rules) Changed(out template.Output, checked func(*template.Action) bool) *template.Action {
-	judged := actions(out, checked)
-	if len(judged) == 0 {
+	judged, violated := r.judge(out, checked)
+	if len(judged) == 0 || !violated(judged) {
 		return nil
+	}
+	// The first actions up to this one violate the structure, and those before it do not.
+	last := sort.Search(len(judged)-1, func(i int) bool { return violated(judged[:i+1]) })
+	return judged[last]
+}
+
+// judge returns the actions to judge, and whether what some of them print violates the structure of the output.
+func (r Rules) judge(out template.Output, checked func(*template.Action) bool) (judged []*template.Action, violated func([]*template.Action) bool) {
+	judged = actions(out, checked)
+	if len(judged) == 0 {
+		return nil, nil
 	}
 	original, err := r.Read(out.Text)
 	var units []unit
 	if !r.Names {
 		units = r.units(out, setOf(judged))
 	}
-	violated := func(some []*template.Action) bool {
+	return judged, func(some []*template.Action) bool {
 		among := setOf(some)
 		twin := newTwin(out, among)
 		marked, twinErr := r.Read(twin.text)
@@ -49,12 +66,6 @@ func (r Rules) Changed(out template.Output, checked func(*template.Action) bool)
 		}
 		return r.displaced(out, original, err, among, units)
 	}
-	if !violated(judged) {
-		return nil
-	}
-	// The first actions up to this one violate the structure, and those before it do not.
-	last := sort.Search(len(judged)-1, func(i int) bool { return violated(judged[:i+1]) })
-	return judged[last]
 }
 
 // actions returns the checked actions that print something, in order of appearance.

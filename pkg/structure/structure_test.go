@@ -134,6 +134,31 @@ func TestChangedNamesTheActionWhoseLinesLeaveTheirPlace(t *testing.T) {
 	}
 }
 
+func TestEdges(t *testing.T) {
+	const text = " a \n\n  b\r\n\u2028c \t\n  \n"
+	for begin := range text {
+		e := &edges{text: text}
+		for at := range text + "." {
+			if at < begin {
+				continue
+			}
+			line, _, _ := strings.Cut(text[at:], "\n")
+			if got, want := e.blankBefore(at), isBlank(lastLine(text[:at])); got != want {
+				t.Errorf("from %d, before %d: got %t", begin, at, got)
+			}
+			if got, want := e.blankAfter(at), isBlank(line); got != want {
+				t.Errorf("from %d, after %d: got %t", begin, at, got)
+			}
+		}
+		if got, want := e.blankBefore(begin), isBlank(lastLine(text[:begin])); got != want {
+			t.Errorf("before %d again: got %t", begin, got)
+		}
+		if line, _, _ := strings.Cut(text[begin:], "\n"); e.blankAfter(begin) != isBlank(line) {
+			t.Errorf("after %d again: got %t", begin, !isBlank(line))
+		}
+	}
+}
+
 func TestOnlyCheckedActionsAreJudged(t *testing.T) {
 	out := output(t, "a: {{ .Params.A }}\n", "x\nb: c")
 	if action := (Rules{Read: readYAML}).Changed(out, func(*template.Action) bool { return false }); action != nil {

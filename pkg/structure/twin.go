@@ -35,7 +35,7 @@ type piece struct {
 
 // newTwin marks what the actions print.
 func newTwin(out template.Output, among map[*template.Action]bool) *twin {
-	b := &builder{}
+	b, edges := &builder{}, &edges{text: out.Text}
 	written, prints := 0, 0
 	for _, p := range out.Prints {
 		if !counts(p) || !among[p.Action] {
@@ -47,8 +47,8 @@ func newTwin(out template.Output, among map[*template.Action]bool) *twin {
 		prints++
 		b.write(place{
 			text:   out.Text[p.Begin:p.End],
-			starts: isBlank(lastLine(out.Text[:p.Begin])),
-			ends:   isBlank(firstLine(out.Text[p.End:])),
+			starts: edges.blankBefore(p.Begin),
+			ends:   edges.blankAfter(p.End),
 		}, p.Action)
 	}
 	b.out.WriteString(out.Text[written:])
@@ -295,10 +295,36 @@ const (
 
 func isBlank(line string) bool { return strings.Trim(line, blanks+breaks) == "" }
 
-// firstLine returns the first line of a text, without its line break.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+// edges tells whether lines of a text have something else than blanks before and after a position. It reads the text once if the positions
+// ascend.
+type edges struct {
+	text string
+	// before is the last position, and isStart whether only blanks are before it in its line.
+	before  int
+	isStart bool
+	// From the position from to the position to there are only blanks; isEnd is true if the line ends there.
+	from, to int
+	isEnd    bool
+}
+
+func (e *edges) blankBefore(at int) bool {
+	part := ""
+	if at < e.before || e.before == 0 {
+		e.isStart, part = true, lastLine(e.text[:at])
+	} else if part = e.text[e.before:at]; strings.Contains(part, "\n") {
+		e.isStart, part = true, lastLine(part)
+	}
+	e.before, e.isStart = at, e.isStart && isBlank(part)
+	return e.isStart
+}
+
+func (e *edges) blankAfter(at int) bool {
+	if at < e.from || at > e.to || e.to == 0 {
+		rest := strings.TrimLeft(e.text[at:], blanks+strings.TrimPrefix(breaks, "\n"))
+		e.from, e.to = at, len(e.text)-len(rest)
+		e.isEnd = rest == "" || rest[0] == '\n'
+	}
+	return e.isEnd
 }
 
 // lastLine returns what follows the last line break.

@@ -59,11 +59,7 @@ func (r Rules) unit(p template.Print, text string) (u unit, found bool) {
 	if !lines && (!block || !strings.HasPrefix(text, "- ") && !strings.Contains(text, ": ")) {
 		return unit{}, false
 	}
-	u = unit{print: p}
-	text = strings.ReplaceAll(text, "\n"+strings.Repeat(" ", p.Action.Margin), "\n")
-	if documents, err := r.Read(text); err == nil && len(documents) == 1 {
-		u.value = documents[0]
-	}
+	u = unit{print: p, value: r.alone(text, p.Action.Margin)}
 	switch u.value.(type) {
 	case map[string]any:
 		if block {
@@ -78,6 +74,15 @@ func (r Rules) unit(p template.Print, text string) (u unit, found bool) {
 	default:
 		return u, lines
 	}
+}
+
+// alone returns the value of a printed text on its own, without the blanks in front of its further lines; nil if it is none.
+func (r Rules) alone(text string, margin int) any {
+	documents, err := r.Read(strings.ReplaceAll(text, "\n"+strings.Repeat(" ", margin), "\n"))
+	if err != nil || len(documents) != 1 {
+		return nil
+	}
+	return documents[0]
 }
 
 // replaced returns a rendered text with a token in place of each unit. The number of its mark is the index of the unit.

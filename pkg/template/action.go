@@ -17,6 +17,8 @@ type Output struct {
 	// Traces are the parts of Text that depend on sensitive parameters, in order, outer ones before those inside of them: what actions
 	// printed, also nothing, and the text of conditions and loops that depend on more than whether a parameter is set.
 	Traces []Print
+	// Steps is the cost of the execution, about a microsecond each.
+	Steps int
 }
 
 // Print is a part of a text that one action printed, or that a condition or loop selected.

@@ -35,8 +35,8 @@ type instrumentation struct {
 type notedAction struct{ print, trace *Action }
 
 // instrument makes a parsed template spend its cost from maxSteps, for one execution: every body that may repeat, of a loop or of a
-// template, spends its steps first, every function its cost, and every printed value is weighed. The result receives the text. sensitive are
-// the names of sensitive parameters.
+// template, spends its steps first, every function its cost, and every printed value is weighed. The result's out receives the text. sensitive
+// are the names of sensitive parameters.
 func instrument(t *template.Template, sensitive map[string]bool) *instrumentation {
 	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}, printed: analyze(t, nil), confidential: &analysis{}}
 	if len(sensitive) > 0 {

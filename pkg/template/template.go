@@ -41,7 +41,7 @@ var builtins = map[string]any{
 }
 
 // Execute runs a parsed template once, within its limits. It passes a copy of the data, because templates can modify maps and lists. The
-// error is an *Error.
+// error is an *Error; the output has only its Steps then.
 func Execute(t *template.Template, data map[string]any) (Output, error) {
 	return ExecuteWith(t, data, Sensitive{})
 }
@@ -57,17 +57,20 @@ type Sensitive struct {
 // ExecuteWith is Execute for a template with sensitive parameters. An *Error that may depend on a known value wraps a *ConcealedError.
 func ExecuteWith(t *template.Template, data map[string]any, sensitive Sensitive) (Output, error) {
 	i := instrument(t, sensitive.Parameters)
-	if err := t.Execute(&i.out, clone(data)); err != nil {
+	err := t.Execute(&i.out, clone(data))
+	steps := maxSteps - i.budget.steps
+	if err != nil {
 		if sensitive.Known {
 			if concealed := i.confidential.conceal(t.Name(), err); concealed != nil {
-				return Output{}, concealed
+				return Output{Steps: steps}, concealed
 			}
 		}
-		return Output{}, executionError(t.Name(), err)
+		return Output{Steps: steps}, executionError(t.Name(), err)
 	}
 	out := i.out.output()
+	out.Steps = steps
 	if before, _, found := strings.Cut(out.Text, noValue); found {
-		return Output{}, NewError(t.Name(), fmt.Errorf(
+		return Output{Steps: steps}, NewError(t.Name(), fmt.Errorf(
 			"line %d of the rendered text contains %s: an index or lookup found nothing; set a default", lineAt(before), noValue))
 	}
 	return out, nil
