@@ -17,7 +17,7 @@ func TestChangesThatWouldFailAreRefused(t *testing.T) {
 		sensitive       bool
 		want            string
 	}{
-		"a value that fits": {brokers: "4"},
+		"a value that fits": {brokers: "four"},
 		"a value that changes the structure of a template": {brokers: "4}\ny: {", want: `cluster cluster1: a plan of Instance "kafka" would fail: ` +
 			`task "brokers": template "brokers.yaml", line 4: the value of parameter "BROKERS" changes the structure of the rendered YAML: ` +
 			`use a value without YAML syntax and line breaks, or quote it in the template (quote, toYaml); fix the cause, or use --force to make the change anyway`},

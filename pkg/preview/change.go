@@ -23,6 +23,8 @@ type Change struct {
 	Instances []kudo.Instance
 	// Candidates are the OperatorVersions that children may run.
 	Candidates []kudo.OperatorVersion
+	// Validation is the treatment of fields that do not fit the kind of their object.
+	Validation Validation
 
 	// work is left for rendering all tasks of the change, and of those of children.
 	work *render.Budget

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -54,7 +55,7 @@ func misfits(o *unstructured.Unstructured) []string {
 		s.below("", o.Object, func(value any) any { return value })
 	}
 	for _, field := range unknown {
-		s.found = append(s.found, field.Error())
+		s.unknown(field)
 	}
 	for i := range s.found {
 		s.found[i] = plan.Describe(o) + ": " + s.found[i]
@@ -66,6 +67,19 @@ func misfits(o *unstructured.Unstructured) []string {
 type search struct {
 	kind  schema.GroupVersionKind
 	found []string
+}
+
+// unknown adds a field that the kind does not have, unless its name depends on a sensitive value.
+func (s *search) unknown(field error) {
+	path, isUnknown := unknownField(field)
+	switch {
+	case strings.Contains(path, render.Hidden):
+	case isUnknown:
+		object, _ := builtIn().New(s.kind) // it was decoded before
+		s.found = append(s.found, misspelt(reflect.TypeOf(object), path))
+	default:
+		s.found = append(s.found, field.Error())
+	}
 }
 
 // decode decodes the content of an object. It also returns the fields that the kind does not have.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-func TestFieldsThatDoNotFitAreWarnedOf(t *testing.T) {
+func TestFieldsThatDoNotFit(t *testing.T) {
 	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n"
 	containers := func(flow string) string {
 		return deployment + "spec: {template: {spec: {containers: [" + flow + "]}}}\n"
@@ -33,11 +34,21 @@ func TestFieldsThatDoNotFitAreWarnedOf(t *testing.T) {
 				"Deployment app: spec.template.spec.containers[1].resources.limits.cpu: " + quantity}},
 		"a number as a text": {template: containers("{name: a, env: [{name: A, value: {{ .Params.CPU }}}]}"), cpu: "3",
 			want: []string{"Deployment app: spec.template.spec.containers[0].env[0].value: must be string, not number"}},
-		"an unknown field":         {template: deployment + "spec: {replica: 3}\n", want: []string{`Deployment app: unknown field "spec.replica"`}},
-		"many unknown fields":      {template: deployment + "spec: {a: 1, b: 1, c: 1, d: 1, e: 1}\n", want: []string{`Deployment app: unknown field "spec.a"`, `Deployment app: unknown field "spec.b"`, `Deployment app: unknown field "spec.c"`, "and 2 more"}},
-		"a sensitive quantity":     {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.KEY }}}}}")},
-		"a kind that is not known": {template: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: app}\nspec: {replicas: many}\n"},
-		"a Secret":                 {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app}\ndata: {a: \"{{ .Params.KEY | b64enc }}\", b: \"?\"}\n", want: []string{"Secret app: data.b: illegal base64 data at input byte 0"}},
+		"an unknown field": {template: deployment + "spec: {replica: 3}\n", want: []string{`Deployment app: unknown field "spec.replica": did you mean replicas?`}},
+		"an unknown field in a list": {template: containers("{name: a, imagePullPolcy: Always}"),
+			want: []string{`Deployment app: unknown field "spec.template.spec.containers[0].imagePullPolcy": did you mean imagePullPolicy?`}},
+		"a field in the wrong case": {template: deployment + "spec: {template: {spec: {hostnetwork: true}}}\n",
+			want: []string{`Deployment app: unknown field "spec.template.spec.hostnetwork": did you mean hostNetwork?`}},
+		"a field of an inlined struct": {template: containers("{name: a, volumeMounts: [], readinessProbe: {tcpSockets: {port: 1}}}"),
+			want: []string{`Deployment app: unknown field "spec.template.spec.containers[0].readinessProbe.tcpSockets": did you mean tcpSocket?`}},
+		"an unknown field at the top": {template: deployment + "specs: {}\n", want: []string{`Deployment app: unknown field "specs": did you mean spec?`}},
+		"a field below a key with dots": {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app, label: {a.b/c: d}}\n",
+			want: []string{`Secret app: unknown field "metadata.label": did you mean labels?`}},
+		"a field like a sensitive value": {template: deployment + "spec: {\"{{ .Params.KEY }}\": 1}\n"},
+		"many unknown fields":            {template: deployment + "spec: {a: 1, b: 1, c: 1, d: 1, e: 1}\n", want: []string{`Deployment app: unknown field "spec.a"`, `Deployment app: unknown field "spec.b"`, `Deployment app: unknown field "spec.c"`, "and 2 more"}},
+		"a sensitive quantity":           {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.KEY }}}}}")},
+		"a kind that is not known":       {template: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: app}\nspec: {replicas: many}\n"},
+		"a Secret":                       {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app}\ndata: {a: \"{{ .Params.KEY | b64enc }}\", b: \"?\"}\n", want: []string{"Secret app: data.b: illegal base64 data at input byte 0"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			version := shop(func(s *kudo.OperatorVersionSpec) {
@@ -45,12 +56,21 @@ func TestFieldsThatDoNotFitAreWarnedOf(t *testing.T) {
 				s.Templates, s.Plans = map[string]string{"app.yaml": test.template}, map[string]kudo.Plan{"deploy": planOf("app")}
 			})
 			after := referring(instance(version, map[string]string{"CPU": test.cpu}))
-			data := preview.DataOf(preview.Of(preview.Change{After: after, Version: version}))
-			if err := data.Err(); err != nil {
-				t.Fatal(err)
+			change := preview.Change{After: after, Version: version}
+			data := preview.DataOf(preview.Of(change))
+			if diff := cmp.Diff(strings.Join(test.want, "; "), data.Plans[0].Tasks[0].Problem); diff != "" {
+				t.Errorf("strict: %s", diff)
+			}
+			change.Validation = preview.ValidationWarn
+			if data = preview.DataOf(preview.Of(change)); data.Err() != nil {
+				t.Fatal(data.Err())
 			}
 			if diff := cmp.Diff(test.want, data.Plans[0].Tasks[0].Warnings); diff != "" {
-				t.Error(diff)
+				t.Errorf("warn: %s", diff)
+			}
+			change.Validation = preview.ValidationIgnore
+			if data = preview.DataOf(preview.Of(change)); data.Err() != nil || len(data.TaskWarnings()) > 0 {
+				t.Errorf("ignore: %v, %v", data.Err(), data.TaskWarnings())
 			}
 		})
 	}

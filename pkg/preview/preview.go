@@ -17,7 +17,7 @@ import (
 // Of returns the effects of the change.
 func Of(c Change) Preview { return of(c, 0) }
 
-// deepest limits the depth of a tree of Instances, which is cyclic if it was not validated.
+// deepest limits the depth of a tree of Instances, which is cyclic if it was not validate.
 const deepest = 32
 
 func of(c Change, depth int) Preview {
@@ -84,11 +84,13 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 		t.Objects = s.remove(slices.Concat(s.listed(wants), plan.Surplus(s.inventory, placed.Task.Name, wants)))
 		return t
 	}
+	var unfit []string
 	for _, want := range wants {
 		t.Objects = append(t.Objects, s.apply(t, want, coming.Restart))
-		t.Warnings = append(t.Warnings, misfits(want)...)
+		unfit = append(unfit, misfits(want)...)
 	}
 	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
+	t.Warnings, t.Problem = s.change.Validation.check(unfit)
 	return t
 }
 
@@ -125,7 +127,10 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 
 // below previews the effects on a child that is not removed.
 func (s *simulation) below(child *Child, step install.ChildStep) (problem string) {
-	change := Change{Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates, work: s.change.work}
+	change := Change{
+		Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates, Validation: s.change.Validation,
+		work: s.change.work,
+	}
 	if change.After == nil {
 		change.After = step.Current
 	}

@@ -26,8 +26,7 @@ type changeOptions struct {
 	given givenParameters
 	// choice selects the version of the operator.
 	choice action.Choice
-	// force makes the change even if a plan would fail.
-	force bool
+	refusalFlags
 	dryRunFlags
 	terminal.WaitFlags
 }
@@ -37,7 +36,7 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
 	o.addDryRun(cmd)
-	addForce(cmd, &o.force)
+	o.addRefusal(cmd)
 	o.AddWait(cmd, false, "Wait until the plans have ended.")
 }
 
@@ -127,8 +126,8 @@ func (o *changeOptions) changes(
 	refused := action.Refusals{}
 	for _, cluster := range clusters {
 		found, err := decide(ctx, state, cluster)
-		if err == nil && !o.force && !o.dryRun {
-			err = found.Refused()
+		if err == nil {
+			err = o.refuse(&found, o.dryRun)
 		}
 		switch {
 		case errors.Is(err, action.ErrAbsent) && len(o.Names) == 0:

@@ -109,7 +109,7 @@ func TestChangesThatWouldFailAreNotWritten(t *testing.T) {
 		refused []string
 	}{
 		"where a plan would fail":    {changed: []string{"cluster2"}, refused: []string{"cluster1", "cluster3"}},
-		"unless it is forced":        {options: changeOptions{force: true}, changed: []string{"cluster1", "cluster2", "cluster3"}},
+		"unless it is forced":        {options: changeOptions{refusalFlags: refusalFlags{force: true}}, changed: []string{"cluster1", "cluster2", "cluster3"}},
 		"but are shown by --dry-run": {options: changeOptions{dryRunFlags: dryRunFlags{dryRun: true}}, changed: []string{"cluster1", "cluster2", "cluster3"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,15 @@
 package change
 
 import (
-	"github.com/spf13/cobra"
+	"cmp"
+	"errors"
 
+	"github.com/spf13/cobra"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/preview"
 )
 
 // dryRunFlags holds --dry-run and its output format.
@@ -26,9 +32,52 @@ func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
 	return nil
 }
 
-// addForce adds the flag that makes a change although a plan would fail.
-func addForce(cmd *cobra.Command, force *bool) {
-	cmd.Flags().BoolVar(force, "force", false, "Make the change even if one of its plans would fail.")
+// refusalFlags holds the flags that make a change although a plan would fail.
+type refusalFlags struct {
+	force      bool
+	validation validationFlag
+}
+
+func (f *refusalFlags) addRefusal(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.force, "force", false, "Make the change even if one of its plans would fail.")
+	cmd.Flags().Var(&f.validation, "validate", "Must be one of: strict (or true), warn, ignore (or false). Treatment of fields of Kubernetes' own "+
+		"kinds that are unknown or have an invalid value: strict refuses the change, warn only prints them.")
+	cmd.Flags().Lookup("validate").NoOptDefVal = "strict"
+	utilruntime.Must(cmd.RegisterFlagCompletionFunc("validate",
+		cobra.FixedCompletions([]string{"strict", "warn", "ignore"}, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// refuse sets the validation of the change, and returns an error if one of its plans would fail, unless the change is forced or only shown.
+func (f *refusalFlags) refuse(c *action.Change, isShown bool) error {
+	c.Validation = preview.Validation(f.validation)
+	if f.force || isShown {
+		return nil
+	}
+	return c.Refused()
+}
+
+// validationFlag is the value of --validate, with the names of kubectl.
+type validationFlag preview.Validation
+
+// validations are the values of --validate.
+var validations = map[string]preview.Validation{
+	"strict": "", "true": "", "warn": preview.ValidationWarn, "ignore": preview.ValidationIgnore, "false": preview.ValidationIgnore,
+}
+
+// String returns the name of the validation.
+func (v *validationFlag) String() string { return cmp.Or(string(*v), "strict") }
+
+// Type returns the placeholder of the flag's value in help texts.
+func (v *validationFlag) Type() string { return "string" }
+
+// Set sets the flag's value.
+func (v *validationFlag) Set(given string) error {
+	known, isKnown := validations[given]
+	if !isKnown {
+		return errors.New("must be one of strict, warn, ignore")
+	}
+	*v = validationFlag(known)
+	return nil
 }
 
 // refuseNamespace rejects --namespace if the namespace of the changed object is fixed.

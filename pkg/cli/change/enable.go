@@ -27,8 +27,7 @@ type EnableOptions struct {
 	hubclient.Selection
 	addOn string
 	action.Desired
-	// force enables the add-on even if a plan would fail.
-	force bool
+	refusalFlags
 	dryRunFlags
 	terminal.WaitFlags
 }
@@ -72,7 +71,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.")
 	parametersFlag(cmd, &parameters)
 	o.addDryRun(cmd)
-	addForce(cmd, &o.force)
+	o.addRefusal(cmd)
 	o.AddWait(cmd, false, "Wait until all add-ons that the command enables are available.")
 	return cmd
 }
@@ -141,8 +140,10 @@ func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[s
 		e := action.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
 		next := enabling{cluster: cluster, removals: e.Removals()}
 		next.Enablement, next.refused = e.After(next.removals).Decide(ctx, reader)
-		if next.refused == nil && !o.force && !o.dryRun {
-			next.refused = next.Refused()
+		for i := range next.Changes {
+			if next.refused == nil {
+				next.refused = o.refuse(&next.Changes[i], o.dryRun)
+			}
 		}
 		all = append(all, next)
 	}

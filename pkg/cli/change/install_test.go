@@ -27,6 +27,7 @@ func TestInstallTakesFlags(t *testing.T) {
 		"a version":                  {args: []string{"kafka", "--version", "1.0.0"}, want: options{Operator: "kafka", Version: "1.0.0"}},
 		"parameters":                 {args: []string{"kafka", "-p", "A=1"}, want: options{Operator: "kafka", Parameters: map[string]string{"A": "1"}}},
 		"wait flags":                 {args: []string{"kafka", "--wait", "--timeout", "90s"}, want: options{Operator: "kafka", Wait: true, Timeout: 90 * time.Second}},
+		"an unknown validation":      {args: []string{"kafka", "--validate=loose"}, err: "invalid argument \"loose\" for \"--validate\" flag: must be one of strict, warn, ignore"},
 		"a format without a dry run": {args: []string{"kafka", "-o", "wide"}, err: "--output requires --dry-run\nSee 'install --help' for usage."},
 	} {
 		t.Run(sentence, func(t *testing.T) {

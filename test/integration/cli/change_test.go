@@ -324,6 +324,41 @@ plans:
 		Expect(at(ctx, cluster, "sluice").Spec.Parameters).To(Equal(map[string]string{"KEY": "right"}))
 	})
 
+	It("are refused where an object has a field that its kind lacks, unless --validate accepts it", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		dir := packageDir("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\nspec: {replica: {{ .Params.SIZE }}}\n")
+		Expect(os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte("name: gauge\noperatorVersion: 1.0.0\n"+
+			"tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml]}}]\n"+
+			"plans: {deploy: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}, backup: {}}\n"), 0o600)).To(Succeed())
+		Expect(run(ctx, "package", "push", dir).err).NotTo(HaveOccurred())
+		const failure = `Deployment app: unknown field "spec.replica": did you mean replicas?`
+		install := func(flags ...string) result {
+			return run(ctx, append([]string{"install", "gauge", "--cluster", cluster}, flags...)...)
+		}
+		refused := install()
+		Expect(refused.code).To(Equal(cli.ExitFailure))
+		Expect(refused.err).To(MatchError("cluster " + cluster + `: a plan of Instance "gauge" would fail: task "app": ` + failure +
+			"; fix the cause, or use --force to make the change anyway"))
+		Expect(refused.out).To(BeEmpty())
+		Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "gauge"}, &kudo.Instance{}))).To(BeTrue())
+		Expect(install("--validate=loose").err).To(MatchError(ContainSubstring(`invalid argument "loose" for "--validate" flag: must be one of strict, warn, ignore`)))
+		shown := install("--dry-run")
+		Expect(shown.out).To(ContainSubstring("      fails: " + failure))
+		Expect(shown.err).To(MatchError("the change would fail on cluster " + cluster + "; nothing was written"))
+		shown = install("--dry-run", "--validate=warn")
+		Expect(shown.err).NotTo(HaveOccurred())
+		Expect(shown.out).To(ContainSubstring("      warning: " + failure))
+
+		warned := install("--validate=warn")
+		Expect(warned.err).NotTo(HaveOccurred())
+		Expect(warned.out).To(Equal("instance.kudo.dev/gauge created on " + cluster + "\n  plan deploy runs: no plan has run yet\n" +
+			`  warning: task "app": ` + failure + "\n"))
+		Expect(run(ctx, "update", "gauge", "--cluster", cluster, "-p", "SIZE=4").err).To(MatchError(ContainSubstring(failure)))
+		Expect(at(ctx, cluster, "gauge").Spec.Parameters).To(BeEmpty())
+		Expect(run(ctx, "update", "gauge", "--cluster", cluster, "-p", "SIZE=4", "--validate=ignore").out).NotTo(ContainSubstring("spec.replica"))
+		Expect(at(ctx, cluster, "gauge").Spec.Parameters).To(Equal(map[string]string{"SIZE": "4"}))
+	})
+
 	It("warn of a namespace in which nothing is installed", func(ctx SpecContext) {
 		push(ctx, "crypt", "1.0.0")
 		cluster := newCluster(ctx, nil)

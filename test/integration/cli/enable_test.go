@@ -321,7 +321,17 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3, more: 4", "--force").err).NotTo(HaveOccurred())
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).NotTo(HaveOccurred(), "nothing is written")
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=5, more: 4").err).To(MatchError(ContainSubstring("would fail")))
-			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=5").err).NotTo(HaveOccurred())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=five").err).NotTo(HaveOccurred())
+		})
+
+		It("refuses an add-on with a field that the kind of an object lacks, unless --validate accepts it", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir(configMap+"dat: {size: '{{ .Params.SIZE }}'}\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).To(MatchError(ContainSubstring(
+				`a plan of Instance "shop" would fail: task "app": ConfigMap app: unknown field "dat": did you mean data?`)))
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "--validate=false").err).NotTo(HaveOccurred())
 		})
 
 		It("warns of a namespace in which nothing is installed", func(ctx SpecContext) {
