@@ -65,11 +65,6 @@ func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry
 	return claims, others
 }
 
-var volumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-
-// IsClaim reports whether objects of the kind are volume claims.
-func IsClaim(kind schema.GroupKind) bool { return kind == volumeClaim }
-
 // Reads are the results of a search through kinds of a cluster: the error of each kind that was searched, nil if it was read, and of each API
 // group that could not be discovered.
 type Reads struct {

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -28,9 +29,12 @@ type Object struct {
 	Opaque bool
 }
 
-// Owner identifies the Instance that objects belong to: its namespace on the managed cluster and its name in labels, which is
-// render.InstanceName.
-type Owner struct{ Namespace, Name string }
+// Owner identifies the Instance that objects belong to: its namespace on the managed cluster, its name in labels, which is
+// render.InstanceName, and its uid on the managed cluster.
+type Owner struct {
+	Namespace, Name string
+	UID             types.UID
+}
 
 // TaskAction is the effect of a task on its objects.
 type TaskAction string
@@ -144,6 +148,19 @@ func (w Owner) Claim(o Object) error {
 
 // Has reports whether the object exists and belongs to the owner.
 func (w Owner) Has(o Object) bool { return o.Live != nil && w.Owns(o.Live) }
+
+// HasApplied reports whether the object exists, belongs to the owner, and was applied by a task, which annotates it and lets the Instance
+// own it; or is a volume claim, which a StatefulSet creates with labels only. Labels alone do not prove it: other programs copy them to
+// objects of their own, and the inventory may name such an object.
+func (w Owner) HasApplied(o Object) bool {
+	return w.Has(o) && (IsClaim(o.Live.GroupVersionKind().GroupKind()) || o.Live.GetAnnotations()[kudo.AnnotationExecution] != "" ||
+		slices.ContainsFunc(o.Live.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return w.UID != "" && r.UID == w.UID }))
+}
+
+var volumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+
+// IsClaim reports whether objects of the kind are volume claims.
+func IsClaim(kind schema.GroupKind) bool { return kind == volumeClaim }
 
 // Owns reports whether an object on the cluster carries the labels of the owner.
 func (w Owner) Owns(live *unstructured.Unstructured) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/health"
@@ -71,6 +72,44 @@ func TestAppliedBy(t *testing.T) {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})
+	}
+}
+
+func TestHasApplied(t *testing.T) {
+	bare := annotated(kudo.AnnotationExecution, "")
+	ownedBy := func(uid types.UID) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Instance", UID: uid}})
+		}
+	}
+	for name, test := range map[string]struct {
+		live *unstructured.Unstructured
+		want bool
+	}{
+		"an object that is absent":                              {nil, false},
+		"an object that an execution applied":                   {object("ConfigMap", "c"), true},
+		"an object that the Instance owns":                      {object("ConfigMap", "c", bare, ownedBy("uid")), true},
+		"a claim of a StatefulSet":                              {object("PersistentVolumeClaim", "c", bare), true},
+		"an object with the labels only":                        {object("ConfigMap", "c", bare), false},
+		"an object with the labels only, that another one owns": {object("ConfigMap", "c", bare, ownedBy("other")), false},
+		"an object with the labels only, that no uid owns":      {object("ConfigMap", "c", bare, ownedBy("")), false},
+		"an object of another API with the name of claims": {
+			object("PersistentVolumeClaim", "c", bare, version("example.com/v1")), false},
+		"an object that an Instance of the name in another namespace applied": {
+			object("ConfigMap", "c", annotated(kudo.AnnotationInstanceNamespace, "other")), false},
+		"an object that an execution applied, and that has lost its labels": {
+			object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := owner
+			by.UID = "uid"
+			if got := by.HasApplied(plan.Object{Live: test.live}); got != test.want {
+				t.Errorf("want %v, got %v", test.want, got)
+			}
+		})
+	}
+	if owner.HasApplied(plan.Object{Live: object("ConfigMap", "c", bare, ownedBy(""))}) {
+		t.Error("without a uid, any owner counts")
 	}
 }
 

@@ -44,7 +44,7 @@ func (e *engine) executionOf(o plan.Observation) *execution {
 }
 
 func (x *execution) owner() plan.Owner {
-	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name)}
+	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name), UID: x.instance.UID}
 }
 
 // aside reports whether the execution does not influence condition Ready.

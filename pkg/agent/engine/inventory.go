@@ -92,7 +92,7 @@ func (e *engine) applied(x *execution) (entries []kudo.InventoryEntry, certain b
 }
 
 // deleteListed deletes the objects of entries, as returned by read, and returns those that still exist. It removes entries of objects that
-// are deleted or have another owner.
+// are deleted, have another owner, or were not applied by the Instance.
 func (e *engine) deleteListed(
 	ctx context.Context, x *execution, entries []kudo.InventoryEntry, read reader,
 ) (left []plan.Object, err error) {
@@ -101,10 +101,10 @@ func (e *engine) deleteListed(
 		if err != nil {
 			return nil, err
 		}
-		if object, err = e.deleteOwn(ctx, e.own, x.owner(), object); err != nil {
+		if object, err = e.deleteOwn(ctx, e.own, x.owner().HasApplied, object); err != nil {
 			return nil, err
 		}
-		if !x.owner().Has(object) {
+		if !x.owner().HasApplied(object) {
 			x.inventory.forget(entry)
 			continue
 		}

@@ -477,11 +477,11 @@ func isDefaultClass(class client.Object) bool {
 		annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
 }
 
-// deleteOwn deletes an object of the owner, unless it is being deleted already, and returns its new state. An object that was changed since
-// it was read is read again, and left alone if it no longer belongs to the owner.
-func (e *engine) deleteOwn(ctx context.Context, as clients, owner plan.Owner, object plan.Object) (plan.Object, error) {
+// deleteOwn deletes an object if it is the Instance's own, unless it is being deleted already, and returns its new state. An object that was
+// changed since it was read is read again.
+func (e *engine) deleteOwn(ctx context.Context, as clients, isOwn func(plan.Object) bool, object plan.Object) (plan.Object, error) {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if !owner.Has(object) || object.Deleted() {
+		if !isOwn(object) || object.Deleted() {
 			return nil
 		}
 		live, refused := e.objects.delete(ctx, as.client, object.Live)

@@ -100,7 +100,7 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 		if !object.Deleted() {
 			ctrl.LoggerFrom(ctx).Info("replacing a Job of an earlier execution", "object", plan.Describe(object.Live), "execution", x.UID)
 		}
-		if object, err = e.deleteOwn(ctx, e.acting, x.owner(), object); err != nil {
+		if object, err = e.deleteOwn(ctx, e.acting, x.owner().Has, object); err != nil {
 			return outcomeOf(err)
 		}
 		going = append(going, object)

@@ -28,7 +28,7 @@ func (e *engine) deleteAll(
 	for _, want := range wants {
 		object, err := e.objects.find(ctx, x.instance, want, e.objects.get)
 		if err == nil {
-			object, err = e.deleteOwn(ctx, e.acting, x.owner(), object)
+			object, err = e.deleteOwn(ctx, e.acting, x.owner().Has, object)
 		}
 		if err != nil {
 			return outcomeOf(err)

@@ -148,7 +148,7 @@ func (e *engine) progress(pod *unstructured.Unstructured) (pipe.Stage, string) {
 
 // replacePod deletes a pod, which is re-created once it is deleted.
 func (e *engine) replacePod(ctx context.Context, p *piping, pod plan.Object, outcome plan.Outcome) plan.Outcome {
-	if _, err := e.deleteOwn(ctx, e.acting, p.owner(), pod); err != nil {
+	if _, err := e.deleteOwn(ctx, e.acting, p.owner().Has, pod); err != nil {
 		return outcomeOf(err)
 	}
 	return outcome
@@ -195,5 +195,5 @@ func (e *engine) dropPod(ctx context.Context, p *piping) (plan.Object, error) {
 	if err != nil || pod.Live == nil || !p.owner().Owns(pod.Live) {
 		return plan.Object{Want: p.pod}, err
 	}
-	return e.deleteOwn(ctx, e.acting, p.owner(), pod)
+	return e.deleteOwn(ctx, e.acting, p.owner().Has, pod)
 }

@@ -39,7 +39,7 @@ func (e *engine) read(ctx context.Context, name types.NamespacedName) (*kudo.Ins
 func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {
 	o := plan.Observation{
 		Now: e.clock(), Instance: instance,
-		Owner: plan.Owner{Namespace: instance.Namespace, Name: render.InstanceName(instance.Name)},
+		Owner: plan.Owner{Namespace: instance.Namespace, Name: render.InstanceName(instance.Name), UID: instance.UID},
 	}
 	desired, err := e.version(ctx, instance, instance.Spec.OperatorVersion.Name)
 	if err != nil {

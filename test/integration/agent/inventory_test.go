@@ -628,6 +628,22 @@ var _ = Describe("Removal", func() {
 		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
 	})
 
+	It("does not delete objects of others that have got its labels and a place in its inventory", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		victim := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: h.name + "-victim", Labels: map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: h.name},
+			Annotations: map[string]string{kudo.AnnotationInstanceNamespace: h.namespace},
+		}}
+		Expect(managed.Create(ctx, victim)).To(Succeed())
+		h.tamperStatus(ctx, func(i *kudo.Instance) {
+			i.Status.Inventory = append(i.Status.Inventory, kudo.InventoryEntry{Kind: "ConfigMap", Namespace: victim.Namespace, Name: victim.Name})
+		})
+		h.finish(ctx)
+		Expect(h.there(ctx)).To(ConsistOf("ConfigMap default/" + victim.Name))
+	})
+
 	It("keeps an operator running until it has removed its finalizers from objects of its kinds", func(ctx context.Context) {
 		spec := configOnly()
 		kept := strings.Replace(gadgetTemplate, `-gadget"`, `-gadget", finalizers: [`+hold+`]`, 1)
