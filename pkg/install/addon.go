@@ -159,7 +159,7 @@ func problemsOf(a AddOn, own *kudo.Instance) []Problem {
 	}
 	if own != nil && !OwnedBy(own, a.ManagedAddOn) {
 		problems = append(problems, Problem{kudo.ReasonNameCollision, fmt.Sprintf(
-			"Instance %s/%s exists and does not belong to the add-on: delete it, or give the add-on another name",
+			"Instance %s/%s exists and does not belong to the add-on: give the add-on another name",
 			own.Namespace, own.Name)})
 	}
 	if len(a.Configuration.Problems) > 0 {

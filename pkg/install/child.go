@@ -246,8 +246,8 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	case said.State == kudo.ChildFailed:
 		return step.repeat(said)
 	case current != nil && !p.owns(current):
-		return step.failed(fmt.Sprintf("an Instance of this name already exists and is not a child of %q: delete or rename it, "+
-			"or give the task %q another instanceName", p.Instance.Name, placed.Task.Name))
+		return step.failed(fmt.Sprintf("an Instance of this name already exists and is not a child of %q: "+
+			"give the task %q another instanceName", p.Instance.Name, placed.Task.Name))
 	case current != nil && !current.DeletionTimestamp.IsZero():
 		return step
 	case current != nil && current.UID == said.UID:

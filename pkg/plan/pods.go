@@ -106,21 +106,18 @@ func ProbeFailure(events []unstructured.Unstructured, restarted bool) string {
 			continue
 		}
 		if at, _, _ := unstructured.NestedString(event.Object, "lastTimestamp"); at >= last { // in UTC and RFC 3339, which sorts
-			last, message = at, text.Head(text.OneLine(said), mostForeign)
+			last, message = at, text.Head(text.OneLine(said), maxForeign)
 		}
 	}
 	return message
 }
-
-// mostForeign is the maximum number of characters of a text that containers have written.
-const mostForeign = 256
 
 // LastLine returns the last line of a log that is not blank, quoted.
 func LastLine(log string) string {
 	lines := strings.FieldsFunc(log, func(r rune) bool { return r == '\n' || r == '\r' })
 	for _, line := range slices.Backward(lines) {
 		if line = text.OneLine(line); line != "" {
-			return strconv.Quote(text.Head(strings.ToValidUTF8(line, "\uFFFD"), mostForeign))
+			return strconv.Quote(text.Head(strings.ToValidUTF8(line, "\uFFFD"), maxForeign))
 		}
 	}
 	return ""

@@ -131,13 +131,6 @@ func (o Object) Expired() bool {
 // Deleted reports whether the object is deleted or being deleted.
 func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
 
-// ForeignError reports that an object exists and belongs to another owner: it must not be changed.
-type ForeignError struct{ Live *unstructured.Unstructured }
-
-func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s: already exists and %s; delete or rename it, or use another name in the package", Describe(e.Live), ownerOf(e.Live))
-}
-
 // Claim returns a *ForeignError if the object exists and does not belong to the owner.
 func (w Owner) Claim(o Object) error {
 	if o.Live == nil || w.Owns(o.Live) {
@@ -172,15 +165,6 @@ func (w Owner) Owns(live *unstructured.Unstructured) bool {
 		return namespace == w.Namespace
 	}
 	return live.GetNamespace() == w.Namespace
-}
-
-func ownerOf(live *unstructured.Unstructured) string {
-	labels := live.GetLabels()
-	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] == "" {
-		return "was not created by this Instance"
-	}
-	namespace := live.GetAnnotations()[kudo.AnnotationInstanceNamespace]
-	return "belongs to Instance " + strings.TrimPrefix(namespace+"/"+labels[kudo.LabelInstance], "/")
 }
 
 // ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is blocked, else the first that is

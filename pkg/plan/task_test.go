@@ -3,11 +3,13 @@ package plan_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/health"
@@ -140,6 +142,26 @@ func TestClaim(t *testing.T) {
 		"what it made is its own":    {object("ConfigMap", "c"), ""},
 		"an object without KUDO's labels has another owner": {
 			object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) }), "ConfigMap apps/c: already exists and was not created by this Instance"},
+		"an object of a Helm release": {foreign(map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+			map[string]string{"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "apps"}),
+			"ConfigMap apps/c: already exists and was not created by this Instance, but belongs to Helm release apps/shop; it stays as it is: " +
+				"use another name in the package, or another install namespace"},
+		"an object that Flux installs with Helm": {foreign(map[string]string{"helm.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/namespace": "flux"},
+			map[string]string{"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": "apps"}), "belongs to HelmRelease flux/shop of Flux;"},
+		"an object that Flux applies": {foreign(map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux"}, nil),
+			"belongs to Kustomization flux/apps of Flux;"},
+		"an object that Argo CD tracks": {foreign(nil, map[string]string{"argocd.argoproj.io/tracking-id": "shop:/ConfigMap:apps/c"}),
+			"belongs to Application shop of Argo CD;"},
+		"an object that Argo CD labels": {foreign(map[string]string{"argocd.argoproj.io/instance": "shop"}, nil), "belongs to Application shop of Argo CD;"},
+		"an object of a controller": {foreign(nil, nil, func(o *unstructured.Unstructured) {
+			o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Gadget", Name: "g"}, {Kind: "AppliedManifestWork", Name: "w", Controller: ptr.To(true)}})
+		}), "was not created by this Instance, but belongs to AppliedManifestWork w;"},
+		"an object that somebody has applied": {foreign(nil, nil, func(o *unstructured.Unstructured) {
+			at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
+			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl-create", Time: at(1)}, {Manager: "kubectl-edit", Time: at(3)},
+				{Manager: "helm", Time: at(2)}, {Manager: "kubelet", Subresource: "status", Time: at(4)}, {Manager: "unknown"}})
+		}), "was not created by this Instance, but by field manager kubectl-edit;"},
+		"a hostile name": {foreign(map[string]string{"argocd.argoproj.io/instance": "a\x1b[31m\n" + strings.Repeat("x", 1000)}, nil), "xxx…; it stays"},
 		"what another Instance made is that one's": {
 			object("ConfigMap", "c", func(o *unstructured.Unstructured) {
 				o.SetLabels(map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "redis"})
@@ -160,6 +182,14 @@ func TestClaim(t *testing.T) {
 			}
 		})
 	}
+}
+
+// foreign is a ConfigMap with labels and annotations of others.
+func foreign(labels, annotations map[string]string, edits ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	return object("ConfigMap", "c", append(edits, func(o *unstructured.Unstructured) {
+		o.SetLabels(labels)
+		o.SetAnnotations(annotations)
+	})...)
 }
 
 func TestApplyOutcome(t *testing.T) {

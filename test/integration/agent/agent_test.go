@@ -224,12 +224,14 @@ var _ = Describe("An Instance on the hub", func() {
 	It("fails permanently on an object of another owner, which it does not change", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)
 		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
-		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-config", Namespace: h.namespace},
+		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-config", Namespace: h.namespace,
+			Annotations: map[string]string{"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": h.namespace}},
 			Data: map[string]string{"value": "foreign"}}
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonPlanFailed),
-			HaveField("Message", ContainSubstring("ConfigMap "+h.namespace+"/"+h.name+"-config: already exists and was not created by this Instance"))))
+			HaveField("Message", ContainSubstring("ConfigMap "+h.namespace+"/"+h.name+"-config: already exists and was not created by this Instance, but belongs to Helm release "+
+				h.namespace+"/shop; it stays as it is"))))
 		h.finish(ctx)
 		Expect(h.config(ctx, "-config")).To(Equal("foreign"))
 	})

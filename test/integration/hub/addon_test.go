@@ -379,7 +379,7 @@ var _ = Describe("The add-on controller", func() {
 		f.define(ctx, "kafka", runs(version))
 		f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "NameCollision",
-			"Instance " + cluster + "/" + users.Name + " exists and does not belong to the add-on: delete it, or give the add-on another name"}))
+			"Instance " + cluster + "/" + users.Name + " exists and does not belong to the add-on: give the add-on another name"}))
 		Expect(get(ctx, users).OwnerReferences).To(BeEmpty())
 		Eventually(resolvedOf(users)).WithContext(ctx).Should(HaveField("Status", "True"), "which another controller says: it is held from then on")
 

@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// ForeignError reports that an object exists and belongs to another owner: it must not be changed.
+type ForeignError struct{ Live *unstructured.Unstructured }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s: already exists and %s; it stays as it is: use another name in the package, or another install namespace",
+		Describe(e.Live), text.Head(text.OneLine(belongsTo(e.Live)), maxForeign))
+}
+
+// maxForeign is the maximum number of characters of a text that others have written.
+const maxForeign = 256
+
+// belongsTo describes the owner of a foreign object, as a part of a sentence. Writers of the object choose what its marks say: they decide
+// nothing.
+func belongsTo(live *unstructured.Unstructured) string {
+	labels := live.GetLabels()
+	if labels[kudo.LabelHeritage] == kudo.Heritage && labels[kudo.LabelInstance] != "" {
+		return "belongs to Instance " + qualified(live.GetAnnotations()[kudo.AnnotationInstanceNamespace], labels[kudo.LabelInstance])
+	}
+	const foreign = "was not created by this Instance"
+	if manager := cmp.Or(deployer(live), controllerOf(live), lastWriter(live)); manager != "" {
+		return foreign + ", but " + manager
+	}
+	return foreign
+}
+
+// deployer describes the tool that marks an object as its own; empty if there is none. The marks are those of Helm, Argo CD and Flux.
+func deployer(live *unstructured.Unstructured) string {
+	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	const (
+		argo      = "argocd.argoproj.io/"
+		kustomize = "kustomize.toolkit.fluxcd.io/"
+		helm      = "helm.toolkit.fluxcd.io/"
+		release   = "meta.helm.sh/release-"
+	)
+	application, _, _ := strings.Cut(annotations[argo+"tracking-id"], ":")
+	application = cmp.Or(application, labels[argo+"instance"])
+	switch {
+	case application != "":
+		return "belongs to Application " + application + " of Argo CD"
+	case labels[kustomize+"name"] != "":
+		return "belongs to Kustomization " + qualified(labels[kustomize+"namespace"], labels[kustomize+"name"]) + " of Flux"
+	case labels[helm+"name"] != "":
+		return "belongs to HelmRelease " + qualified(labels[helm+"namespace"], labels[helm+"name"]) + " of Flux"
+	case annotations[release+"name"] != "":
+		return "belongs to Helm release " + qualified(annotations[release+"namespace"], annotations[release+"name"])
+	default:
+		return ""
+	}
+}
+
+// controllerOf describes the controller of an object; empty if there is none.
+func controllerOf(live *unstructured.Unstructured) string {
+	controller := metav1.GetControllerOf(live)
+	if controller == nil {
+		return ""
+	}
+	return "belongs to " + controller.Kind + " " + controller.Name
+}
+
+// lastWriter describes the field manager that changed an object last; empty if none is recorded. A status says nothing about the owner.
+func lastWriter(live *unstructured.Unstructured) string {
+	entries := slices.DeleteFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource != "" || e.Manager == "" })
+	if len(entries) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		return ptr.Deref(a.Time, metav1.Time{}).Compare(ptr.Deref(b.Time, metav1.Time{}).Time)
+	})
+	return "by field manager " + last.Manager
+}
+
+// qualified returns a name with its namespace, if that is known.
+func qualified(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }
