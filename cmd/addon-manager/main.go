@@ -19,6 +19,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/pkg/hub/ocm"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 	"github.com/tandem-addons/tandem/pkg/monitoring"
 	"github.com/tandem-addons/tandem/pkg/rights"
@@ -42,6 +43,7 @@ type settings struct {
 
 	uninstall, version bool
 	agentArguments     string
+	agentConfigs       string
 	allowed            string
 }
 
@@ -80,6 +82,10 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 	fs.StringVar(&s.agentArguments, "agent-args", "",
 		"Further arguments of all agents that are delivered, separated by spaces, such as --rights=declared. Variables of an agent's\n"+
 			"AddOnDeploymentConfig can restrict the permissions of plans further.")
+	fs.StringVar(&s.agentConfigs, "agent-configs", "",
+		"Comma-separated AddOnDeploymentConfigs (NAMESPACE/NAME, with * as a wildcard) that may configure delivered agents. Anyone who may\n"+
+			"write one of them can replace the agent. Those that ClusterManagementAddOn tandem names are always allowed, except for those in\n"+
+			"the namespace of a cluster.")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "Number of objects that each controller reconciles in parallel.")
 	s.limit.Bind(fs, "kube-api", "hub")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
@@ -101,6 +107,9 @@ func (s *settings) check() error {
 		}
 	}
 	var err error
+	if s.options.AgentConfigs, err = ocm.ParseConfigs(s.agentConfigs); err != nil {
+		return fmt.Errorf(`invalid argument %q for "--agent-configs" flag: %w`, s.agentConfigs, err)
+	}
 	if s.options.AllowedNamespaces, err = s.allowedNamespaces(); err != nil {
 		return err
 	}

@@ -70,6 +70,9 @@ type Options struct {
 	DeliverAgents bool
 	// AgentArguments are further arguments of all agents that are delivered.
 	AgentArguments []string
+	// AgentConfigs are patterns of the NAMESPACE/NAME of AddOnDeploymentConfigs that may configure delivered agents, beside those that their
+	// ClusterManagementAddOn names.
+	AgentConfigs []string
 	// Version of the program, shown by `kubectl addon version`.
 	Version string
 	// Logger is the logger of the controllers.
@@ -112,8 +115,8 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), logger: mgr.GetLogger().WithName("renewal"), answers: metrics.ocm.Certificates,
 		},
 		&ocm.Controllers{
-			DeliverAgents: options.DeliverAgents, AgentArguments: options.AgentArguments, AddOns: &rolledOut, Confirm: confirmed.confirm,
-			Recorder: recorder, Metrics: metrics.ocm,
+			DeliverAgents: options.DeliverAgents, AgentArguments: options.AgentArguments, AgentConfigs: options.AgentConfigs,
+			AddOns: &rolledOut, Confirm: confirmed.confirm, Recorder: recorder, Metrics: metrics.ocm,
 		},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }

@@ -47,6 +47,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
@@ -66,6 +67,8 @@ type delivery struct {
 	certificates *prometheus.CounterVec
 	// arguments are further arguments of all agents.
 	arguments []string
+	// allowed are patterns of configs that may configure agents, beside those of the definition.
+	allowed []string
 
 	// clusters, configs and works are the listers that addon-framework uses.
 	clusters clusterlisters.ManagedClusterLister
@@ -73,12 +76,12 @@ type delivery struct {
 	works    toolscache.Indexer
 }
 
-func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec, arguments []string) *delivery {
+func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec, arguments, allowed []string) *delivery {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.UserAgent = "addon-framework" // the API server uses it to distinguish its fields from Tandem's
 	return &delivery{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), config: config, logger: mgr.GetLogger().WithName("delivery"),
-		certificates: certificates, arguments: arguments,
+		certificates: certificates, arguments: arguments, allowed: allowed,
 	}
 }
 
@@ -219,8 +222,8 @@ func (d *delivery) GetAgentAddonOptions() agent.AgentAddonOptions {
 
 // Manifests returns the manifests for a cluster. If its configuration has changed but is not rolled out to the cluster yet, it returns the
 // current ones.
-func (d *delivery) Manifests(_ context.Context, on *clusterv1.ManagedCluster, addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
-	config, err := d.configuration(addOn)
+func (d *delivery) Manifests(ctx context.Context, on *clusterv1.ManagedCluster, addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
+	config, err := d.configuration(ctx, addOn)
 	if errors.Is(err, errNotRolledOut) {
 		return d.delivered(addOn)
 	}
@@ -243,7 +246,9 @@ var errNotRolledOut = errors.New("the add-on's AddOnDeploymentConfig has changed
 	"OCM's addon-manager has not rolled it out to this cluster yet")
 
 // configuration returns the AddOnDeploymentConfig that OCM desires for the agent on its cluster; the zero value if there is none.
-func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (upstreamv1beta1.AddOnDeploymentConfigSpec, error) {
+func (d *delivery) configuration(
+	ctx context.Context, addOn *upstreamv1beta1.ManagedClusterAddOn,
+) (upstreamv1beta1.AddOnDeploymentConfigSpec, error) {
 	config := upstreamv1beta1.AddOnDeploymentConfig{}
 	resource := utils.AddOnDeploymentConfigGVR
 	found, reference := utils.GetAddOnConfigRef(addOn.Status.ConfigReferences, resource.Group, resource.Resource)
@@ -252,6 +257,9 @@ func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (up
 	}
 	desired := reference.DesiredConfig
 	if err := d.checkNamespace(addOn.Namespace, desired.ConfigReferent); err != nil {
+		return config.Spec, err
+	}
+	if err := d.checkAllowed(ctx, addOn.Namespace, desired.ConfigReferent); err != nil {
 		return config.Spec, err
 	}
 	object, err := d.configs.ByNamespace(desired.Namespace).Get(desired.Name)
@@ -285,6 +293,21 @@ func (d *delivery) checkNamespace(cluster string, config upstreamv1beta1.ConfigR
 		return fmt.Errorf("reading ManagedCluster %q: %w", config.Namespace, err)
 	}
 	return install.CheckNamespace(cluster, types.NamespacedName(config), clusters)
+}
+
+// checkAllowed returns a refusedConfigError if no administrator allows the AddOnDeploymentConfig.
+func (d *delivery) checkAllowed(ctx context.Context, cluster string, config upstreamv1beta1.ConfigReferent) error {
+	name := types.NamespacedName(config)
+	for _, reader := range []client.Reader{d.client, d.live} { // a definition may have just changed
+		definition, err := read.Definition(ctx, reader, addonv1alpha1.AgentAddOn)
+		if err != nil {
+			return err
+		}
+		if isAllowed(cluster, name, definition, d.allowed) {
+			return nil
+		}
+	}
+	return &refusedConfigError{config: name}
 }
 
 // delivered returns the current manifests of the cluster; errNotRolledOut if there are none.
@@ -331,13 +354,18 @@ func mirrored(image string, on *clusterv1.ManagedCluster, registries []upstreamv
 
 // installNamespace returns the current or desired namespace of the agent, which also holds the Secret with its hub kubeconfig, and its
 // lease.
-func (d *delivery) installNamespace(_ context.Context, addOn *upstreamv1beta1.ManagedClusterAddOn) (string, error) {
-	config, err := d.configuration(addOn)
+func (d *delivery) installNamespace(ctx context.Context, addOn *upstreamv1beta1.ManagedClusterAddOn) (string, error) {
+	config, err := d.configuration(ctx, addOn)
 	var foreign *install.ForeignConfigError
-	if errors.Is(err, errNotRolledOut) || errors.As(err, &foreign) { // Manifests reports the latter
-		return cmp.Or(addOn.Status.Namespace, agentNamespace), nil
+	var refused *refusedConfigError
+	if !errors.Is(err, errNotRolledOut) && !errors.As(err, &foreign) && !errors.As(err, &refused) { // Manifests reports the latter two
+		return installNamespaceOf(config), err
 	}
-	return installNamespaceOf(config), err
+	current, err := d.delivered(addOn)
+	if err != nil && !errors.Is(err, errNotRolledOut) {
+		return "", err
+	}
+	return cmp.Or(namespaceOf(current), addOn.Status.Namespace, agentNamespace), nil
 }
 
 // approve reports whether a certificate request was made by a cluster for its agent.

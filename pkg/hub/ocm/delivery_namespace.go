@@ -3,6 +3,8 @@ package ocm
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
@@ -19,4 +21,14 @@ func installNamespaceOf(config upstreamv1beta1.AddOnDeploymentConfigSpec) string
 		return agentNamespace
 	}
 	return cmp.Or(config.AgentInstallNamespace, agentNamespace)
+}
+
+// namespaceOf returns the namespace of the agent in manifests; empty if they are none.
+func namespaceOf(manifests []runtime.Object) string {
+	for _, m := range manifests {
+		if object, is := m.(*unstructured.Unstructured); is && object.GetKind() == "Deployment" {
+			return object.GetNamespace()
+		}
+	}
+	return ""
 }

@@ -25,7 +25,9 @@ type Controllers struct {
 	DeliverAgents bool
 	// AgentArguments are further arguments of all agents that are delivered.
 	AgentArguments []string
-	AddOns         *read.AddOns
+	// AgentConfigs are patterns of AddOnDeploymentConfigs that may configure agents, as returned by ParseConfigs.
+	AgentConfigs []string
+	AddOns       *read.AddOns
 	// Confirm returns a conflict if a cached object is stale, or if one that the cache lacks exists.
 	Confirm  func(ctx context.Context, cached client.Object) error
 	Recorder events.EventRecorder
@@ -62,7 +64,7 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.Recorder},
 	}
 	if o.DeliverAgents {
-		controllers = append(controllers, newDelivery(mgr, o.Metrics.Certificates, o.AgentArguments))
+		controllers = append(controllers, newDelivery(mgr, o.Metrics.Certificates, o.AgentArguments, o.AgentConfigs))
 	}
 	for _, c := range controllers {
 		if err := c.SetUp(mgr); err != nil {

@@ -18,6 +18,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,10 +68,11 @@ var _ = Describe("The delivery of addon-agent", func() {
 	var cluster string
 	BeforeEach(func(ctx SpecContext) { cluster = register(ctx) })
 
-	// deliver enables the agent on the cluster with a placement's config; the image is set unless the config names one.
+	// deliver enables the agent on the cluster with a placement's config, in a namespace of administrators; the image is set unless the config
+	// names one.
 	deliver := func(ctx context.Context, change func(*upstream.AddOnDeploymentConfigSpec)) (*addonv1alpha1.ManagedClusterAddOn, *addonv1alpha1.AddOnDeploymentConfig) {
 		GinkgoHelper()
-		config := deploymentConfig(ctx, cluster, func(c *upstream.AddOnDeploymentConfigSpec) {
+		config := deploymentConfig(ctx, administrators(ctx), func(c *upstream.AddOnDeploymentConfigSpec) {
 			if change(c); len(c.CustomizedVariables) == 0 {
 				c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}}
 			}
@@ -255,6 +257,88 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Consistently(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeFalse())
 	})
 
+	DescribeTable("is not configured by a tenant of the cluster's namespace", func(ctx SpecContext, change func(*upstream.AddOnDeploymentConfigSpec)) {
+		tandem, _ := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}, {Name: "Rights", Value: "declared"}}
+		})
+		Eventually(agentOf(cluster)).WithContext(ctx).ShouldNot(BeNil())
+		delivered := get(ctx, workNamed(cluster, "addon-tandem-deploy-0")).Spec
+		tenant := tenantOf(ctx, cluster)
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}}
+		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}}
+		change(&config.Spec)
+		Expect(tenant.Create(ctx, config)).To(Succeed())
+		Expect(environment.Edit(ctx, tenant, tandem, naming(config))).To(Succeed())
+		configure(ctx, tandem, reference(config))
+
+		Eventually(applicationOf(tandem)).WithContext(ctx).Should(And(HaveField("Status", metav1.ConditionFalse),
+			HaveField("Message", And(ContainSubstring("AddOnDeploymentConfig "+cluster+"/mine may not configure addon-agent"),
+				ContainSubstring("--agent-configs="+cluster+"/mine")))))
+		Consistently(func(ctx context.Context) any { return get(ctx, workNamed(cluster, "addon-tandem-deploy-0")).Spec }).
+			WithContext(ctx).Should(Equal(delivered))
+
+		By("a status that the tenant writes, too")
+		Expect(environment.EditStatus(ctx, tenant, tandem, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Status.Namespace = "theirs" })).To(Succeed())
+		Eventually(func(ctx context.Context) string { return get(ctx, tandem).Status.Namespace }).WithContext(ctx).
+			Should(Equal("tandem-system"), "where the klusterlet puts the Secret")
+		Expect(server.Delete(ctx, tandem)).To(Succeed())
+		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse(), "the removal does not wait for the config")
+	},
+		Entry("by an image", func(c *upstream.AddOnDeploymentConfigSpec) { c.CustomizedVariables[0].Value = "evil.example/agent:1" }),
+		Entry("by an image of Pipe tasks", func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = append(c.CustomizedVariables, upstream.CustomizedVariable{Name: "PipeImage", Value: "evil.example/pipe:1"})
+		}),
+		Entry("by a registry", func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.Registries = []upstream.ImageMirror{{Source: "registry.example", Mirror: "evil.example"}}
+		}),
+		Entry("by a namespace of their own", func(c *upstream.AddOnDeploymentConfigSpec) { c.AgentInstallNamespace = "theirs" }),
+		Entry("by nodes of their own", func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.NodePlacement = &upstream.NodePlacement{NodeSelector: map[string]string{"kubernetes.io/hostname": "theirs"}}
+		}),
+		Entry("by a proxy that presents itself as the hub", func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.ProxyConfig = upstream.ProxyConfig{HTTPSProxy: "https://evil.example", CABundle: started.Config.CAData}
+		}),
+		Entry("by omitting what restricts it", func(*upstream.AddOnDeploymentConfigSpec) {}),
+	)
+
+	It("is configured by what administrators allow", func(ctx SpecContext) {
+		tandem, config := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		images := func(g Gomega, ctx context.Context) string { return imageOf(agentOf(cluster)(g, ctx)) }
+		Eventually(images).WithContext(ctx).Should(Equal(image))
+		own := func(namespace, image string) *addonv1alpha1.AddOnDeploymentConfig {
+			return deploymentConfig(ctx, namespace, func(c *upstream.AddOnDeploymentConfigSpec) {
+				c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}}
+			})
+		}
+		use := func(config *addonv1alpha1.AddOnDeploymentConfig) {
+			edit(ctx, tandem, naming(config))
+			configure(ctx, tandem, reference(config))
+		}
+		refused := func(config *addonv1alpha1.AddOnDeploymentConfig) {
+			GinkgoHelper()
+			use(config)
+			Eventually(applicationOf(tandem)).WithContext(ctx).Should(HaveField("Message",
+				ContainSubstring("AddOnDeploymentConfig "+config.Namespace+"/"+config.Name+" may not configure addon-agent")))
+			Expect(images(Default, ctx)).To(Equal(image))
+		}
+		elsewhere, here := own(administrators(ctx), "elsewhere:1"), own(cluster, "here:1")
+		refused(elsewhere)
+		refused(here)
+		place(ctx, addonv1alpha1.AgentAddOn, config, here)
+		refused(here)
+
+		By("naming it in the definition, outside of the clusters' namespaces")
+		place(ctx, addonv1alpha1.AgentAddOn, config, elsewhere)
+		use(elsewhere)
+		Eventually(images).WithContext(ctx).Should(Equal("elsewhere:1"))
+
+		By("--agent-configs")
+		stopHub()
+		runHub(started, func(_ *rest.Config, o *hub.Options) { o.AgentConfigs = []string{"cluster-*/config"} })
+		use(here)
+		Eventually(images).WithContext(ctx).Should(Equal("here:1"))
+	})
+
 	It("keeps an agent unchanged after an upgrade of addon-manager until its rollout", func(ctx SpecContext) {
 		tandem, config := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) { c.AgentInstallNamespace = "spoke" })
 		Eventually(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeTrue())
@@ -432,6 +516,53 @@ var _ = Describe("A hub without OCM", func() {
 		Expect(get(ctx, kafka).Status.SupportedConfigs).To(BeEmpty())
 	})
 })
+
+// administrators creates a namespace in which only administrators write.
+func administrators(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "administrators-"}}
+	Expect(server.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// tenantOf returns a client of a user with all permissions in the cluster's namespace.
+func tenantOf(ctx context.Context, cluster string) client.Client {
+	GinkgoHelper()
+	role := metav1.ObjectMeta{Namespace: cluster, Name: "tenant"}
+	Expect(server.Create(ctx, &rbacv1.Role{ObjectMeta: role, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"},
+	}}})).To(Succeed())
+	Expect(server.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: role, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: cluster + "-tenant"}},
+	})).To(Succeed())
+	as := rest.CopyConfig(started.Config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: cluster + "-tenant"}
+	return newClient(as)
+}
+
+// naming returns a change of an add-on to the config.
+func naming(config *addonv1alpha1.AddOnDeploymentConfig) func(*addonv1alpha1.ManagedClusterAddOn) {
+	return func(a *addonv1alpha1.ManagedClusterAddOn) {
+		a.Spec.Configs = []upstream.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent(config)}}
+	}
+}
+
+// reference returns the reference by which OCM desires the config. addon-framework sets its hash.
+func reference(config *addonv1alpha1.AddOnDeploymentConfig) upstream.InstallConfigReference {
+	return upstream.InstallConfigReference{
+		ConfigGroupResource: deploymentConfigs, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: referent(config)},
+	}
+}
+
+// applicationOf returns condition ManifestApplied of an add-on, for Eventually.
+func applicationOf(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) *metav1.Condition {
+	return func(g Gomega, ctx context.Context) *metav1.Condition {
+		current := &addonv1alpha1.ManagedClusterAddOn{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(addOn), current)).To(Succeed())
+		return meta.FindStatusCondition(current.Status.Conditions, "ManifestApplied")
+	}
+}
 
 // askAs requests the certificate of a cluster's agent as the klusterlet of a cluster, with additional groups.
 func askAs(ctx context.Context, klusterlet, cluster string, more ...string) *certificatesv1.CertificateSigningRequest {
