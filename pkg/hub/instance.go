@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -44,7 +45,7 @@ type instances struct {
 func (i *instances) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "instance", controller.Options{}).
 		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(read.ViewInstance))).
-		Watches(&kudo.Instance{}, controller.Mapped(i.rivals), builder.WithPredicates(controller.Existence())).
+		Watches(&kudo.Instance{}, controller.Mapped(i.rivals), builder.WithPredicates(predicate.Or(controller.Existence(), controller.Changed(install.HasExecuted)))).
 		Watches(&kudo.Instance{}, controller.Mapped(read.Parent), builder.WithPredicates(controller.Deletion())).
 		Watches(&kudo.OperatorVersion{}, controller.Mapped(i.runningVersion), builder.WithPredicates(controller.Existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).

@@ -109,12 +109,12 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// Collision returns the problem that an older Instance has the same name and target namespace on the managed cluster; nil if there is
-// none.
+// Collision returns the problem that another Instance has the same name and target namespace on the managed cluster, and precedes this one; nil if
+// there is none. The hub and the agent decide by it which of them runs.
 func Collision(instance *kudo.Instance, instances []kudo.Instance) *Problem {
 	for i := range instances {
 		other := &instances[i]
-		if other.Name == instance.Name || SlotOf(other) != SlotOf(instance) || !olderThan(other, instance) {
+		if other.Name == instance.Name || SlotOf(other) != SlotOf(instance) || !precedes(other, instance) {
 			continue
 		}
 		return &Problem{kudo.ReasonNameCollision, fmt.Sprintf(
@@ -133,9 +133,12 @@ func SlotOf(i *kudo.Instance) Slot {
 	return Slot{Cluster: i.Namespace, Namespace: i.TargetNamespace(), Name: Dashed(i.Name)}
 }
 
-// olderThan reports whether a is older than b. An Instance that does not exist yet is the youngest.
-func olderThan(a, b *kudo.Instance) bool {
+// precedes reports whether a keeps a slot that b has, too: the one that has executed plans, then the older one, then the first by name. An
+// Instance that does not exist yet is the youngest.
+func precedes(a, b *kudo.Instance) bool {
 	switch {
+	case HasExecuted(a) != HasExecuted(b):
+		return HasExecuted(a)
 	case b.CreationTimestamp.IsZero():
 		return true
 	case !a.CreationTimestamp.Time.Equal(b.CreationTimestamp.Time):
@@ -144,6 +147,9 @@ func olderThan(a, b *kudo.Instance) bool {
 		return a.Name < b.Name
 	}
 }
+
+// HasExecuted reports whether the Instance may have objects on its managed cluster: its agent has started a plan.
+func HasExecuted(i *kudo.Instance) bool { return i.Status.Execution != nil }
 
 func unmanagedRule(i Instance) []Problem {
 	return []Problem{clusterNotFound(i.Instance.Namespace, "create the Instance")}

@@ -188,6 +188,16 @@ func TestJudge(t *testing.T) {
 		"a younger Instance has to give way": {
 			instance: running("a.b"), version: version(), others: []kudo.Instance{*running("a-b", created(11))}, reason: "Resolved",
 		},
+		"a younger Instance that has executed plans keeps the name": {
+			instance: started(nil, running("a.b")), version: version(), others: []kudo.Instance{*running("a-b", created(9))}, reason: "Resolved",
+		},
+		"an older Instance gives way to one that has executed plans": {
+			instance: running("a.b"), version: version(), others: []kudo.Instance{*started(nil, running("a-b", created(11)))}, reason: "NameCollision",
+		},
+		"of two that have executed plans the older one has it": {
+			instance: started(nil, running("a.b")), version: version(), others: []kudo.Instance{*started(nil, running("a-b", created(9)))},
+			reason: "NameCollision",
+		},
 		"the name is free in another install namespace": {
 			instance: running("a.b", installedIn("x")), version: version(), others: []kudo.Instance{*running("a-b", created(9))},
 			reason: "Resolved",

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -79,10 +79,16 @@ func lastWriter(live *unstructured.Unstructured) string {
 	if len(entries) == 0 {
 		return ""
 	}
-	last := slices.MaxFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
-		return ptr.Deref(a.Time, metav1.Time{}).Compare(ptr.Deref(b.Time, metav1.Time{}).Time)
-	})
+	last := slices.MaxFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return writtenAt(a).Compare(writtenAt(b)) })
 	return "by field manager " + last.Manager
+}
+
+// writtenAt returns the time of a field manager's last write; zero if it is not recorded.
+func writtenAt(e metav1.ManagedFieldsEntry) time.Time {
+	if e.Time == nil {
+		return time.Time{}
+	}
+	return e.Time.Time
 }
 
 // qualified returns a name with its namespace, if that is known.

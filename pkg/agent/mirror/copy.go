@@ -2,8 +2,10 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
@@ -136,6 +139,9 @@ func identityOf(wanted *kudo.Instance) map[string]string {
 
 // create creates a mirror. If the hub knows an execution, the engine ignores the mirror until its status is restored.
 func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
+	slot := fmt.Sprint(install.SlotOf(wanted))
+	m.slots.LockKey(slot)
+	defer func() { _ = m.slots.UnlockKey(slot) }() // it is locked
 	if err := m.freeOf(ctx, wanted); err != nil {
 		return nil, err
 	}
@@ -177,11 +183,23 @@ func (m *mirror) taken(ctx context.Context, made *kudo.Instance, refused error) 
 		"(spec.installNamespace); on a hub that manages itself, it must not be the namespace of the cluster", made.Namespace, made.Name)
 }
 
-// freeOf returns an error if another Instance in the install namespace, orphaned or not, has objects with the labels that the new mirror's
-// objects would have: dots and dashes in a name are the same there.
+// freeOf returns an error if another Instance keeps the slot of the new mirror: one that precedes it on the hub, or one in the install namespace,
+// orphaned or not. Only one mirror at a time is created in a slot, and the API server is read if there is another Instance: the cache may lack a
+// mirror that was just created.
 func (m *mirror) freeOf(ctx context.Context, wanted *kudo.Instance) error {
+	onHub := &kudo.InstanceList{}
+	if err := m.hub.List(ctx, onHub, client.InNamespace(m.cluster), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing Instances on the hub: %w", err)
+	}
+	if collision := install.Collision(wanted, onHub.Items); collision != nil {
+		return errors.New(collision.Message)
+	}
+	reader := client.Reader(m.local)
+	if slices.ContainsFunc(onHub.Items, func(i kudo.Instance) bool { return i.Name != wanted.Name && install.SlotOf(&i) == install.SlotOf(wanted) }) {
+		reader = m.localLive
+	}
 	list := &kudo.InstanceList{}
-	if err := m.local.List(ctx, list, client.InNamespace(wanted.TargetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, list, client.InNamespace(wanted.TargetNamespace())); err != nil {
 		return fmt.Errorf("listing mirrored Instances: %w", err)
 	}
 	for _, other := range list.Items {

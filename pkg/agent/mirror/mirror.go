@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/keymutex"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -47,6 +48,9 @@ type mirror struct {
 	// versions are the uids of OperatorVersions on the hub; attached are reads of the cluster's namespace on the hub that found it in place.
 	versions reads[types.NamespacedName, types.UID]
 	attached reads[string, struct{}]
+
+	// slots are locked while a mirror is created in one.
+	slots keymutex.KeyMutex
 
 	// dropped holds the uids of mirrors that were deleted last.
 	dropped *lru.Cache
@@ -89,6 +93,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		sightings:   newSightings(time.Now),
 		versions:    newReads[types.NamespacedName, types.UID](),
 		attached:    newReads[string, struct{}](),
+		slots:       keymutex.NewHashed(Workers),
 		dropped:     lru.New(mostWritten),
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).

@@ -163,6 +163,16 @@ var _ = Describe("The Instance controller", func() {
 		Eventually(resolvedOf(younger)).WithContext(ctx).Should(HaveField("Status", "True"))
 	})
 
+	It("gives a name to the Instance of which the agent has run plans", func(ctx SpecContext) {
+		older := create(ctx, "a-b", nil)
+		Eventually(resolvedOf(older)).WithContext(ctx).Should(HaveField("Status", "True"))
+		younger := create(ctx, "a.b", nil)
+		Eventually(resolvedOf(younger)).WithContext(ctx).Should(HaveField("Reason", "NameCollision"))
+		executes(ctx, younger, "first")
+		Eventually(resolvedOf(younger)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Eventually(resolvedOf(older)).WithContext(ctx).Should(HaveField("Reason", "NameCollision"))
+	})
+
 	Describe("asked for a plan by hand", func() {
 		requestOf := func(instance *kudo.Instance) func(Gomega, context.Context) kudo.PlanExecution {
 			return func(g Gomega, ctx context.Context) kudo.PlanExecution { return specOf(instance)(g, ctx).PlanExecution }
