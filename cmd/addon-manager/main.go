@@ -72,6 +72,11 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 	fs.StringVar(&o.WebhookBindAddress, "webhook-bind-address", "0",
 		"Address (HOST:PORT) that serves conversion and admission webhooks, or 0 to disable it.")
 	fs.Var((*names)(&o.WebhookHosts), "webhook-hosts", "Comma-separated DNS names and IPs at which API servers call the webhooks.")
+	fs.StringVar(&o.WebhookCallers.CAFile, "webhook-client-ca-file", "",
+		"File with the certificate authorities of the clients that may call the admission webhooks. API servers need a client certificate\n"+
+			"in their AdmissionConfiguration. By default, clients are not authenticated.")
+	fs.Var((*names)(&o.WebhookCallers.Names), "webhook-client-names",
+		"Comma-separated common names of the client certificates that may call the admission webhooks. By default, all names of the authorities.")
 	fs.DurationVar(&o.WebhookCertificateValidity, "webhook-certificate-validity", webhook.DefaultCertificateValidity,
 		"Validity of the webhooks' serving certificate. It is renewed after two thirds of this time.")
 	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", webhook.DefaultAuthorityValidity,
@@ -113,7 +118,8 @@ func (s *settings) check() error {
 	if s.options.AllowedNamespaces, err = s.allowedNamespaces(); err != nil {
 		return err
 	}
-	return errors.Join(s.options.Metrics.Check(s.options.MetricsBindAddress), monitoring.CheckProfiles(s.options.PprofBindAddress), s.limit.Check())
+	return errors.Join(s.options.Metrics.Check(s.options.MetricsBindAddress), monitoring.CheckProfiles(s.options.PprofBindAddress), s.limit.Check(),
+		s.options.WebhookCallers.Check())
 }
 
 // allowedNamespaces returns the reserved namespaces that are allowed, here or for all agents that are delivered.

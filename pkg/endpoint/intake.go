@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -40,31 +39,42 @@ func NewIntake(maxBytes int64) *Intake {
 	return &Intake{max: maxBytes, now: time.Now, readers: map[*reader]bool{}}
 }
 
-// Read reads the body of a request, and replaces it by its content. The memory is taken until release is called.
-func (i *Intake) Read(w http.ResponseWriter, r *http.Request) (release func(), err error) {
+// Read reads the body of a request. The memory of its content is taken until release is called.
+func (i *Intake) Read(w http.ResponseWriter, r *http.Request) (content []byte, release func(), err error) {
 	reading := &reader{progress: i.now(), end: func() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // the connection may have ended
 	}}
 	i.add(reading)
 	release = sync.OnceFunc(func() { i.release(reading) })
-	var content bytes.Buffer
 	for chunk := make([]byte, 32<<10); ; {
 		n, err := r.Body.Read(chunk)
 		if n > 0 && !i.take(reading, int64(n)) {
 			release()
-			return nil, ErrFull
+			return nil, nil, ErrFull
 		}
-		content.Write(chunk[:n])
+		content = grow(content, n, r.ContentLength)
+		content = append(content, chunk[:n]...)
 		if errors.Is(err, io.EOF) {
 			i.finish(reading)
-			r.Body = io.NopCloser(&content)
-			return release, nil
+			return content, release, nil
 		}
 		if err != nil {
 			release()
-			return nil, fmt.Errorf("reading the body: %w", err)
+			return nil, nil, fmt.Errorf("reading the body: %w", err)
 		}
 	}
+}
+
+// grow makes room for more bytes of a content: for as many as there are already, but not for more than were announced.
+func grow(content []byte, more int, announced int64) []byte {
+	if len(content)+more <= cap(content) {
+		return content
+	}
+	room := max(len(content), more)
+	if left := announced - int64(len(content)); left >= int64(more) {
+		room = int(min(int64(room), left))
+	}
+	return append(make([]byte, 0, len(content)+room), content...)
 }
 
 func (i *Intake) add(reading *reader) {

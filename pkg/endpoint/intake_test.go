@@ -26,12 +26,8 @@ func begin(i *Intake) *sender {
 	r := httptest.NewRequest(http.MethodPost, "/", body)
 	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder(), end: func() { body.CloseWithError(errors.New("the deadline has passed")) }}
 	go func() {
-		release, err := i.Read(w, r)
-		if err == nil {
-			s.release = release
-			content, _ := io.ReadAll(r.Body)
-			s.content = string(content)
-		}
+		content, release, err := i.Read(w, r)
+		s.content, s.release = string(content), release
 		body.Close()
 		s.result <- err
 	}()

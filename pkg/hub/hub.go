@@ -55,6 +55,8 @@ type Options struct {
 	WebhookBindAddress string
 	// WebhookHosts are the DNS names and IP addresses at which API servers call the webhooks.
 	WebhookHosts []string
+	// WebhookCallers are the clients that may call the admission webhooks.
+	WebhookCallers webhook.Callers
 	// Namespace is the namespace of the webhook server's certificates.
 	Namespace string
 	// WebhookCertificateValidity and WebhookAuthorityValidity are the validity of its certificate and of the signing authority: 30 days and
@@ -124,7 +126,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 // webhook returns the options of the webhook server.
 func (o Options) webhook() webhook.Options {
 	return webhook.Options{
-		Address: o.WebhookBindAddress, Hosts: o.WebhookHosts, Namespace: o.Namespace,
+		Address: o.WebhookBindAddress, Hosts: o.WebhookHosts, Callers: o.WebhookCallers, Namespace: o.Namespace,
 		CertificateValidity: o.WebhookCertificateValidity, AuthorityValidity: o.WebhookAuthorityValidity,
 		PackagesNamespace: o.PackagesNamespace, Reserved: rights.ReservedExcept(o.AllowedNamespaces), Version: o.Version,
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -107,6 +108,9 @@ func reviewOf[T any, O interface {
 		}{{request.OldObject, &w.before}, {request.Object, &w.after}} {
 			if len(side.raw.Raw) == 0 {
 				continue
+			}
+			if !isObject(side.raw.Raw) { // the decoder would take it for YAML, which expands
+				return o, errors.New("reading the object: it is not a JSON object")
 			}
 			*side.into = new(T)
 			if err := decoder.DecodeRaw(side.raw, *side.into); err != nil {

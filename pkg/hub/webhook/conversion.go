@@ -1,53 +1,73 @@
 package webhook
 
 import (
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	addonv1beta1 "github.com/tandem-addons/tandem/pkg/api/addon/v1beta1"
 )
 
-// converter converts the add-on API between v1alpha1, which is stored, and v1beta1, for the API server. Its scheme registers the kinds as
-// unstructured objects, so that unset fields stay unset.
-func converter() (http.Handler, error) {
-	scheme, registry := runtime.NewScheme(), conversion.NewRegistry()
-	known := func(version schema.GroupVersion, kind string) *unstructured.Unstructured {
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(version.WithKind(kind))
-		scheme.AddKnownTypeWithName(version.WithKind(kind), object)
-		return object
+// convert converts the add-on API between v1alpha1, which is stored, and v1beta1, for the API server.
+func convert(w http.ResponseWriter, r *http.Request) {
+	review := &apiextensionsv1.ConversionReview{}
+	if err := json.NewDecoder(r.Body).Decode(review); err != nil || review.Request == nil {
+		http.Error(w, "the request is not a ConversionReview", http.StatusBadRequest)
+		return
 	}
-	for _, kind := range addonv1beta1.Kinds() {
-		stored, served := known(addonv1alpha1.GroupVersion, kind), known(addonv1beta1.GroupVersion, kind)
-		of, err := conversion.NewHubSpokeConverter(stored, conversion.NewSpokeConverter(served,
-			into(addonv1beta1.FromV1alpha1), into(addonv1beta1.ToV1alpha1)))(scheme)
-		if err != nil {
-			return nil, fmt.Errorf("preparing the conversion of %ss: %w", kind, err)
-		}
-		if err := registry.RegisterConverter(stored.GroupVersionKind().GroupKind(), of); err != nil {
-			return nil, fmt.Errorf("preparing the conversion of %ss: %w", kind, err)
-		}
+	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	objects, err := convertAll(review.Request)
+	if err != nil {
+		log.FromContext(r.Context()).Error(err, "refusing a conversion")
+		response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+	} else {
+		response.ConvertedObjects = objects
 	}
-	return conversion.NewWebhookHandler(scheme, registry), nil
+	review.Request, review.Response = nil, response
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		log.FromContext(r.Context()).Error(err, "answering a conversion")
+	}
 }
 
-// into returns a conversion that fills the given object.
-func into(
-	convert func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
-) func(_ context.Context, from, to *unstructured.Unstructured) error {
-	return func(_ context.Context, from, to *unstructured.Unstructured) error {
-		converted, err := convert(from)
+// convertAll converts all objects of a request.
+func convertAll(request *apiextensionsv1.ConversionRequest) ([]runtime.RawExtension, error) {
+	var objects []runtime.RawExtension
+	for _, raw := range request.Objects {
+		converted, err := convertOne(raw.Raw, request.DesiredAPIVersion)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		to.Object = converted.Object
-		return nil
+		objects = append(objects, runtime.RawExtension{Object: converted})
+	}
+	return objects, nil
+}
+
+// convertOne converts an object to a version. It stays untyped, so that unset fields stay unset.
+func convertOne(raw []byte, desired string) (*unstructured.Unstructured, error) {
+	if !isObject(raw) {
+		return nil, errors.New("an object of the request is not a JSON object")
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("reading an object: %w", err)
+	}
+	stored, served := addonv1alpha1.GroupVersion.String(), addonv1beta1.GroupVersion.String()
+	current := object.GetAPIVersion()
+	switch {
+	case current == stored && desired == served:
+		return addonv1beta1.FromV1alpha1(object)
+	case current == served && desired == stored:
+		return addonv1beta1.ToV1alpha1(object)
+	default:
+		return nil, fmt.Errorf("%s %q cannot be converted from %q to %q", object.GetKind(), object.GetName(), current, desired)
 	}
 }

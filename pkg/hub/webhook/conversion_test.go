@@ -51,10 +51,6 @@ const (
 )
 
 func TestConverterAnswers(t *testing.T) {
-	handler, err := converter()
-	if err != nil {
-		t.Fatal(err)
-	}
 	const success = `"result":{"metadata":{},"status":"Success"}}`
 	tests := map[string]struct {
 		body []byte
@@ -71,15 +67,15 @@ func TestConverterAnswers(t *testing.T) {
 		"a kind that has no versions": {
 			body: review(t, "addon.open-cluster-management.io/v1beta1",
 				`{"apiVersion":"addon.open-cluster-management.io/v1alpha1","kind":"AddOnTemplate"}`),
-			want: `no kind \"AddOnTemplate\" is registered for version \"addon.open-cluster-management.io/v1alpha1\"`,
+			want: `kind \"AddOnTemplate\" has no versions to convert between`,
 		},
 		"a version that there is not": {
 			body: review(t, "addon.open-cluster-management.io/v1", storedDefinition),
-			want: `no kind \"ClusterManagementAddOn\" is registered for version \"addon.open-cluster-management.io/v1\"`,
+			want: `ClusterManagementAddOn \"kafka\" cannot be converted from \"addon.open-cluster-management.io/v1alpha1\" to \"addon.open-cluster-management.io/v1\"`,
 		},
 		"an object that is in the version already": {
 			body: review(t, "addon.open-cluster-management.io/v1alpha1", storedDefinition),
-			want: "conversion is not allowed between same type",
+			want: `ClusterManagementAddOn \"kafka\" cannot be converted from `,
 		},
 		"one object among others that is not what its schema says": {
 			body: review(t, "addon.open-cluster-management.io/v1beta1", storedAddOn,
@@ -89,12 +85,20 @@ func TestConverterAnswers(t *testing.T) {
 		},
 		"no object": {
 			body: review(t, "addon.open-cluster-management.io/v1beta1", `null`),
-			want: `"status":"Failure"`,
+			want: `not a JSON object`,
+		},
+		"a list, which would be YAML": {
+			body: review(t, "addon.open-cluster-management.io/v1beta1", `[{"kind":"ManagedClusterAddOn"}]`),
+			want: `not a JSON object`,
+		},
+		"a text, which would be YAML": {
+			body: review(t, "addon.open-cluster-management.io/v1beta1", `"kind: ManagedClusterAddOn"`),
+			want: `not a JSON object`,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			code, text := ask(t, handler, test.body)
+			code, text := ask(t, http.HandlerFunc(convert), test.body)
 			var answer struct{ Response json.RawMessage }
 			if err := json.Unmarshal([]byte(text), &answer); err != nil || code != http.StatusOK {
 				t.Fatalf("status %d, %v: %s", code, err, text)
@@ -112,15 +116,11 @@ func TestConverterAnswers(t *testing.T) {
 }
 
 func TestConverterRefusesWhatIsNoReview(t *testing.T) {
-	handler, err := converter()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, body := range map[string]string{
 		"nothing": "", "no JSON": "{", "no request": "{}", "another document": `{"kind":"Pod"}`, "a list": "[]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if code, text := ask(t, handler, []byte(body)); code != http.StatusBadRequest {
+			if code, text := ask(t, http.HandlerFunc(convert), []byte(body)); code != http.StatusBadRequest {
 				t.Errorf("status %d: %s", code, text)
 			}
 		})
@@ -129,22 +129,18 @@ func TestConverterRefusesWhatIsNoReview(t *testing.T) {
 
 // Every request gets a response: objects for objects, or a failure with a reason.
 func FuzzConverter(f *testing.F) {
-	handler, err := converter()
-	if err != nil {
-		f.Fatal(err)
-	}
 	for _, object := range []string{storedDefinition, servedDefinition, storedAddOn, servedAddOn, `{}`, `null`, `5`} {
 		f.Add("addon.open-cluster-management.io/v1alpha1", []byte(object))
 		f.Add("addon.open-cluster-management.io/v1beta1", []byte(object))
 	}
 	f.Fuzz(func(t *testing.T, version string, object []byte) {
 		if !json.Valid(object) {
-			if code, _ := ask(t, handler, object); code != http.StatusBadRequest {
+			if code, _ := ask(t, http.HandlerFunc(convert), object); code != http.StatusBadRequest {
 				t.Fatalf("status %d for what is no JSON", code)
 			}
 			return
 		}
-		code, text := ask(t, handler, review(t, version, string(object)))
+		code, text := ask(t, http.HandlerFunc(convert), review(t, version, string(object)))
 		var answer apiextensionsv1.ConversionReview
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || code != http.StatusOK {
 			t.Fatalf("status %d, %v: %s", code, err, text)
@@ -160,14 +156,10 @@ func FuzzConverter(f *testing.F) {
 }
 
 func BenchmarkConverter(b *testing.B) {
-	handler, err := converter()
-	if err != nil {
-		b.Fatal(err)
-	}
 	body := review(b, "addon.open-cluster-management.io/v1beta1", storedAddOn)
 	b.ReportAllocs()
 	for b.Loop() {
-		if code, text := ask(b, handler, body); code != http.StatusOK {
+		if code, text := ask(b, http.HandlerFunc(convert), body); code != http.StatusOK {
 			b.Fatal(text)
 		}
 	}

@@ -25,22 +25,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/endpoint"
 )
 
 // endpoints returns the handlers of the webhook server, by path. manifests/crds and manifests/admission configure the API server to call
 // them.
 func endpoints(mgr manager.Manager, packagesNamespace string, reserved []string) (map[string]http.Handler, error) {
-	convert, err := converter()
-	if err != nil {
-		return nil, err
-	}
 	admit, err := newAdmissions(mgr, packagesNamespace, reserved)
 	if err != nil {
 		return nil, err
 	}
 	return map[string]http.Handler{
-		conversionPath:                  convert,
+		conversionPath:                  http.HandlerFunc(convert),
 		"/admit/clustermanagementaddon": reviewOf(admit, "clustermanagementaddons", admit.definition),
 		"/admit/managedclusteraddon":    reviewOf(admit, "managedclusteraddons", admit.addOn),
 		"/admit/operatorversion":        reviewOf(admit, "operatorversions", admit.version),
@@ -48,19 +43,11 @@ func endpoints(mgr manager.Manager, packagesNamespace string, reserved []string)
 	}, nil
 }
 
-// The limits of a request. API servers send two objects at most, accept none of more than 3 MiB themselves, and wait for 30 s at most.
+// How long requests wait to be served. Without a conversion the API server fails the request; after 3 s without an answer to an admission it
+// continues without validation.
 const (
-	longestRequest = 8 << 20
-	slowestRequest = 30 * time.Second
-	// maxBodyBytes is the size of the bodies of all requests that are read, wait or are served.
-	maxBodyBytes = 64 << 20
-)
-
-// The longest times that requests wait to be served. Without a conversion the API server fails the request; after 3 s without an answer to
-// an admission it continues without validation.
-const (
-	longestConversionWait = 20 * time.Second
-	longestAdmissionWait  = 2 * time.Second
+	conversionQueueTimeout = 20 * time.Second
+	admissionQueueTimeout  = 2 * time.Second
 )
 
 const conversionPath = "/convert"
@@ -72,6 +59,7 @@ type server struct {
 	address           string
 	packagesNamespace string
 	reserved          []string
+	callers           Callers
 	certificate       atomic.Pointer[tls.Certificate]
 	notAfter          prometheus.Gauge
 }
@@ -85,13 +73,14 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("creating the endpoints of the webhook server: %w", err)
 	}
-	conversions, admissions, intake := newQueue(longestConversionWait), newQueue(longestAdmissionWait), endpoint.NewIntake(maxBodyBytes)
+	conversions := newQueue(conversionCost, maxConversionCost, conversionQueueTimeout)
+	admissions := newQueue(admissionCost, maxAdmissionCost, admissionQueueTimeout)
 	for path, handler := range handlers {
-		turn := admissions
 		if path == conversionPath {
-			turn = conversions
+			server.Register(path, conversions.through(handler))
+		} else {
+			server.Register(path, s.callers.authenticated(admissions.through(handler)))
 		}
-		server.Register(path, served(handler, turn, intake))
 	}
 	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {
 		return err
@@ -106,42 +95,6 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "serving-certificate", controller.Options{NeedLeaderElection: ptr.To(false)}).
 		For(&corev1.Secret{}).
 		Complete(s)
-}
-
-// served returns a handler that serves requests in a queue. They are read before: a request that is slow does not take a place in it.
-func served(handler http.Handler, turn *queue, intake *endpoint.Intake) http.Handler {
-	return limited(received(turn.through(handler), intake), longestRequest, slowestRequest)
-}
-
-// received reads the bodies of requests.
-func received(next http.Handler, intake *endpoint.Intake) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		release, err := intake.Read(w, r)
-		if errors.Is(err, endpoint.ErrFull) {
-			tooMany(w)
-			return
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		defer release()
-		next.ServeHTTP(w, r)
-	})
-}
-
-// limited ends requests that are longer or slower than any from an API server: a client that reaches the port could exhaust the process's
-// memory.
-func limited(next http.Handler, length int64, duration time.Duration) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		connection, end := http.NewResponseController(w), time.Now().Add(duration)
-		if err := errors.Join(connection.SetReadDeadline(end), connection.SetWriteDeadline(end)); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, length)
-		next.ServeHTTP(w, r)
-	})
 }
 
 func (s *server) listener() (webhook.Server, error) {
@@ -159,6 +112,7 @@ func (s *server) listener() (webhook.Server, error) {
 			c.GetCertificate = s.present
 			// Over HTTP/2, the bodies of waiting requests would fill the window of the connection, and block those that are served.
 			c.NextProtos = []string{"http/1.1"}
+			s.callers.ask(c)
 		}},
 	}), nil
 }

@@ -89,10 +89,9 @@ func TestWebhookRequestsAreLimited(t *testing.T) {
 // TestSlowWebhookRequestsDoNotKeepOutOthers has more clients that do not send their request completely than requests are served at a time.
 func TestSlowWebhookRequestsDoNotKeepOutOthers(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
-	turn := newQueue(10 * time.Millisecond)
-	server := httptest.NewServer(served(handler, turn, endpoint.NewIntake(maxBodyBytes)))
+	server := httptest.NewServer(newQueue(conversionCost, maxConversionCost, 10*time.Millisecond).through(handler))
 	defer server.Close()
-	for range 2 * mostAtATime {
+	for range 2 * maxServed {
 		slow, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -105,18 +104,21 @@ func TestSlowWebhookRequestsDoNotKeepOutOthers(t *testing.T) {
 			t.Fatalf("the body is not read: %q, %v", line, err)
 		}
 	}
-	response, err := http.Post(server.URL, "application/json", strings.NewReader("review"))
+	const review = `{"kind":"ConversionReview"}`
+	response, err := http.Post(server.URL, "application/json", strings.NewReader(review))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || string(body) != "review" {
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || string(body) != review {
 		t.Errorf("got status %d, %q, %v", response.StatusCode, body, err)
 	}
 }
 
 func TestWebhookRequestsBeyondTheMemoryAreRepeated(t *testing.T) {
-	server := httptest.NewServer(served(http.NotFoundHandler(), newQueue(time.Second), endpoint.NewIntake(10)))
+	q := newQueue(conversionCost, maxConversionCost, time.Second)
+	q.bodies = endpoint.NewIntake(10)
+	server := httptest.NewServer(q.through(http.NotFoundHandler()))
 	defer server.Close()
 	response, err := http.Post(server.URL, "application/json", strings.NewReader("longer than ten bytes"))
 	if err != nil {

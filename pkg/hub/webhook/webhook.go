@@ -31,6 +31,8 @@ type Options struct {
 	Address string
 	// Hosts are the DNS names and IP addresses at which API servers call the webhooks.
 	Hosts []string
+	// Callers are the clients that may call the admission webhooks.
+	Callers Callers
 	// Namespace is the namespace of the certificates.
 	Namespace string
 	// CertificateValidity and AuthorityValidity are the validity of the certificate and of the signing authority: the defaults if zero.
@@ -61,7 +63,10 @@ func Controllers(mgr manager.Manager, options Options) []controller.Runner {
 			serving:   cmp.Or(options.CertificateValidity, DefaultCertificateValidity),
 		}},
 		&caBundles{client: mgr.GetClient(), namespace: options.Namespace},
-		&server{client: mgr.GetClient(), address: options.Address, packagesNamespace: options.PackagesNamespace, reserved: options.Reserved},
+		&server{
+			client: mgr.GetClient(), address: options.Address, callers: options.Callers,
+			packagesNamespace: options.PackagesNamespace, reserved: options.Reserved,
+		},
 	}
 }
 

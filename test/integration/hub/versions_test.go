@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -105,6 +106,16 @@ var _ = Describe("The add-on API", func() {
 		Expect(stored.Spec.SupportedConfigs).To(HaveLen(2))
 		Expect(stored.Spec.SupportedConfigs[0].DefaultConfig.Name).To(Equal("a-1.0.0"))
 		Expect(stored.Spec.SupportedConfigs[1].DefaultConfig).To(BeNil())
+	})
+
+	It("has no object that etcd stores and v1beta1 lacks, because its conversion takes too much memory", func(ctx SpecContext) {
+		const many = 500_000 // almost 1.5 MiB
+		config := object(v1alpha1, "AddOnDeploymentConfig", "spec: {nodePlacement: {tolerations: [{}"+strings.Repeat(",{}", many-1)+"]}}")
+		Expect(server.Create(ctx, config)).To(Succeed())
+		seen := &addonv1beta1.AddOnDeploymentConfig{}
+		Expect(newer.Get(ctx, client.ObjectKeyFromObject(config), seen)).To(Succeed())
+		Expect(seen.Spec.NodePlacement.Tolerations).To(HaveLen(many))
+		Expect(server.Delete(ctx, config)).To(Succeed())
 	})
 
 	It("judges dependencies that are declared in v1beta1", func(ctx SpecContext) {

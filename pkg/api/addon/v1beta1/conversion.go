@@ -12,11 +12,6 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Kinds returns the kinds that exist in both versions.
-func Kinds() []string {
-	return []string{"ClusterManagementAddOn", "ManagedClusterAddOn", "AddOnDeploymentConfig"}
-}
-
 // FromV1alpha1 converts an object of v1alpha1 to this version; ToV1alpha1 converts in the other direction. Both convert the
 // fields that differ like the functions of OCM's API module, and the install namespace and configuration references of a
 // ManagedClusterAddOn like OCM's webhook; every other field stays as written. Typed conversion would drop `dependencies: []`
