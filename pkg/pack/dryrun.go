@@ -3,6 +3,8 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
@@ -20,13 +22,15 @@ func dryRun(s *subject) []Problem {
 	}
 	var problems []Problem
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
-		if _, err := render.Objects(c, name); err != nil && !isDisclosure(err) {
+		rendered, err := render.Templates(c, name)
+		if err != nil && !isDisclosure(err) {
 			problems = append(problems, dryRunProblem(name, err))
 		}
+		problems = append(problems, omissions(s.Templates[name], name, rendered.Omissions)...)
 	}
 	for _, t := range s.Tasks {
 		if t.Kind == kudo.TaskPipe {
-			problems = append(problems, tryPod(c, t)...)
+			problems = append(problems, tryPod(s, c, t)...)
 		}
 		if makesChild(t.Kind) {
 			if _, _, err := childParameters(c, t); err != nil && !isDisclosure(err) {
@@ -35,6 +39,34 @@ func dryRun(s *subject) []Problem {
 		}
 	}
 	return problems
+}
+
+// omissions warns of the fields of a template that are not applied.
+func omissions(source, name string, omitted []render.Omission) []Problem {
+	const shown = 100
+	var problems []Problem
+	for _, o := range omitted {
+		problem := warningAt(templateField(name), "%s is not applied, because %s: remove it", o, o.Reason)
+		problem.Line = lineOf(source, o.Field)
+		problems = append(problems, problem)
+	}
+	return First(problems, shown)
+}
+
+// lineOf returns the line of a template that sets a field, 0 if it may be one of several.
+func lineOf(source, field string) int {
+	key := regexp.MustCompile(`(?:^|[\s{,])["']?` + regexp.QuoteMeta(field[strings.LastIndex(field, ".")+1:]) + `["']?:`)
+	found := 0
+	for i, line := range strings.Split(source, "\n") {
+		switch {
+		case !key.MatchString(line):
+		case found > 0:
+			return 0
+		default:
+			found = i + 1
+		}
+	}
+	return found
 }
 
 // isDisclosure reports whether disclosures reports an error.
@@ -83,18 +115,19 @@ func childParameters(c render.Context, task kudo.Task) (parameters, passed map[s
 }
 
 // tryPod renders the pod of a Pipe task like its first run.
-func tryPod(c render.Context, t kudo.Task) []Problem {
-	rendered, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
+func tryPod(s *subject, c render.Context, t kudo.Task) []Problem {
+	rendered, err := render.NamedTemplate(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
 	if isDisclosure(err) {
 		return nil
 	}
 	if err != nil {
 		return []Problem{dryRunProblem(t.Spec.Pod, err)}
 	}
-	if _, _, err := pipe.Pod(rendered, t.Spec.Pipe, pipe.DefaultImage); err != nil {
-		return []Problem{warningAt(templateField(t.Spec.Pod), "task %s: %v", text.Quote(t.Name), err)}
+	problems := omissions(s.Templates[t.Spec.Pod], t.Spec.Pod, rendered.Omissions)
+	if _, _, err := pipe.Pod(rendered.Objects[0], t.Spec.Pipe, pipe.DefaultImage); err != nil {
+		problems = append(problems, warningAt(templateField(t.Spec.Pod), "task %s: %v", text.Quote(t.Name), err))
 	}
-	return nil
+	return problems
 }
 
 // templatesOfObjects returns the existing templates that become objects.

@@ -538,6 +538,15 @@ func TestVerifyRendersWithTheDefaults(t *testing.T) {
 		"what refuses them":         {"{{ if eq .Params.REPLICAS \"2\" }}\n{{ fail \"two is too few\" }}\n{{ end }}", []string{"templates/b.yaml:2: " + prefix + `at <fail "two is too few">: error calling fail: two is too few`}},
 		"what is no object":         {"a: b", []string{"templates/b.yaml: " + prefix + "document 1, line 1 of the rendered text: apiVersion is missing or empty"}},
 		"what is switched off":      {"{{ if ne .Params.REPLICAS \"2\" }}\n{{ fail \"more\" }}\n{{ end }}", []string{}},
+		"what is not applied": {
+			"apiVersion: v1\nkind: Service\nmetadata:\n  name: '{{ .Name }}'\n  resourceVersion: '12'\n---\n{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}', uid: a, initializers: {}}, status: {a: b}}",
+			[]string{
+				"templates/b.yaml:5: warning: Service instance: metadata.resourceVersion is not applied, because the API server sets it: remove it",
+				"templates/b.yaml:7: warning: Pod instance: metadata.initializers is not applied, because Kubernetes has removed the field in 1.16: remove it",
+				"templates/b.yaml:7: warning: Pod instance: metadata.uid is not applied, because the API server sets it: remove it",
+				"templates/b.yaml:7: warning: Pod instance: status is not applied, because the API server sets it: remove it",
+			},
+		},
 		"nothing, while others err": {"{{ fail .Params.NONE }}", []string{`templates/b.yaml:1: error: parameter "NONE" is not defined in params.yaml: must be one of REPLICAS`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -67,6 +67,8 @@ type renderer struct {
 	traces       sensitive.Traces
 	// blocks are the lines of executed conditions and loops that depend on them.
 	blocks []int
+	// omissions are the fields that are not applied.
+	omissions []Omission
 	// decoding is the cost of decoding them.
 	decoding int
 	// room is how much larger the objects of all templates may become.

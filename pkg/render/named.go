@@ -49,7 +49,7 @@ func NamedTemplate(c Context, source, name string) (Rendering, error) {
 		return Rendering{}, docs.fail(source, 0, err)
 	}
 	docs.note(0, object)
-	return Rendering{Objects: []*unstructured.Unstructured{object}, Traces: r.traces, Blocks: r.blocks}, nil
+	return Rendering{Objects: []*unstructured.Unstructured{object}, Traces: r.traces, Blocks: r.blocks, Omissions: r.omissions}, nil
 }
 
 // Mark returns a copy of an object with the labels and annotations that Objects sets.

@@ -14,8 +14,9 @@ import (
 // Objects renders templates, in the listed order, to the objects to apply, in document order.
 //
 // A template may hold several documents; empty ones are dropped and lists expanded. Built-in kinds in an API version that Kubernetes has
-// removed are converted to the successor version, see Successor. Namespaces stay as written and no owner references are set: the scope of a
-// kind is only known on the cluster.
+// removed are converted to the successor version, see Successor. Fields that the API server sets or no longer has are
+// omitted, see Omission, and those into which it copies others are set. Namespaces stay as written and no owner references are
+// set: the scope of a kind is only known on the cluster.
 //
 // Every error is terminal: the same input fails again in the same way. It is a *template.Error, which names the template, or a
 // *parameter.InvalidError. A *template.Error wraps a *StructureError if a parameter's value changes the structure of what a template renders,
@@ -32,6 +33,8 @@ type Rendering struct {
 	Traces sensitive.Traces
 	// Blocks are the lines of the executed conditions and loops that depend on more of sensitive parameters than whether they are set.
 	Blocks []int
+	// Omissions are the fields of the templates that the objects lack, because they are not applied.
+	Omissions []Omission
 }
 
 // Templates is Objects with the traces of sensitive parameters in the objects.
@@ -60,7 +63,7 @@ func Templates(c Context, templates ...string) (Rendering, error) {
 			all.Objects = append(all.Objects, obj)
 		}
 	}
-	all.Traces, all.Blocks = r.traces, r.blocks
+	all.Traces, all.Blocks, all.Omissions = r.traces, r.blocks, r.omissions
 	return all, nil
 }
 
@@ -114,6 +117,11 @@ func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, er
 	}
 	obj := &unstructured.Unstructured{Object: object}
 	err := succeed(obj)
+	if err == nil {
+		r.omit(obj)
+		r.omitFormer(obj)
+		err = replaceAliases(obj)
+	}
 	if err == nil {
 		err = r.mark(obj)
 	}

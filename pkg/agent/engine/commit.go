@@ -49,12 +49,15 @@ type result struct {
 
 	// unsearched describes the kinds that a completed removal could not search; empty if there are none.
 	unsearched string
+
+	// omitted describes the fields that a started plan does not apply; empty if there are none.
+	omitted string
 }
 
 // masked returns the result without sensitive values in its messages.
 func (r result) masked(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
-	r.unsearched = m.Text(r.unsearched)
+	r.unsearched, r.omitted = m.Text(r.unsearched), m.Text(r.omitted)
 	return r
 }
 

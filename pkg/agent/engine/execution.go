@@ -30,6 +30,9 @@ type execution struct {
 	known  sensitive.Values
 	record *secret.Record
 
+	// omissions collects the fields of the plan's templates that are not applied; nil while its tasks run, which may be in parallel.
+	omissions *[]render.Omission
+
 	// round counts the rounds of tasks since the last record.
 	round int
 }
@@ -86,8 +89,16 @@ func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.U
 // render renders templates for a task, and records what the objects hold of sensitive values.
 func (x *execution) render(placed plan.Placed, templates ...string) ([]*unstructured.Unstructured, error) {
 	rendered, err := render.Templates(x.context(placed), templates...)
-	x.record.Add(rendered.Objects, rendered.Traces)
+	x.note(placed, rendered)
 	return rendered.Objects, err
+}
+
+// note records what rendered objects hold of sensitive values, and the fields that are not applied.
+func (x *execution) note(placed plan.Placed, rendered render.Rendering) {
+	x.record.Add(rendered.Objects, rendered.Traces)
+	if x.omissions != nil && placed.Plan == x.Plan {
+		*x.omissions = append(*x.omissions, rendered.Omissions...)
+	}
 }
 
 // renderPod renders the pod of a Pipe task like render.
@@ -96,7 +107,7 @@ func (x *execution) renderPod(placed plan.Placed) (*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
-	x.record.Add(rendered.Objects, rendered.Traces)
+	x.note(placed, rendered)
 	return rendered.Objects[0], nil
 }
 

@@ -138,8 +138,8 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	after = soonest(after, e.view.After)
 	e.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
 	written, err = e.commit(ctx, observed, instance.Status, status)
-	if written != nil && done.unsearched != "" {
-		e.tellUnsearched(instance, done.unsearched)
+	if written != nil {
+		e.remark(instance, done)
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -150,6 +150,16 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: soonest(after, e.regrant())}, nil
+}
+
+// remark emits events for remarks on a recorded result.
+func (e *engine) remark(instance *kudo.Instance, done result) {
+	if done.unsearched != "" {
+		e.tellUnsearched(instance, done.unsearched)
+	}
+	if done.omitted != "" {
+		e.tellOmitted(instance, done.omitted)
+	}
 }
 
 // awaitsSecret reports whether a plan waits for the value of a sensitive parameter.

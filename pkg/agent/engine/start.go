@@ -3,13 +3,18 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // start records the execution and all objects that it is going to apply before any task runs: after a restart the agent knows the
@@ -17,7 +22,7 @@ import (
 func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
 	x := e.executionOf(o)
-	x.Execution, x.version = status.Execution, choice.Version
+	x.Execution, x.version, x.omissions = status.Execution, choice.Version, &[]render.Omission{}
 	own, owed, unrenderable, distorted := e.rendered(x)
 	if distorted == nil {
 		distorted = x.cleanupDistorted()
@@ -43,7 +48,27 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	x.inventory.list(own...)
 	status.Inventory = x.inventory.entries
 	ready, err := e.readyBeside(ctx, o, status)
-	return result{status: status, ready: ready, again: true}, err
+	return result{status: status, ready: ready, again: true, omitted: describe(*x.omissions)}, err
+}
+
+// describe lists fields that are not applied; each once, although several steps may apply it.
+func describe(omissions []render.Omission) string {
+	const shown = 5
+	var fields []string
+	seen := map[render.Omission]bool{}
+	for _, o := range omissions {
+		if !seen[o] {
+			fields = append(fields, fmt.Sprintf("%s (%s)", o, o.Reason))
+		}
+		seen[o] = true
+	}
+	return strings.Join(text.Limit(fields, shown, "more"), "; ")
+}
+
+// tellOmitted emits an event for the start of a plan with fields that are not applied.
+func (e *engine) tellOmitted(instance *kudo.Instance, omitted string) {
+	e.events.Eventf(instance, nil, corev1.EventTypeWarning, "FieldsOmitted", "Start",
+		"fields of the package's templates are not applied: %s", text.Prefix(omitted, mostNote))
 }
 
 // keepValues copies the sensitive values of an execution before it is recorded, beside those of the last one.

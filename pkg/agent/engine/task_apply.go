@@ -167,7 +167,13 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, nil
 	}
 	desired := render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want))
-	live, err := apply.Onto(ctx, e.acting.client, object.Live, desired, fieldManager)
+	if former := render.TakeOver(desired, object.Live, fieldManager); former != nil {
+		_, err = apply.Onto(ctx, e.acting.client, object.Live, former, fieldManager)
+	}
+	live := object.Live
+	if err == nil {
+		live, err = apply.Onto(ctx, e.acting.client, object.Live, desired, fieldManager)
+	}
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.Refused(err, object.Live, desired)))
 	}
