@@ -44,7 +44,7 @@ type settings struct {
 	uninstall, version bool
 	agentArguments     string
 	agentConfigs       string
-	allowed            string
+	allowed, configs   string
 }
 
 func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
@@ -55,6 +55,9 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 	o.WebhookHosts = []string{"addon-manager.tandem-system.svc"}
 	fs.StringVar(&o.PackagesNamespace, "packages-namespace", kudo.DefaultPackagesNamespace,
 		"Namespace of the OperatorVersions that all clusters may use.")
+	fs.StringVar(&s.configs, "config-namespaces", "",
+		"Comma-separated namespaces whose AddOnDeploymentConfigs all clusters may use, in addition to that of --packages-namespace and to those\n"+
+			"with the label kudo.dev/shared-configs=true.")
 	fs.StringVar(&s.allowed, "allow-namespaces", "",
 		"Comma-separated namespaces of managed clusters in which Instances may be installed although they are reserved: kube-system,\n"+
 			"kube-public, kube-node-lease, open-cluster-management-agent, open-cluster-management-hub and tandem-system. Agents need their\n"+
@@ -117,6 +120,9 @@ func (s *settings) check() error {
 	}
 	if s.options.AllowedNamespaces, err = s.allowedNamespaces(); err != nil {
 		return err
+	}
+	if s.options.ConfigNamespaces, err = rights.ParseNamespaces(s.configs); err != nil {
+		return fmt.Errorf(`invalid argument %q for "--config-namespaces" flag: %w`, s.configs, err)
 	}
 	return errors.Join(s.options.Metrics.Check(s.options.MetricsBindAddress), monitoring.CheckProfiles(s.options.PprofBindAddress), s.limit.Check(),
 		s.options.WebhookCallers.Check())

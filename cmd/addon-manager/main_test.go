@@ -19,6 +19,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		"a burst of an unlimited rate":      {[]string{"--kube-api-burst=400"}, "--kube-api-burst is 400, but without --kube-api-qps"},
 		"nothing worked on":                 {[]string{"--concurrency=-1"}, "--concurrency must be greater than 0, got -1"},
 		"a namespace that is none":          {[]string{"--allow-namespaces=a,,b"}, `invalid argument "a,,b" for "--allow-namespaces" flag: "" is not the name of a namespace`},
+		"one of configs that is none":       {[]string{"--config-namespaces=a,*"}, `invalid argument "a,*" for "--config-namespaces" flag: "*" is not the name of a namespace`},
 		"one of agents that is none":        {[]string{"--agent-args=--allow-namespaces=*"}, `"*" is not the name of a namespace`},
 		"a config without a namespace":      {[]string{"--agent-configs=a/b,c"}, `invalid argument "a/b,c" for "--agent-configs" flag: "c" is not the NAMESPACE/NAME`},
 		"a config with a bad pattern":       {[]string{"--agent-configs=a/["}, `"a/[" is not the NAMESPACE/NAME`},

@@ -69,15 +69,13 @@ func resolvable(
 // gatherInstall reads the hub's input for the installation after the step is written. Dependencies are checked elsewhere.
 func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1.ClusterManagementAddOn, s Step) (install.AddOn, error) {
 	definition, wanted := resolvable(definition, s.Wanted)
-	// The namespace of the packages that agents may read is a flag of addon-manager, so any named namespace is accepted here.
-	packages := install.Configure(definition, wanted, install.Namespaces{}).OperatorVersion.Namespace
-	clusters, err := reader.clusters(ctx, install.ConfigNamespaces(definition, wanted))
+	namespaces, err := reader.namespaces(ctx, definition, wanted)
 	if err != nil {
 		return install.AddOn{}, err
 	}
 	a := install.AddOn{
 		Definition: definition, ManagedAddOn: wanted,
-		Configuration:     install.Configure(definition, wanted, install.Namespaces{Packages: packages, Clusters: clusters}),
+		Configuration:     install.Configure(definition, wanted, namespaces),
 		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
 	}
 	if len(a.Configuration.Problems) > 0 {
@@ -116,10 +114,22 @@ func (r Reader) follow(ctx context.Context, found Change, a install.AddOn) (Chan
 	if err != nil {
 		return found, err
 	}
-	found.After, found.Remarks = decision.Instance, decision.Remarks
+	found.After, found.Remarks = decision.Instance, slices.Concat(decision.Remarks, doubtful(a))
 	found.Version, found.Instances = a.Version, a.Instances
 	found.Candidates, err = r.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
 	return found, err
+}
+
+// doubtful returns warnings about configs that addon-manager may not use, unless it uses them now: what it shares is not known here.
+func doubtful(a install.AddOn) []string {
+	if meta.IsStatusConditionTrue(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionResolved) {
+		return nil
+	}
+	warnings := make([]string, 0, len(a.Configuration.Doubts))
+	for _, doubt := range a.Configuration.Doubts {
+		warnings = append(warnings, "unless its namespace is shared already: "+doubt)
+	}
+	return warnings
 }
 
 // notReady returns the error about an add-on that waits for something.

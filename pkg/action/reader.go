@@ -47,22 +47,28 @@ func NewReader(ctx context.Context, c client.Reader) Reader {
 	})}
 }
 
-// clusters returns the namespaces that belong to a managed cluster, as far as the user may read that: the hub judges the others later.
-func (r Reader) clusters(ctx context.Context, namespaces []string) (map[string]bool, error) {
-	clusters := map[string]bool{}
-	for _, namespace := range namespaces {
+// namespaces returns what the user may know about the namespaces of the add-on's configs: flags of addon-manager and labels of namespaces are
+// not known here, so the hub judges namespaces of no known cluster later.
+func (r Reader) namespaces(
+	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
+) (install.Namespaces, error) {
+	version := install.Configure(definition, addOn, install.Namespaces{}).OperatorVersion
+	found := install.Namespaces{
+		Packages: version.Namespace, Configs: []string{kudo.DefaultPackagesNamespace}, Existing: map[string]install.Namespace{}, Lenient: true,
+	}
+	for _, namespace := range install.ConfigNamespaces(definition, addOn) {
 		if _, known := r.belongs[namespace]; !known {
 			cluster := &metav1.PartialObjectMetadata{}
 			cluster.SetGroupVersionKind(survey.ManagedClusterKind)
 			err := r.Get(ctx, client.ObjectKey{Name: namespace}, cluster)
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
-				return nil, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
+				return found, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
 			}
 			r.belongs[namespace] = err == nil
 		}
-		clusters[namespace] = r.belongs[namespace]
+		found.Existing[namespace] = install.Namespace{Cluster: r.belongs[namespace]}
 	}
-	return clusters, nil
+	return found, nil
 }
 
 // definedElsewhere returns the doubtful variables of an add-on that serve another purpose; all of them if the user may not read that: the

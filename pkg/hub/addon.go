@@ -58,6 +58,8 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.OnCluster), builder.WithPredicates(controller.DeletionBegun())).
 		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.ConfiguredFrom),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		WatchesMetadata(read.Namespace(), controller.Mapped(a.reader.ConfiguredFrom),
+			builder.WithPredicates(controller.Changed(read.ViewNamespace), controller.AfterStart())).
 		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.reader.Doubts.All), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(a.reader.Doubts.All),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).

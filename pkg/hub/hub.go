@@ -29,6 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/hub/uninstall"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
+	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/monitoring"
 	"github.com/tandem-addons/tandem/pkg/rights"
 )
@@ -40,6 +41,8 @@ const leaderLease = "tandem-addon-manager"
 type Options struct {
 	// PackagesNamespace is the namespace of OperatorVersions for all clusters; OperatorVersions elsewhere serve only their own cluster.
 	PackagesNamespace string
+	// ConfigNamespaces are further namespaces whose AddOnDeploymentConfigs all clusters may use.
+	ConfigNamespaces []string
 	// AllowedNamespaces are reserved namespaces of managed clusters in which Instances may be installed.
 	AllowedNamespaces []string
 	// LeaderElection runs the controllers in one of several processes; the others are on standby.
@@ -87,7 +90,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	recorder := controller.NewRecorder("addon-manager", controller.VerdictEventQPS, mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	reserved := rights.ReservedExcept(options.AllowedNamespaces)
 	planManaged := read.AddOns{
-		Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Reserved: reserved, Cycles: read.NewCycles(),
+		Client: mgr.GetClient(), Namespaces: options.namespaces(), Reserved: reserved, Cycles: read.NewCycles(),
 	}
 	rolledOut := planManaged // follows the condition Resolved of add-ons with doubtful variables
 	planManaged.Doubts = read.NewDoubts()
@@ -123,12 +126,17 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
 
+// namespaces returns the namespaces for all clusters.
+func (o Options) namespaces() install.Namespaces {
+	return install.Namespaces{Packages: o.PackagesNamespace, Configs: o.ConfigNamespaces}
+}
+
 // webhook returns the options of the webhook server.
 func (o Options) webhook() webhook.Options {
 	return webhook.Options{
 		Address: o.WebhookBindAddress, Hosts: o.WebhookHosts, Callers: o.WebhookCallers, Namespace: o.Namespace,
 		CertificateValidity: o.WebhookCertificateValidity, AuthorityValidity: o.WebhookAuthorityValidity,
-		PackagesNamespace: o.PackagesNamespace, Reserved: rights.ReservedExcept(o.AllowedNamespaces), Version: o.Version,
+		Namespaces: o.namespaces(), Reserved: rights.ReservedExcept(o.AllowedNamespaces), Version: o.Version,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +24,8 @@ type Configuration struct {
 	Hashes map[types.NamespacedName]string
 	// Problems are the reasons not to use this configuration.
 	Problems []Problem
+	// Doubts are the reasons why addon-manager may not use it, if Namespaces are lenient.
+	Doubts []string
 }
 
 // IsPlanManaged reports whether Tandem runs the add-on: its supported configs include OperatorVersions. It returns false without a definition
@@ -44,7 +45,7 @@ func IsPlanManaged(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 // Configure resolves the add-on's configs. If OCM manages the add-on, OCM resolves them (rollout, placements) and Configure uses that
 // result once it exists. Otherwise the configs of the ManagedClusterAddOn override the definition's defaults, separately for each resource.
 // The OperatorVersion must be in the packages' namespace or in the cluster's own namespace, which agents may read; AddOnDeploymentConfigs
-// must not be in the namespace of another cluster, also if the definition names them.
+// must be in the cluster's own namespace or in a shared one, or be assigned by the definition, which must not assign those of a cluster.
 func Configure(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, namespaces Namespaces,
 ) Configuration {
@@ -60,7 +61,7 @@ func Configure(
 	}
 
 	c := Configuration{Hashes: map[types.NamespacedName]string{}}
-	c.takeVersion(find(operatorVersions), addOn.Namespace, namespaces.Packages)
+	c.takeVersion(find(operatorVersions), addOn.Namespace, namespaces)
 	for _, found := range find(deploymentConfigs) {
 		name := types.NamespacedName(found.ConfigReferent)
 		c.DeploymentConfigs = append(c.DeploymentConfigs, name)
@@ -69,9 +70,10 @@ func Configure(
 		}
 		if name.Namespace == "" {
 			c.invalid("AddOnDeploymentConfig %q is referenced without a namespace: add its namespace to the reference", name.Name)
-		}
-		if err := CheckNamespace(addOn.Namespace, name, namespaces.Clusters); err != nil {
+		} else if err := namespaces.CheckConfig(definition, addOn, name); err != nil {
 			c.invalid("%v", err)
+		} else if err := namespaces.strict().CheckConfig(definition, addOn, name); err != nil {
+			c.Doubts = append(c.Doubts, err.Error())
 		}
 	}
 	return c
@@ -106,7 +108,7 @@ func VersionInUse(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addon
 }
 
 // takeVersion takes the single OperatorVersion from the found references.
-func (c *Configuration) takeVersion(found []upstream.ConfigSpecHash, cluster, packagesNamespace string) {
+func (c *Configuration) takeVersion(found []upstream.ConfigSpecHash, cluster string, namespaces Namespaces) {
 	switch {
 	case len(found) == 0:
 		c.invalid("no OperatorVersion is configured: reference one (group %s, resource %s) in the ManagedClusterAddOn's spec.configs, or as "+
@@ -118,9 +120,8 @@ func (c *Configuration) takeVersion(found []upstream.ConfigSpecHash, cluster, pa
 		return
 	}
 	c.OperatorVersion = types.NamespacedName(found[0].ConfigReferent)
-	if namespace := found[0].Namespace; namespace != cluster && namespace != packagesNamespace {
-		c.invalid("OperatorVersion %q is in namespace %q, which agents are not allowed to read: push it to %s, or to %s for this cluster "+
-			"only", found[0].Name, namespace, packagesNamespace, cluster)
+	if err := namespaces.checkVersion(cluster, found[0].ConfigReferent); err != nil {
+		c.invalid("%v", err)
 	}
 }
 
@@ -146,11 +147,6 @@ func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.C
 		}
 	}
 	return found
-}
-
-// namesItself reports whether the add-on's own configs include the referenced object.
-func namesItself(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) bool {
-	return slices.Contains(addOn.Spec.Configs, upstream.AddOnConfig{ConfigGroupResource: resource, ConfigReferent: referent})
 }
 
 // resolvedHere returns the ManagedClusterAddOn's configs of that resource, else the definition's default.

@@ -24,43 +24,112 @@ func placing(configs ...upstream.AddOnConfig) *addonv1alpha1.ClusterManagementAd
 	return definition
 }
 
-const belongs = `belongs to managed cluster "cluster2" and cannot be used on another cluster: copy it to namespace cluster1, or to one that ` +
-	`belongs to no cluster`
+// cannotUse is the message about a config that add-ons of cluster1 must not use.
+func cannotUse(name, namespace string) string {
+	return "AddOnDeploymentConfig " + namespace + "/" + name + ` cannot be used on managed cluster "cluster1": copy it to namespace cluster1, ` +
+		"or ask an administrator of the hub to share namespace " + namespace + " (flag --config-namespaces of addon-manager, or label " +
+		"kudo.dev/shared-configs=true; namespaces of clusters cannot be shared)"
+}
 
-func TestConfigureRefusesConfigsOfOtherClusters(t *testing.T) {
+// hubNamespaces has two clusters, of which cluster2 is detached, and namespaces of every other kind.
+func hubNamespaces() Namespaces {
+	return Namespaces{Packages: packages, Configs: []string{"shared", "cluster2"}, Existing: map[string]Namespace{
+		"cluster1": {Cluster: true}, "cluster2": {Cluster: true, Shared: true}, "shared": {}, "labelled": {Shared: true}, "private": {}, packages: {},
+	}}
+}
+
+func TestConfigureRefusesConfigsThatTheClusterMustNotUse(t *testing.T) {
 	version := referent(packages, "kafka-1.0.0")
-	byOCM := func(c upstream.AddOnConfig) *addonv1alpha1.ManagedClusterAddOn {
-		addOn := enabled()
+	byOCM := func(addOn *addonv1alpha1.ManagedClusterAddOn, c upstream.AddOnConfig) *addonv1alpha1.ManagedClusterAddOn {
 		addOn.Status.ConfigReferences = []upstream.ConfigReference{
 			desiredBy(operatorVersions, version), desiredBy(c.ConfigGroupResource, c.ConfigReferent),
 		}
 		addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue}}
 		return addOn
 	}
+	plain, private := supporting(&version, nil), inNamespace("private")
+	placed := placing(private)
+	placed.Spec.SupportedConfigs = plain.Spec.SupportedConfigs
+	rolling := placing(inNamespace("cluster1"))
+	rolling.Spec.SupportedConfigs = plain.Spec.SupportedConfigs
+	rolling.Status.InstallProgressions = []upstream.InstallProgression{{ConfigReferences: []upstream.InstallConfigReference{
+		{ConfigGroupResource: operatorVersions, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: private.ConfigReferent}},
+		{ConfigGroupResource: deploymentConfigs, LastKnownGoodConfig: &upstream.ConfigSpecHash{ConfigReferent: referent("private", "good")}},
+	}}}
+	good := config(deploymentConfigs, referent("private", "good"))
 	for name, tc := range map[string]struct {
 		definition *addonv1alpha1.ClusterManagementAddOn
 		addOn      *addonv1alpha1.ManagedClusterAddOn
-		problem    string
+		refused    string
 	}{
-		"the cluster's own namespace":                           {supporting(&version, nil), enabled(inNamespace("cluster1")), ""},
-		"a namespace that belongs to no cluster":                {supporting(&version, nil), enabled(inNamespace("shared")), ""},
-		"the packages' namespace":                               {supporting(&version, nil), enabled(inNamespace(packages)), ""},
-		"another cluster's namespace, named by the add-on":      {supporting(&version, nil), enabled(inNamespace("cluster2")), belongs},
-		"another cluster's namespace, the definition's default": {supporting(&version, new(referent("cluster2", "sizes"))), enabled(), belongs},
-		"another cluster's namespace, resolved by OCM":          {supporting(&version, nil), byOCM(inNamespace("cluster2")), belongs},
-		"another cluster's namespace, beside the cluster's own": {
-			supporting(&version, nil), enabled(inNamespace("cluster1"), inNamespace("cluster2")), belongs,
-		},
+		"the cluster's own namespace":                              {plain, enabled(inNamespace("cluster1")), ""},
+		"the packages' namespace":                                  {plain, enabled(inNamespace(packages)), ""},
+		"a namespace that the flag shares":                         {plain, enabled(inNamespace("shared")), ""},
+		"a namespace that its label shares":                        {plain, enabled(inNamespace("labelled")), ""},
+		"a private namespace":                                      {plain, enabled(private), "private"},
+		"a namespace that does not exist":                          {plain, enabled(inNamespace("missing")), "missing"},
+		"a cluster's namespace that flag and label share":          {plain, enabled(inNamespace("cluster2")), "cluster2"},
+		"a cluster's namespace, the definition's default":          {supporting(&version, new(referent("cluster2", "sizes"))), enabled(), "cluster2"},
+		"a cluster's namespace, resolved by OCM":                   {plain, byOCM(enabled(), inNamespace("cluster2")), "cluster2"},
+		"a cluster's namespace, beside the cluster's own":          {plain, enabled(inNamespace("cluster1"), inNamespace("cluster2")), "cluster2"},
+		"a private namespace, the definition's default":            {supporting(&version, new(referent("private", "sizes"))), enabled(), ""},
+		"that default, which the add-on names":                     {supporting(&version, new(referent("private", "sizes"))), enabled(private), ""},
+		"another config beside that default":                       {supporting(&version, new(referent("private", "other"))), enabled(private), "private"},
+		"a private namespace, in a status that anyone has written": {plain, byOCM(enabled(), private), "private"},
+		"a private namespace, for a Placement":                     {placed, byOCM(enabled(), private), ""},
+		"a private namespace, before a rollout":                    {rolling, byOCM(enabled(), good), ""},
+		"a private namespace of another kind, before a rollout":    {rolling, byOCM(enabled(), private), "private"},
+		"a Placement's, which the add-on of any cluster names":     {placed, byOCM(enabled(private), private), "private"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clusters := map[string]bool{"cluster1": true, "cluster2": true}
-			got := Configure(tc.definition, tc.addOn, Namespaces{Packages: packages, Clusters: clusters})
+			got := Configure(tc.definition, tc.addOn, hubNamespaces())
 			var want []Problem
-			if tc.problem != "" {
-				want = []Problem{{"ConfigurationInvalid", "AddOnDeploymentConfig cluster2/sizes " + tc.problem}}
+			if tc.refused != "" {
+				want = []Problem{{"ConfigurationInvalid", cannotUse("sizes", tc.refused)}}
 			}
 			if diff := cmp.Diff(want, got.Problems); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConfigureDoubtsWhatAPreviewDoesNotKnow(t *testing.T) {
+	version := referent(packages, "kafka-1.0.0")
+	namespaces := hubNamespaces()
+	namespaces.Lenient = true
+	got := Configure(supporting(&version, nil), enabled(inNamespace("private"), inNamespace("shared"), inNamespace("cluster2")), namespaces)
+	if diff := cmp.Diff([]string{cannotUse("sizes", "private")}, got.Doubts); diff != "" {
+		t.Errorf("doubts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Problem{{"ConfigurationInvalid", cannotUse("sizes", "cluster2")}}, got.Problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestNamespaceOf(t *testing.T) {
+	const ocm, redHat, shared = "open-cluster-management.io/cluster-name", "cluster.open-cluster-management.io/managedCluster", "kudo.dev/shared-configs"
+	for name, tc := range map[string]struct {
+		labels, kept map[string]string
+		want         Namespace
+	}{
+		"no labels":                     {nil, nil, Namespace{}},
+		"other labels":                  {map[string]string{"a": "b"}, nil, Namespace{}},
+		"OCM's":                         {map[string]string{ocm: "c", "a": "b"}, map[string]string{ocm: "c"}, Namespace{Cluster: true}},
+		"OCM's without a value":         {map[string]string{ocm: ""}, map[string]string{ocm: ""}, Namespace{Cluster: true}},
+		"Red Hat's":                     {map[string]string{redHat: "c"}, map[string]string{redHat: "c"}, Namespace{Cluster: true}},
+		"shared":                        {map[string]string{shared: "true"}, map[string]string{shared: "true"}, Namespace{Shared: true}},
+		"not shared":                    {map[string]string{shared: "false"}, map[string]string{shared: "false"}, Namespace{}},
+		"a cluster's, and shared":       {map[string]string{ocm: "c", shared: "true"}, map[string]string{ocm: "c", shared: "true"}, Namespace{true, true}},
+		"shared, with a value like yes": {map[string]string{shared: "yes"}, map[string]string{shared: "yes"}, Namespace{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := NamespaceLabels(tc.labels)
+			if diff := cmp.Diff(tc.kept, kept); diff != "" {
+				t.Errorf("kept labels (-want +got):\n%s", diff)
+			}
+			if got := [2]Namespace{NamespaceOf(tc.labels), NamespaceOf(kept)}; got != [2]Namespace{tc.want, tc.want} {
+				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
 	}
@@ -80,11 +149,15 @@ func TestConfigNamespaces(t *testing.T) {
 }
 
 func TestAdmitAddOn(t *testing.T) {
-	foreign, other := inNamespace("cluster2"), config(upstream.ConfigGroupResource{Resource: "configmaps"}, referent("cluster2", "x"))
+	foreign, other := inNamespace("private"), config(upstream.ConfigGroupResource{Resource: "configmaps"}, referent("cluster2", "x"))
 	refusal := "ManagedClusterAddOn cluster1/kafka: spec.configs: "
+	version := func(namespace string) string {
+		return `OperatorVersion "x" is in namespace "` + namespace + `", which agents are not allowed to read: push it to ` + packages +
+			", or to cluster1 for this cluster only"
+	}
 	var many []upstream.AddOnConfig
 	for i := range problemLimit + 3 {
-		many = append(many, config(deploymentConfigs, referent("cluster2", fmt.Sprint(i))))
+		many = append(many, config(deploymentConfigs, referent("private", fmt.Sprint(i))))
 	}
 	for name, tc := range map[string]struct {
 		before, after *addonv1alpha1.ManagedClusterAddOn
@@ -93,16 +166,21 @@ func TestAdmitAddOn(t *testing.T) {
 		"no configs":                          {nil, enabled(), ""},
 		"configs that the cluster may use":    {nil, enabled(inNamespace("cluster1"), inNamespace("shared"), inNamespace("")), ""},
 		"a config that Tandem does not read":  {nil, enabled(other), ""},
-		"a config of another cluster":         {nil, enabled(foreign), refusal + "AddOnDeploymentConfig cluster2/sizes " + belongs},
-		"the same twice":                      {nil, enabled(foreign, foreign), refusal + "AddOnDeploymentConfig cluster2/sizes " + belongs},
-		"an OperatorVersion of another":       {nil, enabled(config(operatorVersions, referent("cluster2", "x"))), refusal + "OperatorVersion cluster2/x " + belongs},
-		"a config of another cluster, added":  {enabled(inNamespace("shared")), enabled(inNamespace("shared"), foreign), refusal + "AddOnDeploymentConfig cluster2/sizes " + belongs},
+		"a config of another cluster":         {nil, enabled(inNamespace("cluster2")), refusal + cannotUse("sizes", "cluster2")},
+		"a config that does not exist":        {nil, enabled(inNamespace("missing")), refusal + cannotUse("sizes", "missing")},
+		"a private config":                    {nil, enabled(foreign), refusal + cannotUse("sizes", "private")},
+		"the same twice":                      {nil, enabled(foreign, foreign), refusal + cannotUse("sizes", "private")},
+		"the definition's default":            {nil, enabled(inNamespace("default")), ""},
+		"an OperatorVersion of another":       {nil, enabled(config(operatorVersions, referent("cluster2", "x"))), refusal + version("cluster2")},
+		"an OperatorVersion that is nowhere":  {nil, enabled(config(operatorVersions, referent("missing", "x"))), refusal + version("missing")},
+		"an OperatorVersion for all":          {nil, enabled(config(operatorVersions, referent(packages, "x"))), ""},
+		"a private config, added":             {enabled(inNamespace("shared")), enabled(inNamespace("shared"), foreign), refusal + cannotUse("sizes", "private")},
 		"an existing reference":               {enabled(foreign), enabled(inNamespace("shared"), foreign), ""},
 		"an existing reference, in new order": {enabled(foreign, inNamespace("shared")), enabled(inNamespace("shared"), foreign), ""},
 		"more than fit into an answer":        {nil, enabled(many...), "and 3 more problems"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := AdmitAddOn(tc.before, tc.after, map[string]bool{"cluster1": true, "cluster2": true})
+			err := AdmitAddOn(supporting(nil, new(referent("default", "sizes"))), tc.before, tc.after, hubNamespaces())
 			switch {
 			case (err != nil) != (tc.refused != ""):
 				t.Errorf("got %v, want %q", err, tc.refused)
@@ -135,7 +213,7 @@ func TestAdmitDefinition(t *testing.T) {
 		"a default that exists":             {supporting(nil, &foreign), supporting(nil, &foreign), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.warnings, AdmitDefinition(tc.before, tc.after, map[string]bool{"cluster2": true})); diff != "" {
+			if diff := cmp.Diff(tc.warnings, AdmitDefinition(tc.before, tc.after, hubNamespaces())); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})

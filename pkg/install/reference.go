@@ -1,6 +1,8 @@
 package install
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -85,4 +87,9 @@ func configsOfDefinition(definition *addonv1alpha1.ClusterManagementAddOn) []ups
 		configs = append(configs, placement.Configs...)
 	}
 	return configs
+}
+
+// namesItself reports whether the add-on's own configs include the referenced object.
+func namesItself(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) bool {
+	return slices.Contains(addOn.Spec.Configs, upstream.AddOnConfig{ConfigGroupResource: resource, ConfigReferent: referent})
 }

@@ -35,7 +35,6 @@ import (
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions"
 	clusterclient "open-cluster-management.io/api/client/cluster/clientset/versioned"
 	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions"
-	clusterlisters "open-cluster-management.io/api/client/cluster/listers/cluster/v1"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	workinformers "open-cluster-management.io/api/client/work/informers/externalversions"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -70,10 +69,9 @@ type delivery struct {
 	// allowed are patterns of configs that may configure agents, beside those of the definition.
 	allowed []string
 
-	// clusters, configs and works are the listers that addon-framework uses.
-	clusters clusterlisters.ManagedClusterLister
-	configs  toolscache.GenericLister
-	works    toolscache.Indexer
+	// configs and works are the listers that addon-framework uses.
+	configs toolscache.GenericLister
+	works   toolscache.Indexer
 }
 
 func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec, arguments, allowed []string) *delivery {
@@ -94,7 +92,6 @@ func (d *delivery) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting addon-framework to the hub: %w", err)
 	}
-	d.clusters = sources.clusters.Cluster().V1().ManagedClusters().Lister()
 	d.configs = sources.configs.ForResource(utils.AddOnDeploymentConfigGVR).Lister()
 	d.works = sources.works.Work().V1().ManifestWorks().Informer().GetIndexer()
 	agents := &deliveries{works: d.works}
@@ -256,7 +253,7 @@ func (d *delivery) configuration(
 		return config.Spec, nil
 	}
 	desired := reference.DesiredConfig
-	if err := d.checkNamespace(addOn.Namespace, desired.ConfigReferent); err != nil {
+	if err := d.checkNamespace(ctx, addOn.Namespace, desired.ConfigReferent); err != nil {
 		return config.Spec, err
 	}
 	if err := d.checkAllowed(ctx, addOn.Namespace, desired.ConfigReferent); err != nil {
@@ -283,16 +280,15 @@ func (d *delivery) configuration(
 	return config.Spec, nil
 }
 
-// checkNamespace returns a ForeignConfigError if the AddOnDeploymentConfig is in the namespace of another cluster: the manifests would
-// disclose it to everyone who may read the add-on's namespace.
-func (d *delivery) checkNamespace(cluster string, config upstreamv1beta1.ConfigReferent) error {
-	clusters := map[string]bool{}
-	if _, err := d.clusters.Get(config.Namespace); err == nil {
-		clusters[config.Namespace] = true
-	} else if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading ManagedCluster %q: %w", config.Namespace, err)
+// checkNamespace returns a ForeignConfigError if the AddOnDeploymentConfig is in the namespace of another cluster, which may be detached: the
+// manifests would disclose it to everyone who may read the add-on's namespace. checkAllowed judges all other namespaces.
+func (d *delivery) checkNamespace(ctx context.Context, cluster string, config upstreamv1beta1.ConfigReferent) error {
+	namespaces, err := read.Namespaces(ctx, d.client, install.Namespaces{Lenient: true}, []string{config.Namespace})
+	if err != nil {
+		return err
 	}
-	return install.CheckNamespace(cluster, types.NamespacedName(config), clusters)
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonv1alpha1.AgentAddOn}}
+	return namespaces.CheckConfig(nil, addOn, types.NamespacedName(config))
 }
 
 // checkAllowed returns a refusedConfigError if no administrator allows the AddOnDeploymentConfig.

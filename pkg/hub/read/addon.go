@@ -17,8 +17,8 @@ import (
 // AddOns reads the state that decides about plan-based add-ons.
 type AddOns struct {
 	Client client.Reader
-	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.
-	PackagesNamespace string
+	// Namespaces are those for all clusters.
+	Namespaces install.Namespaces
 	// Reserved are the namespaces of managed clusters in which nothing is installed.
 	Reserved []string
 	Cycles   *Cycles
@@ -41,11 +41,11 @@ func (a *AddOns) Gather(
 		return state, err
 	}
 	state.Unmanaged = !managed
-	clusters, err := Clusters(ctx, a.Client, install.ConfigNamespaces(definition, addOn))
+	namespaces, err := Namespaces(ctx, a.Client, a.Namespaces, install.ConfigNamespaces(definition, addOn))
 	if err != nil {
 		return state, err
 	}
-	state.Configuration = install.Configure(definition, addOn, install.Namespaces{Packages: a.PackagesNamespace, Clusters: clusters})
+	state.Configuration = install.Configure(definition, addOn, namespaces)
 	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
 	if len(state.Configuration.Problems) == 0 {
 		if err := a.configuration(ctx, &state); err != nil {
@@ -119,9 +119,10 @@ func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Ob
 	}
 }
 
-// ConfiguredFrom returns the add-ons of other clusters with a configuration that may refer to the namespace of a managed cluster.
-func (a *AddOns) ConfiguredFrom(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
-	return a.configured(ctx, configNamespaceKey(cluster.GetName()))
+// ConfiguredFrom returns the add-ons with a configuration that may refer to a namespace that is not their own: the namespace of that name, or of
+// the managed cluster of that name.
+func (a *AddOns) ConfiguredFrom(ctx context.Context, namespace client.Object) ([]reconcile.Request, error) {
+	return a.configured(ctx, configNamespaceKey(namespace.GetName()))
 }
 
 // configured returns the add-ons with that key in index byConfig, or whose definition has it.

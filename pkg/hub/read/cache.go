@@ -4,7 +4,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,19 +41,19 @@ func Trim(object any) (any, error) {
 		o.TypeMeta = metav1.TypeMeta{}
 		o.Status = trimStatus(o.Status)
 	case *metav1.PartialObjectMetadata:
-		if existential(o.GroupVersionKind()) {
+		switch o.GroupVersionKind() {
+		case ManagedCluster().GroupVersionKind():
 			trimMetadata(o)
+		case Namespace().GroupVersionKind():
+			labels := install.NamespaceLabels(o.Labels)
+			trimMetadata(o)
+			o.SetLabels(labels)
 		}
 	case *coordinationv1.Lease:
 		trimMetadata(o)
 		o.Spec = coordinationv1.LeaseSpec{RenewTime: o.Spec.RenewTime, LeaseDurationSeconds: o.Spec.LeaseDurationSeconds}
 	}
 	return object, nil
-}
-
-// existential reports whether only the existence of objects of a kind is read, and whether they are being deleted.
-func existential(kind schema.GroupVersionKind) bool {
-	return kind == ManagedCluster().GroupVersionKind() || kind == Namespace().GroupVersionKind()
 }
 
 // trimMetadata drops the metadata that users and other controllers add. Finalizers stay: patches address them by index.

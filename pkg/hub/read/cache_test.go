@@ -176,6 +176,16 @@ func TestClustersKeepNameAndDeletion(t *testing.T) {
 	}
 }
 
+func TestNamespacesKeepTheLabelsThatDecideAboutConfigs(t *testing.T) {
+	want := Namespace()
+	want.Name, want.Labels = "cluster", map[string]string{"open-cluster-management.io/cluster-name": "cluster", "kudo.dev/shared-configs": "true"}
+	stored := want.DeepCopy()
+	stored.Labels["l"] = "v"
+	if diff := cmp.Diff(want, trimmed(t, stored)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestOtherMetadataIsKept(t *testing.T) {
 	want := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "work.open-cluster-management.io/v1", Kind: "ManifestWork"},

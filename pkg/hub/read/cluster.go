@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // IsManaged reports whether the namespace belongs to a managed cluster that is not being deleted.
@@ -17,19 +19,28 @@ func IsManaged(ctx context.Context, c client.Reader, namespace string) (bool, er
 	return cluster != nil && cluster.DeletionTimestamp.IsZero(), err
 }
 
-// Clusters returns the namespaces that belong to a managed cluster, which may be being deleted.
-func Clusters(ctx context.Context, c client.Reader, namespaces []string) (map[string]bool, error) {
-	clusters := map[string]bool{}
-	for _, namespace := range namespaces {
-		cluster, err := clusterOf(ctx, c, namespace)
+// Namespaces returns shared with a description of the namespaces of these names.
+func Namespaces(ctx context.Context, c client.Reader, shared install.Namespaces, names []string) (install.Namespaces, error) {
+	shared.Existing = make(map[string]install.Namespace, len(names))
+	for _, name := range names {
+		cluster, err := clusterOf(ctx, c, name)
 		if err != nil {
-			return nil, err
+			return shared, err
 		}
-		if cluster != nil {
-			clusters[namespace] = true
+		namespace := Namespace()
+		if err := c.Get(ctx, types.NamespacedName{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
+			return shared, fmt.Errorf("reading namespace %q: %w", name, err)
 		}
+		described := ViewNamespace(namespace)
+		described.Cluster = described.Cluster || cluster != nil
+		shared.Existing[name] = described
 	}
-	return clusters, nil
+	return shared, nil
+}
+
+// ViewNamespace returns what the labels of a namespace say.
+func ViewNamespace(namespace client.Object) install.Namespace {
+	return install.NamespaceOf(namespace.GetLabels())
 }
 
 // clusterOf returns the ManagedCluster to which the namespace belongs; nil if there is none.

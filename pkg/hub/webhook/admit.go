@@ -20,6 +20,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -32,15 +33,15 @@ type admissions struct {
 	scheme *runtime.Scheme
 	client client.Client
 	// live bypasses the cache, for writes that depend on other recent writes.
-	live              client.Reader
-	packagesNamespace string
-	reserved          []string // namespaces of managed clusters in which nothing is installed
-	verifications     read.Verifications
-	user              ownUser
-	answers           *prometheus.CounterVec
+	live          client.Reader
+	namespaces    install.Namespaces
+	reserved      []string // namespaces of managed clusters in which nothing is installed
+	verifications read.Verifications
+	user          ownUser
+	answers       *prometheus.CounterVec
 }
 
-func newAdmissions(mgr manager.Manager, packagesNamespace string, reserved []string) (*admissions, error) {
+func newAdmissions(mgr manager.Manager, namespaces install.Namespaces, reserved []string) (*admissions, error) {
 	answers, err := controller.Register(registry.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "addon_admission_answers_total",
 		Help: "Number of reviewed writes, by resource and answer: admitted, refused, or unjudged " +
@@ -59,7 +60,7 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string, reserved []str
 		return nil, fmt.Errorf("making a client for admission: %w", err)
 	}
 	return &admissions{
-		scheme: mgr.GetScheme(), client: mgr.GetClient(), live: live, packagesNamespace: packagesNamespace, reserved: reserved,
+		scheme: mgr.GetScheme(), client: mgr.GetClient(), live: live, namespaces: namespaces, reserved: reserved,
 		verifications: read.NewVerifications(), answers: answers,
 	}, nil
 }

@@ -43,8 +43,8 @@ func (a *admissions) placed(ctx context.Context, w write[*addonv1alpha1.ClusterM
 	if !install.IsPlanManaged(w.after) && w.after.Name != addonv1alpha1.AgentAddOn {
 		return nil, nil
 	}
-	clusters, err := read.Clusters(ctx, a.live, install.ConfigNamespaces(w.after, nil))
-	return install.AdmitDefinition(w.before, w.after, clusters), err
+	namespaces, err := read.Namespaces(ctx, a.live, a.namespaces, install.ConfigNamespaces(w.after, nil))
+	return install.AdmitDefinition(w.before, w.after, namespaces), err
 }
 
 // removing warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so drops

@@ -55,9 +55,9 @@ func outside(w write[*kudo.Instance]) opinion {
 // stateOf reads everything that decides about the Instance, as the controller does. If the cache lacks the OperatorVersion, it reads it
 // live: it is often created together with the Instance.
 func (a *admissions) stateOf(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
-	state, err := read.Instance(ctx, a.client, instance, a.packagesNamespace)
+	state, err := read.Instance(ctx, a.client, instance, a.namespaces.Packages)
 	if err == nil && state.Version == nil {
-		state.Version, err = read.WantedVersion(ctx, a.live, instance, a.packagesNamespace)
+		state.Version, err = read.WantedVersion(ctx, a.live, instance, a.namespaces.Packages)
 	}
 	if err != nil {
 		return state, err

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// addOn rejects a ManagedClusterAddOn with a config of another cluster, or with a reserved install namespace. It warns about the deletion of one
+// addOn rejects a ManagedClusterAddOn with a config that its cluster must not use, or with a reserved install namespace. It warns about the deletion of one
 // that others on the cluster require, and about a change of one that is being deleted. It never rejects either: the dependents are Degraded,
 // and all of them may have to be removed.
 func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
@@ -42,30 +42,28 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	return losing(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
 }
 
-// spec rejects what a write adds to an add-on that Tandem manages: a reserved install namespace of a plan-based one, and configs of other clusters,
-// which addon-agent reads as well.
+// spec rejects what a write adds to an add-on that Tandem manages: a reserved install namespace of a plan-based one, and configs that its
+// cluster must not use, or for addon-agent, those of other clusters.
 func (a *admissions) spec(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
 	misplaced := install.AdmitInstallNamespace(w.before, w.after, a.reserved)
-	namespaces := install.ConfigNamespaces(nil, w.after)
-	if misplaced == nil && len(namespaces) == 0 {
+	names := install.ConfigNamespaces(nil, w.after)
+	if misplaced == nil && len(names) == 0 {
 		return opinion{}, nil
 	}
-	if w.after.Name == addonv1alpha1.AgentAddOn {
-		misplaced = nil // its namespace is the agent's
-	} else {
-		definition, err := read.Definition(ctx, a.client, w.after.Name)
-		if err == nil && definition == nil { // it may have just been created
-			definition, err = read.Definition(ctx, a.live, w.after.Name)
-		}
-		if err != nil || !install.IsPlanManaged(definition) {
-			return opinion{}, err
-		}
+	definition, err := read.Definition(ctx, a.client, w.after.Name)
+	if err == nil && definition == nil { // it may have just been created
+		definition, err = read.Definition(ctx, a.live, w.after.Name)
 	}
-	if misplaced != nil {
+	agent := w.after.Name == addonv1alpha1.AgentAddOn
+	switch {
+	case err != nil || !agent && !install.IsPlanManaged(definition):
+		return opinion{}, err
+	case misplaced != nil && !agent: // the agent's namespace is its own
 		return opinion{refused: misplaced}, nil
 	}
-	clusters, err := read.Clusters(ctx, a.live, namespaces)
-	return opinion{refused: install.AdmitAddOn(w.before, w.after, clusters)}, err
+	namespaces, err := read.Namespaces(ctx, a.live, a.namespaces, names)
+	namespaces.Lenient = agent // its delivery reads no config that administrators do not allow
+	return opinion{refused: install.AdmitAddOn(definition, w.before, w.after, namespaces)}, err
 }
 
 // lost warns about a change of an add-on that is being deleted.

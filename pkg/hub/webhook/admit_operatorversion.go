@@ -18,7 +18,7 @@ func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]
 	if w.before != nil {
 		return opinion{}, nil
 	}
-	if w.after.Namespace != a.packagesNamespace {
+	if w.after.Namespace != a.namespaces.Packages {
 		if managed, err := read.IsManaged(ctx, a.live, w.after.Namespace); err != nil || !managed {
 			return opinion{}, err
 		}

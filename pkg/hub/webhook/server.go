@@ -25,12 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // endpoints returns the handlers of the webhook server, by path. manifests/crds and manifests/admission configure the API server to call
 // them.
-func endpoints(mgr manager.Manager, packagesNamespace string, reserved []string) (map[string]http.Handler, error) {
-	admit, err := newAdmissions(mgr, packagesNamespace, reserved)
+func endpoints(mgr manager.Manager, namespaces install.Namespaces, reserved []string) (map[string]http.Handler, error) {
+	admit, err := newAdmissions(mgr, namespaces, reserved)
 	if err != nil {
 		return nil, err
 	}
@@ -55,13 +56,13 @@ const conversionPath = "/convert"
 // server serves the endpoints, on every replica, with the certificate in the Secret, which it reloads while it serves. If a handler panics,
 // net/http closes that one connection and the process continues.
 type server struct {
-	client            client.Client
-	address           string
-	packagesNamespace string
-	reserved          []string
-	callers           Callers
-	certificate       atomic.Pointer[tls.Certificate]
-	notAfter          prometheus.Gauge
+	client      client.Client
+	address     string
+	namespaces  install.Namespaces
+	reserved    []string
+	callers     Callers
+	certificate atomic.Pointer[tls.Certificate]
+	notAfter    prometheus.Gauge
 }
 
 func (s *server) SetUp(mgr manager.Manager) error {
@@ -69,7 +70,7 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	handlers, err := endpoints(mgr, s.packagesNamespace, s.reserved)
+	handlers, err := endpoints(mgr, s.namespaces, s.reserved)
 	if err != nil {
 		return fmt.Errorf("creating the endpoints of the webhook server: %w", err)
 	}

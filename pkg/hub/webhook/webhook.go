@@ -17,6 +17,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // The default validity of certificates.
@@ -38,8 +39,8 @@ type Options struct {
 	// CertificateValidity and AuthorityValidity are the validity of the certificate and of the signing authority: the defaults if zero.
 	// They are renewed at two thirds of their validity.
 	CertificateValidity, AuthorityValidity time.Duration
-	// PackagesNamespace is the namespace of OperatorVersions for all clusters.
-	PackagesNamespace string
+	// Namespaces are those for all clusters.
+	Namespaces install.Namespaces
 	// Reserved are the namespaces of managed clusters in which nothing is installed.
 	Reserved []string
 	// Version of the program, shown by `kubectl addon version`.
@@ -65,7 +66,7 @@ func Controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&caBundles{client: mgr.GetClient(), namespace: options.Namespace},
 		&server{
 			client: mgr.GetClient(), address: options.Address, callers: options.Callers,
-			packagesNamespace: options.PackagesNamespace, reserved: options.Reserved,
+			namespaces: options.Namespaces, reserved: options.Reserved,
 		},
 	}
 }

@@ -380,10 +380,32 @@ var _ = Describe("add-ons", func() {
 				d.Spec.SupportedConfigs[1].DefaultConfig = &upstream.ConfigReferent{Namespace: other, Name: "sizes"}
 			})).To(Succeed())
 			refusal := `add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: AddOnDeploymentConfig ` + other +
-				`/sizes belongs to managed cluster "` + other + `"`
+				`/sizes cannot be used on managed cluster "` + cluster + `"`
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).To(MatchError(ContainSubstring(refusal)))
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3").err).To(MatchError(ContainSubstring(refusal)))
 			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
+		})
+
+		It("warns of a configuration in a namespace that addon-manager may not share, until it does", func(ctx SpecContext) {
+			cluster, private := newCluster(ctx, nil), newNamespace(ctx)
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: private, Name: "sizes"}}
+			Expect(hub.Create(ctx, config)).To(Succeed())
+			shop := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+			shop.Spec.Configs = []upstream.AddOnConfig{{
+				ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs},
+				ConfigReferent:      upstream.ConfigReferent{Namespace: private, Name: "sizes"},
+			}}
+			Expect(hub.Create(ctx, shop)).To(Succeed())
+			warning := "unless its namespace is shared already: AddOnDeploymentConfig " + private + `/sizes cannot be used on managed cluster "` + cluster + `"`
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "--dry-run").out).To(ContainSubstring(warning))
+			Expect(environment.EditStatus(ctx, hub, shop, func(a *addonv1alpha1.ManagedClusterAddOn) {
+				meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+					Type: addonv1alpha1.ConditionResolved, Status: metav1.ConditionTrue, Reason: "Resolved",
+				})
+			})).To(Succeed())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "--dry-run").out).NotTo(ContainSubstring(warning))
 		})
 
 		It("warns of variables that are ignored, and of a namespace that the add-on does not move to", func(ctx SpecContext) {

@@ -239,8 +239,8 @@ var _ = Describe("The delivery of addon-agent", func() {
 		}
 	})
 
-	It("takes no config from the namespace of another cluster", func(ctx SpecContext) {
-		other := register(ctx)
+	DescribeTable("takes no config from the namespace of", func(ctx SpecContext, namespaceOf func(context.Context) string) {
+		other := namespaceOf(ctx)
 		config := deploymentConfig(ctx, other, func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}}
 			c.ProxyConfig = upstream.ProxyConfig{HTTPSProxy: "https://user:secret@proxy.example.com"}
@@ -253,9 +253,18 @@ var _ = Describe("The delivery of addon-agent", func() {
 			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
 			return current.Status.Conditions
 		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
-			HaveField("Message", ContainSubstring(`config belongs to managed cluster "`+other+`"`)))))
+			HaveField("Message", ContainSubstring(`config cannot be used on managed cluster "`+cluster+`"`)))))
 		Consistently(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeFalse())
-	})
+	},
+		Entry("another cluster", register),
+		Entry("a detached cluster", func(ctx context.Context) string {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				GenerateName: "detached-", Labels: map[string]string{"open-cluster-management.io/cluster-name": "detached"},
+			}}
+			Expect(server.Create(ctx, namespace)).To(Succeed())
+			return namespace.Name
+		}),
+	)
 
 	DescribeTable("is not configured by a tenant of the cluster's namespace", func(ctx SpecContext, change func(*upstream.AddOnDeploymentConfigSpec)) {
 		tandem, _ := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
@@ -528,17 +537,9 @@ func administrators(ctx context.Context) string {
 // tenantOf returns a client of a user with all permissions in the cluster's namespace.
 func tenantOf(ctx context.Context, cluster string) client.Client {
 	GinkgoHelper()
-	role := metav1.ObjectMeta{Namespace: cluster, Name: "tenant"}
-	Expect(server.Create(ctx, &rbacv1.Role{ObjectMeta: role, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"},
-	}}})).To(Succeed())
-	Expect(server.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: role, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: cluster + "-tenant"}},
-	})).To(Succeed())
-	as := rest.CopyConfig(started.Config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: cluster + "-tenant"}
-	return newClient(as)
+	tenant, err := environment.Tenant(ctx, started.Config, server, cluster)
+	Expect(err).NotTo(HaveOccurred())
+	return tenant
 }
 
 // naming returns a change of an add-on to the config.

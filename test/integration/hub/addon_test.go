@@ -286,6 +286,7 @@ var _ = Describe("The add-on controller", func() {
 
 	DescribeTable("refuses a configuration",
 		func(ctx SpecContext, configure func() func(*addonv1alpha1.ManagedClusterAddOn), reason, message string) {
+			unchecked()
 			f.define(ctx, "kafka", runs(version))
 			kafka := f.enable(ctx, cluster, "kafka", configure())
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(

@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -32,10 +34,7 @@ var _ = Describe("The namespace of another cluster", func() {
 		version = f.push(ctx, "kafka", packages)
 		config = f.variables(ctx, "config", other, "TEXT", "secret")
 	})
-	foreign := func() string {
-		return "AddOnDeploymentConfig " + other + "/" + config.Name + ` belongs to managed cluster "` + other +
-			`" and cannot be used on another cluster: copy it to namespace ` + cluster + ", or to one that belongs to no cluster"
-	}
+	foreign := func() string { return refusalOf(cluster, config) }
 	// placed names the config for a Placement of a definition.
 	placed := func(d *addonv1alpha1.ClusterManagementAddOn) {
 		d.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyPlacements
@@ -95,6 +94,8 @@ var _ = Describe("The namespace of another cluster", func() {
 	It("is judged again when it becomes one, and when it no longer is", func(ctx SpecContext) {
 		shared := f.named("shared")
 		makeNamespace(ctx, shared)
+		stopHub()
+		_, stopHub = runHub(serving, func(_ *rest.Config, options *hub.Options) { options.ConfigNamespaces = []string{shared} })
 		config = f.variables(ctx, "config", shared, "TEXT", "one")
 		other = shared
 		f.define(ctx, "kafka", runs(version))

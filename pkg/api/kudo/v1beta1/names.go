@@ -4,6 +4,10 @@ package v1beta1
 // with another one. manifests/hub permits agents to read the OperatorVersions in it.
 const DefaultPackagesNamespace = "addon-packages"
 
+// LabelSharedConfigs, if "true", marks a namespace on the hub whose AddOnDeploymentConfigs the add-ons of all clusters may use. The admission
+// policy tandem-shared-configs lets only users set it who may change all namespaces.
+const LabelSharedConfigs = "kudo.dev/shared-configs"
+
 // Labels of everything that an Instance applies (KUDO's names): objects, pod templates, volume claim templates.
 const (
 	LabelHeritage = "heritage"
