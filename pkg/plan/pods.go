@@ -93,19 +93,38 @@ func beforeRestart(pod *unstructured.Unstructured, now time.Time) *unstructured.
 	return before
 }
 
-// ReasonUnhealthy is the reason of the Events in which a kubelet reports that a probe failed.
-const ReasonUnhealthy = "Unhealthy"
+const (
+	// ReasonUnhealthy is the reason of the Events in which a kubelet reports that a probe failed.
+	ReasonUnhealthy = "Unhealthy"
+	// ReasonFailedCreate is the reason of the Events in which a controller reports that it could not create a pod.
+	ReasonFailedCreate = "FailedCreate"
+)
 
 // ProbeFailure returns the message of the last of a pod's Events with ReasonUnhealthy; empty if there is none. A probe of readiness does not
 // explain why a container is restarted.
 func ProbeFailure(events []unstructured.Unstructured, restarted bool) string {
-	var last, message string
+	return lastMessage(events, "", func(message string) bool { return !restarted || !strings.HasPrefix(message, "Readiness") })
+}
+
+// CreationFailure returns the message of the last of a workload's Events with ReasonFailedCreate; empty if there is none, or if a pod was created
+// since.
+func CreationFailure(events, pods []unstructured.Unstructured) string {
+	since := ""
+	for _, pod := range pods {
+		created, _, _ := unstructured.NestedString(pod.Object, "metadata", "creationTimestamp")
+		since = max(since, created)
+	}
+	return lastMessage(events, since, func(string) bool { return true })
+}
+
+// lastMessage returns the last message of Events that matches, from a time on in UTC and RFC 3339, which sorts; empty if there is none.
+func lastMessage(events []unstructured.Unstructured, last string, matches func(message string) bool) (message string) {
 	for _, event := range events {
 		said, _, _ := unstructured.NestedString(event.Object, "message")
-		if said == "" || restarted && strings.HasPrefix(said, "Readiness") {
+		if said == "" || !matches(said) {
 			continue
 		}
-		if at, _, _ := unstructured.NestedString(event.Object, "lastTimestamp"); at >= last { // in UTC and RFC 3339, which sorts
+		if at, _, _ := unstructured.NestedString(event.Object, "lastTimestamp"); at >= last {
 			last, message = at, text.Head(text.OneLine(said), maxForeign)
 		}
 	}

@@ -108,15 +108,45 @@ func TestProbeFailure(t *testing.T) {
 		"a restart by its kubelet":                  {[]string{after, alive}, true, "Liveness probe failed: stuck"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var events []unstructured.Unstructured
-			for _, e := range test.events {
-				events = append(events, *read(t, e))
-			}
-			if got := plan.ProbeFailure(events, test.restarted); got != test.want {
+			if got := plan.ProbeFailure(readAll(t, test.events), test.restarted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
+}
+
+func TestCreationFailure(t *testing.T) {
+	const quota = "{lastTimestamp: '2024-01-01T00:00:09Z', message: \"pods \\\"db-0\\\" is forbidden:\\n exceeded quota\"}"
+	for name, test := range map[string]struct {
+		events, pods []string
+		want         string
+	}{
+		"none":                                 {},
+		"one":                                  {events: []string{quota}, want: `pods "db-0" is forbidden: exceeded quota`},
+		"the last one":                         {events: []string{"{lastTimestamp: '2024-01-01T00:01:00Z', message: later}", quota, "{}"}, want: "later"},
+		"a long one":                           {events: []string{"{message: " + strings.Repeat("ä", 300) + "}"}, want: strings.Repeat("ä", 256) + "…"},
+		"one after the last pod":               {events: []string{quota}, pods: []string{createdAt("00:00:08")}, want: `pods "db-0" is forbidden: exceeded quota`},
+		"one before a pod that was created":    {events: []string{quota}, pods: []string{createdAt("00:00:08"), createdAt("00:00:10")}},
+		"a pod whose time of creation is lost": {events: []string{quota}, pods: []string{"{metadata: {creationTimestamp: 7}}"}, want: `pods "db-0" is forbidden: exceeded quota`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := plan.CreationFailure(readAll(t, test.events), readAll(t, test.pods)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func createdAt(clock string) string {
+	return "{metadata: {creationTimestamp: '2024-01-01T" + clock + "Z'}}"
+}
+
+func readAll(t *testing.T, texts []string) (all []unstructured.Unstructured) {
+	t.Helper()
+	for _, text := range texts {
+		all = append(all, *read(t, text))
+	}
+	return all
 }
 
 func TestLastLine(t *testing.T) {

@@ -18,8 +18,8 @@ const slow = 10 * time.Second
 // patience is how long the diagnosis waits for a kubelet, which may be unreachable.
 const patience = 3 * time.Second
 
-// explain adds to the message of a slow or failed step what is wrong with the pods of its workload: an image that cannot be pulled, a command
-// that fails, a probe that does not pass, a volume that is not provisioned. The workload's own status does not include this. A claim whose
+// explain adds to the message of a slow or failed step what is wrong with the pods of its workload: that one cannot be created, an image that cannot
+// be pulled, a command that fails, a probe that does not pass, a volume that is not provisioned. The workload's own status does not include this. A claim whose
 // StorageClass does not exist is an error.
 func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
@@ -37,6 +37,9 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	e.mask(pods)
 	pod, why := plan.FirstUnhealthyPod(pods.Items, e.clock())
 	if pod == nil {
+		if failure := plan.CreationFailure(e.eventsOf(ctx, workload, plan.ReasonFailedCreate), pods.Items); failure != "" {
+			outcome.Message += ": " + failure
+		}
 		return outcome
 	}
 	outcome.Message += ": " + why + e.lastWords(ctx, pod)
@@ -56,7 +59,7 @@ func (e *engine) lastWords(ctx context.Context, pod *unstructured.Unstructured) 
 	defer cancel()
 	container, previous := health.FailedContainer(pod)
 	words := ""
-	if probe := plan.ProbeFailure(e.probesOf(ctx, pod), container != ""); probe != "" {
+	if probe := plan.ProbeFailure(e.eventsOf(ctx, pod, plan.ReasonUnhealthy), container != ""); probe != "" {
 		words = ": " + probe
 	}
 	if container == "" {
@@ -69,13 +72,13 @@ func (e *engine) lastWords(ctx context.Context, pod *unstructured.Unstructured) 
 	return words
 }
 
-// probesOf returns the Events about failed probes of a pod, if they can be read.
-func (e *engine) probesOf(ctx context.Context, pod *unstructured.Unstructured) []unstructured.Unstructured {
+// eventsOf returns the Events of a reason about an object, if they can be read.
+func (e *engine) eventsOf(ctx context.Context, object *unstructured.Unstructured, reason string) []unstructured.Unstructured {
 	events := &unstructured.UnstructuredList{}
 	events.SetAPIVersion("v1")
 	events.SetKind("EventList")
-	if e.live.List(ctx, events, client.InNamespace(pod.GetNamespace()),
-		client.MatchingFields{"involvedObject.uid": string(pod.GetUID()), "reason": plan.ReasonUnhealthy}) != nil {
+	if e.live.List(ctx, events, client.InNamespace(object.GetNamespace()),
+		client.MatchingFields{"involvedObject.uid": string(object.GetUID()), "reason": reason}) != nil {
 		return nil
 	}
 	e.mask(events)

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -85,6 +87,25 @@ var _ = Describe("A step that waits for a workload", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(managed.Delete(ctx, event)).To(Succeed())
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		h.finish(ctx)
+	})
+
+	It("says why no pod can be created", func(ctx context.Context) {
+		spec := standard()
+		spec.Templates["app.yaml"] = strings.Replace(deploymentTemplate, "kind: Deployment", "kind: StatefulSet", 1)
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		set := &appsv1.StatefulSet{}
+		Eventually(func() bool { return h.local(ctx, "-app", set) }).Should(BeTrue())
+		const failure = `create Pod app-0 in StatefulSet app failed error: pods "app-0" is forbidden: violates PodSecurity "restricted:latest"`
+		event := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: h.namespace}, Reason: plan.ReasonFailedCreate,
+			Message: failure, LastTimestamp: metav1.Now(),
+			InvolvedObject: corev1.ObjectReference{Kind: "StatefulSet", Namespace: set.Namespace, Name: set.Name, UID: set.UID},
+		}
+		Expect(managed.Create(ctx, event)).To(Succeed())
+		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(HaveSuffix("-app: waiting for its controller to observe it: " + failure))
+		Expect(managed.Delete(ctx, event)).To(Succeed())
 		h.finish(ctx)
 	})
 })
