@@ -535,9 +535,9 @@ func TestVerifyRendersWithTheDefaults(t *testing.T) {
 		text string
 		want []string
 	}{
-		"what refuses them":         {"{{ if eq .Params.REPLICAS \"2\" }}\n{{ fail \"two is too few\" }}\n{{ end }}", []string{"templates/b.yaml:2: " + prefix + `at <fail "two is too few">: error calling fail: two is too few`}},
-		"what is no object":         {"a: b", []string{"templates/b.yaml: " + prefix + "document 1, line 1 of the rendered text: apiVersion is missing or empty"}},
-		"what is switched off":      {"{{ if ne .Params.REPLICAS \"2\" }}\n{{ fail \"more\" }}\n{{ end }}", []string{}},
+		"what refuses them":    {"{{ if eq .Params.REPLICAS \"2\" }}\n{{ fail \"two is too few\" }}\n{{ end }}", []string{"templates/b.yaml:2: " + prefix + `at <fail "two is too few">: error calling fail: two is too few`}},
+		"what is no object":    {"a: b", []string{"templates/b.yaml: " + prefix + "document 1, line 1 of the rendered text: apiVersion is missing or empty"}},
+		"what is switched off": {"{{ if ne .Params.REPLICAS \"2\" }}\n{{ fail \"more\" }}\n{{ end }}", []string{}},
 		"what is not applied": {
 			"apiVersion: v1\nkind: Service\nmetadata:\n  name: '{{ .Name }}'\n  resourceVersion: '12'\n---\n{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}', uid: a, initializers: {}}, status: {a: b}}",
 			[]string{

@@ -195,7 +195,9 @@ func (m *mirror) freeOf(ctx context.Context, wanted *kudo.Instance) error {
 		return errors.New(collision.Message)
 	}
 	reader := client.Reader(m.local)
-	if slices.ContainsFunc(onHub.Items, func(i kudo.Instance) bool { return i.Name != wanted.Name && install.SlotOf(&i) == install.SlotOf(wanted) }) {
+	if slices.ContainsFunc(onHub.Items, func(i kudo.Instance) bool {
+		return i.Name != wanted.Name && install.SlotOf(&i) == install.SlotOf(wanted)
+	}) {
 		reader = m.localLive
 	}
 	list := &kudo.InstanceList{}
