@@ -159,16 +159,25 @@ func (o Observation) idle(err error) Action {
 	}
 }
 
-// Rest returns the action when no plan runs. Once a version is completely applied, objects of removed tasks are pruned.
+// Rest returns the action when no plan runs.
 func (o Observation) Rest() Action {
 	if failed := o.State().FailedOwed(); failed != "" {
 		return o.wait(Failed(o.Instance.Status.PlanStatus[failed], failed))
 	}
-	settle := Action{Kind: ActionSettle}
-	if IsWhole(o.Instance.Status) {
-		settle.Prune = Vanished(o.Instance.Status.Inventory, o.Running)
+	return Action{Kind: ActionSettle, Prune: Prunable(o.Instance.Status, o.Running)}
+}
+
+// Prunable returns the entries of objects to delete if the last execution, which runs version, has that status: those of tasks that the
+// version does not have once it is completely applied, and the marked ones once no plan is owed.
+func Prunable(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) []kudo.InventoryEntry {
+	var vanished, marked []kudo.InventoryEntry
+	if IsWhole(status) {
+		vanished = Vanished(status.Inventory, version)
 	}
-	return settle
+	if status.Execution != nil && len(status.Execution.Owed) == 0 {
+		marked = only(status.Inventory, func(e kudo.InventoryEntry) bool { return e.Surplus })
+	}
+	return List(vanished, marked...)
 }
 
 // Settled returns condition Ready of an Instance that is idle or runs a plan that does not influence it, given the objects in its inventory

@@ -65,7 +65,7 @@ func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*u
 	return List(inventory, entries...)
 }
 
-// List adds entries to the inventory, replacing existing entries of the same objects. A required restart of pods stays, an applied object
+// List adds entries to the inventory, replacing existing entries of the same objects and their marks as surplus. A required restart of pods stays, an applied object
 // stays so, and so does an entry that a plan which was not requested manually has applied.
 func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	listed := slices.Clone(inventory)
@@ -142,6 +142,17 @@ func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured
 	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !wanted[Identity(e)] })
 }
 
+// MarkSurplus returns the inventory with those entries marked: their task no longer renders the objects. They stay until no plan is owed,
+// because pods of a workload may use them until its rollout has ended.
+func MarkSurplus(inventory []kudo.InventoryEntry, surplus ...kudo.InventoryEntry) []kudo.InventoryEntry {
+	chosen := identities(surplus)
+	marked := slices.Clone(inventory)
+	for i := range marked {
+		marked[i].Surplus = marked[i].Surplus || chosen[Identity(marked[i])]
+	}
+	return marked
+}
+
 // Vanished returns the entries of tasks that the version does not have, without objects that a removal has only found.
 func Vanished(inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec) []kudo.InventoryEntry {
 	tasks := map[string]bool{}
@@ -159,7 +170,7 @@ func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.I
 	}
 	for _, entry := range entries {
 		if heir, found := heirs[Identity(entry)]; found {
-			entry.Task = heir.Task
+			entry.Task, entry.Surplus = heir.Task, false
 			inherited = append(inherited, entry)
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -146,6 +147,39 @@ func TestVanished(t *testing.T) {
 	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new"), config("found", "")}
 	if diff := cmp.Diff(entries{config("a", "old")}, entries(plan.Vanished(inventory, version))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What the inventory marks is deleted once no plan is owed, not while a rollout may still use it.
+func TestPrunable(t *testing.T) {
+	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{{Name: "t"}}}
+	marked := plan.MarkSurplus(entries{config("a", "t"), config("b", "t"), config("old", "gone")}, config("b", "other"))
+	surplus := config("b", "t")
+	surplus.Surplus = true
+	status := func(whole corev1.ObjectReference, owed ...kudo.OwedPlan) kudo.InstanceStatus {
+		return kudo.InstanceStatus{
+			Execution: &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: two, Owed: owed}, Whole: &kudo.WholeVersion{OperatorVersion: whole},
+		}
+	}
+	for name, test := range map[string]struct {
+		inventory entries
+		status    kudo.InstanceStatus
+		want      entries
+	}{
+		"once no plan is owed":                     {marked, status(two), entries{config("old", "gone"), surplus}},
+		"not while the plan that marked is owed":   {marked, status(one, kudo.OwedPlan{Plan: "deploy", Whole: true}), nil},
+		"not while a plan that follows it is owed": {marked, status(two, kudo.OwedPlan{Plan: "exporter"}), entries{config("old", "gone")}},
+		"not what a task applies again":            {plan.List(marked, config("b", "t")), status(two), entries{config("old", "gone")}},
+		"not before the first execution":           {marked, kudo.InstanceStatus{}, nil},
+		"once, also if its task has vanished too": {plan.MarkSurplus(marked, config("old", "")), status(two), entries{
+			{Kind: "ConfigMap", Namespace: "apps", Name: "old", Task: "gone", Surplus: true}, surplus}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.status.Inventory = test.inventory
+			if diff := cmp.Diff(test.want, entries(plan.Prunable(test.status, version)), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

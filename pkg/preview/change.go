@@ -48,8 +48,8 @@ type Preview struct {
 type Plan struct {
 	plan.Coming
 	Tasks []Task
-	// Removed lists the objects, and Children the children, for which the OperatorVersion has no task any more: they are deleted at the end
-	// of the plan.
+	// Removed lists the objects that no task renders any more, and Children the children for which the OperatorVersion has no task any more:
+	// they are deleted at the end of the plan.
 	Removed  []Object
 	Children []Child
 	// Problem is why the plan would not start.

@@ -53,8 +53,10 @@ func (s *simulation) play(coming plan.Coming) Plan {
 			}
 		}
 	}
+	ended := coming.Completed(version.NamedSpec())
+	ended.Inventory = s.inventory
+	played.Removed = s.remove(plan.Prunable(ended, version.NamedSpec()))
 	if coming.Whole {
-		played.Removed = s.remove(plan.Vanished(s.inventory, version.NamedSpec()))
 		played.Children = s.vanishedChildren(version, coming)
 	}
 	return played
@@ -89,7 +91,7 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 		t.Objects = append(t.Objects, s.apply(t, want, coming.Restart))
 		unfit = append(unfit, misfits(want)...)
 	}
-	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
+	s.inventory = plan.MarkSurplus(s.inventory, plan.Surplus(s.inventory, placed.Task.Name, wants)...)
 	t.Warnings, t.Problem = s.change.Validation.check(unfit)
 	return t
 }

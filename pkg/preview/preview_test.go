@@ -214,8 +214,8 @@ func TestPreview(t *testing.T) {
 		},
 		"what is rendered no more goes": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
-			want: []string{"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+			want: []string{"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a Toggle is switched on": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"EXTRA": "true"})), version: v1,
@@ -231,8 +231,8 @@ func TestPreview(t *testing.T) {
 		"two plans run one after the other, each from where the first has led": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3", "MODE": "b"})), version: v1,
 			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
-				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a change restarts the plan that applies everything": {
 			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
@@ -242,8 +242,8 @@ func TestPreview(t *testing.T) {
 		"another running plan is waited for": {
 			before: running("resize", deployed(v1, kudo.Complete, off, applied...)), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
 			want: []string{"waits for resize",
-				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a version without a task releases its objects": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
@@ -257,7 +257,7 @@ func TestPreview(t *testing.T) {
 		"a version and a parameter without trigger run the plan of the version alone": {
 			before: deployed(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"MODE": "b"})), version: v4,
 			want: []string{"upgrade (OtherVersion: MODE), restarts",
-				"app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a"},
+				"app Apply: changed Deployment ns/app, created ConfigMap settings-b", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a version and a parameter with a trigger run both plans": {
 			before: deployed(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"SIZE": "2"})), version: v4,

@@ -280,6 +280,15 @@ func (l *ledger) deletes() {
 	l.once = true
 }
 
+// markSurplus marks the entries of a task for objects that it no longer renders.
+func (l *ledger) markSurplus(task string, wants []*unstructured.Unstructured) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if surplus := plan.Surplus(l.entries, task, wants); len(surplus) > 0 {
+		l.entries = plan.MarkSurplus(l.entries, surplus...)
+	}
+}
+
 func (l *ledger) list(entries ...kudo.InventoryEntry) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

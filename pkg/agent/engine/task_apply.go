@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// applyAll applies the task's objects in the listed order, once per execution, prunes objects that it no longer renders, and judges the
+// applyAll applies the task's objects in the listed order, once per execution, marks objects that it no longer renders, and judges the
 // health of all. A task that has begun has applied its objects: only objects that were deleted or overwritten since are applied again. An
 // outdated object in the cache does not complete the task.
 func (e *engine) applyAll(
@@ -48,14 +48,11 @@ func (e *engine) applyAll(
 	if len(undefined) > 0 {
 		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waiting for its CustomResourceDefinition"}
 	}
-	pruned, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
-	if err != nil {
-		return outcomeOf(err)
-	}
+	x.inventory.markSurplus(placed.Task.Name, wants)
 	if outcome := plan.ApplyOutcome(e.view.Shown(objects)); outcome.Status != kudo.Complete {
 		return e.explain(ctx, x, placed, objects, outcome)
 	}
-	return plan.DeleteOutcome(e.view.Shown(pruned))
+	return plan.Outcome{Status: kudo.Complete}
 }
 
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.

@@ -59,15 +59,12 @@ func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, art
 			return outcome
 		}
 	}
-	left, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, artifacts))
-	if err != nil {
-		return outcomeOf(err)
-	}
+	x.inventory.markSurplus(placed.Task.Name, artifacts)
 	pod, err := e.dropPod(ctx, p)
 	if err != nil {
 		return outcomeOf(err)
 	}
-	return plan.DeleteOutcome(e.view.Shown(append(left, pod)))
+	return plan.DeleteOutcome(e.view.Shown([]plan.Object{pod}))
 }
 
 // render renders the pod of the task. An error is terminal.

@@ -104,7 +104,7 @@ func writePlan(b *strings.Builder, p preview.PlanData, indent string, wide bool)
 		writeTask(b, t, indent+"  ", wide)
 	}
 	if len(p.Removed)+len(p.Children) > 0 {
-		fmt.Fprintf(b, "%s  objects and children of tasks that no longer exist\n", indent)
+		fmt.Fprintf(b, "%s  at the end: objects and children that no task has any longer\n", indent)
 		writeObjects(b, indent+"    ", p.Removed, wide)
 		writeGone(b, indent+"    ", p.Children, wide)
 	}

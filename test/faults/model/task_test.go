@@ -162,11 +162,8 @@ func (w *world) applyAll(x *execution, placed plan.Placed, at plan.Task, wants [
 		x.inventory = plan.MarkApplied(x.inventory, plan.Entry(want, ""))
 		objects = append(objects, object)
 	}
-	pruned := w.prune(x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
-	if outcome := plan.ApplyOutcome(objects); outcome.Status != kudo.Complete {
-		return outcome
-	}
-	return plan.DeleteOutcome(pruned)
+	x.inventory = plan.MarkSurplus(x.inventory, plan.Surplus(x.inventory, placed.Task.Name, wants)...)
+	return plan.ApplyOutcome(objects)
 }
 
 // apply stores an object like server-side apply with a single manager: status and identity stay.

@@ -429,6 +429,29 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.finish(ctx)
 	})
 
+	It("stays until the rollout that stops using it is healthy", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["config.yaml"] = strings.ReplaceAll(spec.Templates["config.yaml"], "-config", "-config-{{ .Params.VALUE }}")
+		spec.Templates["app.yaml"] = strings.Replace(deploymentTemplate, "spec: {containers",
+			`spec: {volumes: [{name: c, configMap: {name: "{{ .Name }}-config-{{ .Params.VALUE }}"}}], containers`, 1)
+		spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "config.yaml"), task("app", kudo.TaskApply, "app.yaml")}
+		spec.Plans["deploy"] = serial("config", "app")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, setting("VALUE", "two"))
+		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(ContainSubstring("Deployment"))
+		Expect(h.config(ctx, "-config-two")).To(Equal("two"))
+		Expect(h.config(ctx, "-config-one")).To(Equal("one"), "pods of the previous rollout use it")
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", before)
+		Expect(h.config(ctx, "-config-one")).To(BeEmpty())
+		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring("-config-one")))
+		h.finish(ctx)
+	})
+
 	It("stays with an upgrade that fails", func(ctx context.Context) {
 		h := deployed(ctx, two())
 		next := two()
@@ -446,12 +469,11 @@ var _ = Describe("An object that its task applies no more", func() {
 		h := deployed(ctx, widespread())
 		h.holds(ctx, "-one", hold)
 		h.change(ctx, setting("VALUE", "two"))
-		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(Equal(fmt.Sprintf(
-			`phase "main": step "config": task "config": ConfigMap %s/%s-one: is being deleted, held by finalizer %s`, h.namespace, h.name, hold)))
+		Eventually(func() string { return h.ready(ctx).Message }).Should(Equal(fmt.Sprintf(
+			"ConfigMap %s/%s-one: is being deleted, held by finalizer %s", h.namespace, h.name, hold)))
 		Expect(h.listed(ctx)).To(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-one"))
-		before := kudo.PlanStatus{}
 		h.holds(ctx, "-one")
-		h.completes(ctx, "deploy", before)
+		Eventually(func() metav1.ConditionStatus { return h.ready(ctx).Status }).Should(Equal(metav1.ConditionTrue))
 		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("two")))
 		h.finish(ctx)
 	})

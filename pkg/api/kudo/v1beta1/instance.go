@@ -384,6 +384,10 @@ type InventoryEntry struct {
 	// pending is true until the object is applied for the first time: an execution lists all of its objects when it starts.
 	// +optional
 	Pending bool `json:"pending,omitempty"`
+
+	// surplus is true if the task that last applied the object no longer renders it: it is deleted once no plan is owed.
+	// +optional
+	Surplus bool `json:"surplus,omitempty"`
 }
 
 // ChildState is the result of a KudoOperator task on the hub.
