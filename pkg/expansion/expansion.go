@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -74,7 +75,7 @@ func First(text string, limit int) (first, second *yaml.Node, err error) {
 	return first, second, nil
 }
 
-// JSON converts a text with one document to JSON, as kubectl does.
+// JSON converts a text with one document to JSON, as kubectl does, and rejects keys that are set twice.
 func JSON(text string, limit int) ([]byte, error) {
 	leave, err := enter(text, limit)
 	if err != nil {
@@ -90,7 +91,51 @@ func JSON(text string, limit int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return kubeyaml.YAMLToJSON([]byte(text))
+	encoded, err := kubeyaml.YAMLToJSONStrict([]byte(text))
+	repeated := setTwice(err)
+	if repeated == nil {
+		return encoded, err
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err == nil {
+		if err := repetition(&root); err != nil {
+			return nil, err
+		}
+	}
+	if strings.Contains(text, "<<") { // a merge sets keys that the map sets, too
+		return kubeyaml.YAMLToJSON([]byte(text))
+	}
+	return nil, repeated
+}
+
+var alreadySet = regexp.MustCompile(`(line \d+: key .*) already set in map`)
+
+// setTwice returns the parser's error about a key that is set twice, in the form of its other errors; nil for another error.
+func setTwice(err error) error {
+	if err == nil {
+		return nil
+	}
+	if found := alreadySet.FindStringSubmatch(err.Error()); found != nil {
+		return fmt.Errorf("yaml: %s is set twice", found[1])
+	}
+	return nil
+}
+
+// repetition returns an error about the first key that one map sets twice, in the form of the parser's errors.
+func repetition(node *yaml.Node) error {
+	lines := map[string]int{}
+	for i, item := range node.Content {
+		if isKey := node.Kind == yaml.MappingNode && i%2 == 0; isKey && item.Kind == yaml.ScalarNode && item.ShortTag() != "!!merge" {
+			if line, exists := lines[item.Value]; exists {
+				return fmt.Errorf("yaml: line %d: key %q is already set on line %d", item.Line, item.Value, line)
+			}
+			lines[item.Value] = item.Line
+		}
+		if err := repetition(item); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Size returns the size of a value that was decoded from JSON. It only fails if the value is nested too deeply.

@@ -117,6 +117,24 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestJSONRejectsKeysThatAreSetTwice checks that no value is lost silently.
+func TestJSONRejectsKeysThatAreSetTwice(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: 1\nb: 2\na: 3\n":                                `yaml: line 3: key "a" is already set on line 1`,
+		"a: [{b: 1,\n b: 2}]":                               `yaml: line 2: key "b" is already set on line 1`,
+		"a: &a {b: 1}\nc:\n  <<: *a\n  d: 1\n  d: 2\n":      `yaml: line 5: key "d" is already set on line 4`,
+		"on: 1\ntrue: 2\n":                                  `yaml: line 2: key true is set twice`,
+		"a: &a {b: 1, c: 2}\nd: {<<: *a, b: 3}\n":           "",
+		"a: &a {b: 1}\nd: {<<: [*a, {b: 2, c: 3}], b: 3}\n": "",
+		"a: {b: 1}\nc: {b: 1}\n":                            "",
+	} {
+		_, err := JSON(text, 1<<20)
+		if (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestSizeOfValues(t *testing.T) {
 	for text, want := range map[string]int{
 		`null`:              ValueBytes,

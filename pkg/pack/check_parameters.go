@@ -171,7 +171,7 @@ func (s *subject) usedParameters() (used map[string]bool, known bool) {
 			used[name] = true
 		}
 	}
-	return used, len(s.broken) == 0
+	return used, len(s.broken) == 0 && len(s.unread) == 0
 }
 
 // booleanProblem returns why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).

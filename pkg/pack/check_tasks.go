@@ -132,7 +132,7 @@ func taskResources(s *subject) []Problem {
 }
 
 func (s *subject) templateExists(task, field, name string) []Problem {
-	if _, ok := s.Templates[name]; ok {
+	if _, ok := s.Templates[name]; ok || s.unread[name] {
 		return nil
 	}
 	return []Problem{problemAt(field,

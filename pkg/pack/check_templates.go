@@ -181,6 +181,9 @@ func namespaceManifest(s *subject) []Problem {
 		return nil
 	}
 	manifest, ok := s.Templates[name]
+	if s.unread[name] {
+		return nil
+	}
 	if !ok {
 		return []Problem{problemAt(field, "namespaceManifest %s does not exist: %s", text.Quote(name), s.choices(name, s.templateNames))}
 	}
@@ -219,29 +222,75 @@ var (
 	ownName = regexp.MustCompile(`\{\{.*(\.Name\b|\.Params\b|\$|index).*\}\}`)
 )
 
-// fixedNames: names differ between Instances. Two Instances in one namespace would use the same object, and the second one fails.
+// definitionKind matches the kind of a resource definition, whose name its content determines.
+var definitionKind = regexp.MustCompile(`(?m)^kind:\s*["']?CustomResourceDefinition`)
+
+// fixedNames: names differ between Instances. Two Instances in one namespace would use the same object, and the second one fails. All of them are
+// one problem, at the first.
 func fixedNames(s *subject) []Problem {
-	var problems []Problem
+	const shown = 5
+	var first Problem
+	var names []string
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
-		inMetadata := false
-		for i, line := range strings.Split(s.Templates[name], "\n") {
-			if key := topKey.FindStringSubmatch(line); key != nil || strings.HasPrefix(line, "---") {
-				inMetadata = key != nil && key[1] == "metadata"
-				continue
+		for _, fixed := range fixedNamesOf(s.Templates[name]) {
+			if len(names) == 0 {
+				first = warningAt(templateField(name), "")
+				first.Line = fixed.line
 			}
-			m := nameLine.FindStringSubmatch(strings.TrimRight(line, "\r"))
-			if !inMetadata || m == nil {
-				continue
-			}
-			inMetadata = false
-			if m[1] != "" && !ownName.MatchString(m[1]) {
-				problem := warningAt(templateField(name),
-					"the name %s is the same for every Instance, and two Instances in one namespace "+
-						"would share the object: include .Name in it", text.Quote(m[1]))
-				problem.Line = i + 1
-				problems = append(problems, problem)
-			}
+			names = append(names, text.Quote(fixed.name))
 		}
 	}
-	return problems
+	const rest = " the same for every Instance, and two Instances in one namespace would share the object%s: include .Name in %s"
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		first.Message = fmt.Sprintf("the name %s is"+rest, names[0], "", "it")
+	default:
+		count := len(names)
+		slices.Sort(names)
+		names = text.Limit(slices.Compact(names), shown, "more")
+		first.Message = fmt.Sprintf("the names of %d objects are"+rest+": %s", count, "s", "them", strings.Join(names, ", "))
+	}
+	return []Problem{first}
+}
+
+// fixedName is a name in a line of a template.
+type fixedName struct {
+	name string
+	line int
+}
+
+// fixedNamesOf returns the names in a template that are the same for every Instance, except those of resource definitions.
+func fixedNamesOf(source string) []fixedName {
+	var all, ofDocument []fixedName
+	inMetadata, begin := false, 0
+	lines := strings.Split(source, "\n")
+	flush := func(end int) {
+		if !definitionKind.MatchString(strings.Join(lines[begin:end], "\n")) {
+			all = append(all, ofDocument...)
+		}
+		ofDocument, begin = nil, end
+	}
+	for i, line := range lines {
+		if strings.HasPrefix(line, "---") {
+			flush(i)
+			inMetadata = false
+			continue
+		}
+		if key := topKey.FindStringSubmatch(line); key != nil {
+			inMetadata = key[1] == "metadata"
+			continue
+		}
+		m := nameLine.FindStringSubmatch(strings.TrimRight(line, "\r"))
+		if !inMetadata || m == nil {
+			continue
+		}
+		inMetadata = false
+		if m[1] != "" && !ownName.MatchString(m[1]) {
+			ofDocument = append(ofDocument, fixedName{m[1], i + 1})
+		}
+	}
+	flush(len(lines))
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -13,28 +14,25 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// dryRun renders every template once, with the default parameters, like the first deployment. It is not a rule of Check: controllers do not
-// run templates of third parties to judge them. It does nothing unless every required parameter has a default.
+// dryRun renders every template once, with the default parameters and samples of the required ones without a default, like the first deployment.
+// It is not a rule of Check: controllers do not run templates of third parties to judge them.
 func dryRun(s *subject) []Problem {
-	c, complete := firstDeployment(s.OperatorVersionSpec)
-	if !complete {
-		return nil
-	}
+	c, samples := firstDeployment(s.OperatorVersionSpec)
 	var problems []Problem
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		rendered, err := render.Templates(c, name)
 		if err != nil && !isDisclosure(err) {
-			problems = append(problems, dryRunProblem(name, err))
+			problems = append(problems, s.dryRunProblem(samples, name, err))
 		}
 		problems = append(problems, omissions(s.Templates[name], name, rendered.Omissions)...)
 	}
 	for _, t := range s.Tasks {
 		if t.Kind == kudo.TaskPipe {
-			problems = append(problems, tryPod(s, c, t)...)
+			problems = append(problems, s.tryPod(c, samples, t)...)
 		}
 		if makesChild(t.Kind) {
 			if _, _, err := childParameters(c, t); err != nil && !isDisclosure(err) {
-				problems = append(problems, dryRunProblem(t.Spec.ParameterFile, err))
+				problems = append(problems, s.dryRunProblem(samples, t.Spec.ParameterFile, err))
 			}
 		}
 	}
@@ -75,29 +73,46 @@ func isDisclosure(err error) bool {
 	return errors.As(err, &discloses)
 }
 
-// firstDeployment returns the rendering context of an Instance that sets only sensitive parameters, unless others are required.
-func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, complete bool) {
-	sensitive := map[string]string{}
+// firstDeployment returns the rendering context of an Instance that sets only what it must, and the names of the parameters that have a sample
+// as value. Sensitive ones have none.
+func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, samples []string) {
+	sensitive, given := map[string]string{}, map[string]string{}
 	for i := range spec.Parameters {
 		p := &spec.Parameters[i]
 		switch {
 		case p.IsSensitive():
 			sensitive[p.Name] = render.Hidden
 		case isTrue(p.Required) && p.Default == nil:
-			return c, false
+			given[p.Name] = sampleOf(p)
+			samples = append(samples, p.Name)
 		}
 	}
 	return render.Context{
-		Version: spec, Sensitive: sensitive, Instance: "instance", Namespace: "namespace",
+		Version: spec, Parameters: given, Sensitive: sensitive, Instance: "instance", Namespace: "namespace",
 		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(spec, "instance"),
-	}, true
+	}, samples
+}
+
+// sampleOf returns a value that a parameter accepts.
+func sampleOf(p *kudo.Parameter) string {
+	samples := map[kudo.ParameterType]string{
+		kudo.IntegerType: "1", kudo.NumberType: "1", kudo.BooleanType: "true", kudo.ArrayType: `["x"]`, kudo.MapType: `{"x":"x"}`,
+	}
+	switch sample, exists := samples[p.Type]; {
+	case len(p.Enum) > 0:
+		return p.Enum[0]
+	case exists:
+		return sample
+	default:
+		return "x"
+	}
 }
 
 // ChildParameters returns the parameters that a task sets on its child when an Instance is deployed that sets only sensitive parameters, and
 // the sensitive ones that it passes on. They are unknown if other parameters are required, or if Verify reports a problem.
 func (p *Package) ChildParameters(task kudo.Task) (parameters map[string]string, from []kudo.ParameterFrom, known bool) {
-	c, complete := firstDeployment(&p.Version)
-	if !complete && task.Spec.ParameterFile != "" {
+	c, samples := firstDeployment(&p.Version)
+	if len(samples) > 0 && task.Spec.ParameterFile != "" {
 		return nil, nil, false
 	}
 	parameters, passed, err := childParameters(c, task)
@@ -115,13 +130,13 @@ func childParameters(c render.Context, task kudo.Task) (parameters, passed map[s
 }
 
 // tryPod renders the pod of a Pipe task like its first run.
-func tryPod(s *subject, c render.Context, t kudo.Task) []Problem {
+func (s *subject) tryPod(c render.Context, samples []string, t kudo.Task) []Problem {
 	rendered, err := render.NamedTemplate(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
 	if isDisclosure(err) {
 		return nil
 	}
 	if err != nil {
-		return []Problem{dryRunProblem(t.Spec.Pod, err)}
+		return []Problem{s.dryRunProblem(samples, t.Spec.Pod, err)}
 	}
 	problems := omissions(s.Templates[t.Spec.Pod], t.Spec.Pod, rendered.Omissions)
 	if _, _, err := pipe.Pod(rendered.Objects[0], t.Spec.Pipe, pipe.DefaultImage); err != nil {
@@ -143,22 +158,56 @@ func (s *subject) templatesOfObjects() map[string]bool {
 	return used
 }
 
-// dryRunProblem returns a warning: the template may render with other parameters.
-func dryRunProblem(name string, err error) Problem {
+// dryRunProblem returns a warning, because the template may render with other parameters. It returns an error if the template renders invalid YAML
+// with the values that the package itself chooses.
+func (s *subject) dryRunProblem(samples []string, name string, err error) Problem {
 	if file := (*render.FileError)(nil); errors.As(err, &file) {
 		err = file.Err
 	}
-	problem := warningAt(templateField(name), "does not render with the default parameters: %v", err)
-	var failed *template.Error
-	if !errors.As(err, &failed) {
-		return problem
+	samples = s.referredTo(name, samples)
+	problem := warningAt(templateField(name), "does not render with the default parameters%s: ", ofSamples(samples))
+	if len(samples) == 0 && errors.As(err, new(*render.YAMLError)) {
+		problem.Severity = Error
 	}
-	message := failed.Err.Error()
-	if failed.Document > 0 {
-		message = fmt.Sprintf("document %d, line %d of the rendered text: %s", failed.Document, failed.Line, message)
-	} else {
+	var failed *template.Error
+	switch {
+	case !errors.As(err, &failed):
+		problem.Message += err.Error()
+	case failed.Document > 0:
+		problem.Message += fmt.Sprintf("document %d, line %d of the rendered text: %v", failed.Document, failed.Line, failed.Err)
+		if isVerbatim(s.Templates[name]) {
+			problem.Line = failed.Line
+		}
+	default:
+		problem.Message += failed.Err.Error()
 		problem.Line = failed.Line
 	}
-	problem.Message = "does not render with the default parameters: " + message
+	problem.Message = text.Truncate(problem.Message, messageBytes)
 	return problem
+}
+
+// referredTo returns the parameters that a template may refer to.
+func (s *subject) referredTo(name string, parameters []string) []string {
+	return slices.DeleteFunc(slices.Clone(parameters), func(p string) bool {
+		return !slices.ContainsFunc(s.references[name], func(r reference) bool {
+			return r.kind == wholeParams || r.kind == paramReference && r.name == p
+		})
+	})
+}
+
+// ofSamples names the parameters with a sample as value.
+func ofSamples(samples []string) string {
+	const shown = 5
+	if len(samples) == 0 {
+		return ""
+	}
+	return ", and samples of " + strings.Join(text.Limit(samples, shown, "more"), ", ")
+}
+
+// simpleAction matches an action that prints a variable or a parameter.
+var simpleAction = regexp.MustCompile(`\{\{ *\.[A-Za-z0-9_.]+(?: *\| *quote)? *\}\}`)
+
+// isVerbatim reports whether the lines of a template are those of what it renders, because all its actions print into a line.
+func isVerbatim(source string) bool {
+	return !strings.Contains(simpleAction.ReplaceAllString(source, ""), "{{")
 }

@@ -62,16 +62,7 @@ func restore(c render.Context, p *kudo.Parameter) {
 	if !isTrue(p.Required) || p.Default != nil {
 		return
 	}
-	harmless := map[kudo.ParameterType]string{
-		kudo.IntegerType: "1", kudo.NumberType: "1", kudo.BooleanType: "true", kudo.ArrayType: `["x"]`, kudo.MapType: `{"x":"x"}`,
-	}
-	c.Parameters[p.Name] = "x"
-	if value, ok := harmless[p.Type]; ok {
-		c.Parameters[p.Name] = value
-	}
-	if len(p.Enum) > 0 {
-		c.Parameters[p.Name] = p.Enum[0]
-	}
+	c.Parameters[p.Name] = sampleOf(p)
 }
 
 // hostileValue is a value of a parameter, and the text in it that a message shows.
@@ -144,11 +135,7 @@ type try struct {
 
 // tries returns the templates that may refer to a parameter.
 func (s *subject) tries(parameter string) []try {
-	refers := func(name string) bool {
-		return slices.ContainsFunc(s.references[name], func(r reference) bool {
-			return r.kind == wholeParams || r.kind == paramReference && r.name == parameter
-		})
-	}
+	refers := func(name string) bool { return len(s.referredTo(name, []string{parameter})) > 0 }
 	var all []try
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		all = append(all, try{name, func(c render.Context) error { _, err := render.Objects(c, name); return err }})

@@ -32,7 +32,7 @@ func (p *Package) Verify() []Problem {
 		return problems
 	}
 	subject := newSubject(&p.Version)
-	subject.operator, subject.blind = p.Operator, !p.hasParams
+	subject.operator, subject.blind, subject.unread = p.Operator, !p.hasParams, p.unreadTemplates()
 	judged := append(subject.judge(), objectName(subject)...)
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, disclosures(subject)...)
@@ -62,6 +62,17 @@ func (p *Package) merge(problems, judged []Problem) []Problem {
 	}
 	sortProblems(problems)
 	return slices.Compact(problems)
+}
+
+// unreadTemplates returns the templates whose files Load could not read.
+func (p *Package) unreadTemplates() map[string]bool {
+	names := map[string]bool{}
+	for _, f := range p.problems {
+		if name, isTemplate := strings.CutPrefix(f.File, templatesFolder+"/"); isTemplate {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // unread returns the places that Load could not decode.

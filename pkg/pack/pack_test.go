@@ -214,9 +214,11 @@ func TestVerifyTasks(t *testing.T) {
 		"a KudoOperator without its parameter file": {"{name: app, kind: KudoOperator, spec: {package: db, parameterFile: x.yaml}}", []string{`operator.yaml:6: error: task "app": template "x.yaml" does not exist: must be one of app.yaml`}},
 		"a KudoOperator enabled by no boolean":      {"{name: app, kind: KudoOperator, spec: {package: db, enablingParameter: TEXT}}", []string{`operator.yaml:6: error: task "app": parameter "TEXT" has the default "yes": must be true or false`}},
 		"a KudoOperator with an impossible name":    {"{name: app, kind: KudoOperator, spec: {package: db, instanceName: D_B}}", []string{`operator.yaml:6: error: task "app": instanceName "D_B" is not valid: ` + subdomain}},
-		"a Pipe":                                    {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: /a, kind: Secret, key: a}]}}", []string{}},
+		"a Pipe": {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: /a, kind: Secret, key: a}]}}", []string{
+			`templates/app.yaml: warning: task "app": a Pipe task must run a Pod of v1, got a ConfigMap of v1`}},
 		"a Pipe with a key that only index reaches": {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: /a, kind: Secret, key: a-b}]}}",
-			[]string{`operator.yaml:6: warning: task "app": templates cannot refer to key "a-b" as .Pipes.KEY, only as index .Pipes "a-b": use letters, digits and _`}},
+			[]string{`operator.yaml:6: warning: task "app": templates cannot refer to key "a-b" as .Pipes.KEY, only as index .Pipes "a-b": use letters, digits and _`,
+				`templates/app.yaml: warning: task "app": a Pipe task must run a Pod of v1, got a ConfigMap of v1`}},
 		"a Toggle by what need not be set": {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: UNSET}}",
 			[]string{`params.yaml:7: warning: parameter "UNSET" enables task "app" and has no default: Instances that do not set it are rejected`}},
 		"a KudoOperator enabled by what need not be set": {"{name: app, kind: KudoOperator, spec: {package: db, enablingParameter: UNSET}}",
@@ -478,8 +480,11 @@ func TestVerifyTemplates(t *testing.T) {
 		"the items of a list":                     {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: batch/v1beta1\n  kind: CronJob\n- kind: Role\n  apiVersion: rbac.authorization.k8s.io/v1beta1\n", []string{`templates/b.yaml:4: warning: batch/v1beta1 CronJob is no longer served by Kubernetes and is applied as batch/v1: use that instead`, `templates/b.yaml:7: warning: rbac.authorization.k8s.io/v1beta1 Role is no longer served by Kubernetes and is applied as rbac.authorization.k8s.io/v1: use that instead`}},
 		"a name that every Instance shares": {"kind: A\napiVersion: v1\nmetadata:\n  labels: {}\n  name: \"{{ .PlanName }}-job\" # x\nspec:\n  name: b\n---\nkind: B\napiVersion: v1\nmetadata:\n  name: {{ .Name }}-b\n  labels:\n    name: b\n",
 			[]string{"templates/b.yaml:5: warning: the name \"\\\"{{ .PlanName }}-job\\\"\" is the same for every Instance, and two Instances in one namespace would share the object: include .Name in it"}},
-		"a name by a parameter":    {"kind: A\napiVersion: v1\nmetadata:\n  name: {{ .Params.REPLICAS | quote }}\n", []string{}},
-		"a reference is no object": {"apiVersion: v1\nkind: ConfigMap\nref:\n  apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n", []string{}},
+		"names that every Instance shares": {"metadata:\n  name: a\nkind: A\n---\nmetadata:\n  name: b\n---\nmetadata:\n  name: c\n---\nmetadata:\n  name: d\n---\nmetadata:\n  name: e\n---\nmetadata:\n  name: f\n",
+			[]string{`templates/b.yaml:2: warning: the names of 6 objects are the same for every Instance, and two Instances in one namespace would share the objects: include .Name in them: "a", "b", "c", "d", "e", and 1 more`}},
+		"a resource definition has the name that it must have": {"kind: A\nmetadata:\n  name: {{ .Name }}\n---\nkind: CustomResourceDefinition\nmetadata:\n  name: toys.example.com\n---\nmetadata:\n  name: toys.example.com\nkind: CustomResourceDefinition\n", []string{}},
+		"a name by a parameter":                                {"kind: A\napiVersion: v1\nmetadata:\n  name: {{ .Params.REPLICAS | quote }}\n", []string{}},
+		"a reference is no object":                             {"apiVersion: v1\nkind: ConfigMap\nref:\n  apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n", []string{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := slices.DeleteFunc(verifyTemplate(t, test.text), func(problem string) bool {
@@ -536,7 +541,7 @@ func TestVerifyRendersWithTheDefaults(t *testing.T) {
 		want []string
 	}{
 		"what refuses them":    {"{{ if eq .Params.REPLICAS \"2\" }}\n{{ fail \"two is too few\" }}\n{{ end }}", []string{"templates/b.yaml:2: " + prefix + `at <fail "two is too few">: error calling fail: two is too few`}},
-		"what is no object":    {"a: b", []string{"templates/b.yaml: " + prefix + "document 1, line 1 of the rendered text: apiVersion is missing or empty"}},
+		"what is no object":    {"a: b", []string{"templates/b.yaml:1: " + prefix + "document 1, line 1 of the rendered text: apiVersion is missing or empty"}},
 		"what is switched off": {"{{ if ne .Params.REPLICAS \"2\" }}\n{{ fail \"more\" }}\n{{ end }}", []string{}},
 		"what is not applied": {
 			"apiVersion: v1\nkind: Service\nmetadata:\n  name: '{{ .Name }}'\n  resourceVersion: '12'\n---\n{apiVersion: v1, kind: Pod, metadata: {name: '{{ .Name }}', uid: a, initializers: {}}, status: {a: b}}",
@@ -551,6 +556,66 @@ func TestVerifyRendersWithTheDefaults(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, verifyTemplate(t, test.text)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestVerifyRefusesInvalidYAML checks templates that can never be applied.
+func TestVerifyRefusesInvalidYAML(t *testing.T) {
+	const prefix = "does not render with the default parameters: document 1, line "
+	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n"
+	for sentence, test := range map[string]struct{ text, want string }{
+		"a key that is set twice":                {config + "data:\n  a: b\n  a: c\n", ":7: error: " + prefix + `7 of the rendered text: key "a" is already set on line 6`},
+		"an object that is not separated":        {config + config, ":5: error: " + prefix + `5 of the rendered text: key "apiVersion" is already set on line 1: separate objects by a line with ---`},
+		"a separator that is joined":             {"{{- if true }}\n---\n{{- end -}}\n" + config, ": error: " + prefix + "2 of the rendered text: a separator (---) must be alone on its line: the template joins it with the next line, perhaps by {{- or -}}"},
+		"a byte order mark in the middle":        {"---\n\ufeff" + config, ":2: error: " + prefix + "2 of the rendered text: the line begins with a byte order mark (U+FEFF), which is allowed only at the beginning of a file: remove it"},
+		"a tab":                                  {config + "data:\n\ta: b\n", ":6: error: " + prefix + "6 of the rendered text: the line is indented with a tab: use spaces"},
+		"what depends on a template's condition": {config + "data:\n  a: b\n{{ if true }}  a: c\n{{ end }}", ": error: " + prefix + `7 of the rendered text: key "a" is already set on line 6`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff([]string{"templates/b.yaml" + test.want}, verifyTemplate(t, test.text)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestVerifyRendersWithSamples(t *testing.T) {
+	const parameters = "  - {name: TEXT}\n  - {name: COUNT, type: integer}\n  - {name: LIST, type: array}\n  - {name: CHOICE, enum: [b, c]}\n"
+	const prefix = "templates/b.yaml"
+	for sentence, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"which fit their types": {
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .Name }}'}, data: {a: '{{ add .Params.COUNT 1 }}{{ first .Params.LIST }}{{ .Params.CHOICE }}{{ .Params.TEXT }}'}}", nil,
+		},
+		"and names them": {
+			"a: {{ fail .Params.CHOICE }}", []string{prefix + ":1: warning: does not render with the default parameters, and samples of CHOICE: at <fail .Params.CHOICE>: error calling fail: b"},
+		},
+		"which may be at fault": {
+			"a: [{{ eq .Params.TEXT \"x\" | ternary \"[\" \"\" }}]\n",
+			[]string{prefix + ": warning: does not render with the default parameters, and samples of TEXT: document 1, line 1 of the rendered text: did not find expected ',' or ']'"},
+		},
+		"which other faults do not depend on": {
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, metadata: {name: '{{ .Name }}'}}",
+			[]string{prefix + `:1: error: does not render with the default parameters: document 1, line 1 of the rendered text: key "metadata" is already set on line 1`},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p, _ := pack.Load(files(map[string]string{
+				"templates/b.yaml": test.text, "params.yaml": paramsYAML + parameters,
+				"operator.yaml": change(t, operatorYAML, "        - app.yaml\n", "        - app.yaml\n        - b.yaml\n"),
+			}))
+			var got []string
+			for _, problem := range p.Verify() {
+				if problem.File == "templates/b.yaml" {
+					got = append(got, problem.String())
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -606,6 +671,8 @@ func TestVerifyFiles(t *testing.T) {
 		"a template is not used": {map[string]string{"templates/sub/b.yaml": "a: b"}, []string{`templates/sub/b.yaml: warning: template "sub/b.yaml" is not used by any task`}},
 		"a file expands to more than allowed": {map[string]string{"params.yaml": "parameters:\n- &x {name: A, description: " + strings.Repeat("x", 10_000) + "}\n" + strings.Repeat("- *x\n", 1000)},
 			[]string{`params.yaml: error: is not valid: it expands to more than 8 MiB, with its aliases written out and 64 bytes for each value: remove aliases, or divide it`}},
+		"a template of a task is larger than allowed, which is all that is said of it": {map[string]string{"templates/app.yaml": strings.Repeat("x", pack.MaxSize+1)},
+			[]string{`templates/app.yaml: error: has 1048577 bytes, more than the limit of 1048576 for an OperatorVersion: split the operator or shorten the file`}},
 		"a template is larger than allowed": {map[string]string{"templates/b": strings.Repeat("x", pack.MaxSize+1)}, []string{`templates/b: error: has 1048577 bytes, more than the limit of 1048576 for an OperatorVersion: split the operator or shorten the file`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -19,6 +19,8 @@ type subject struct {
 	operator kudo.OperatorSpec
 	// blind is true if the parameters could not be decoded: missing ones are then not reported.
 	blind bool
+	// unread are the templates whose files cannot be read, which is a problem of its own.
+	unread map[string]bool
 	// The existing items by name, the first of a duplicate name, and lists for messages: a package may have thousands of each.
 	parameters                                          map[string]*kudo.Parameter
 	tasks                                               map[string]*kudo.Task

@@ -3,8 +3,6 @@ package render
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,11 +45,6 @@ func splitDocuments(text string) []document {
 	return appendDocument(documents, text[begin:], beginLine)
 }
 
-func isMarker(line, marker string) bool {
-	rest, found := strings.CutPrefix(line, marker)
-	return found && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n"))
-}
-
 func appendDocument(documents []document, text string, line int) []document {
 	for part := range strings.Lines(text) {
 		if part = strings.TrimSpace(part); part != "" && part != "---" && part[0] != '#' {
@@ -64,13 +57,16 @@ func appendDocument(documents []document, text string, line int) []document {
 // errTaskTooLarge is the error of the document with which the objects of a task become too large.
 var errTaskTooLarge = fmt.Errorf("all objects of the task: %w", expansion.TooLarge(expansion.MaxTask))
 
-// decode decodes a document, within a limit. Integers stay exact (int64); everything else decodes as in kubectl.
+// decode decodes a document, within a limit. Integers stay exact (int64); everything else decodes as in kubectl. Invalid YAML is a *YAMLError.
 func (d document) decode(limit int) (decoded any, err error) {
 	encoded, err := expansion.JSON(d.text, limit)
 	if err == nil {
 		err = utiljson.Unmarshal(encoded, &decoded)
 	}
-	return decoded, err
+	if err := flawOf(d.text, decoded, err); err != nil {
+		return nil, err
+	}
+	return decoded, nil
 }
 
 // decoder decodes the documents of a text and of its variants. It decodes a document that they share only once.
@@ -197,20 +193,14 @@ func setDefault(m map[string]any, key string, value any) {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`yaml: line (\d+): (.*)`)
-
-// fail adds template, document and line to an error. YAML's line numbers start at the document.
+// fail adds template, document and line to an error.
 func (d document) fail(name string, number int, err error) *template.Error {
-	line := d.line
-	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
-		offset, convErr := strconv.Atoi(found[1])
-		if convErr == nil {
-			line += offset - 1
-		}
-		err = errors.New(found[2])
-	}
 	problem := template.NewError(name, err)
-	problem.Document, problem.Line = number, line
+	problem.Document, problem.Line = number, d.line
+	var malformed *YAMLError
+	if errors.As(err, &malformed) {
+		problem.Line = malformed.Line
+	}
 	return problem
 }
 

@@ -235,6 +235,20 @@ func TestObjectsNameTheFault(t *testing.T) {
 			named("a") + "---\n{{ if true }}\napiVersion: v1\nkind: a: b\n{{ end }}",
 			`template "t", document 2 (line 7 of the rendered text): mapping values are not allowed in this context`,
 		},
+		"a key that is set twice, with both lines": {
+			named("a") + "---\n" + named("b") + "data:\n  a: b\n  a: c\n", `template "t", document 2 (line 10 of the rendered text): key "a" is already set on line 9`,
+		},
+		"a separator that is joined with the next line": {
+			named("a") + "{{- if true }}\n---\n{{- end -}}\n" + named("b"), `document 1 (line 4 of the rendered text): a separator (---) must be alone on its line`,
+		},
+		"a byte order mark in the middle": {
+			named("a") + "---\n\ufeff" + named("b"), `document 2 (line 5 of the rendered text): the line begins with a byte order mark (U+FEFF)`,
+		},
+		"a byte order mark before a separator": {
+			named("a") + "\ufeff---\n" + named("b"), `(line 4 of the rendered text): the line begins with a byte order mark (U+FEFF)`,
+		},
+		"a tab instead of spaces":      {named("a") + "data:\n\ta: b\n", `document 1 (line 5 of the rendered text): the line is indented with a tab: use spaces`},
+		"a tab after spaces":           {named("a") + "data:\n  a: b\n  \tc: d\n", `the line is indented with a tab: use spaces`},
 		"a document that is a list":    {"- a\n", `document 1 (line 1 of the rendered text): must be an object with apiVersion, kind and metadata, got a list`},
 		"a document that is text":      {"hello\n", `got "hello"`},
 		"no apiVersion":                {"kind: ConfigMap\nmetadata: {name: a}", "apiVersion is missing or empty"},

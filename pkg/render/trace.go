@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -48,6 +49,10 @@ func (d *documents) note(document int, object *unstructured.Unstructured) {
 
 // fail returns the error of a document without sensitive values in its message.
 func (d *documents) fail(name string, document int, err error) *template.Error {
+	var malformed *YAMLError
+	if errors.As(err, &malformed) {
+		err = malformed.below(d.all[document].line - 1)
+	}
 	if found := d.of(document); d.confidential.Known {
 		if found.opaque {
 			err = &template.ConcealedError{Parameters: slices.Sorted(maps.Keys(d.confidential.Parameters))}
