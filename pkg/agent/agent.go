@@ -104,6 +104,9 @@ type Options struct {
 
 	// ProgressGrace is how long the progress of a plan may remain unrecorded if nothing depends on it; half a second if zero.
 	ProgressGrace time.Duration
+
+	// PlanRetryDelay is the delay before an owed plan that timed out starts again for the first time; plan.MinRetryDelay if zero.
+	PlanRetryDelay time.Duration
 }
 
 // DefaultNamespace is the namespace of the agent in its manifests.
@@ -212,7 +215,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
-			Grace: o.ProgressGrace,
+			Grace: o.ProgressGrace, RetryDelay: o.PlanRetryDelay,
 		}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),

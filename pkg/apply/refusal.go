@@ -53,8 +53,11 @@ func Refused(err error, live, want *unstructured.Unstructured) error {
 	return &ImmutableError{Fields: slices.Compact(fields)}
 }
 
+// denied matches the API server's messages about objects that an admission webhook or policy denies, with whatever code.
+var denied = regexp.MustCompile(`^admission webhook ".*" denied the request|admission request denied by policy|[Pp]olicy ['"].*['"] denied request: `)
+
 // Final reports whether the API server will always reject the same object, whatever changes on the cluster. Other errors, such as missing
-// permissions, a quota, or a port that another Service uses, may be temporary.
+// permissions, a quota, a webhook, an admission policy, or a port that another Service uses, may be temporary.
 func Final(err error) bool {
 	var immutable *ImmutableError
 	var status apierrors.APIStatus
@@ -62,6 +65,8 @@ func Final(err error) bool {
 	case errors.As(err, &immutable):
 		return true
 	case !errors.As(err, &status):
+		return false
+	case denied.MatchString(status.Status().Message):
 		return false
 	case apierrors.IsInvalid(err):
 		return !slices.ContainsFunc(causesOf(err), func(c metav1.StatusCause) bool { return strings.Contains(c.Message, "already allocated") })

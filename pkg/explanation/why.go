@@ -241,6 +241,10 @@ func (e *Explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	case plan.Missing(*available):
 		again = kudo.DeployPlan
 		e.say("Plan %s re-creates the missing object: run it again.", again)
+	case available.Reason == kudo.ReasonPlanFailed && plan.NextRetry(instance.Status) != nil:
+		retry := plan.NextRetry(instance.Status)
+		again = retry.Plan
+		e.say("Fix the cause: plan %s starts again at %s, or run it now.", again, retry.RetryTime.UTC().Format(time.RFC3339))
 	case available.Reason == kudo.ReasonPlanFailed:
 		e.say("Fix the cause, then run plan %s again.", again)
 	default:

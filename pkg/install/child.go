@@ -453,7 +453,7 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 func failedByItself(status kudo.InstanceStatus, reached plan.State) string {
 	for _, owed := range reached.Last.Owed {
 		ran := status.PlanStatus[owed.Plan].UID
-		if owed.Outcome == kudo.OwedFailed && (!slices.Contains(reached.Handled, ran) || isRerun(ran)) {
+		if owed.Outcome == kudo.OwedFailed && (!slices.Contains(reached.Handled, ran) || plan.IsRerun(ran)) {
 			return owed.Plan
 		}
 	}

@@ -16,9 +16,6 @@ import (
 // generated it, and for which plan.
 const hubRequest = "hub."
 
-// rerunRequest is the prefix of the uid of a request to run a failed plan of a child again: parent.PLAN.UUID.
-const rerunRequest = "parent."
-
 // RequestChange is the hub's change to an Instance's manual plan request. The zero value is no change.
 type RequestChange struct {
 	// UID is the new uid of the request.
@@ -63,20 +60,17 @@ func requestUID(i *kudo.Instance) types.UID {
 func hubUID(name, occasion string) types.UID { return uidFor(hubRequest, name, occasion) }
 
 // rerunUID returns the uid of a request to run a failed plan of a child again. It is the same for the same occasion.
-func rerunUID(name, occasion string) types.UID { return uidFor(rerunRequest, name, occasion) }
+func rerunUID(name, occasion string) types.UID { return uidFor(plan.RerunPrefix, name, occasion) }
 
 func uidFor(prefix, name, occasion string) types.UID {
 	return types.UID(prefix + name + "." + uuid.NewSHA1(uuid.NameSpaceURL, []byte(occasion)).String())
 }
 
-// isRerun reports whether the uid is of a request to run a failed plan of a child again.
-func isRerun(uid types.UID) bool { return strings.HasPrefix(string(uid), rerunRequest) }
-
 // requestedFromHub reports whether the hub generated the uid, and for which plan.
 func requestedFromHub(uid types.UID) (name string, given bool) {
 	rest, given := strings.CutPrefix(string(uid), hubRequest)
 	if !given {
-		rest, given = strings.CutPrefix(string(uid), rerunRequest)
+		rest, given = strings.CutPrefix(string(uid), plan.RerunPrefix)
 	}
 	end := strings.LastIndex(rest, ".")
 	if !given || end < 0 || uuid.Validate(rest[end+1:]) != nil {

@@ -12,6 +12,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // Rollout is what OCM's addon-manager needs to follow the rollout of a configuration of a plan-based add-on: the same data that
@@ -101,10 +102,10 @@ func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance, 
 	}
 }
 
-// hasFailed reports whether the last plan of an Instance has failed at its current generation.
+// hasFailed reports whether the last plan of an Instance has failed at its current generation, also while it is retried.
 func hasFailed(i *kudo.Instance) bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
-	return ready != nil && ready.Reason == kudo.ReasonPlanFailed && ready.ObservedGeneration == i.Generation
+	return ready != nil && ready.ObservedGeneration == i.Generation && (ready.Reason == kudo.ReasonPlanFailed || plan.Retries(i.Status) > 0)
 }
 
 // reached reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if an

@@ -119,6 +119,11 @@ func TestRolloutStateIsThatOfTheCluster(t *testing.T) {
 		conditions[len(conditions)-1].Reason = kudo.ReasonPlanFailed
 		return a
 	}
+	retried := func(generation int64) AddOn {
+		a := ready(configured("True"), "one", "False", generation)
+		a.Instances[0].Status.Execution = &kudo.Execution{Plan: "deploy", UID: "x", Owed: []kudo.OwedPlan{{Plan: "deploy", Retries: 1}}}
+		return a
+	}
 	misspelt := variables("a", "", "TEXT", "one", "COUNTS", "3")
 	invalid := rolledOut(misspelt, version, DeploymentConfigHash(misspelt)).with(func(a *AddOn) {
 		a.ManagedAddOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: "True"}}
@@ -128,6 +133,8 @@ func TestRolloutStateIsThatOfTheCluster(t *testing.T) {
 		want  RolloutState
 	}{
 		"a misspelt parameter stops it":                                     {invalid, "Failed"},
+		"a plan that is retried has failed until it completes":              {retried(7), "Failed"},
+		"a plan that was retried for an earlier generation runs":            {retried(6), "Progressing"},
 		"a misspelt parameter stops it where the former configuration runs": {ready(invalid, "one", "True", 7), "Failed"},
 		"it waits for its dependencies": {
 			configured("True").with(func(a *AddOn) { a.Dependencies = unmet("Required") }), "Progressing",

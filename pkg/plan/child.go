@@ -41,15 +41,15 @@ func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 	said := child.Acknowledged
 	switch {
 	case said.Execution == execution && said.State == kudo.ChildFailed:
-		return Outcome{kudo.FatalError, child.describe(said.Message)}
+		return Outcome{Status: kudo.FatalError, Message: child.describe(said.Message)}
 	case child.Mirror != nil && child.Mirror.Removing(): // a child that the hub has released stays, and is not waited for
-		return Outcome{kudo.InProgress, child.describe("is being removed" + child.why())}
+		return Outcome{Status: kudo.InProgress, Message: child.describe("is being removed" + child.why())}
 	case said.Execution == execution && said.State == kudo.ChildRemoved && action == DeleteChild:
-		return Outcome{kudo.Complete, ""}
+		return Outcome{Status: kudo.Complete}
 	case action == DeleteChild:
-		return Outcome{kudo.InProgress, child.describe("waiting for the hub to remove it")}
+		return Outcome{Status: kudo.InProgress, Message: child.describe("waiting for the hub to remove it")}
 	case said.Execution != execution || said.State != kudo.ChildApplied:
-		return Outcome{kudo.InProgress, child.describe("waiting for the hub to apply it")}
+		return Outcome{Status: kudo.InProgress, Message: child.describe("waiting for the hub to apply it")}
 	default:
 		return child.applied()
 	}
@@ -59,19 +59,19 @@ func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 func (c Child) applied() Outcome {
 	switch {
 	case !c.isCurrent():
-		return Outcome{kudo.InProgress, c.describe("has not been mirrored yet")}
+		return Outcome{Status: kudo.InProgress, Message: c.describe("has not been mirrored yet")}
 	case c.Mirror.HubGeneration() < c.Acknowledged.Generation:
-		return Outcome{kudo.InProgress, c.describe(fmt.Sprintf("generation %d has not been mirrored yet", c.Acknowledged.Generation))}
+		return Outcome{Status: kudo.InProgress, Message: c.describe(fmt.Sprintf("generation %d has not been mirrored yet", c.Acknowledged.Generation))}
 	case c.Due:
-		return Outcome{kudo.InProgress, c.describe("a plan is about to start")}
+		return Outcome{Status: kudo.InProgress, Message: c.describe("a plan is about to start")}
 	}
 	switch result := c.health(); result.Status {
 	case health.Healthy:
-		return Outcome{kudo.Complete, ""}
+		return Outcome{Status: kudo.Complete}
 	case health.Failed:
-		return Outcome{kudo.FatalError, result.Message}
+		return Outcome{Status: kudo.FatalError, Message: result.Message, Passing: NextRetry(c.Mirror.Status) != nil}
 	default:
-		return Outcome{kudo.InProgress, result.Message}
+		return Outcome{Status: kudo.InProgress, Message: result.Message}
 	}
 }
 

@@ -152,7 +152,7 @@ func (s State) next() (Choice, error) {
 	case len(changed) > 0:
 		return s.startTriggered(changed)
 	case !s.LastStatus.Running() && s.firstOwed() != "":
-		return s.start(s.firstOwed(), s.taken(), owe(s.Last.Owed, kudo.OwedPlan{Plan: s.firstOwed()}), false)
+		return s.startOwed(s.firstOwed())
 	case s.isRequested():
 		return s.startRequested()
 	default:
@@ -229,14 +229,24 @@ func (s State) isRequested() bool {
 	return s.Request.PlanName != "" && s.Request.UID != "" && !s.Request.Cancel && !s.isHandled(s.Request.UID)
 }
 
+// startOwed starts a plan that is owed, for the first time or as a retry.
+func (s State) startOwed(name string) (Choice, error) {
+	owed := s.Last.Owed[owedAt(s.Last.Owed, name)]
+	started := kudo.OwedPlan{Plan: name, Retries: owed.Retries}
+	if owed.Outcome != "" {
+		started.Retries++
+	}
+	return s.start(name, s.taken(), owe(s.Last.Owed, started), false)
+}
+
 // startRequested starts the manually requested plan. A plan that applies the complete OperatorVersion is owed from its start.
 func (s State) startRequested() (Choice, error) {
 	name, owed := s.Request.PlanName, s.Last.Owed
 	switch {
 	case s.appliesAll(name):
-		owed = owe(owed, kudo.OwedPlan{Plan: name, Whole: true})
+		owed = owe(owed, kudo.OwedPlan{Plan: name, Whole: true, Retries: retriesOf(owed, name)})
 	case owedAt(owed, name) >= 0:
-		owed = owe(owed, kudo.OwedPlan{Plan: name})
+		owed = owe(owed, kudo.OwedPlan{Plan: name, Retries: retriesOf(owed, name)})
 	}
 	choice, err := s.start(name, s.taken(), owed, false)
 	if err != nil {

@@ -39,6 +39,12 @@ type Observation struct {
 
 	// CleanupWait is the remaining time before a failed cleanup plan is retried; zero if it may start.
 	CleanupWait time.Duration
+
+	// RetryDelay is the delay before the first retry of an owed plan; MinRetryDelay if zero.
+	RetryDelay time.Duration
+
+	// Unblocked is true if the applied objects and children that a failed plan waited for have become healthy since: its retry starts early.
+	Unblocked bool
 }
 
 // ActionKind is the kind of the next action for an Instance.
@@ -162,7 +168,9 @@ func (o Observation) idle(err error) Action {
 // Rest returns the action when no plan runs.
 func (o Observation) Rest() Action {
 	if failed := o.State().FailedOwed(); failed != "" {
-		return o.wait(Failed(o.Instance.Status.PlanStatus[failed], failed))
+		wait := o.wait(o.failed(failed))
+		wait.After = o.untilRetry()
+		return wait
 	}
 	return Action{Kind: ActionSettle, Prune: Prunable(o.Instance.Status, o.Running)}
 }
@@ -188,12 +196,17 @@ func (o Observation) Settled(objects []Object, children []Child) metav1.Conditio
 		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "objects are about to be removed")
 	}
 	if failed := s.FailedOwed(); failed != "" {
-		return Failed(o.Instance.Status.PlanStatus[failed], failed)
+		return o.failed(failed)
 	}
 	if next := s.awaited(); next != "" {
 		return Pending(next)
 	}
 	return Ready(o.Owner, objects, children)
+}
+
+// failed returns condition Ready of an Instance with an owed plan that failed.
+func (o Observation) failed(name string) metav1.Condition {
+	return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, FailedText(o.Instance.Status, name))
 }
 
 // awaited returns the next plan that has to complete before the Instance is Ready, whatever it waits for; empty if there is none.
@@ -279,6 +292,7 @@ func (o Observation) State() State {
 		s.Sensitive.From = Undigested(o.Instance.Spec.ParametersFrom)
 	}
 	s.Request = o.Instance.Spec.PlanExecution
+	s.DueRetries = o.dueRetries()
 	s.Removing, s.SkipsCleanup = o.Instance.Removing(), o.Instance.SkipsCleanup()
 	return s
 }
@@ -303,6 +317,7 @@ func (o Observation) Normalized() Observation {
 		}
 		status.PlanStatus[last.Plan] = Normalize(last.Plan, o.Running.Plans[last.Plan], status.PlanStatus[last.Plan], last.UID, o.Now)
 	}
+	status = o.rescheduled(status)
 	if equality.Semantic.DeepEqual(status, o.Instance.Status) {
 		return o
 	}

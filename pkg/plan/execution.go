@@ -27,10 +27,16 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	return recordLast(started, choice.Version, kudo.OwedFailed, Begin(execution.Plan, choice.Version.Plans[execution.Plan], execution.UID, now))
 }
 
-// Advance returns the status of an Instance after the outcomes of tasks of its last execution, which runs version.
-func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome, now time.Time) kudo.InstanceStatus {
+// Advance returns the status of an Instance after the outcomes of tasks of its running execution. An owed plan that ends for a reason that may
+// pass starts again by itself.
+func (o Observation) Advance(status kudo.InstanceStatus, outcomes map[Task]Outcome) kudo.InstanceStatus {
 	name := status.Execution.Plan
-	return recordLast(*status.DeepCopy(), version, kudo.OwedFailed, Record(version.Plans[name], status.PlanStatus[name], outcomes, now))
+	last := Record(o.Running.Plans[name], status.PlanStatus[name], outcomes, o.Now)
+	status = recordLast(*status.DeepCopy(), o.Running, kudo.OwedFailed, last)
+	if !canPass(last, outcomes) {
+		return status
+	}
+	return o.scheduled(status, name, o.Now, o.retryDelay)
 }
 
 // Ahead lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent

@@ -112,7 +112,7 @@ func TestAhead(t *testing.T) {
 			var got []plan.Task
 			for step, outcome := range test.outcomes {
 				outcomes := map[plan.Task]plan.Outcome{{Step: step}: {Status: outcome}}
-				status = plan.Advance(version, status, outcomes, noon)
+				status = observationOf(version).Advance(status, outcomes)
 				got = plan.Ahead(version, status, outcomes)
 			}
 			var want []plan.Task
@@ -144,12 +144,17 @@ func TestAheadWaitsForAllParallelTasks(t *testing.T) {
 	}
 	done := plan.Outcome{Status: kudo.Complete}
 	skipped := map[plan.Task]plan.Outcome{{Step: 0}: done} // the other one has failed recently
-	retried := plan.Advance(version, status, map[plan.Task]plan.Outcome{{Step: 1}: {Status: kudo.Error}}, noon)
-	if got := plan.Ahead(version, plan.Advance(version, retried, skipped, noon), skipped); len(got) > 0 {
+	retried := observationOf(version).Advance(status, map[plan.Task]plan.Outcome{{Step: 1}: {Status: kudo.Error}})
+	if got := plan.Ahead(version, observationOf(version).Advance(retried, skipped), skipped); len(got) > 0 {
 		t.Errorf("a task that failed before is run ahead: %v", got)
 	}
 	both := map[plan.Task]plan.Outcome{{Step: 0}: done, {Step: 1}: done}
-	if diff := cmp.Diff([]plan.Task{{Phase: 1}}, plan.Ahead(version, plan.Advance(version, status, both, noon), both)); diff != "" {
+	if diff := cmp.Diff([]plan.Task{{Phase: 1}}, plan.Ahead(version, observationOf(version).Advance(status, both), both)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// observationOf returns an observation of a running version at noon.
+func observationOf(running *kudo.OperatorVersionSpec) plan.Observation {
+	return plan.Observation{Running: running, Now: noon}
 }

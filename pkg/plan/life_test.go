@@ -158,7 +158,7 @@ func (l *life) pass(killed bool) bool {
 	case choice.Start != nil:
 		next = plan.Start(l.status, choice, l.uid(), noon)
 	case w.LastStatus.Running():
-		next = plan.Advance(w.LastVersion, l.status, l.carryOut(w), noon)
+		next = observationOf(w.LastVersion).Advance(l.status, l.carryOut(w))
 	default:
 		return false
 	}

@@ -95,6 +95,14 @@ func owe(owed []kudo.OwedPlan, more kudo.OwedPlan) []kudo.OwedPlan {
 	return owed
 }
 
+// retriesOf returns how often a plan was retried; zero if it is not owed.
+func retriesOf(owed []kudo.OwedPlan, name string) int32 {
+	if at := owedAt(owed, name); at >= 0 {
+		return owed[at].Retries
+	}
+	return 0
+}
+
 // owedAfterCleanup returns the owed plans once the cleanup plan has started: the OperatorVersion has to be deployed again.
 func owedAfterCleanup(version *kudo.OperatorVersionSpec, owed []kudo.OwedPlan) []kudo.OwedPlan {
 	deploy, err := firstPlan(version, kudo.DeployPlan, kudo.UpdatePlan, kudo.UpgradePlan)
@@ -120,16 +128,16 @@ func Affected(started *kudo.Execution) map[string]bool {
 func untried(owed []kudo.OwedPlan) []kudo.OwedPlan {
 	owed = slices.Clone(owed)
 	for i := range owed {
-		owed[i].Outcome = ""
+		owed[i].Outcome, owed[i].RetryTime, owed[i].Retries = "", nil, 0
 	}
 	return owed
 }
 
-// firstOwed returns the owed plan that starts next by itself; empty if there is none. A plan that failed for the current spec does not, and
-// neither do plans after a failed one that applies the complete OperatorVersion.
+// firstOwed returns the owed plan that starts next by itself; empty if there is none. A plan that failed for the current spec does not before
+// its retry is due, and neither do plans after a failed one that applies the complete OperatorVersion.
 func (s State) firstOwed() string {
 	for _, o := range s.Last.Owed {
-		if o.Outcome == "" {
+		if o.Outcome == "" || s.DueRetries[o.Plan] {
 			return o.Plan
 		}
 		if o.Whole {
@@ -162,7 +170,7 @@ func ended(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcom
 	owed := slices.Clone(last.Owed)
 	switch state := status.PlanStatus[last.Plan].Status; {
 	case state == kudo.FatalError:
-		owed[at].Outcome = outcome
+		owed[at].Outcome, owed[at].RetryTime = outcome, nil
 	case state == kudo.Complete && owed[at].Whole:
 		status.Whole = wholeVersion(last.OperatorVersion, version)
 		if owed = slices.Delete(owed, at, at+1); Manual(status) {

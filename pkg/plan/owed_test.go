@@ -131,7 +131,7 @@ func (o *owing) start() bool {
 
 // end ends the running plan with a status.
 func (o *owing) end(status kudo.ExecutionStatus) {
-	o.status = plan.Advance(o.versions[o.status.Execution.OperatorVersion], o.status, o.outcomes(status), noon)
+	o.status = observationOf(o.versions[o.status.Execution.OperatorVersion]).Advance(o.status, o.outcomes(status))
 }
 
 func (o *owing) outcomes(status kudo.ExecutionStatus) map[plan.Task]plan.Outcome {
@@ -329,7 +329,7 @@ func TestOwedPlans(t *testing.T) {
 				o.complete()
 				o.set("EXPORTER=true")
 				o.start()
-				o.status = plan.Advance(o.versions[one], o.status, o.outcomes(kudo.Error), noon)
+				o.status = observationOf(o.versions[one]).Advance(o.status, o.outcomes(kudo.Error))
 				o.request("backup", "r")
 				o.start()
 				o.complete()

@@ -25,6 +25,9 @@ type Outcome struct {
 
 	// Message names what is waited for, or the failed object and why it failed.
 	Message string
+
+	// Passing is true for a FatalError whose reason may pass: a child failed and starts again by itself.
+	Passing bool
 }
 
 // Begin returns the status of an execution that has just started.
@@ -225,7 +228,7 @@ func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.
 	}
 	wholePlan(spec, &status).settle(parts, true, now)
 	if status.Status == kudo.FatalError {
-		stop(status.Phases, "stopped")
+		stop(status.Phases, stopped)
 	}
 	status.LastUpdatedTimestamp = before.LastUpdatedTimestamp
 	if status.Status != before.Status || status.Message != before.Message {
@@ -259,6 +262,12 @@ type part struct {
 	status  kudo.ExecutionStatus
 	message string
 }
+
+// The beginnings of the messages of a plan, phase or step that timed out, and of a task that stopped with its plan.
+const (
+	timedOutAfter = "timed out after "
+	stopped       = "stopped"
+)
 
 // whole is the common part of plans, phases and steps: their state depends on their parts, and they may time out.
 type whole struct {
@@ -301,7 +310,7 @@ func (w whole) settle(parts []part, open bool, now time.Time) {
 		*w.started = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
 	if deadline := w.deadline(); !deadline.IsZero() && !now.Before(deadline) {
-		*w.status, *w.message = kudo.FatalError, strings.TrimSuffix(fmt.Sprintf("timed out after %s: %s", w.timeout.Duration, *w.message), ": ")
+		*w.status, *w.message = kudo.FatalError, strings.TrimSuffix(fmt.Sprintf(timedOutAfter+"%s: %s", w.timeout.Duration, *w.message), ": ")
 	}
 }
 

@@ -70,15 +70,6 @@ func Ready(owner Owner, listed []Object, children []Child) metav1.Condition {
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all plans are complete and all applied objects are healthy")
 }
 
-// Failed returns condition Ready of an Instance with a plan that failed and does not start again by itself.
-func Failed(failed kudo.PlanStatus, name string) metav1.Condition {
-	message := fmt.Sprintf("plan %q failed", name)
-	if failed.Message != "" {
-		message += ": " + failed.Message
-	}
-	return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, message)
-}
-
 // Pending returns condition Ready of an Instance with a plan that is about to start. It is False in between: a client that waits for its
 // generation to be Ready would otherwise take pending changes for done.
 func Pending(next string) metav1.Condition {
@@ -135,7 +126,7 @@ func LastRequest(status kudo.InstanceStatus) *metav1.Condition {
 		case kudo.Complete:
 			c.Status, c.Reason, c.Message = metav1.ConditionTrue, kudo.ReasonPlanComplete, fmt.Sprintf("plan %q is complete", name)
 		case kudo.FatalError:
-			c.Status, c.Reason, c.Message = metav1.ConditionFalse, kudo.ReasonPlanFailed, Failed(ran, name).Message
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, kudo.ReasonPlanFailed, FailedText(kudo.InstanceStatus{PlanStatus: status.PlanStatus}, name)
 		default:
 			c.Status, c.Reason, c.Message = metav1.ConditionUnknown, kudo.ReasonPlanInProgress, fmt.Sprintf("plan %q is running", name)
 		}

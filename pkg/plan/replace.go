@@ -29,7 +29,7 @@ func (o Object) Spent() bool {
 func ReplaceOutcome(objects []Object) Outcome {
 	outcome := DeleteOutcome(objects)
 	if outcome.Status != kudo.Complete {
-		outcome = Outcome{kudo.Pending, outcome.Message + ", and will be re-created"}
+		outcome = Outcome{Status: kudo.Pending, Message: outcome.Message + ", and will be re-created"}
 	}
 	return outcome
 }

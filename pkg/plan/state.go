@@ -44,6 +44,9 @@ type State struct {
 	// Whole is the OperatorVersion that was applied completely, nil if there is none.
 	Whole *kudo.WholeVersion
 
+	// DueRetries are the failed owed plans that start again now.
+	DueRetries map[string]bool
+
 	// Handled are the uids of manual requests that were started.
 	Handled []types.UID
 }

@@ -107,13 +107,13 @@ func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, n
 func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
 	switch {
 	case spec.WantErr && spec.Fatal:
-		return Outcome{kudo.FatalError, "the Dummy task is configured to fail permanently"}
+		return Outcome{Status: kudo.FatalError, Message: "the Dummy task is configured to fail permanently"}
 	case spec.WantErr:
-		return Outcome{kudo.Error, "the Dummy task is configured to fail"}
+		return Outcome{Status: kudo.Error, Message: "the Dummy task is configured to fail"}
 	case spec.Done:
-		return Outcome{kudo.Complete, ""}
+		return Outcome{Status: kudo.Complete}
 	default:
-		return Outcome{kudo.InProgress, "the Dummy task is configured to wait"}
+		return Outcome{Status: kudo.InProgress, Message: "the Dummy task is configured to wait"}
 	}
 }
 
@@ -173,11 +173,11 @@ func ApplyOutcome(objects []Object) Outcome {
 	var blocked, waiting string
 	for _, o := range objects {
 		if o.Live == nil {
-			return Outcome{kudo.InProgress, Describe(o.Want) + ": no longer exists and will be applied again"}
+			return Outcome{Status: kudo.InProgress, Message: Describe(o.Want) + ": no longer exists and will be applied again"}
 		}
 		switch result := o.health(); {
 		case result.Status == health.Failed:
-			return Outcome{kudo.FatalError, result.Message}
+			return Outcome{Status: kudo.FatalError, Message: result.Message}
 		case result.Status == health.Healthy:
 		case result.Blocked:
 			blocked = cmp.Or(blocked, result.Message)
@@ -187,11 +187,11 @@ func ApplyOutcome(objects []Object) Outcome {
 	}
 	switch {
 	case blocked != "":
-		return Outcome{kudo.Error, blocked}
+		return Outcome{Status: kudo.Error, Message: blocked}
 	case waiting != "":
-		return Outcome{kudo.InProgress, waiting}
+		return Outcome{Status: kudo.InProgress, Message: waiting}
 	default:
-		return Outcome{kudo.Complete, ""}
+		return Outcome{Status: kudo.Complete}
 	}
 }
 
@@ -212,10 +212,10 @@ func (o Object) health() health.Result {
 func DeleteOutcome(objects []Object) Outcome {
 	there := slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return o.Live == nil })
 	if len(there) == 0 {
-		return Outcome{kudo.Complete, ""}
+		return Outcome{Status: kudo.Complete}
 	}
 	held := slices.IndexFunc(there, Object.held)
-	return Outcome{kudo.InProgress, deleting(there[max(held, 0)])}
+	return Outcome{Status: kudo.InProgress, Message: deleting(there[max(held, 0)])}
 }
 
 // held reports whether another writer's finalizer blocks the deletion of the object.

@@ -51,7 +51,13 @@ func Unseen(instance *kudo.Instance) bool {
 		return false
 	}
 	return meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionResolved) &&
-		instance.Status.ObservedGeneration < instance.Generation
+		instance.Status.ObservedGeneration < instance.Generation && !isNotMirrored(instance)
+}
+
+// isNotMirrored reports whether the agent has observed the last change of an Instance, and cannot copy it to the managed cluster.
+func isNotMirrored(instance *kudo.Instance) bool {
+	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
+	return ready != nil && ready.Reason == kudo.ReasonNotMirrored && ready.ObservedGeneration >= instance.Generation
 }
 
 // UnseenText returns the message about a change that the agent has not observed.
@@ -78,6 +84,8 @@ func HoldUp(view View) string {
 		return "addon-manager has not processed the last change yet"
 	case resolved.Status != metav1.ConditionTrue:
 		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionResolved, "")
+	case isNotMirrored(view.Instance):
+		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionReady, "")
 	case view.Instance.Status.Execution == nil && !Unseen(view.Instance):
 		return "no plan has started yet"
 	default:

@@ -6,6 +6,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // Status is the output of `plan status` of an Instance, for programs.
@@ -17,7 +18,9 @@ type Status struct {
 	LastPlan    string `json:"lastPlan,omitempty"`
 	LastVersion string `json:"lastVersion,omitempty"`
 	// LastChange states what holds up the last change of the Instance if no condition reports it.
-	LastChange string             `json:"LastChange,omitempty"`
+	LastChange string `json:"LastChange,omitempty"`
+	// RetryTime is when a plan that failed starts again by itself.
+	RetryTime  *metav1.Time       `json:"retryTime,omitempty"`
 	Conditions []metav1.Condition `json:"conditions"`
 	// Plans lists the existing plans and the plans that have run, sorted by name.
 	Plans    []kudo.PlanStatus `json:"plans"`
@@ -51,6 +54,9 @@ func StatusOf(view View) Status {
 	}
 	if last := instance.Status.Execution; last != nil {
 		data.LastPlan, data.LastVersion = last.Plan, last.OperatorVersion.Name
+	}
+	if retry := plan.NextRetry(instance.Status); retry != nil {
+		data.RetryTime = retry.RetryTime
 	}
 	for _, name := range PlanNames(view) {
 		data.Plans = append(data.Plans, view.Plan(name))

@@ -153,6 +153,10 @@ func (e *engine) begun(x *execution, now time.Time) {
 	status, instance := x.instance.Status.PlanStatus[x.Plan], x.instance
 	wait := longestGrace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)
 	e.beginnings.of(instance.UID, x.UID, wait, func() {
+		if retries := plan.Retries(x.instance.Status); retries > 0 {
+			e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started again: retry %d", x.Plan, retries)
+			return
+		}
 		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", x.Plan)
 	})
 }
@@ -173,7 +177,11 @@ func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
 			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
 		case kudo.FatalError:
 			e.metrics.end(operatorOf(o), now, o.Now)
-			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, text.Prefix(now.Message, mostNote))
+			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "%s", text.Prefix(plan.FailedText(after, name), mostNote))
+		default:
+			if now.UID != then.UID && name == after.Execution.Plan && plan.Retries(after) > 0 {
+				e.metrics.retries.WithLabelValues(operatorOf(o), name).Inc()
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -59,6 +60,11 @@ type engine struct {
 	secrets *secret.Store
 	view    secret.View
 
+	// retryDelay is the delay before the first retry of an owed plan; plan.MinRetryDelay if zero. blocked holds the failed executions after
+	// which an applied object or a child was unhealthy, by the uid of the Instance. A forgotten entry only delays a retry.
+	retryDelay time.Duration
+	blocked    *lru.Cache
+
 	// drafts hold progress that is not recorded yet, and draft that of the Instance that a pass advances.
 	drafts *drafts
 	draft  draft
@@ -100,6 +106,9 @@ type Options struct {
 
 	// Grace is how long progress that nothing depends on may remain unrecorded; half a second if zero.
 	Grace time.Duration
+
+	// RetryDelay is the delay before the first retry of an owed plan; plan.MinRetryDelay if zero.
+	RetryDelay time.Duration
 }
 
 // Add adds the engine to the manager of the managed cluster.
@@ -142,6 +151,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		drafts:  newDrafts(cmp.Or(o.Grace, shortGrace)), beginnings: newBeginnings(),
 		own: own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
 
+		retryDelay: o.RetryDelay, blocked: lru.New(mostKnown),
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
 	}

@@ -18,6 +18,8 @@ type metrics struct {
 	ended *prometheus.CounterVec
 	// took is the duration of executions, in seconds, by operator, plan and result.
 	took *prometheus.HistogramVec
+	// retries counts executions of plans that started again by themselves, by operator and plan.
+	retries *prometheus.CounterVec
 	// unresolved is the number of Instances that wait for the value of a sensitive parameter, by operator.
 	unresolved *prometheus.GaugeVec
 	// eventsDropped counts events that were not sent.
@@ -40,6 +42,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help:    "Duration of an execution from start to end in seconds, by operator, plan and result.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
 		}, []string{"operator", "plan", "result"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "addon_plan_retries_total",
+			Help: "Number of executions of plans that started again by themselves after one that timed out, by operator and plan.",
+		}, []string{"operator", "plan"}),
 		unresolved: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_secret_unresolved",
 			Help: "Number of Instances that wait for the value of a sensitive parameter, by operator.",
@@ -47,11 +53,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		eventsDropped: controller.EventsDropped(),
 		waiting:       map[types.NamespacedName]string{},
 	}
-	var errs [4]error
+	var errs [5]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
 	m.unresolved, errs[2] = controller.Register(registry, m.unresolved)
 	m.eventsDropped, errs[3] = controller.Register(registry, m.eventsDropped)
+	m.retries, errs[4] = controller.Register(registry, m.retries)
 	return m, errors.Join(errs[:]...)
 }
 

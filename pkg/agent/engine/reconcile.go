@@ -233,6 +233,7 @@ func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Obs
 	}
 	o.Sensitive = e.view.Sensitive
 	o.CleanupWait = e.cleanupWait(instance, o.Now)
+	o.Unblocked = e.unblocked(ctx, o)
 	if !untouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
 		o.Pods, err = e.objects.pods(ctx, o.Owner)
 	}

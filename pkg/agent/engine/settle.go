@@ -27,6 +27,17 @@ func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.
 func (e *engine) judge(
 	ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, live liveObjects,
 ) (metav1.Condition, error) {
+	objects, children, err := e.effects(ctx, o, inventory, live)
+	if err != nil {
+		return metav1.Condition{}, err
+	}
+	return o.Settled(objects, children), nil
+}
+
+// effects reads the objects in the inventory on which condition Ready depends, and the children.
+func (e *engine) effects(
+	ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, live liveObjects,
+) ([]plan.Object, []plan.Child, error) {
 	objects := make([]plan.Object, 0, len(inventory))
 	for _, entry := range inventory {
 		if entry.Manual || entry.Pending {
@@ -34,17 +45,38 @@ func (e *engine) judge(
 		}
 		object, err := e.objects.listed(ctx, entry, e.objects.newest(live))
 		if err != nil {
-			return metav1.Condition{}, err
+			return nil, nil, err
 		}
 		objects = append(objects, object)
 	}
 	objects, err := e.objects.withClasses(ctx, objects)
 	if err != nil {
-		return metav1.Condition{}, err
+		return nil, nil, err
 	}
 	children, err := e.children(ctx, o)
 	if err != nil {
-		return metav1.Condition{}, err
+		return nil, nil, err
 	}
-	return o.Settled(e.view.Shown(objects), children), nil
+	return e.view.Shown(objects), children, nil
+}
+
+// unblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the plan
+// starts again early. If they cannot be read, it starts when its retry is due.
+func (e *engine) unblocked(ctx context.Context, o plan.Observation) bool {
+	retry := plan.NextRetry(o.Instance.Status)
+	if retry == nil || o.Instance.Removing() {
+		e.blocked.Remove(o.Instance.UID)
+		return false
+	}
+	objects, children, err := e.effects(ctx, o, o.Instance.Status.Inventory, nil)
+	if err != nil {
+		return false
+	}
+	failed := o.Instance.Status.PlanStatus[retry.Plan].UID
+	if plan.Ready(o.Owner, objects, children).Status != metav1.ConditionTrue {
+		e.blocked.Add(o.Instance.UID, failed)
+		return false
+	}
+	blocked, known := e.blocked.Get(o.Instance.UID)
+	return known && blocked == failed
 }

@@ -30,7 +30,7 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 		if ctx.Err() != nil {
 			return result{}, ctx.Err()
 		}
-		status = plan.Advance(x.version, status, outcomes, o.Now)
+		status = o.Advance(status, outcomes)
 		tasks = plan.Ahead(x.version, status, outcomes)
 	}
 	progress := status.PlanStatus[x.Plan]

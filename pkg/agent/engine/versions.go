@@ -38,7 +38,7 @@ func (e *engine) read(ctx context.Context, name types.NamespacedName) (*kudo.Ins
 // withVersions observes an Instance with its desired and its last started OperatorVersion, each nil if it does not exist.
 func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {
 	o := plan.Observation{
-		Now: e.clock(), Instance: instance,
+		Now: e.clock(), Instance: instance, RetryDelay: e.retryDelay,
 		Owner: plan.Owner{Namespace: instance.Namespace, Name: render.InstanceName(instance.Name), UID: instance.UID},
 	}
 	desired, err := e.version(ctx, instance, instance.Spec.OperatorVersion.Name)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/keymutex"
@@ -138,7 +139,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: StaleCachePause}, nil
 	}
 	if wanted != nil {
-		m.statuses.SetProblem(wanted, problemOf(err))
+		m.statuses.SetProblem(wanted, problemOf(wanted, err))
 	}
 	if errors.As(err, new(*rights.Refused)) { // only a change of the Instance, or of the agent's flags, ends that
 		return reconcile.Result{}, nil
@@ -179,10 +180,13 @@ func mayLackRemoval(wanted, existing *kudo.Instance) bool {
 	}
 }
 
-// problemOf returns the part of an error to report to the user; empty for temporary errors.
-func problemOf(err error) string {
+// problemOf returns the part of an error about an Instance to report to the user; empty for temporary errors.
+func problemOf(wanted *kudo.Instance, err error) string {
 	var network *url.Error
 	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Sprintf("namespace %q of the managed cluster is being deleted; the plans run once it is gone: "+
+			"'kubectl describe namespace %[1]s' there shows what its deletion waits for", wanted.TargetNamespace())
 	case err == nil, errors.As(err, &network), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ""
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err),

@@ -2,7 +2,9 @@ package change
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,11 @@ func TestPlanWaitEnds(t *testing.T) {
 		"a plan that runs":               {view: sample.ViewOf("deploy", kudo.InProgress)},
 		"a plan that fails for a moment": {view: sample.ViewOf("deploy", kudo.Error)},
 		"a plan that has failed":         {view: sample.ViewOf("deploy", kudo.FatalError), err: failed},
+		"a plan that has failed and is retried": {view: sample.ViewOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
+			i.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed,
+				RetryTime: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}}
+		}), err: strings.Replace(failed, "fix the cause, and run the plan again",
+			"and fix the cause: the plan starts again at 2026-01-02T03:04:05Z, or run it now", 1)},
 		"an Instance without an execution": {view: sample.ViewOf("deploy", "", func(i *kudo.Instance) {
 			i.Status = kudo.InstanceStatus{}
 		})},

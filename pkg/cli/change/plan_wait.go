@@ -304,10 +304,14 @@ func resting(view progress.View) bool {
 		status.PlanStatus[status.Execution.Plan].Status.Terminal() && view.Due() == ""
 }
 
-func planFailed(instance *kudo.Instance, plan string) error {
+func planFailed(instance *kudo.Instance, name string) error {
+	advice := "fix the cause, and run the plan again"
+	if retry := plan.Retried(instance.Status, name); retry != nil {
+		advice = "and fix the cause: the plan starts again at " + retry.RetryTime.UTC().Format(time.RFC3339) + ", or run it now"
+	}
 	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
-		"fix the cause, and run the plan again: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
-		plan, instance.Name, instance.Namespace, text.Joined(instance.Status.PlanStatus[plan].Message))
+		"%[5]s: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
+		name, instance.Name, instance.Namespace, text.Joined(instance.Status.PlanStatus[name].Message), advice)
 }
 
 // hopeless returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -200,6 +201,23 @@ func TestWhyQuotesNames(t *testing.T) {
 	const want = "kubectl addon plan run shop '$(reboot)' --cluster cluster1"
 	if text := explanation.Of(view.Cluster, "shop").Text(); !strings.Contains(text, want) {
 		t.Errorf("want %q, got\n%s", want, text)
+	}
+}
+
+func TestWhySaysWhenAFailedPlanStartsAgain(t *testing.T) {
+	view := sample.Defined("shop:").With("shop", sample.Fails)
+	instance := sample.Instance()
+	instance.Name = "shop"
+	instance.Status.Execution = &kudo.Execution{Plan: "backup", Owed: []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed,
+		RetryTime: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}}}
+	view.Instances = map[string]*kudo.Instance{"shop": instance}
+	text := explanation.Of(view.Cluster, "shop").Text()
+	for _, want := range []string{
+		"Fix the cause: plan deploy starts again at 2026-01-02T03:04:05Z, or run it now.", "kubectl addon plan run shop deploy --cluster cluster1",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q, got\n%s", want, text)
+		}
 	}
 }
 

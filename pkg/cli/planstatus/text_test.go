@@ -22,6 +22,8 @@ func TestStatusText(t *testing.T) {
 		"status-running":    {Instance: running(), Version: sample.Version()},
 		"status-failed":     {Instance: failed(), Version: sample.Version()},
 		"status-timed-out":  {Instance: timedOut(), Version: sample.Version()},
+		"status-retried":    {Instance: retried(), Version: sample.Version()},
+		"status-deleted-ns": {Instance: notMirrored(), Version: sample.Version()},
 		"status-waiting":    {Instance: waitingFor("cleanup"), Version: sample.Version()},
 		"status-restarting": {Instance: waitingFor("deploy"), Version: sample.Version()},
 		"status-unseen":     {Instance: unseenBy(), Version: sample.Version()},
@@ -106,6 +108,24 @@ func timedOut() *kudo.Instance {
 	return i
 }
 
+// retried returns an Instance whose plan timed out and starts again by itself.
+func retried() *kudo.Instance {
+	i := timedOut()
+	i.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed, Retries: 1,
+		RetryTime: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 6, 5, 0, time.UTC)}}}
+	return i
+}
+
+// notMirrored returns an Instance that the agent cannot copy to the managed cluster yet.
+func notMirrored() *kudo.Instance {
+	i := sample.Instance()
+	i.Generation = 2
+	ready := sample.Condition(kudo.ConditionReady, "False", kudo.ReasonNotMirrored, `namespace "kafka" of the managed cluster is being deleted`)
+	ready.ObservedGeneration = 2
+	i.Status.Conditions = []metav1.Condition{sample.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""), ready}
+	return i
+}
+
 // waitingFor returns an Instance that runs deploy and has a manual request for another plan.
 func waitingFor(plan string) *kudo.Instance {
 	i := running()
@@ -153,13 +173,29 @@ func family() progress.View {
 	return root
 }
 
+// TestHoldUpNamesWhatTheAgentReports covers an agent that runs and cannot begin: it is not blamed.
+func TestHoldUpNamesWhatTheAgentReports(t *testing.T) {
+	instance := notMirrored()
+	instance.Status.Conditions[0].ObservedGeneration = 2
+	want := `False (NotMirrored): namespace "kafka" of the managed cluster is being deleted`
+	if got := progress.HoldUp(progress.View{Instance: instance, Version: sample.Version()}); got != want {
+		t.Errorf("got %q", got)
+	}
+	instance.Generation = 3
+	instance.Status.Conditions[0].ObservedGeneration = 3
+	want = progress.UnseenText("cluster1")
+	if got := progress.HoldUp(progress.View{Instance: instance, Version: sample.Version()}); got != want {
+		t.Errorf("about the change before it: %q", got)
+	}
+}
+
 // TestWhatProgramsReadOfPlans pins the names of fields, because programs rely on them.
 func TestWhatProgramsReadOfPlans(t *testing.T) {
 	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 	held.Status.Conditions = []metav1.Condition{sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}
 	for name, s := range map[string]terminal.Shown{
 		"status": shown(progress.View{Instance: failed(), Version: sample.Version()}), "status-children": shown(family()),
-		"addon": {Data: progress.StatusOfAddOn(&held)},
+		"addon": {Data: progress.StatusOfAddOn(&held)}, "status-retried": shown(progress.View{Instance: retried(), Version: sample.Version()}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := clitest.Printed(t, "yaml", s)

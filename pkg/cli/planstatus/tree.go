@@ -7,6 +7,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/progress"
 )
 
@@ -19,7 +20,11 @@ func planTree(view progress.View, plans []string) terminal.Node {
 		defined = view.Version.Spec.Plans
 	}
 	for _, name := range plans {
-		root.Children = append(root.Children, planNode(defined[name], view.Plan(name)))
+		node := planNode(defined[name], view.Plan(name))
+		if retry := plan.Retried(view.Instance.Status, name); retry != nil {
+			node.Text += ", next retry at " + retry.RetryTime.UTC().Format(time.RFC3339)
+		}
+		root.Children = append(root.Children, node)
 	}
 	return root
 }

@@ -247,7 +247,7 @@ func (w *world) step(o plan.Observation, tasks []plan.Task) result {
 				break
 			}
 		}
-		status = plan.Advance(x.version, status, outcomes, noon)
+		status = o.Advance(status, outcomes)
 		tasks = plan.Ahead(x.version, status, outcomes)
 	}
 	progress := status.PlanStatus[x.Plan]

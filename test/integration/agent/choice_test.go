@@ -212,7 +212,7 @@ var _ = Describe("The plan that runs", func() {
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
-			fmt.Sprintf(`plan "deploy" failed: phase "main": step "app": timed out after 15s: task "app": Deployment %s/%s-app: `, h.namespace, h.name)))
+			fmt.Sprintf(`plan "deploy" failed and will be retried: phase "main": step "app": timed out after 15s: task "app": Deployment %s/%s-app: `, h.namespace, h.name)))
 		failed := h.plan(ctx, "deploy")
 		Expect(failed.Phases[0].Steps[0].Status).To(Equal(kudo.FatalError))
 		Expect(failed.Phases[0].Steps[0].StartedTimestamp).NotTo(BeNil())

@@ -202,7 +202,7 @@ const (
 	ReasonPlanInProgress = "PlanInProgress"
 	// ReasonPlanError means that a task of the running plan fails and is retried.
 	ReasonPlanError = "PlanError"
-	// ReasonPlanFailed means that a plan failed or was cancelled that is still owed.
+	// ReasonPlanFailed means that a plan failed or was cancelled that is still owed. The message states whether it will be retried.
 	ReasonPlanFailed = "PlanFailed"
 	// ReasonSecretNotFound means that a plan waits for the value of a sensitive parameter: a Secret or its key is missing, or the plan may not
 	// get it. The message names the Secret.
@@ -321,9 +321,17 @@ type OwedPlan struct {
 	Whole bool `json:"whole,omitempty"`
 
 	// outcome of the last execution of the plan for the current spec, if it ended without completing. The plan does not start again before
-	// the spec changes or the plan is requested manually.
+	// the spec changes, the plan is requested manually, or retryTime passes.
 	// +optional
 	Outcome OwedOutcome `json:"outcome,omitempty"`
+
+	// retryTime is when the plan starts again by itself. It is set if the last execution ended for a reason that may pass, such as a timeout.
+	// +optional
+	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+
+	// retries is how often the plan has started again by itself for the current spec.
+	// +optional
+	Retries int32 `json:"retries,omitempty"`
 }
 
 // OwedOutcome is how an execution ended without completing.
