@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
 	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -19,13 +22,16 @@ import (
 func dryRun(s *subject) []Problem {
 	c, samples := firstDeployment(s.OperatorVersionSpec)
 	var problems []Problem
+	objects := map[string][]*unstructured.Unstructured{}
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		rendered, err := render.Templates(c, name)
+		objects[name] = rendered.Objects
 		if err != nil && !isDisclosure(err) {
 			problems = append(problems, s.dryRunProblem(samples, name, err))
 		}
 		problems = append(problems, omissions(s.Templates[name], name, rendered.Omissions)...)
 	}
+	problems = append(problems, autoscaled(s, objects)...)
 	for _, t := range s.Tasks {
 		if t.Kind == kudo.TaskPipe {
 			problems = append(problems, s.tryPod(c, samples, t)...)
@@ -50,6 +56,37 @@ func omissions(source, name string, omitted []render.Omission) []Problem {
 	}
 	return First(problems, shown)
 }
+
+// autoscaled warns of workloads that a HorizontalPodAutoscaler of the package scales, and whose template sets the number of replicas as well. rendered
+// holds the objects of each template.
+func autoscaled(s *subject, rendered map[string][]*unstructured.Unstructured) []Problem {
+	var autoscalers []*unstructured.Unstructured
+	for _, name := range sortedKeys(rendered) {
+		for _, o := range rendered[name] {
+			if kind := o.GroupVersionKind(); kind.GroupKind() == render.AutoscalerKind.GroupKind() {
+				autoscalers = append(autoscalers, o)
+			}
+		}
+	}
+	var problems []Problem
+	for _, name := range sortedKeys(rendered) {
+		for _, o := range rendered[name] {
+			for _, autoscaler := range autoscalers {
+				if _, sets, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas"); !sets || !render.Scales(autoscaler, o) {
+					continue
+				}
+				problem := warningAt(templateField(name), "spec.replicas of %s only counts until %s scales it: remove the field",
+					plan.Describe(o), plan.Describe(autoscaler))
+				problem.Line = lineOf(s.Templates[name], "replicas")
+				problems = append(problems, problem)
+			}
+		}
+	}
+	return First(problems, maxAutoscaled)
+}
+
+// maxAutoscaled is the number of warnings of workloads that are scaled.
+const maxAutoscaled = 20
 
 // lineOf returns the line of a template that sets a field, 0 if it may be one of several.
 func lineOf(source, field string) int {

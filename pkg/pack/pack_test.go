@@ -552,6 +552,15 @@ func TestVerifyRendersWithTheDefaults(t *testing.T) {
 				"templates/b.yaml:7: warning: Pod instance: status is not applied, because the API server sets it: remove it",
 			},
 		},
+		"what is autoscaled": {
+			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ .Name }}'}\nspec:\n  replicas: 2\n---\n" +
+				"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ .Name }}-other'}\nspec: {}\n---\n" +
+				"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: '{{ .Name }}'}\n" +
+				"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: '{{ .Name }}'}}\n---\n" +
+				"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: '{{ .Name }}-other'}\n" +
+				"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: '{{ .Name }}-other'}}",
+			[]string{"templates/b.yaml:5: warning: spec.replicas of Deployment instance only counts until HorizontalPodAutoscaler instance scales it: remove the field"},
+		},
 		"nothing, while others err": {"{{ fail .Params.NONE }}", []string{`templates/b.yaml:1: error: parameter "NONE" is not defined in params.yaml: must be one of REPLICAS`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -97,6 +98,14 @@ func writtenAt(e metav1.ManagedFieldsEntry) time.Time {
 		return time.Time{}
 	}
 	return e.Time.Time
+}
+
+// Describe formats an object for messages: `Deployment ns/name`.
+func Describe(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return o.GetKind() + " " + types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
 }
 
 // qualified returns a name with its namespace, if that is known.

@@ -228,11 +228,3 @@ func deleting(o Object) string {
 func holders(live *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
 }
-
-// Describe formats an object for messages: `Deployment ns/name`.
-func Describe(o *unstructured.Unstructured) string {
-	if o.GetNamespace() == "" {
-		return o.GetKind() + " " + o.GetName()
-	}
-	return o.GetKind() + " " + types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
-}

@@ -37,9 +37,7 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	e.mask(pods)
 	pod, why := plan.FirstUnhealthyPod(pods.Items, e.clock())
 	if pod == nil {
-		if failure := plan.CreationFailure(e.eventsOf(ctx, workload, plan.ReasonFailedCreate), pods.Items); failure != "" {
-			outcome.Message += ": " + failure
-		}
+		outcome.Message += e.creationFailure(ctx, workload, pods.Items)
 		return outcome
 	}
 	outcome.Message += ": " + why + e.lastWords(ctx, pod)
@@ -50,6 +48,15 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 		}
 	}
 	return outcome
+}
+
+// creationFailure returns why no further pod of a workload can be created, as a part of a sentence; empty if that is not known.
+func (e *engine) creationFailure(ctx context.Context, workload *unstructured.Unstructured, pods []unstructured.Unstructured) string {
+	failure := plan.CreationFailure(e.eventsOf(ctx, workload, plan.ReasonFailedCreate), pods)
+	if failure == "" {
+		return ""
+	}
+	return ": " + failure
 }
 
 // lastWords returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the identity

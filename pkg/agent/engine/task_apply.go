@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
@@ -163,7 +164,10 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		e.objects.expectations.NoteNewest(object.Live)
 		return object, nil
 	}
-	desired := render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want))
+	desired, err := e.keepReplicas(ctx, render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want)), object.Live)
+	if err != nil {
+		return object, err
+	}
 	if former := render.TakeOver(desired, object.Live, fieldManager); former != nil {
 		_, err = apply.Onto(ctx, e.acting.client, object.Live, former, fieldManager)
 	}
@@ -178,4 +182,18 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	e.objects.deletions.Remove(placeOf(live))
 	e.objects.expectations.NoteNewest(live)
 	return plan.Object{Want: want, Live: live}, nil
+}
+
+// keepReplicas returns an object without a change of the number of replicas that an autoscaler has chosen. It reads autoscalers only for such a
+// change.
+func (e *engine) keepReplicas(ctx context.Context, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if !render.Rescales(desired, live) {
+		return desired, nil
+	}
+	autoscalers := &unstructured.UnstructuredList{}
+	autoscalers.SetGroupVersionKind(render.AutoscalerKind)
+	if err := e.live.List(ctx, autoscalers, client.InNamespace(live.GetNamespace())); err != nil {
+		return nil, fmt.Errorf("listing the HorizontalPodAutoscalers of namespace %q: %w", live.GetNamespace(), err)
+	}
+	return render.KeepReplicas(desired, live, autoscalers.Items), nil
 }

@@ -8,6 +8,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -218,6 +220,37 @@ var _ = Describe("An Instance on the hub", func() {
 			d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0
 		})).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Reason", kudo.ReasonUnhealthy), "it is awake")
+		h.finish(ctx)
+	})
+
+	It("keeps the replicas that an autoscaler has chosen, as long as there is one", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		Eventually(func() bool { return h.local(ctx, "-app", &appsv1.Deployment{}) }).Should(BeTrue())
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaler", Namespace: h.namespace}}
+		scaler.Spec.MaxReplicas = 9
+		scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: h.name + "-app"}
+		Expect(managed.Create(ctx, scaler)).To(Succeed())
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app", Namespace: h.namespace}}
+		Expect(managed.SubResource("scale").Update(ctx, deployment, client.FieldOwner("kube-controller-manager"), client.WithSubResourceBody(
+			&autoscalingv1.Scale{ObjectMeta: deployment.ObjectMeta, Spec: autoscalingv1.ScaleSpec{Replicas: 5}}))).To(Succeed())
+		h.rollOut(ctx)
+		updates := func(value string) {
+			GinkgoHelper()
+			before, template := h.plan(ctx, "update"), h.podTemplate(ctx)
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": value} })
+			Eventually(func() *corev1.PodTemplateSpec { return h.podTemplate(ctx) }).ShouldNot(Equal(template), "it is applied")
+			h.rollOut(ctx)
+			h.completes(ctx, "update", before)
+		}
+		updates("second")
+		Expect(h.replicas(ctx)).To(BeEquivalentTo(5))
+
+		Expect(managed.Delete(ctx, scaler)).To(Succeed())
+		updates("third")
+		Expect(h.replicas(ctx)).To(BeEquivalentTo(2))
 		h.finish(ctx)
 	})
 
