@@ -140,10 +140,23 @@ func parameterProblems(w write) []string {
 	var problems []string
 	for _, problem := range invalid.Problems {
 		if w.sets(problem.Parameter) || (problem.Whole && w.setsAny()) {
-			problems = append(problems, problem.String())
+			problems = append(problems, problem.String()+w.wayOut(problem.Parameter))
 		}
 	}
 	return problems
+}
+
+// wayOut returns how to set another OperatorVersion, if the Instance sets a parameter that only the current one defines.
+func (w write) wayOut(name string) string {
+	if w.before == nil || w.before.Version == nil || !w.choosesVersion() ||
+		!isDefined(w.before.Version.Spec.Parameters, name) || isDefined(w.after.Version.Spec.Parameters, name) {
+		return ""
+	}
+	return fmt.Sprintf(" (only the current version defines it: remove it in the same change, as 'kubectl addon upgrade --unset %s' does)", text.Word(name))
+}
+
+func isDefined(definitions []kudo.Parameter, name string) bool {
+	return slices.ContainsFunc(definitions, func(p kudo.Parameter) bool { return p.Name == name })
 }
 
 // immutableProblems requires that an immutable parameter keeps the value in the spec, started or not. An OperatorVersion that does not exist

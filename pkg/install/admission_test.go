@@ -152,7 +152,8 @@ func TestAdmit(t *testing.T) {
 		"whatever is written to what is being deleted":         {before: with(), after: deleting},
 		"another version judges all parameters": {
 			before: with("BACKUP", "x"), after: of("kafka-2.0.0", with("BACKUP", "x", "FIXED", "small")),
-			want: start + `parameter "BACKUP": not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO`,
+			want: start + `parameter "BACKUP": not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO ` +
+				`(only the current version defines it: remove it in the same change, as 'kubectl addon upgrade --unset BACKUP' does)`,
 		},
 
 		"an immutable parameter is changed": {
@@ -326,7 +327,8 @@ func TestAdmitOfAnUpgrade(t *testing.T) {
 		},
 		"one that is set disappears": {
 			before: kudo.Parameter{Name: "SIZES"}, after: size(nil), given: map[string]string{"SIZES": "1"}, gives: map[string]string{"SIZES": "1"},
-			want: `parameter "SIZES": not defined: did you mean SIZE?`,
+			want: `parameter "SIZES": not defined: did you mean SIZE? ` +
+				`(only the current version defines it: remove it in the same change, as 'kubectl addon upgrade --unset SIZES' does)`,
 		},
 		"one that is not set disappears": {before: kudo.Parameter{Name: "OLD"}, after: size(nil)},
 		"one becomes required": {

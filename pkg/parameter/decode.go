@@ -23,6 +23,9 @@ var (
 	jsonNumberPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 )
 
+// zeroPadded matches an integer with leading zeros.
+var zeroPadded = regexp.MustCompile(`^[+-]?0[0-9_]+$`)
+
 // maxDepth limits the nesting of lists and maps in a value.
 const maxDepth = 64
 
@@ -33,7 +36,7 @@ func isNumber(value string) bool { return numberPattern.MatchString(value) }
 // Decode decodes the text of an array or map parameter, YAML or JSON, into []any or map[string]any.
 //
 // Numbers never pass through float64: an integer is an int64, or a json.Number if it does not fit; any other number is a json.Number that
-// keeps its digits. Anchors, aliases and duplicate keys are rejected.
+// keeps its digits, and one with leading zeros, such as 0123, is text. Anchors, aliases and duplicate keys are rejected.
 func Decode(t kudo.ParameterType, text string) (any, error) {
 	kind, want := yaml.SequenceNode, "must be a list, such as [a, b]"
 	if t == kudo.MapType {
@@ -123,6 +126,9 @@ func decodeScalar(node *yaml.Node) any {
 }
 
 func integer(node *yaml.Node) any {
+	if zeroPadded.MatchString(node.Value) { // an identifier, such as a postal code or a file mode; YAML 1.1 reads it as octal
+		return node.Value
+	}
 	if i, err := strconv.ParseInt(node.Value, 10, 64); err == nil && jsonNumberPattern.MatchString(node.Value) {
 		return i
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -83,6 +84,9 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
 			return nil, terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: must be NAME=VALUE", text)
+		}
+		if !utf8.ValidString(text) {
+			return nil, terminal.Usagef(cmd, "invalid argument for \"--parameter\" flag: %q is not UTF-8 text: encode the value, for example with base64", name)
 		}
 		if _, twice := parameters[name]; twice {
 			return nil, terminal.Usagef(cmd, "--parameter %s is given twice", name)

@@ -124,6 +124,7 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 		"a value with equals and commas": {given: []string{"A=1,2=3", "B="}, want: map[string]string{"A": "1,2=3", "B": ""}},
 		"no value":                       {given: []string{"A"}, err: `invalid argument "A" for "--parameter" flag: must be NAME=VALUE`},
 		"no name":                        {given: []string{"=1"}, err: `invalid argument "=1" for "--parameter" flag: must be NAME=VALUE`},
+		"a value that is no text":        {given: []string{"A=a\xffb"}, err: `invalid argument for "--parameter" flag: "A" is not UTF-8 text: encode the value, for example with base64`},
 		"a name twice":                   {given: []string{"A=1", "A=2"}, err: `--parameter A is given twice`},
 	} {
 		t.Run(name, func(t *testing.T) {

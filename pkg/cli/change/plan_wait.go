@@ -68,7 +68,11 @@ func runPlanWait(ctx context.Context, o *PlanWaitOptions) error {
 		return err
 	}
 	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
-	if _, err := planstatus.Find(ctx, h, key, false); err != nil { // it lists the existing names
+	err = h.Started(ctx, func() error {
+		_, err := planstatus.Find(ctx, h, key, false) // it lists the existing names
+		return err
+	})
+	if err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
 	return hubclient.Advise(awaitPlan(ctx, h, o.IOStreams, awaitedPlan{ObjectKey: key}, o.timeout), o.cluster)

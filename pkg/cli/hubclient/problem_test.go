@@ -1,0 +1,43 @@
+package hubclient
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+func TestStartedWaitsForTheKindsOfAHub(t *testing.T) {
+	lacking, other := &meta.NoKindMatchError{}, errors.New("other")
+	for sentence, test := range map[string]struct {
+		reads []error
+		// ready is the read from which on the hub is ready.
+		ready int
+		want  error
+		count int
+	}{
+		"none lacks":                        {reads: []error{nil}, count: 1},
+		"another problem is returned":       {reads: []error{other}, want: other, count: 1},
+		"the hub is starting":               {reads: []error{lacking, lacking, lacking, lacking, lacking, lacking, nil}, ready: 6, count: 7},
+		"the hub serves them a little late": {reads: []error{lacking, lacking, nil}, count: 3},
+		"it is no hub":                      {reads: []error{lacking, lacking, lacking, lacking, lacking}, want: lacking, count: 4},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			count := 0
+			err := started(t.Context(), 3*time.Microsecond, time.Microsecond, func() bool { return count > test.ready }, func() error {
+				count++
+				return test.reads[count-1]
+			})
+			if !errors.Is(err, test.want) || count != test.count {
+				t.Errorf("got %v after %d reads", err, count)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := started(ctx, time.Hour, time.Microsecond, func() bool { return false }, func() error { cancel(); return lacking })
+	if !errors.Is(err, lacking) {
+		t.Errorf("got %v after an interruption", err)
+	}
+}
