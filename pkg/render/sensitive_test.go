@@ -2,6 +2,8 @@ package render_test
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -221,6 +223,36 @@ func TestErrorsOfDocumentsDiscloseNoSensitiveParameter(t *testing.T) {
 			_, err := render.Objects(confidential(text), "t")
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hun") {
 				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// The number of lines that a condition selects inside of a field is no secret of the cluster only if no message tells it.
+func TestLinesOfErrorsDiscloseNoSensitiveParameter(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	const lines = object + "data:\n  a: |\n    x\n    {{- range until (len .Params.S) }}\n    y\n    {{- end }}\n    z\n"
+	for name, text := range map[string]string{
+		"a document that is no YAML":   lines + "---\nbroken: [\n",
+		"a document that is no object": lines + "---\na: b\n",
+		"the same document":            lines + "  b: [\n",
+		"after a comment":              "# {{ range until (len .Params.S) }}\n# {{ end }}\n" + object + "---\na: b\n",
+		"after printed lines":          object + "data:\n  a: |\n    {{ repeat (len .Params.S) \"y\\n\" | indent 4 | trim }}\n---\na: b\n",
+		"an entry that is missing":     lines + "  b: {{ index (dict) \"x\" }}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			messages := map[string]bool{}
+			for _, value := range []string{"hunter2", "a longer one"} {
+				c := confidential(text)
+				c.Sensitive["S"] = value
+				_, err := render.Objects(c, "t")
+				if err == nil {
+					t.Fatal("there is no error")
+				}
+				messages[err.Error()] = true
+			}
+			if len(messages) != 1 {
+				t.Errorf("the messages differ by the value: %q", slices.Collect(maps.Keys(messages)))
 			}
 		})
 	}

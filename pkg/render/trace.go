@@ -59,7 +59,11 @@ func (d *documents) fail(name string, document int, err error) *template.Error {
 		}
 		err = sensitive.NewMasker(d.values()).With(found.texts...).Error(err)
 	}
-	return d.all[document].fail(name, document+1, err)
+	problem := d.all[document].fail(name, document+1, err)
+	if len(d.traces) > 0 { // the number of lines may depend on a value
+		problem.Line = 0
+	}
+	return problem
 }
 
 // values returns the values of sensitive parameters.

@@ -33,14 +33,14 @@ func (e *ConcealedError) Error() string {
 // does not. An error from an unknown place may. The line is where the outermost condition or loop begins that depends on them: the line of an action
 // inside would reveal which one was executed.
 func (a *analysis) conceal(name string, err error) *Error {
-	for _, limit := range []error{errTooLong, errTooManySteps, errTooDeep, errHoldsItself} {
-		if errors.Is(err, limit) {
-			return nil
-		}
-	}
 	dependent := slices.ContainsFunc(a.pipelines, func(p pipeline) bool { return !p.none() })
 	if !dependent {
 		return nil
+	}
+	for _, limit := range []error{errTooLong, errTooManySteps, errTooDeep} {
+		if errors.Is(err, limit) { // where it is reached depends on everything before
+			return NewError(name, limit)
+		}
 	}
 	place := placeOf(err)
 	i := slices.IndexFunc(a.pipelines, func(p pipeline) bool { return place != "" && p.at(place) })

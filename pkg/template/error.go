@@ -14,7 +14,8 @@ type Error struct {
 	Template string
 	// Document is the number of the document in the rendered text, from 1; 0 if the template could not be rendered to text.
 	Document int
-	// Line is the line number, from 1: in the template or, if Document is set, in the rendered text; 0 if unknown.
+	// Line is the line number, from 1: in the template or, if Document is set, in the rendered text; 0 if it is unknown, or depends on a value that
+	// no message may disclose.
 	Line int
 	// Err is the problem, in one line of limited length.
 	Err error
@@ -42,6 +43,8 @@ func oneLine(message string) string {
 
 func (e *Error) Error() string {
 	switch {
+	case e.Document > 0 && e.Line == 0:
+		return fmt.Sprintf("template %q, document %d: %v", e.Template, e.Document, e.Err)
 	case e.Document > 0:
 		return fmt.Sprintf("template %q, document %d (line %d of the rendered text): %v", e.Template, e.Document, e.Line, e.Err)
 	case e.Line > 0:

@@ -2,6 +2,8 @@ package template
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,6 +155,9 @@ func TestErrorsThatDependOnSensitiveParametersAreConcealed(t *testing.T) {
 		"a message under a test":   {"{{ if .Params.P }}{{ fail \"unset P\" }}{{ end }}", `error calling fail: unset P`},
 		"an unknown parameter":     {"{{ .Params.P }}{{ .Params.X }}", `map has no entry for key "X"`},
 		"a limit":                  {"{{ repeat 2000000000 .Params.P }}", "renders more than 4 MiB"},
+		"a limit, without a value": {"\n{{ repeat 2000000000 .Params.N }}", `template "t", line 2: at <repeat 2000000000 .Params.N>: error calling repeat: it renders`},
+		"a map in itself under a condition": {
+			"\n{{ $m := dict }}{{ if hasPrefix \"h\" .Params.P }}\n{{ $_ := set $m \"a\" $m }}{{ end }}", `template "t", line 2: ` + concealed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parsed, err := Parse("t", test.template)
@@ -172,6 +177,37 @@ func TestErrorsThatDependOnSensitiveParametersAreConcealed(t *testing.T) {
 			parsed, _ = Parse("t", test.template)
 			if _, err := ExecuteWith(parsed, data, Sensitive{Parameters: sensitive.Parameters}); errors.As(err, &hidden) {
 				t.Errorf("without known values: %v", err)
+			}
+		})
+	}
+}
+
+// A line could tell any number that a package computes from a value.
+func TestPlacesOfErrorsDiscloseNoSensitiveParameter(t *testing.T) {
+	for name, text := range map[string]string{
+		"the text limit":               "{{ if hasPrefix \"h\" .Params.P }}\n{{ repeat 100000000 \"x\" }}{{ else }}\n\n{{ repeat 100000000 \"x\" }}{{ end }}",
+		"the text limit, after a loop": "{{ range until (ternary 9 1 (hasPrefix \"h\" .Params.P)) }}{{ repeat 400000 \"x\" }}{{ end }}" + strings.Repeat("\n{{ repeat 400000 \"x\" }}", 11),
+		"the limit of steps":           "{{ if hasPrefix \"h\" .Params.P }}\n{{ range until 5000000 }}{{ end }}{{ else }}\n\n{{ range until 5000000 }}{{ end }}{{ end }}",
+		"the limit of steps, in templates": "{{ define \"x\" }}{{ template \"x\" }}{{ end }}\n{{ define \"y\" }}{{ template \"y\" }}{{ end }}" +
+			"{{ if hasPrefix \"h\" .Params.P }}{{ template \"x\" }}{{ else }}{{ template \"y\" }}{{ end }}",
+		"a missing entry": "{{ if hasPrefix \"h\" .Params.P }}\n{{ end }}{{ index (dict) \"x\" }}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			messages := map[string]bool{}
+			for _, value := range []string{"hunter2", "passwd1"} {
+				parsed, err := Parse("t", text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				data, sensitive := secrets()
+				data["Params"].(map[string]any)["P"] = value
+				if _, err = ExecuteWith(parsed, data, sensitive); err == nil {
+					t.Fatal("there is no error")
+				}
+				messages[err.Error()] = true
+			}
+			if len(messages) != 1 {
+				t.Errorf("the messages differ by the value: %q", slices.Collect(maps.Keys(messages)))
 			}
 		})
 	}

@@ -70,8 +70,11 @@ func ExecuteWith(t *template.Template, data map[string]any, sensitive Sensitive)
 	out := i.out.output()
 	out.Steps = steps
 	if before, _, found := strings.Cut(out.Text, noValue); found {
-		return Output{Steps: steps}, NewError(t.Name(), fmt.Errorf(
-			"line %d of the rendered text contains %s: an index or lookup found nothing; set a default", lineAt(before), noValue))
+		where := fmt.Sprintf("line %d of the rendered text", lineAt(before))
+		if sensitive.Known && len(out.Traces) > 0 { // the number of lines may depend on a value
+			where = "the rendered text"
+		}
+		return Output{Steps: steps}, NewError(t.Name(), fmt.Errorf("%s contains %s: an index or lookup found nothing; set a default", where, noValue))
 	}
 	return out, nil
 }
