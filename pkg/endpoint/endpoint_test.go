@@ -1,6 +1,8 @@
 package endpoint
 
 import (
+	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -388,4 +390,48 @@ func TestASlowHandshakeIsEnded(t *testing.T) {
 	if opened, closed := <-changes, <-changes; opened+closed != 0 {
 		t.Errorf("after the connection is closed, %v are open", opened+closed)
 	}
+}
+
+func TestPublicServersLimitUnknownClients(t *testing.T) {
+	serve := func(t *testing.T) (request func(header string) string) {
+		next, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		p := &Public{
+			Handler:        http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+			MaxHeaderBytes: 8 << 10, MaxConnections: 2, MaxClientConnections: 2,
+		}
+		go func() { served <- p.serve(ctx, next) }()
+		t.Cleanup(func() {
+			stop()
+			if err := <-served; err != nil {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+		return func(header string) string {
+			client, err := net.Dial("tcp", next.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { client.Close() })
+			_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n"+header) // the server may have closed the connection
+			status, _ := bufio.NewReader(client).ReadString('\n')
+			return strings.TrimSpace(status)
+		}
+	}
+	t.Run("a large header, before it ends", func(t *testing.T) {
+		if status := serve(t)(strings.Repeat("a:\r\n", 8<<10)); !strings.Contains(status, "431") {
+			t.Errorf("got %q", status)
+		}
+	})
+	t.Run("connections", func(t *testing.T) {
+		request := serve(t)
+		first, second, third := request("\r\n"), request("\r\n"), request("\r\n")
+		if !strings.Contains(first, "418") || !strings.Contains(second, "418") || third != "" {
+			t.Errorf("got %q, %q and %q", first, second, third)
+		}
+	})
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/endpoint"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
@@ -107,15 +108,47 @@ func (s *server) listener() (webhook.Server, error) {
 	if err != nil || port == 0 {
 		return nil, fmt.Errorf("invalid address %q of the webhook server: the port must be from 1 to 65535", s.address)
 	}
-	return webhook.NewServer(webhook.Options{
-		Host: host, Port: int(port),
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-			c.GetCertificate = s.present
-			// Over HTTP/2, the bodies of waiting requests would fill the window of the connection, and block those that are served.
-			c.NextProtos = []string{"http/1.1"}
-			s.callers.ask(c)
-		}},
-	}), nil
+	// Over HTTP/2, the bodies of waiting requests would fill the window of the connection, and block those that are served.
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.present, NextProtos: []string{"http/1.1"}}
+	s.callers.ask(config)
+	return newPublicServer(net.JoinHostPort(host, strconv.FormatUint(port, 10)), config), nil
+}
+
+// The limits of connections. API servers open one for each request that they send at a time, and send headers of about a kilobyte.
+const (
+	maxConnections     = 1000
+	maxPeerConnections = 400
+	maxHeaderBytes     = 8 << 10
+)
+
+// publicServer is the webhook server of controller-runtime, with limits for clients that send headers or nothing.
+type publicServer struct {
+	webhook.Server
+	public  endpoint.Public
+	started atomic.Bool
+}
+
+func newPublicServer(address string, config *tls.Config) *publicServer {
+	mux := http.NewServeMux()
+	s := &publicServer{Server: webhook.NewServer(webhook.Options{WebhookMux: mux})} // never started: it counts requests
+	s.public = endpoint.Public{
+		Address: address, Handler: mux, TLS: config, MaxHeaderBytes: maxHeaderBytes, MaxConnections: maxConnections,
+		MaxClientConnections: maxPeerConnections, Started: func() { s.started.Store(true) },
+	}
+	return s
+}
+
+// Start serves requests until the context ends.
+func (s *publicServer) Start(ctx context.Context) error { return s.public.Start(ctx) }
+
+// StartedChecker returns a check that succeeds once the server accepts connections.
+func (s *publicServer) StartedChecker() healthz.Checker {
+	return func(*http.Request) error {
+		if !s.started.Load() {
+			return errors.New("the webhook server has not been started yet")
+		}
+		return nil
+	}
 }
 
 // present returns the current certificate for a handshake.

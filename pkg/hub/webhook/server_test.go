@@ -34,6 +34,23 @@ func TestWebhookAddress(t *testing.T) {
 	}
 }
 
+func TestTheWebhookServerLimitsUnknownClients(t *testing.T) {
+	made, err := (&server{address: "127.0.0.1:9443"}).listener()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := made.(*publicServer).public
+	if public.MaxHeaderBytes != maxHeaderBytes || public.MaxConnections != maxConnections || public.MaxClientConnections != maxPeerConnections {
+		t.Errorf("got %+v", public)
+	}
+	answer := httptest.NewRecorder()
+	made.Register("/here", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	public.Handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/here", nil))
+	if answer.Code != http.StatusTeapot {
+		t.Errorf("a registered path answers %d", answer.Code)
+	}
+}
+
 func TestWebhooksAreServedWhereThereIsAnAddress(t *testing.T) {
 	for address, want := range map[string]bool{"": false, "0": false, ":9443": true} {
 		if got := (Options{Address: address}).serves(); got != want {
