@@ -307,9 +307,17 @@ func (e *Explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// unseen states that the agent has not observed the last change of an add-on, if that is the case.
+// unseen states that the agent has not observed the last change of an add-on, or cannot copy it to the cluster, if that is the case.
 func (e *Explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
-	if instance := e.view.Instances[addOn.Name]; instance != nil && progress.Unseen(instance) {
+	instance := e.view.Instances[addOn.Name]
+	if instance == nil {
+		return
+	}
+	if problem := progress.NotMirroredText(instance); problem != "" {
+		e.say("The plans of %s do not run yet: %s.", addOn.Name, problem)
+		e.look(addOn)
+	}
+	if progress.Unseen(instance) {
 		e.say("Last change of %s: %s.", addOn.Name, progress.UnseenText(e.view.Name))
 		e.look(addOn)
 	}

@@ -9,6 +9,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // LastChange returns what holds up the last change of the Instance if no condition reports it; empty if nothing does.
@@ -51,13 +52,17 @@ func Unseen(instance *kudo.Instance) bool {
 		return false
 	}
 	return meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionResolved) &&
-		instance.Status.ObservedGeneration < instance.Generation && !isNotMirrored(instance)
+		instance.Status.ObservedGeneration < instance.Generation && NotMirroredText(instance) == ""
 }
 
-// isNotMirrored reports whether the agent has observed the last change of an Instance, and cannot copy it to the managed cluster.
-func isNotMirrored(instance *kudo.Instance) bool {
+// NotMirroredText returns why the agent, which has observed the last change of an Instance, cannot copy it to the managed cluster; empty if it
+// can.
+func NotMirroredText(instance *kudo.Instance) string {
 	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
-	return ready != nil && ready.Reason == kudo.ReasonNotMirrored && ready.ObservedGeneration >= instance.Generation
+	if ready == nil || ready.Reason != kudo.ReasonNotMirrored || ready.ObservedGeneration < instance.Generation {
+		return ""
+	}
+	return text.Joined(ready.Message)
 }
 
 // UnseenText returns the message about a change that the agent has not observed.
@@ -84,8 +89,8 @@ func HoldUp(view View) string {
 		return "addon-manager has not processed the last change yet"
 	case resolved.Status != metav1.ConditionTrue:
 		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionResolved, "")
-	case isNotMirrored(view.Instance):
-		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionReady, "")
+	case NotMirroredText(view.Instance) != "":
+		return NotMirroredText(view.Instance)
 	case view.Instance.Status.Execution == nil && !Unseen(view.Instance):
 		return "no plan has started yet"
 	default:

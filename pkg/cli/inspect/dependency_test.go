@@ -221,6 +221,21 @@ func TestWhySaysWhenAFailedPlanStartsAgain(t *testing.T) {
 	}
 }
 
+func TestWhySaysWhyAnInstanceIsNotMirrored(t *testing.T) {
+	view := sample.Defined("shop:").With("shop", sample.Fails)
+	instance := sample.Instance()
+	instance.Name, instance.Generation = "shop", 1
+	ready := sample.Condition(kudo.ConditionReady, "False", kudo.ReasonNotMirrored, `namespace "shop" of the managed cluster is being deleted`)
+	ready.ObservedGeneration = 1
+	instance.Status.Conditions = []metav1.Condition{sample.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""), ready}
+	view.Instances = map[string]*kudo.Instance{"shop": instance}
+	text := explanation.Of(view.Cluster, "shop").Text()
+	const want = `The plans of shop do not run yet: namespace "shop" of the managed cluster is being deleted.`
+	if !strings.Contains(text, want) || strings.Contains(text, "check that addon-agent is running") {
+		t.Errorf("want %q, got\n%s", want, text)
+	}
+}
+
 func TestDependentsText(t *testing.T) {
 	needs := map[string][]addonv1alpha1.AddonDependency{}
 	for _, line := range []string{

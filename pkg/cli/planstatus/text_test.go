@@ -177,7 +177,7 @@ func family() progress.View {
 func TestHoldUpNamesWhatTheAgentReports(t *testing.T) {
 	instance := notMirrored()
 	instance.Status.Conditions[0].ObservedGeneration = 2
-	want := `False (NotMirrored): namespace "kafka" of the managed cluster is being deleted`
+	want := `namespace "kafka" of the managed cluster is being deleted`
 	if got := progress.HoldUp(progress.View{Instance: instance, Version: sample.Version()}); got != want {
 		t.Errorf("got %q", got)
 	}
