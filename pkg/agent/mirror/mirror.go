@@ -141,13 +141,21 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if wanted != nil {
 		m.statuses.SetProblem(wanted, problemOf(wanted, err))
 	}
-	if errors.As(err, new(*rights.Refused)) { // only a change of the Instance, or of the agent's flags, ends that
+	return m.resultOf(ctx, err)
+}
+
+// resultOf returns the result of a reconciliation after the mirror was followed, with that error.
+func (m *mirror) resultOf(ctx context.Context, err error) (reconcile.Result, error) {
+	switch {
+	case errors.As(err, new(*rights.Refused)): // only a change of the Instance, or of the agent's flags, ends that
 		return reconcile.Result{}, nil
-	}
-	if err != nil {
+	case errors.As(err, new(*namespaceError)):
+		return reconcile.Result{RequeueAfter: namespaceInterval}, nil
+	case err != nil:
 		return reconcile.Result{}, err
+	default:
+		return reconcile.Result{}, m.dropVersions(ctx)
 	}
-	return reconcile.Result{}, m.dropVersions(ctx)
 }
 
 // confirmed returns the Instance on the hub. It reads the Instance live if the cache has an older generation than the mirror, or may lack
@@ -218,12 +226,24 @@ func (m *mirror) proceed(ctx context.Context, wanted, existing *kudo.Instance) e
 		return m.remove(ctx, wanted, existing)
 	case existing != nil && existing.Removing(): // the hub has released the Instance, or its deletion was undone by a restore
 		return m.orphan(ctx, existing)
+	default:
+		return m.keep(ctx, wanted, existing)
+	}
+}
+
+// keep keeps the mirror of an Instance that is not being deleted up to date.
+func (m *mirror) keep(ctx context.Context, wanted, existing *kudo.Instance) error {
+	err := m.respectNamespace(ctx, wanted, existing)
+	switch {
+	case err != nil:
+		return err
 	case resolved(wanted):
 		return m.copy(ctx, wanted, existing)
 	case existing != nil:
 		return m.acknowledge(ctx, wanted, existing)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // isOf reports whether a mirror belongs to exactly this Instance on the hub, which has not released it.

@@ -37,10 +37,12 @@ func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
 // remove hands the mirror over for removal, unless it never had objects. Deleting the cluster's whole namespace is not a removal. A mirror
 // of another Instance of that name, as on a hub that was restored, is orphaned: nothing on the cluster belongs to the one being deleted.
 func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) error {
+	if existing == nil {
+		if nothing, err := m.hasNothing(ctx, wanted); err != nil || nothing {
+			return err
+		}
+	}
 	switch {
-	case existing == nil && hasNothing(wanted):
-		m.statuses.SetRemoved(wanted)
-		return nil
 	case existing != nil && existing.Removing():
 		return m.skipCleanup(ctx, wanted, existing)
 	case existing != nil && !mirrors(existing, wanted):
@@ -60,9 +62,15 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 	return m.handOver(ctx, wanted, existing)
 }
 
-// hasNothing reports whether an Instance without a mirror never had objects, or has none any more.
-func hasNothing(wanted *kudo.Instance) bool {
-	return wanted.Status.Execution == nil || wanted.Removed()
+// hasNothing reports whether an Instance without a mirror never had objects, or has none any more, and records that it is removed then.
+func (m *mirror) hasNothing(ctx context.Context, wanted *kudo.Instance) (bool, error) {
+	if wanted.Status.Execution != nil && !wanted.Removed() {
+		if vanished, err := m.hasVanished(ctx, wanted); err != nil || !vanished {
+			return false, err
+		}
+	}
+	m.statuses.SetRemoved(wanted)
+	return true, nil
 }
 
 // waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, whose cleanup plan may
@@ -124,7 +132,9 @@ func (m *mirror) handOver(ctx context.Context, wanted, existing *kudo.Instance) 
 	delete(existing.Annotations, kudo.AnnotationOrphaned)
 	controllerutil.AddFinalizer(existing, kudo.Finalizer)
 	marks := map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)}
-	if wanted.SkipsCleanup() {
+	if skips, err := m.skipsCleanup(ctx, wanted, existing); err != nil {
+		return err
+	} else if skips {
 		marks[kudo.AnnotationSkipCleanup] = "true"
 	}
 	return m.annotate(ctx, existing, marks)
@@ -133,10 +143,22 @@ func (m *mirror) handOver(ctx context.Context, wanted, existing *kudo.Instance) 
 // skipCleanup copies the request to remove everything without the cleanup plan. It cannot be withdrawn: objects that the plan needs may be
 // removed already.
 func (m *mirror) skipCleanup(ctx context.Context, wanted, existing *kudo.Instance) error {
-	if !wanted.SkipsCleanup() || existing.SkipsCleanup() {
+	if existing.SkipsCleanup() {
 		return nil
 	}
+	if skips, err := m.skipsCleanup(ctx, wanted, existing); err != nil || !skips {
+		return err
+	}
 	return m.annotate(ctx, existing, map[string]string{kudo.AnnotationSkipCleanup: "true"})
+}
+
+// skipsCleanup reports whether a removal goes without the cleanup plan: as requested, or because the namespace is being deleted too, so that
+// the plan can create nothing in it.
+func (m *mirror) skipsCleanup(ctx context.Context, wanted, existing *kudo.Instance) (bool, error) {
+	if wanted.SkipsCleanup() {
+		return true, nil
+	}
+	return m.isTerminating(ctx, existing)
 }
 
 // orphan marks a mirror whose Instance does not exist on the hub or has been released: its objects stay, and a removal in progress is

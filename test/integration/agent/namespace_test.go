@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// deleteNamespace deletes the Instance's install namespace, and its content as the namespace controller does.
+func (h *hubPart) deleteNamespace(ctx context.Context) {
+	GinkgoHelper()
+	Expect(managed.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+	for _, kind := range []client.Object{&kudo.OperatorVersion{}, &corev1.ConfigMap{}, &kudo.Instance{}} {
+		Expect(managed.DeleteAllOf(ctx, kind, client.InNamespace(h.namespace))).To(Succeed())
+	}
+}
+
+// emptied completes the deletion of the Instance's install namespace.
+func (h *hubPart) emptied(ctx context.Context) {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{}
+	Expect(managed.Get(ctx, client.ObjectKey{Name: h.namespace}, namespace)).To(Succeed())
+	namespace.Spec.Finalizers = nil
+	Expect(managed.SubResource("finalize").Update(ctx, namespace)).To(Succeed())
+	Eventually(func() error { return h.readNamespace(ctx) }).Should(MatchError(apierrors.IsNotFound, "the namespace is gone"))
+}
+
+func (h *hubPart) readNamespace(ctx context.Context) error {
+	return managed.Get(ctx, client.ObjectKey{Name: h.namespace}, &corev1.Namespace{})
+}
+
+var _ = Describe("An install namespace that is deleted on the managed cluster", func() {
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
+
+	deployed := func(ctx context.Context, spec kudo.OperatorVersionSpec) *hubPart {
+		GinkgoHelper()
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		return h
+	}
+	// narrow returns a package whose objects are all in the install namespace.
+	narrow := func() kudo.OperatorVersionSpec {
+		spec := configOnly()
+		spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "config.yaml")}
+		return spec
+	}
+
+	It("is not held up, and is deployed into again once it is back and a plan is requested", func(ctx context.Context) {
+		h := deployed(ctx, configOnly())
+		h.deleteNamespace(ctx)
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `namespace "`+h.namespace+`" is being deleted on the managed cluster`))
+
+		By("completing the deletion")
+		h.emptied(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `namespace "`+h.namespace+`" was deleted on the managed cluster`))
+		stop()
+		stop = runAgent()
+		Consistently(func() error { return h.readNamespace(ctx) }).Should(MatchError(apierrors.IsNotFound, "the agent respects the deletion"))
+
+		By("creating it again")
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "is missing"))
+		Expect(h.config(ctx, "-config")).To(BeEmpty())
+		h.change(ctx, byHand("deploy", "again"))
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+		h.finish(ctx)
+	})
+
+	It("has taken everything of an Instance that is deleted afterwards", func(ctx context.Context) {
+		h := deployed(ctx, narrow())
+		h.deleteNamespace(ctx)
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+		h.emptied(ctx)
+		h.finish(ctx)
+		Expect(h.readNamespace(ctx)).To(MatchError(apierrors.IsNotFound, "nothing is created to be removed"))
+	})
+
+	It("is left by an Instance that is being removed without its cleanup plan, which can create nothing there", func(ctx context.Context) {
+		spec := narrow()
+		spec.Plans["cleanup"] = serial("farewell")
+		spec.Tasks = append(spec.Tasks, task("farewell", kudo.TaskApply, "farewell.yaml"))
+		h := deployed(ctx, spec)
+		stop()
+		h.deleteNamespace(ctx)
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		stop = runAgent()
+		h.finish(ctx)
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+	})
+})
