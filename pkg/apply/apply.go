@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -53,11 +55,12 @@ func Rehearse(ctx context.Context, c client.Client, want *unstructured.Unstructu
 	return c.Apply(ctx, config, client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
 }
 
-// Delete deletes exactly this version of an object, after everything that it owns. gone reports whether it is already deleted:
-// finalizers and grace periods delay that. The error is a conflict (apierrors.IsConflict) if the object was changed or replaced.
+// Delete deletes exactly this version of an object: custom resources at once, other objects after everything that they own. gone reports
+// whether it is already deleted: finalizers and grace periods delay that. The error is a conflict (apierrors.IsConflict) if the object was
+// changed or replaced.
 func Delete(ctx context.Context, c client.Client, live client.Object) (gone bool, err error) {
 	propagation := metav1.DeletePropagationForeground
-	if ownsNothing[live.GetObjectKind().GroupVersionKind().GroupKind()] {
+	if kind := live.GetObjectKind().GroupVersionKind().GroupKind(); ownsNothing[kind] || isCustom(kind) {
 		propagation, gone = metav1.DeletePropagationBackground, len(live.GetFinalizers()) == 0
 	}
 	err = c.Delete(ctx, live, client.PropagationPolicy(propagation),
@@ -67,6 +70,27 @@ func Delete(ctx context.Context, c client.Client, live client.Object) (gone bool
 	}
 	return gone && err == nil, err
 }
+
+// Probe returns why the API server refuses an update of an object, as an admission webhook does that cannot be reached. It is a dry run, and nil
+// if the update is admitted, or if a webhook supports no dry run.
+func Probe(ctx context.Context, c client.Client, live *unstructured.Unstructured) error {
+	const patch = `{"metadata":{"annotations":{"kudo.dev/probe":"true"}}}`
+	probed := live.DeepCopy()
+	err := c.Patch(ctx, probed, client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+	if apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) {
+		return nil
+	}
+	return err
+}
+
+// isCustom reports whether a kind is not Kubernetes' own. The garbage collector updates an object that is deleted in the foreground, which an
+// admission webhook of a custom resource refuses once the operator that serves it is gone.
+func isCustom(kind schema.GroupKind) bool {
+	return !scheme.Scheme.IsGroupRegistered(kind.Group) && !ownGroups[kind.Group]
+}
+
+// ownGroups are Kubernetes' API groups that are not in the scheme of its client.
+var ownGroups = map[string]bool{"apiextensions.k8s.io": true, "apiregistration.k8s.io": true}
 
 // ownsNothing holds kinds whose objects Kubernetes deletes at once, because no controller creates objects that they own, or only the endpoints
 // of a Service, which have no effect without it. A foreground deletion adds a finalizer, and needs another write by the garbage collector.

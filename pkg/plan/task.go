@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,9 @@ type Object struct {
 	// Classes are the StorageClasses of the cluster if the health of Live depends on them (health.DependsOnStorageClass); nil if they were
 	// not read.
 	Classes []health.StorageClass
+
+	// Refusal is why the API server refuses updates of the live object, which is being deleted; empty if it does not, or was not asked.
+	Refusal string
 
 	// Opaque is true if no details of the live object may be shown: it holds a part of a sensitive value that cannot be masked.
 	Opaque bool
@@ -215,13 +219,35 @@ func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
 
 // deleting describes what blocks the deletion of an object.
 func deleting(o Object) string {
-	message := Describe(o.Live) + ": is being deleted"
-	if held := holders(o.Live); len(held) > 0 && o.Opaque {
-		return message + ", held by finalizers"
-	} else if len(held) > 0 {
-		return message + ", held by finalizer " + strings.Join(held, ", ")
+	message, held := Describe(o.Live)+": is being deleted", holders(o.Live)
+	switch {
+	case len(held) > 0 && o.Opaque:
+		message += ", held by finalizers"
+	case len(held) > 0:
+		message += ", held by finalizer " + strings.Join(held, ", ")
+	case o.Refusal != "" && len(o.Live.GetFinalizers()) > 0:
+		message += ", held by finalizer " + strings.Join(o.Live.GetFinalizers(), ", ")
+	}
+	if o.Refusal != "" {
+		message += ", whose removal is refused: " + o.Refusal
 	}
 	return message
+}
+
+// stuckDelay is how long an object is being deleted before it counts as stuck.
+const stuckDelay = 5 * time.Second
+
+// Stuck returns the position of the first object whose deletion takes long because of its finalizers, those of other writers first; negative if
+// there is none.
+func Stuck(objects []Object, now time.Time) int {
+	isStuck := func(o Object) bool {
+		return o.Live != nil && o.Live.GetDeletionTimestamp() != nil && len(o.Live.GetFinalizers()) > 0 &&
+			now.Sub(o.Live.GetDeletionTimestamp().Time) >= stuckDelay
+	}
+	if held := slices.IndexFunc(objects, func(o Object) bool { return o.held() && isStuck(o) }); held >= 0 {
+		return held
+	}
+	return slices.IndexFunc(objects, isStuck)
 }
 
 // holders returns the finalizers of an object except for foreground deletion, which completes by itself.

@@ -234,6 +234,10 @@ func TestDeleteOutcome(t *testing.T) {
 	gone := plan.Object{Want: object("Job", "a")}
 	there := plan.Object{Want: object("Job", "b"), Live: object("Job", "b", dying(metav1.FinalizerDeleteDependents))}
 	held := plan.Object{Want: object("Job", "c"), Live: object("Job", "c", dying("example.com/one", "example.com/two"))}
+	refused := func(o plan.Object) plan.Object {
+		o.Refusal = `failed calling webhook "dead.example.com"`
+		return o
+	}
 	for name, test := range map[string]struct {
 		objects []plan.Object
 		want    plan.Outcome
@@ -242,12 +246,39 @@ func TestDeleteOutcome(t *testing.T) {
 		"what is gone is complete":        {[]plan.Object{gone}, plan.Outcome{Status: kudo.Complete}},
 		"what is still there is named":    {[]plan.Object{gone, there}, plan.Outcome{Status: kudo.InProgress, Message: "Job apps/b: is being deleted"}},
 		"what is held is named before it": {[]plan.Object{there, held}, plan.Outcome{Status: kudo.InProgress, Message: "Job apps/c: is being deleted, held by finalizer example.com/one, example.com/two"}},
+		"why its finalizers stay is named": {[]plan.Object{there, refused(held)}, plan.Outcome{Status: kudo.InProgress, Message: "Job apps/c: is being deleted, " +
+			`held by finalizer example.com/one, example.com/two, whose removal is refused: failed calling webhook "dead.example.com"`}},
+		"so it is for that of the garbage collector": {[]plan.Object{refused(there)}, plan.Outcome{Status: kudo.InProgress, Message: "Job apps/b: is being deleted, " +
+			`held by finalizer foregroundDeletion, whose removal is refused: failed calling webhook "dead.example.com"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, plan.DeleteOutcome(test.objects)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestStuck(t *testing.T) {
+	gone, kept := plan.Object{Want: object("Job", "a")}, plan.Object{Live: object("Job", "a")}
+	slow := plan.Object{Live: object("Job", "b", dying(metav1.FinalizerDeleteDependents))}
+	held := plan.Object{Live: object("Job", "c", dying("example.com/one"))}
+	free := plan.Object{Live: object("Pod", "d", dying())}
+	began := slow.Live.GetDeletionTimestamp().Time
+	for name, test := range map[string]struct {
+		objects []plan.Object
+		after   time.Duration
+		want    int
+	}{
+		"nothing that is not being deleted": {[]plan.Object{gone, kept}, time.Hour, -1},
+		"not what has just been deleted":    {[]plan.Object{slow, held}, time.Second, -1},
+		"what takes long":                   {[]plan.Object{gone, slow}, time.Minute, 1},
+		"what others hold before the rest":  {[]plan.Object{slow, held}, time.Minute, 1},
+		"not what no finalizer holds":       {[]plan.Object{free}, time.Minute, -1},
+	} {
+		if got := plan.Stuck(test.objects, began.Add(test.after)); got != test.want {
+			t.Errorf("%s: want %d, got %d", name, test.want, got)
+		}
 	}
 }
 

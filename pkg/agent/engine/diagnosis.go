@@ -2,14 +2,17 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // slow is how long a step may run before it is diagnosed, and the interval of further diagnoses: pods are not watched.
@@ -58,6 +61,45 @@ func (e *engine) creationFailure(ctx context.Context, workload *unstructured.Uns
 	}
 	return ": " + failure
 }
+
+// probeInterval is the interval of questions why an object that is being deleted cannot be updated.
+const probeInterval = 30 * time.Second
+
+// probeTimeout limits such a question. The API server waits for an admission webhook for ten seconds unless it requests otherwise.
+const probeTimeout = 12 * time.Second
+
+// refusal is why the API server has refused an update of an object, empty if it did not, and when it was asked.
+type refusal struct {
+	at     time.Time
+	reason string
+}
+
+// probe adds to the object whose deletion is stuck why the API server refuses the update that removes its finalizers: usually an admission
+// webhook whose server was removed. The object's own status does not include this.
+func (e *engine) probe(ctx context.Context, objects []plan.Object) []plan.Object {
+	at := plan.Stuck(objects, e.clock())
+	if at < 0 || e.view.IsOpaque(objects[at].Live) {
+		return objects
+	}
+	live := objects[at].Live
+	noted, _ := e.objects.refusals.Get(live.GetUID())
+	last, known := noted.(refusal)
+	if !known || e.clock().Sub(last.at) >= probeInterval {
+		limited, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		last = refusal{at: e.clock()}
+		if err := apply.Probe(limited, e.own.client, live); err != nil && limited.Err() == nil {
+			last.reason = text.Prefix(oneLine(e.view.Masker().Text(e.conceal(live, err).Error())), maxRefusal)
+		}
+		e.objects.refusals.Add(live.GetUID(), last)
+	}
+	objects = slices.Clone(objects)
+	objects[at].Refusal = last.reason
+	return objects
+}
+
+// maxRefusal is the maximum length of a refusal in a message.
+const maxRefusal = 1024
 
 // lastWords returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the identity
 // of the plan, which may lack the permission.

@@ -54,6 +54,9 @@ type objects struct {
 	// cache lacks one, it is gone. A forgotten entry only costs a read.
 	deletions *lru.Cache
 
+	// refusals hold why objects that are being deleted cannot be updated, by their uids.
+	refusals *lru.Cache
+
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
 }
@@ -62,7 +65,8 @@ type objects struct {
 func newObjects(local ctrl.Manager, kinds discovery.DiscoveryInterface) *objects {
 	return &objects{
 		client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
-		expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown), watched: map[schema.GroupVersionKind]bool{},
+		expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown),
+		refusals: lru.New(mostKnown), watched: map[schema.GroupVersionKind]bool{},
 	}
 }
 

@@ -39,7 +39,7 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 		removed.unsearched = reads.Unread()
 		return removed
 	}
-	message := plan.DeleteOutcome(e.view.Shown(left)).Message
+	message := plan.DeleteOutcome(e.view.Shown(e.probe(ctx, left))).Message
 	switch {
 	case err != nil:
 		message = oneLine(e.view.Masker().Text(err.Error()))

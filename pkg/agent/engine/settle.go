@@ -57,7 +57,7 @@ func (e *engine) effects(
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.view.Shown(objects), children, nil
+	return e.view.Shown(e.probe(ctx, objects)), children, nil
 }
 
 // unblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the plan

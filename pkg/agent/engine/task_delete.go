@@ -43,7 +43,7 @@ func (e *engine) deleteAll(
 	if err != nil {
 		return outcomeOf(err)
 	}
-	return plan.DeleteOutcome(e.view.Shown(append(objects, left...)))
+	return plan.DeleteOutcome(e.view.Shown(e.probe(ctx, append(objects, left...))))
 }
 
 // forgetUndefined removes entries of objects whose kind the cluster does not have, with or without a namespace.

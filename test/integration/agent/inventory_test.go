@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -71,6 +72,24 @@ func widespread() kudo.OperatorVersionSpec {
 	}
 	spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "near.yaml", "far.yaml", "role.yaml")}
 	return spec
+}
+
+// deadWebhook returns a webhook without a server, for updates of gadgets in a namespace.
+func deadWebhook(namespace string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "dead-" + namespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    "dead.tandem.test",
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"tandem.test"}, APIVersions: []string{"*"}, Resources: []string{"gadgets"}},
+			}},
+		}},
+	}
 }
 
 // there lists, in the format of the inventory, the ConfigMaps and ClusterRoles on the managed cluster with the Instance's name.
@@ -697,6 +716,35 @@ var _ = Describe("Removal", func() {
 		}
 		h.finish(ctx)
 		Expect(operator()).To(BeEmpty())
+	})
+
+	It("is not blocked by a dead webhook for updates, and names the webhook that blocks a finalizer", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["definition.yaml"] = definitionTemplate
+		spec.Templates["held.yaml"] = strings.Replace(gadgetTemplate, `-gadget"`, `-held", finalizers: [`+hold+`]`, 1)
+		spec.Templates["free.yaml"] = strings.Replace(gadgetTemplate, `-gadget"`, `-free"`, 1)
+		spec.Tasks = []kudo.Task{task("definition", kudo.TaskApply, "definition.yaml"), task("gadgets", kudo.TaskApply, "held.yaml", "free.yaml")}
+		spec.Plans["deploy"] = serial("definition", "gadgets")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		dead := deadWebhook(h.namespace)
+		Expect(managed.Create(ctx, dead)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(managed.Delete(ctx, dead))).To(Succeed()) })
+		Eventually(func() error { // the API server reads webhooks from a cache
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"probe":"true"}}}`))
+			return managed.Patch(ctx, gadget(h.name+"-free", h.namespace), patch, client.DryRunAll)
+		}).Should(MatchError(ContainSubstring("failed calling webhook")))
+
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		free := gadget(h.name+"-free", h.namespace)
+		Eventually(func() error { return managed.Get(ctx, client.ObjectKeyFromObject(free), free) }).Should(MatchError(apierrors.IsNotFound, "it is gone"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
+			"Gadget "+h.namespace+"/"+h.name+"-held: is being deleted, held by finalizer "+hold+", whose removal is refused: "))
+		Expect(h.ready(ctx).Message).To(ContainSubstring(`failed calling webhook "dead.tandem.test"`))
+		Expect(managed.Delete(ctx, dead)).To(Succeed())
+		Eventually(func() error { return release(ctx, gadget(h.name+"-held", h.namespace)) }).Should(Succeed())
+		h.finish(ctx)
 	})
 
 	It("deletes a volume together with the claim that Kubernetes keeps it for", func(ctx context.Context) {

@@ -13,11 +13,11 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// deleteNamespace deletes the Instance's install namespace, and its content as the namespace controller does.
-func (h *hubPart) deleteNamespace(ctx context.Context) {
+// deleteNamespace deletes the Instance's install namespace, and objects of these kinds in it as the namespace controller does.
+func (h *hubPart) deleteNamespace(ctx context.Context, kinds ...client.Object) {
 	GinkgoHelper()
 	Expect(managed.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
-	for _, kind := range []client.Object{&kudo.OperatorVersion{}, &corev1.ConfigMap{}, &kudo.Instance{}} {
+	for _, kind := range kinds {
 		Expect(managed.DeleteAllOf(ctx, kind, client.InNamespace(h.namespace))).To(Succeed())
 	}
 }
@@ -56,7 +56,7 @@ var _ = Describe("An install namespace that is deleted on the managed cluster", 
 
 	It("is not held up, and is deployed into again once it is back and a plan is requested", func(ctx context.Context) {
 		h := deployed(ctx, configOnly())
-		h.deleteNamespace(ctx)
+		h.deleteNamespace(ctx, &kudo.OperatorVersion{}, &corev1.ConfigMap{}, &kudo.Instance{})
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
 			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `namespace "`+h.namespace+`" is being deleted on the managed cluster`))
@@ -81,7 +81,7 @@ var _ = Describe("An install namespace that is deleted on the managed cluster", 
 
 	It("has taken everything of an Instance that is deleted afterwards", func(ctx context.Context) {
 		h := deployed(ctx, narrow())
-		h.deleteNamespace(ctx)
+		h.deleteNamespace(ctx, &kudo.OperatorVersion{}, &corev1.ConfigMap{}, &kudo.Instance{})
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 		h.emptied(ctx)
 		h.finish(ctx)
@@ -94,7 +94,7 @@ var _ = Describe("An install namespace that is deleted on the managed cluster", 
 		spec.Tasks = append(spec.Tasks, task("farewell", kudo.TaskApply, "farewell.yaml"))
 		h := deployed(ctx, spec)
 		stop()
-		h.deleteNamespace(ctx)
+		h.deleteNamespace(ctx, &kudo.Instance{})
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		stop = runAgent()
 		h.finish(ctx)
