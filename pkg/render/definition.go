@@ -18,7 +18,7 @@ const (
 
 // convertDefinition converts a CustomResourceDefinition of apiextensions.k8s.io/v1beta1 to v1, as the API server did: what v1beta1 has once
 // for all versions becomes part of each. Schemas, which need not be structural in v1beta1, become structural where that changes nothing
-// that they accept; the API server names what remains. It returns an error if the definition would become too large.
+// that they accept, or lets them accept more; the API server names what remains. It returns an error if the definition would become too large.
 func convertDefinition(obj *unstructured.Unstructured) error {
 	delete(obj.Object, "status")
 	spec, _ := obj.Object["spec"].(map[string]any)
@@ -91,10 +91,10 @@ func convertConversion(spec map[string]any) {
 	}
 	webhook := map[string]any{"conversionReviewVersions": []any{"v1beta1"}}
 	for from, to := range map[string]string{"webhookClientConfig": "clientConfig", "conversionReviewVersions": "conversionReviewVersions"} {
-		if value, set := conversion[from]; set {
+		if value, set := conversion[from]; set && !isEmpty(value) {
 			webhook[to] = value
-			delete(conversion, from)
 		}
+		delete(conversion, from)
 	}
 	conversion["webhook"] = webhook
 }
@@ -134,10 +134,13 @@ func convertVersion(version, spec map[string]any, preserve bool) {
 // at the root, nothing can be added.
 func makeStructural(schema map[string]any, root bool) {
 	if isIntOrString(schema) {
-		delete(schema, "type")
-		schema[intOrString] = true
+		makeIntOrString(schema)
 		return
 	}
+	if root {
+		restrictRoot(schema)
+	}
+	makeValidationsStructural(schema)
 	setType(schema)
 	properties, _ := schema["properties"].(map[string]any)
 	for name, p := range properties {
@@ -150,6 +153,11 @@ func makeStructural(schema map[string]any, root bool) {
 			makeStructural(value, false)
 		}
 	}
+	keepUnknown(schema)
+}
+
+// keepUnknown lets a schema keep what it does not describe.
+func keepUnknown(schema map[string]any) {
 	switch {
 	case schema["type"] == "array":
 		setDefault(schema, "items", map[string]any{preserveUnknown: true})
@@ -160,6 +168,9 @@ func makeStructural(schema map[string]any, root bool) {
 
 // setType sets the type that the other fields of a schema imply.
 func setType(schema map[string]any) {
+	if schema["type"] == "" {
+		delete(schema, "type")
+	}
 	switch {
 	case schema["properties"] != nil, schema["additionalProperties"] != nil:
 		setDefault(schema, "type", "object")
@@ -168,12 +179,34 @@ func setType(schema map[string]any) {
 	}
 }
 
+// makeIntOrString makes the schema of an integer or a string structural: its alternatives are in the only order that v1 accepts.
+func makeIntOrString(schema map[string]any) {
+	hasTypes := false
+	for _, field := range []string{"anyOf", "oneOf"} {
+		if areIntAndString(schema[field]) {
+			hasTypes = true
+			delete(schema, field)
+		}
+	}
+	makeValidationsStructural(schema)
+	delete(schema, "type")
+	schema[intOrString] = true
+	if hasTypes && schema["anyOf"] == nil {
+		schema["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
+	}
+}
+
 // isIntOrString reports whether a schema describes an integer or a string, in one of the forms that generators wrote.
 func isIntOrString(schema map[string]any) bool {
 	if schema["format"] == "int-or-string" || schema[intOrString] == true {
 		return true
 	}
-	alternatives, _ := schema["anyOf"].([]any)
+	return areIntAndString(schema["anyOf"]) || areIntAndString(schema["oneOf"])
+}
+
+// areIntAndString reports whether alternatives are an integer and a string.
+func areIntAndString(value any) bool {
+	alternatives, _ := value.([]any)
 	if len(alternatives) != 2 {
 		return false
 	}

@@ -38,6 +38,39 @@ func TestConvertDefinition(t *testing.T) {
 			 d: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]},
 			 e: {type: object, additionalProperties: {type: string}}, f: {type: string}}}}}]}`,
 		},
+		"an integer or a string in each form": {
+			`{group: a.com, version: v1, validation: {openAPIV3Schema: {properties: {a: {anyOf: [{type: string}, {type: integer}], description: d},
+			 b: {oneOf: [{type: string}, {type: integer}]}, c: {type: string, format: int-or-string}, d: {x-kubernetes-int-or-string: true, anyOf: [{minimum: 1}]},
+			 e: {anyOf: [{type: string}, {type: integer}], allOf: [{pattern: x, description: d}]}}}}}`,
+			`{group: a.com, scope: Namespaced, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
+			 x-kubernetes-preserve-unknown-fields: true, properties: {
+			 a: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}], description: d},
+			 b: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}, c: {x-kubernetes-int-or-string: true, format: int-or-string},
+			 d: {x-kubernetes-int-or-string: true, anyOf: [{minimum: 1}]},
+			 e: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}], allOf: [{pattern: x}]}}}}}]}`,
+		},
+		"a root that is restricted": {
+			`{group: a.com, version: v1, validation: {openAPIV3Schema: {nullable: true, additionalProperties: true, properties: {apiVersion: {}, kind: {description: d},
+			 metadata: {description: d, properties: {name: {maxLength: 3}, labels: {type: object}}}}}}}`,
+			`{group: a.com, scope: Namespaced, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
+			 x-kubernetes-preserve-unknown-fields: true, properties: {apiVersion: {type: string}, kind: {type: string, description: d},
+			 metadata: {type: object, properties: {name: {type: string, maxLength: 3}}}}}}}]}`,
+		},
+		"alternatives": {
+			`{group: a.com, version: v1, validation: {openAPIV3Schema: {properties: {a: {type: object, oneOf: [{required: [x]}, {title: t, properties: {y: {pattern: z, description: d}}}]},
+			 b: {anyOf: [{type: string}, {type: object}]}, c: {type: string, allOf: [{type: string}, {minLength: 1}]}, d: {type: string, not: {type: integer}},
+			 e: {type: array, items: {type: string}, not: {items: {enum: [x]}}}}}}}`,
+			`{group: a.com, scope: Namespaced, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
+			 x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: object, x-kubernetes-preserve-unknown-fields: true,
+			 properties: {y: {x-kubernetes-preserve-unknown-fields: true}}, oneOf: [{required: [x]}, {properties: {y: {pattern: z}}}]},
+			 b: {x-kubernetes-preserve-unknown-fields: true}, c: {type: string, allOf: [{minLength: 1}]}, d: {type: string},
+			 e: {type: array, items: {type: string}, not: {items: {enum: [x]}}}}}}}]}`,
+		},
+		"a conversion without review versions": {
+			`{group: a.com, version: v1, conversion: {strategy: Webhook, webhookClientConfig: {url: u}, conversionReviewVersions: []}}`,
+			`{group: a.com, scope: Namespaced, conversion: {strategy: Webhook, webhook: {clientConfig: {url: u}, conversionReviewVersions: [v1beta1]}},
+			 versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}`,
+		},
 		"a spec that is none": {`5`, `5`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,5 +90,32 @@ func TestConvertDefinition(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestFieldsThatADefinitionNeverHad(t *testing.T) {
+	rendered, err := Templates(newContext("t", `{apiVersion: apiextensions.k8s.io/v1beta1, kind: CustomResourceDefinition, metadata: {name: as.a.com}, spec: {group: a.com, foo: x,
+		names: {kind: A, plural: as, foo: x}, versions: [{name: v1, served: true, storage: true, foo: x, additionalPrinterColumns: [{name: A, type: string, JSONPath: .a, foo: x}]}],
+		validation: {openAPIV3Schema: {$schema: x, properties: {a: {readOnly: true, type: string}, b: , foo: {type: string}}, anyOf: [{foo: x, required: [a]}]}}}}`), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var omitted []string
+	for _, o := range rendered.Omissions {
+		omitted = append(omitted, o.Field)
+	}
+	const schema = "spec.validation.openAPIV3Schema."
+	want := []string{
+		"spec.foo", "spec.names.foo", schema + "$schema", schema + "properties.a.readOnly", schema + "anyOf[].foo", "spec.versions[].foo",
+		"spec.versions[].additionalPrinterColumns[].foo",
+	}
+	if diff := cmp.Diff(want, omitted); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	wanted := object(t, `{group: a.com, scope: Namespaced, names: {kind: A, plural: as}, versions: [{name: v1, served: true, storage: true,
+		additionalPrinterColumns: [{name: A, type: string, jsonPath: .a}], schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true,
+		properties: {a: {type: string}, b: {x-kubernetes-preserve-unknown-fields: true}, foo: {type: string}}, anyOf: [{required: [a]}]}}}]}`)
+	if diff := cmp.Diff(wanted.Object, rendered.Objects[0].Object["spec"]); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -59,6 +59,19 @@ func (r *renderer) noteOmission(obj *unstructured.Unstructured, field, reason st
 	}
 }
 
+// omitUnknown removes the fields from a resource definition of v1beta1 that its kind never had.
+func (r *renderer) omitUnknown(obj *unstructured.Unstructured) {
+	spec, ok := obj.Object["spec"].(map[string]any)
+	if _, isOld := Successor(obj.GroupVersionKind()); !ok || !isOld || obj.GetKind() != "CustomResourceDefinition" {
+		return
+	}
+	p := &pruning{}
+	p.definition(spec)
+	for _, path := range p.removed {
+		r.noteOmission(obj, path, "a CustomResourceDefinition has no such field")
+	}
+}
+
 // isBlank reports whether a value holds nothing, as the status that code generators write.
 func isBlank(value any) bool {
 	switch v := value.(type) {

@@ -116,6 +116,7 @@ func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, er
 		return nil, err
 	}
 	obj := &unstructured.Unstructured{Object: object}
+	r.omitUnknown(obj)
 	err := succeed(obj)
 	if err == nil {
 		r.omit(obj)

@@ -53,10 +53,18 @@ spec:
   additionalPrinterColumns: [{name: Size, type: integer, JSONPath: .spec.size}]
   validation:
     openAPIV3Schema:
+      $schema: http://json-schema.org/draft-04/schema#
+      additionalProperties: true
       properties:
-        metadata: {type: object}
+        apiVersion: {description: none}
+        metadata: {description: only names can be restricted, properties: {labels: {type: object}, name: {maxLength: 60}}}
         spec:
+          oneOf: [{required: [size]}, {title: without, properties: {inner: {required: [x]}}}]
           properties:
+            target: {anyOf: [{type: string}, {type: integer}], description: in the other order}
+            either: {oneOf: [{type: string}, {type: integer}], readOnly: true}
+            any: {anyOf: [{type: string}, {type: object}], x-custom: y}
+            empty:
             size: {type: integer}
             port: {anyOf: [{type: integer}, {type: string}]}
             inner: {properties: {known: {type: string}}}
@@ -74,7 +82,7 @@ var _ = Describe("A kind in an API version that Kubernetes has removed", func() 
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		kind := schema.GroupVersionKind{Group: "toys.k8s.io", Version: "v1", Kind: "Toy" + strings.ReplaceAll(h.name, "-", "")}
 		toy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-			"port": "http", "size": int64(3), "inner": map[string]any{"unknown": "kept"}, "list": []any{"a", int64(1)}, "free": []any{int64(1)},
+			"target": int64(80), "either": "x", "any": map[string]any{"a": int64(1)}, "empty": int64(1), "port": "http", "size": int64(3), "inner": map[string]any{"unknown": "kept"}, "list": []any{"a", int64(1)}, "free": []any{int64(1)},
 		}}}
 		toy.SetGroupVersionKind(kind)
 		toy.SetNamespace("default")
