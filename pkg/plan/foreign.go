@@ -23,14 +23,6 @@ func (e *ForeignError) Error() string {
 		Describe(e.Live), text.Head(text.OneLine(belongsTo(e.Live)), maxForeign))
 }
 
-// Claim returns a *ForeignError if the object exists and does not belong to the owner.
-func (w Owner) Claim(o Object) error {
-	if o.Live == nil || w.Owns(o.Live) {
-		return nil
-	}
-	return &ForeignError{Live: o.Live}
-}
-
 // maxForeign is the maximum number of characters of a text that others have written.
 const maxForeign = 256
 

@@ -135,6 +135,14 @@ func (o Object) Expired() bool {
 // Deleted reports whether the object is deleted or being deleted.
 func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
 
+// Claim returns a *ForeignError if the object exists and does not belong to the owner.
+func (w Owner) Claim(o Object) error {
+	if o.Live == nil || w.Owns(o.Live) {
+		return nil
+	}
+	return &ForeignError{Live: o.Live}
+}
+
 // Has reports whether the object exists and belongs to the owner.
 func (w Owner) Has(o Object) bool { return o.Live != nil && w.Owns(o.Live) }
 
