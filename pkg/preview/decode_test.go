@@ -44,11 +44,12 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 		"an unknown field at the top": {template: deployment + "specs: {}\n", want: []string{`Deployment app: unknown field "specs": did you mean spec?`}},
 		"a field below a key with dots": {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app, label: {a.b/c: d}}\n",
 			want: []string{`Secret app: unknown field "metadata.label": did you mean labels?`}},
-		"a field like a sensitive value": {template: deployment + "spec: {\"{{ .Params.KEY }}\": 1}\n"},
-		"many unknown fields":            {template: deployment + "spec: {a: 1, b: 1, c: 1, d: 1, e: 1}\n", want: []string{`Deployment app: unknown field "spec.a"`, `Deployment app: unknown field "spec.b"`, `Deployment app: unknown field "spec.c"`, "and 2 more"}},
-		"a sensitive quantity":           {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.KEY }}}}}")},
-		"a kind that is not known":       {template: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: app}\nspec: {replicas: many}\n"},
-		"a Secret":                       {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app}\ndata: {a: \"{{ .Params.KEY | b64enc }}\", b: \"?\"}\n", want: []string{"Secret app: data.b: illegal base64 data at input byte 0"}},
+		"a field that Kubernetes has removed": {template: deployment + "spec: {template: {metadata: {initializers: {pending: []}}}}\nstatus: {x: y}\n"},
+		"a field like a sensitive value":      {template: deployment + "spec: {\"{{ .Params.KEY }}\": 1}\n"},
+		"many unknown fields":                 {template: deployment + "spec: {a: 1, b: 1, c: 1, d: 1, e: 1}\n", want: []string{`Deployment app: unknown field "spec.a"`, `Deployment app: unknown field "spec.b"`, `Deployment app: unknown field "spec.c"`, "and 2 more"}},
+		"a sensitive quantity":                {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.KEY }}}}}")},
+		"a kind that is not known":            {template: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: app}\nspec: {replicas: many}\n"},
+		"a Secret":                            {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app}\ndata: {a: \"{{ .Params.KEY | b64enc }}\", b: \"?\"}\n", want: []string{"Secret app: data.b: illegal base64 data at input byte 0"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			version := shop(func(s *kudo.OperatorVersionSpec) {

@@ -79,7 +79,7 @@ spec:
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: "{{ .Params.VALUE }}"}`),
 		Entry("the address of a Service", "v1 Service", `spec\.clusterIPs\[0\]`, `
 spec: {clusterIP: {{ if eq .Params.VALUE "one" }}None{{ else }}10.0.0.77{{ end }}, selector: {a: b}, ports: [{port: 80}]}`),
-		Entry("the data of an immutable Secret", "v1 Secret", `data`, `
+		Entry("the data of an immutable Secret", "v1 Secret", `data\.value`, `
 immutable: true
 stringData: {value: "{{ .Params.VALUE }}"}`),
 		Entry("the type of a Secret", "v1 Secret", `type`, `
