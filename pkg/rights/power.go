@@ -81,18 +81,26 @@ var powers = []power{
 	}},
 	{"workloads", "runs or changes containers in every namespace", []right{
 		{group: "", resources: []string{"pods", "pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/portforward", "pods/proxy",
-			"replicationcontrollers"}, verbs: alsoDelete, clusterWide: true},
-		{group: "", resources: []string{"pods/exec", "pods/attach", "pods/portforward", "pods/proxy"}, verbs: []string{"get"}, clusterWide: true},
-		{group: "apps", resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, verbs: alsoDelete, clusterWide: true},
+			"pods/binding", "pods/resize", "bindings", "services/proxy", "replicationcontrollers", "replicationcontrollers/scale"},
+			verbs: alsoDelete, clusterWide: true},
+		{group: "", resources: []string{"pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "services/proxy"}, verbs: []string{"get"},
+			clusterWide: true},
+		{group: "apps", resources: []string{"daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale", "statefulsets",
+			"statefulsets/scale"}, verbs: alsoDelete, clusterWide: true},
 		{group: "batch", resources: []string{"cronjobs", "jobs"}, verbs: alsoDelete, clusterWide: true},
 	}},
 	{"cluster-wide-writes", "changes objects in every namespace, also in kube-system and the agent's", namespacedWrites()},
 }
 
-// namespacedWrites returns the writes of Kubernetes' namespaced resources, except those of events, and of resources of other powers.
+// namespacedWrites returns the writes of Kubernetes' namespaced resources, except those of events, and of resources of other powers; of mirrors;
+// and deletions of namespaces. A pod's labels can be changed by its status, and a Service's status redirects traffic.
 func namespacedWrites() []right {
 	other := []string{"Event", "Secret", "Pod", "ReplicationController", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "CronJob", "Job"}
-	var all []right
+	all := []right{
+		{group: "", resources: []string{"namespaces"}, verbs: []string{"delete", "deletecollection"}, clusterWide: true},
+		{group: "", resources: []string{"pods/status", "services/status"}, verbs: writes, clusterWide: true},
+		{group: kudo.GroupVersion.Group, resources: []string{"instances", "instances/status", "operatorversions"}, verbs: alsoDelete, clusterWide: true},
+	}
 	for group, kinds := range builtIn {
 		namespaced, _, _ := strings.Cut(kinds, "|")
 		r := right{group: group, verbs: alsoDelete, clusterWide: true}
@@ -106,7 +114,7 @@ func namespacedWrites() []right {
 			all = append(all, r)
 		}
 	}
-	slices.SortFunc(all, func(a, b right) int { return strings.Compare(a.group, b.group) })
+	slices.SortStableFunc(all, func(a, b right) int { return strings.Compare(a.group, b.group) })
 	return all
 }
 
