@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // Object applies want by forced server-side apply under manager, and returns the resulting object. It does not modify the input. Errors are
@@ -81,6 +83,22 @@ func Probe(ctx context.Context, c client.Client, live *unstructured.Unstructured
 		return nil
 	}
 	return err
+}
+
+// Disown removes the marks of an Instance from exactly this version of an object, and annotates who has released it. The error is a conflict
+// (apierrors.IsConflict) if the object was changed or replaced.
+func Disown(ctx context.Context, c client.Client, live *unstructured.Unstructured, by, manager string) error {
+	released := live.DeepCopy()
+	labels, annotations := released.GetLabels(), released.GetAnnotations()
+	for _, name := range []string{kudo.LabelHeritage, kudo.LabelInstance, kudo.LabelOperator} {
+		delete(labels, name)
+	}
+	delete(annotations, kudo.AnnotationExecution)
+	delete(annotations, kudo.AnnotationInstanceNamespace)
+	annotations[kudo.AnnotationReleasedBy] = by
+	released.SetLabels(labels)
+	released.SetAnnotations(annotations)
+	return c.Patch(ctx, released, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(manager))
 }
 
 // isCustom reports whether a kind is not Kubernetes' own. The garbage collector updates an object that is deleted in the foreground, which an

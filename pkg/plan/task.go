@@ -137,7 +137,7 @@ func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimes
 
 // Claim returns a *ForeignError if the object exists and does not belong to the owner.
 func (w Owner) Claim(o Object) error {
-	if o.Live == nil || w.Owns(o.Live) {
+	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) {
 		return nil
 	}
 	return &ForeignError{Live: o.Live}
@@ -169,6 +169,15 @@ func (w Owner) Owns(live *unstructured.Unstructured) bool {
 		return namespace == w.Namespace
 	}
 	return live.GetNamespace() == w.Namespace
+}
+
+// Released returns the value of the annotation on objects that the owner has released: they stay, belong to no Instance, and only this one may
+// apply them again.
+func (w Owner) Released() string { return w.Namespace + "/" + w.Name }
+
+// hasReleased reports whether the owner has released the object.
+func (w Owner) hasReleased(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[kudo.LabelHeritage] == "" && live.GetAnnotations()[kudo.AnnotationReleasedBy] == w.Released()
 }
 
 // ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is blocked, else the first that is

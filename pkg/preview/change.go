@@ -73,6 +73,8 @@ type Task struct {
 type Object struct {
 	kudo.InventoryEntry
 	Effect Effect
+	// Note is what the effect includes, or why it is not another one, as a sentence; usually empty.
+	Note string
 	// Before and After are the object as last applied and as it would be applied, without fields that change with every execution; nil if
 	// unknown or missing.
 	Before, After *unstructured.Unstructured
@@ -87,6 +89,8 @@ const (
 	Changed   Effect = "changed"
 	Unchanged Effect = "unchanged"
 	Removed   Effect = "removed"
+	// Kept objects are no longer part of the Instance, and stay.
+	Kept Effect = "kept"
 	// Annotated objects change only in the annotation with the version of the package. Restarted objects change in addition only in the
 	// annotation that restarts their pods (KEP-27).
 	Annotated Effect = "annotated"

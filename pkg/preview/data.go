@@ -57,6 +57,7 @@ type ObjectData struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Effect    Effect `json:"effect"`
+	Note      string `json:"note,omitempty"`
 	Diff      string `json:"diff,omitempty"`
 }
 
@@ -116,7 +117,7 @@ func childrenOf(children []Child) []ChildData {
 func objectsOf(objects []Object) []ObjectData {
 	var data []ObjectData
 	for _, o := range objects {
-		next := ObjectData{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Effect: o.Effect}
+		next := ObjectData{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Effect: o.Effect, Note: o.Note}
 		if o.After != nil && o.Effect != Unchanged && o.Effect != Renewed {
 			before, after := masked(o.Before, o.After)
 			next.Diff = text.Diff(strings.ReplaceAll(o.InventoryEntry.String(), " ", "/"), textOf(before), textOf(after))

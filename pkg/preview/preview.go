@@ -55,7 +55,7 @@ func (s *simulation) play(coming plan.Coming) Plan {
 	}
 	ended := coming.Completed(version.NamedSpec())
 	ended.Inventory = s.inventory
-	played.Removed = s.remove(plan.Prunable(ended, version.NamedSpec()))
+	played.Removed = s.prune(plan.Prunable(ended, version.NamedSpec()))
 	if coming.Whole {
 		played.Children = s.vanishedChildren(version, coming)
 	}

@@ -2,6 +2,7 @@ package preview_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -248,6 +249,12 @@ func TestPreview(t *testing.T) {
 		"a version without a task releases its objects": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
 			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a", "at its end: removed Job ns/once"},
+		},
+		"a version without a Namespace keeps it": {
+			before: deployed(v1, kudo.Complete, off, append(slices.Clone(applied), entry("", "Namespace", "", "space", "once"))...),
+			after:  instance(v2, off), version: v2,
+			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a",
+				"at its end: removed Job ns/once, kept Namespace space"},
 		},
 		"a version that changes nothing restarts pods, and says its name": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v3, off), version: v3,

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // simulation holds the state of the Instance on its cluster while plans are simulated one after the other.
@@ -155,6 +157,42 @@ func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	}
 	s.inventory = plan.Forget(s.inventory, entries...)
 	return objects
+}
+
+// prune removes objects that the version no longer renders. Namespaces may stay.
+func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
+	objects := s.remove(entries)
+	for i := range objects {
+		o := &objects[i]
+		if !plan.IsNamespace(o.InventoryEntry) {
+			continue
+		}
+		namespace := s.known(o.InventoryEntry, plan.Placed{})
+		if namespace == nil {
+			namespace = &unstructured.Unstructured{}
+			namespace.SetName(o.Name)
+		}
+		if reason := plan.KeepNamespace(namespace, s.instance.TargetNamespace(), s.inventory); reason != "" {
+			o.Effect, o.Note = Kept, reason
+		} else {
+			o.Note = fmt.Sprintf("with everything in it: %s of this and other Instances, and objects that the hub does not know",
+				text.Counted(s.within(o.Name), "object"))
+		}
+	}
+	return objects
+}
+
+// within returns the number of objects of the cluster's Instances in a namespace.
+func (s *simulation) within(namespace string) int {
+	count := 0
+	for i := range s.change.Instances {
+		for _, entry := range s.change.Instances[i].Status.Inventory {
+			if entry.Namespace == namespace && !entry.Pending {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // known returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -69,7 +71,43 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 	}
 	inherited, surplus := plan.Inherit(surplus, applied)
 	x.inventory.list(inherited...)
-	return e.deleteListed(ctx, x, surplus, e.objects.get)
+	namespaces, surplus := plan.SplitNamespaces(surplus)
+	left, err := e.deleteListed(ctx, x, surplus, e.objects.get)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range namespaces {
+		going, err := e.pruneNamespace(ctx, x, entry, applied)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, going...)
+	}
+	return left, nil
+}
+
+// pruneNamespace deletes a Namespace that the version no longer renders, or releases it: then it stays, and belongs to no Instance.
+func (e *engine) pruneNamespace(
+	ctx context.Context, x *execution, entry kudo.InventoryEntry, applied []kudo.InventoryEntry,
+) ([]plan.Object, error) {
+	object, err := e.objects.listed(ctx, entry, e.objects.get)
+	if err != nil {
+		return nil, err
+	}
+	if !x.owner().HasApplied(object) || object.Deleted() {
+		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.get)
+	}
+	reason := plan.KeepNamespace(object.Live, x.instance.Namespace, applied)
+	if reason == "" {
+		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.get)
+	}
+	if err := apply.Disown(ctx, e.own.client, object.Live, x.owner().Released(), fieldManager); err != nil {
+		return nil, fmt.Errorf("releasing %s: %w", plan.Describe(object.Live), err)
+	}
+	x.inventory.forget(entry)
+	e.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "NamespaceKept", "Prune",
+		"Namespace %s is no longer part of the package and stays, because %s; delete it when it is no longer needed", entry.Name, reason)
+	return nil, nil
 }
 
 // applied lists all objects that the version applies with the effective parameters, for all tasks of its plans. It is certain if all

@@ -141,7 +141,11 @@ func writeObjects(b *strings.Builder, indent string, objects []preview.ObjectDat
 			annotated++
 			continue
 		}
-		fmt.Fprintf(b, "%s%-9s  %s\n", indent, o.Effect, o)
+		fmt.Fprintf(b, "%s%-9s  %s", indent, o.Effect, o)
+		if o.Note != "" {
+			fmt.Fprintf(b, ": %s", text.Joined(o.Note))
+		}
+		b.WriteString("\n")
 	}
 	if annotated > 0 {
 		fmt.Fprintf(b, "%s%-9s  %s: only the version in an annotation changes\n",

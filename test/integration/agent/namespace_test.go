@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -99,5 +101,70 @@ var _ = Describe("An install namespace that is deleted on the managed cluster", 
 		stop = runAgent()
 		h.finish(ctx)
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+	})
+})
+
+var _ = Describe("A Namespace that a version no longer renders", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+
+	// spacious returns a package of a Namespace with that annotation and, if it fills it, of a ConfigMap in it.
+	spacious := func(prunes string, fills, renders bool) kudo.OperatorVersionSpec {
+		spec := configOnly()
+		spec.Templates["ns.yaml"] = "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"{{ .Namespace }}-space\", annotations: {kudo.dev/prune: \"" + prunes + "\"}}\n"
+		spec.Templates["inside.yaml"] = strings.Replace(fmt.Sprintf(configTemplate, "inside"), "metadata: {", `metadata: {namespace: "{{ .Namespace }}-space", `, 1)
+		resources := []string{"config.yaml"}
+		if renders {
+			resources = append(resources, "ns.yaml")
+		}
+		if fills {
+			resources = append(resources, "inside.yaml")
+		}
+		spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, resources...)}
+		return spec
+	}
+	upgrade := func(ctx context.Context, h *hubPart, version string, spec kudo.OperatorVersionSpec) {
+		GinkgoHelper()
+		before := h.plan(ctx, "deploy")
+		spec.Version = version
+		push(ctx, h.name+"-"+version, spec)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-" + version })
+		h.completes(ctx, "deploy", before)
+	}
+	space := func(ctx context.Context, h *hubPart) *corev1.Namespace {
+		GinkgoHelper()
+		namespace := &corev1.Namespace{}
+		Expect(managed.Get(ctx, client.ObjectKey{Name: h.namespace + "-space"}, namespace)).To(Succeed())
+		return namespace
+	}
+
+	It("stays with what others have in it, and is taken up again by a version that renders it", func(ctx context.Context) {
+		h := newInstance(ctx, spacious("true", true, true), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		upgrade(ctx, h, "2.0.0", spacious("true", true, false))
+		Expect(space(ctx, h)).To(And(HaveField("DeletionTimestamp", BeNil()), HaveField("Labels", Not(HaveKey(kudo.LabelInstance)))))
+		Expect(h.listed(ctx)).To(And(ContainElement(ContainSubstring("-inside")), Not(ContainElement(HavePrefix("Namespace ")))))
+
+		By("going back")
+		upgrade(ctx, h, "3.0.0", spacious("false", true, true))
+		Expect(space(ctx, h)).To(HaveField("Labels", HaveKeyWithValue(kudo.LabelInstance, h.name)))
+		Expect(h.listed(ctx)).To(ContainElement(HavePrefix("Namespace ")))
+
+		By("rendering nothing in it any more, without a word about it")
+		upgrade(ctx, h, "4.0.0", spacious("false", false, false))
+		Expect(space(ctx, h).DeletionTimestamp).To(BeNil())
+		h.finish(ctx)
+		Expect(space(ctx, h).DeletionTimestamp).To(BeNil(), "the removal leaves what the Instance has released")
+	})
+
+	It("is deleted with everything in it if the package says so", func(ctx context.Context) {
+		h := newInstance(ctx, spacious("true", false, true), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		spec := spacious("true", false, false)
+		spec.Version = "2.0.0"
+		push(ctx, h.name+"-2.0.0", spec)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
+		Eventually(func() *metav1.Time { return space(ctx, h).DeletionTimestamp }).ShouldNot(BeNil())
 	})
 })

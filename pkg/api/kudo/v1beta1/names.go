@@ -49,6 +49,12 @@ const LabelRoot = "kudo.dev/root"
 
 // Annotations of an Instance on the hub.
 const (
+	// AnnotationPrune, if "true" on a Namespace that a package renders, lets a version of the package that no longer renders it delete the
+	// Namespace with everything in it.
+	AnnotationPrune = "kudo.dev/prune"
+	// AnnotationReleasedBy holds NAMESPACE/NAME of the Instance on the managed cluster that has applied the object and released it. Another
+	// execution of that Instance may apply it again.
+	AnnotationReleasedBy = "kudo.dev/released-by"
 	// AnnotationForceRelease, if "true", releases an Instance that is being deleted: the hub does not wait for the agent, and the
 	// agent leaves existing objects on the cluster.
 	AnnotationForceRelease = "kudo.dev/force-release"
