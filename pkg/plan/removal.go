@@ -17,7 +17,7 @@ import (
 func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 	defined := map[string]bool{}
 	for _, entry := range inventory {
-		if isDefinition(entry) {
+		if IsDefinition(entry) {
 			_, group, _ := strings.Cut(entry.Name, ".") // a definition is named PLURAL.GROUP
 			defined[group] = true
 		}
@@ -26,7 +26,7 @@ func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 		switch {
 		case defined[entry.Group]:
 			return 0
-		case isDefinition(entry):
+		case IsDefinition(entry):
 			return 1
 		default:
 			return 2
@@ -45,7 +45,8 @@ func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 	return waves
 }
 
-func isDefinition(entry kudo.InventoryEntry) bool {
+// IsDefinition reports whether an entry is of a CustomResourceDefinition, whose deletion deletes all objects of its kind.
+func IsDefinition(entry kudo.InventoryEntry) bool {
 	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
 }
 

@@ -437,3 +437,29 @@ func effects(objects []preview.Object) []string {
 	}
 	return texts
 }
+
+// A removal names what the deletion of a Namespace or a definition deletes beside the Instance's own objects.
+func TestRemovalCountsWhatIsInside(t *testing.T) {
+	gone := &kudo.Instance{Status: kudo.InstanceStatus{Inventory: []kudo.InventoryEntry{
+		{Kind: "Namespace", Name: "space", Task: "t"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gadgets.example.com", Task: "t"},
+		{Kind: "ConfigMap", Namespace: "space", Name: "a", Task: "t"},
+	}}}
+	other := kudo.Instance{Status: kudo.InstanceStatus{Inventory: []kudo.InventoryEntry{
+		{Group: "example.com", Kind: "Gadget", Namespace: "space", Name: "b", Task: "t"},
+		{Group: "example.com", Kind: "Gadget", Namespace: "space", Name: "c", Task: "t", Pending: true},
+	}}}
+	got := map[string]string{}
+	for _, o := range preview.Of(preview.Change{Before: gone, Instances: []kudo.Instance{*gone, other}}).Removed {
+		got[o.Name] = o.Note
+	}
+	want := map[string]string{
+		"space": "with everything in it: 2 objects of Instances, and objects that the hub does not know",
+		"gadgets.example.com": "with every object of its kind on the cluster, also those that users have created; " +
+			"Instances have 1 object of API group example.com",
+		"a": "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

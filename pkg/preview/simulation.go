@@ -2,8 +2,8 @@ package preview
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -150,7 +150,7 @@ func unversioned(o *unstructured.Unstructured) *unstructured.Unstructured {
 func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	var objects []Object
 	for _, entry := range entries {
-		o := Object{InventoryEntry: entry, Effect: Removed}
+		o := Object{InventoryEntry: entry, Effect: Removed, Note: s.takes(entry)}
 		if !slices.ContainsFunc(objects, func(other Object) bool { return plan.Identity(other.InventoryEntry) == plan.Identity(entry) }) {
 			objects = append(objects, o)
 		}
@@ -174,25 +174,37 @@ func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
 		}
 		if reason := plan.KeepNamespace(namespace, s.instance.TargetNamespace(), s.inventory); reason != "" {
 			o.Effect, o.Note = Kept, reason
-		} else {
-			o.Note = fmt.Sprintf("with everything in it: %s of this and other Instances, and objects that the hub does not know",
-				text.Counted(s.within(o.Name), "object"))
 		}
 	}
 	return objects
 }
 
-// within returns the number of objects of the cluster's Instances in a namespace.
-func (s *simulation) within(namespace string) int {
+// takes describes what else the removal of an object deletes; empty if that is nothing. The hub knows only objects of Instances.
+func (s *simulation) takes(entry kudo.InventoryEntry) string {
+	_, group, _ := strings.Cut(entry.Name, ".") // a definition is named PLURAL.GROUP
+	switch {
+	case plan.IsNamespace(entry):
+		known := s.count(func(e kudo.InventoryEntry) bool { return e.Namespace == entry.Name })
+		return "with everything in it: " + known + " of Instances, and objects that the hub does not know"
+	case plan.IsDefinition(entry):
+		known := s.count(func(e kudo.InventoryEntry) bool { return e.Group == group })
+		return "with every object of its kind on the cluster, also those that users have created; Instances have " + known + " of API group " + group
+	default:
+		return ""
+	}
+}
+
+// count returns the number of objects of the cluster's Instances, as text.
+func (s *simulation) count(which func(kudo.InventoryEntry) bool) string {
 	count := 0
 	for i := range s.change.Instances {
 		for _, entry := range s.change.Instances[i].Status.Inventory {
-			if entry.Namespace == namespace && !entry.Pending {
+			if !entry.Pending && which(entry) {
 				count++
 			}
 		}
 	}
-	return count
+	return text.Counted(count, "object")
 }
 
 // known returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated
