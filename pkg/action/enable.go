@@ -151,7 +151,7 @@ func (e Enabling) Decide(ctx context.Context, reader Reader) (Enablement, error)
 func (e Enabling) names() (Enablement, []string, error) {
 	if !e.WithDependencies {
 		found := Enablement{}
-		missing := slices.DeleteFunc(e.View.Judge(e.AddOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" })
+		missing := slices.DeleteFunc(e.View.Judge(e.AddOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" && !j.Updating })
 		if len(missing) > 0 {
 			found.Waiting = fmt.Sprintf("%s is waiting for required add-ons: %s", e.AddOn, dependency.Summary(missing))
 		}

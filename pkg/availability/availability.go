@@ -59,7 +59,7 @@ func Of(seen Seen, now time.Time) Judgement {
 	return Judgement{Release: available != nil && available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied}
 }
 
-// byInstance judges a plan-based add-on. Its Instance covers all child Instances.
+// byInstance judges a plan-based add-on. Its Instance covers all child Instances, and has condition Available only while a plan updates it.
 func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
 	switch {
 	case seen.Unconfirmed:
@@ -68,11 +68,16 @@ func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
 		return judgement(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, notInstalled(seen.AddOn, resolved))
 	}
 	ready := meta.FindStatusCondition(seen.Instance.Status.Conditions, kudo.ConditionReady)
+	updating := meta.FindStatusCondition(seen.Instance.Status.Conditions, kudo.ConditionAvailable)
 	switch {
 	case ready == nil:
 		return judgement(metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")
 	case ready.Status == metav1.ConditionTrue:
 		return judgement(metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ready.Message)
+	case updating != nil && updating.Status == metav1.ConditionTrue:
+		return judgement(metav1.ConditionTrue, addonv1alpha1.ReasonUpdating, updating.Message)
+	case updating != nil:
+		return judgement(metav1.ConditionFalse, updating.Reason, updating.Message)
 	default:
 		return judgement(metav1.ConditionFalse, ready.Reason, ready.Message)
 	}

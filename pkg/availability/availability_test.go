@@ -49,6 +49,12 @@ func TestOf(t *testing.T) {
 	ready := instance(condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well"))
 	broken := instance(condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: 0 of 3 pods ready"))
 
+	runs := condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonPlanInProgress, `plan "upgrade" is running: waits`)
+	updated := instance(runs, condition(kudo.ConditionAvailable, metav1.ConditionTrue, kudo.ReasonUpdating, `plan "upgrade" is running`))
+	down := instance(runs, condition(kudo.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: is missing"))
+	outdated := instance(condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well"),
+		condition(kudo.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonUnhealthy, "of an agent before a downgrade"))
+
 	for name, test := range map[string]struct {
 		conditions []metav1.Condition
 		instance   *kudo.Instance
@@ -79,6 +85,21 @@ func TestOf(t *testing.T) {
 		"one whose objects are broken is not available, and says which": {
 			conditions: []metav1.Condition{resolved}, instance: broken,
 			want: condition(available, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: 0 of 3 pods ready")},
+		"one that is being updated is available": {
+			conditions: []metav1.Condition{resolved}, instance: updated,
+			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonUpdating, `plan "upgrade" is running`)},
+		"one that is being updated and lacks a required dependency is not": {
+			conditions: []metav1.Condition{resolved, required}, instance: updated,
+			want: condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
+		"one that is being updated and loses a workload is not available, and says which": {
+			conditions: []metav1.Condition{resolved}, instance: down,
+			want: condition(available, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: is missing")},
+		"one whose plan runs for the first time, or of an earlier agent, is not available": {
+			conditions: []metav1.Condition{resolved}, instance: instance(runs),
+			want: condition(available, metav1.ConditionFalse, kudo.ReasonPlanInProgress, runs.Message)},
+		"one that is ready is available, whatever else is recorded": {
+			conditions: []metav1.Condition{resolved}, instance: outdated,
+			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
 		"one that is held back is not available, and says why": {
 			conditions: []metav1.Condition{waiting},
 			want: condition(available, metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled,

@@ -73,6 +73,8 @@ type Judgement struct {
 	Held bool
 	// Cause is empty for a satisfied dependency.
 	Cause Cause
+	// Updating is true if the dependency is available, and a plan updates it.
+	Updating bool
 	// Cycle is the path from the declaring add-on back to itself; only set if Cause is Circular.
 	Cycle []string
 }
@@ -116,6 +118,7 @@ func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement
 		j.Cause = seen.cause()
 	}
 	j.Satisfied = j.Cause == ""
+	j.Updating = j.Satisfied && !j.Held && seen.Reason == addonv1alpha1.ReasonUpdating
 	return j
 }
 
@@ -189,12 +192,12 @@ func (v Verdict) Condition() *metav1.Condition {
 	}
 }
 
-// NotReady returns the Required dependencies that block the first installation of the add-on: those that are not satisfied, and those with
-// a currently unknown state.
+// NotReady returns the Required dependencies that block the first installation of the add-on: those that are not satisfied, those with a
+// currently unknown state, and those that a plan updates.
 func (v Verdict) NotReady() []Judgement {
 	var missing []Judgement
 	for _, j := range v {
-		if j.Type == addonv1alpha1.DependencyTypeRequired && (!j.Satisfied || j.Held) {
+		if j.Type == addonv1alpha1.DependencyTypeRequired && (!j.Satisfied || j.Held || j.Updating) {
 			missing = append(missing, j)
 		}
 	}
@@ -214,9 +217,12 @@ func Names(judgements []Judgement) []string {
 func Summary(judgements []Judgement) string {
 	parts := make([]string, 0, len(judgements))
 	for _, j := range judgements {
-		cause := j.Cause
+		cause := string(j.Cause)
 		if cause == "" {
-			cause = Unknown
+			cause = string(Unknown)
+		}
+		if j.Updating {
+			cause = addonv1alpha1.ReasonUpdating
 		}
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", j.Type, oneLine(j.Name), cause))
 	}

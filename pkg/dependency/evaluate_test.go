@@ -24,6 +24,7 @@ var (
 	unavailable = Seen{Defined: true, Installed: true, Available: metav1.ConditionFalse, Reason: "Broken"}
 	silent      = Seen{Defined: true, Installed: true}
 	unknown     = Seen{Defined: true, Installed: true, Available: metav1.ConditionUnknown, Reason: "ProbeMissing"}
+	updating    = Seen{Defined: true, Installed: true, Available: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonUpdating}
 	cutOff      = Seen{
 		Defined: true, Installed: true, Available: metav1.ConditionUnknown, Reason: addonv1alpha1.ReasonClusterLeaseStopped,
 	}
@@ -64,6 +65,13 @@ func TestEvaluate(t *testing.T) {
 		"no dependencies ask for nothing": {},
 		"all satisfied asks for nothing": {
 			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": available, "b": available},
+		},
+		"one that is being updated is satisfied, and holds first installations": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": updating, "b": updating}, notReady: "Required a (Updating)",
+		},
+		"one that is being updated no longer degrades": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": updating},
+			previous: degraded("RequiredDependencyNotSatisfied", requiredA), notReady: "Required a (Updating)",
 		},
 		"a satisfied dependency needs no definition": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": undefined},

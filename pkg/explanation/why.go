@@ -94,7 +94,7 @@ func (e *Explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen de
 	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
 		e.say("%s is available %s, but degraded because optional dependencies are not satisfied.", subject, on)
 	case available.Status == metav1.ConditionTrue:
-		e.say("%s is available %s%s.", subject, on, e.satisfied(addOn.Name, verdict))
+		e.say("%s is available %s%s.", subject, on, e.satisfied(addOn.Name, available, verdict))
 	case seen.Reason == addonv1alpha1.ReasonClusterLeaseStopped:
 		e.say("The availability of add-on %s %s is unknown: the cluster has been unreachable since %s. Until it reconnects, the last "+
 			"known state of dependencies applies. Check that the cluster, its network and its agents are running.",
@@ -323,9 +323,12 @@ func (e *Explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// satisfied lists the dependencies if all are satisfied; empty if they cannot be parsed.
-func (e *Explanation) satisfied(name string, verdict dependency.Verdict) string {
+// satisfied states that an available add-on is being updated, or lists the dependencies, all of which are satisfied; empty if they cannot be
+// parsed.
+func (e *Explanation) satisfied(name string, available *metav1.Condition, verdict dependency.Verdict) string {
 	switch {
+	case available.Reason == addonv1alpha1.ReasonUpdating:
+		return " and is being updated: " + text.Joined(available.Message)
 	case e.view.Definitions[name].Malformed != nil:
 		return ""
 	case len(verdict) == 0:

@@ -131,6 +131,8 @@ func stateOf(v Cluster, name string) string {
 		return fmt.Sprintf("unknown (%s)", seen.Reason)
 	case meta.IsStatusConditionTrue(v.AddOns[name].Status.Conditions, addonv1alpha1.ConditionDegraded):
 		return "available, degraded"
+	case seen.Reason == addonv1alpha1.ReasonUpdating:
+		return "available, updating"
 	default:
 		return "available"
 	}

@@ -248,7 +248,7 @@ func installNamespace(a AddOn) string {
 func isNamed(namespace string) bool { return namespace != "" && namespace != defaultInstallNamespace }
 
 // holdsOf lists the problems of a first installation: a reserved namespace, a name that is already in use, and the install gate, which opens once the Required
-// dependencies are known to be satisfied.
+// dependencies are known to be satisfied, and no plan updates them.
 func holdsOf(a AddOn, want *kudo.Instance) []Problem {
 	var holds []Problem
 	if namespace := want.TargetNamespace(); slices.Contains(a.Reserved, namespace) {
@@ -263,9 +263,15 @@ func holdsOf(a AddOn, want *kudo.Instance) []Problem {
 			"the add-on is not installed because its dependencies cannot be read: %v", a.DependencyProblem)})
 	}
 	if missing := a.Dependencies.NotReady(); len(missing) > 0 {
-		// Omit the causes, which change while the dependencies start: Degraded and its events report them.
+		// Omit the causes, which change while the dependencies start: Degraded and its events report them. It does not report updates.
+		names := dependency.Names(missing)
+		for i, j := range missing {
+			if j.Updating {
+				names[i] += " (a plan updates it)"
+			}
+		}
 		holds = append(holds, Problem{addonv1alpha1.ReasonWaitingForDependencies,
-			"waiting for required add-ons to become available on the cluster: " + strings.Join(dependency.Names(missing), ", ")})
+			"waiting for required add-ons to become available on the cluster: " + strings.Join(names, ", ")})
 	}
 	return holds
 }

@@ -214,6 +214,12 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: "WaitingForDependencies", mentions: []string{"available on the cluster: zookeeper"},
 		},
+		"gate: so does one that a plan updates": {
+			addOn: addOn().with(func(a *AddOn) {
+				a.Dependencies = dependency.Verdict{{Name: "zookeeper", Type: "Required", Satisfied: true, Updating: true}}
+			}),
+			reason: "WaitingForDependencies", mentions: []string{"available on the cluster: zookeeper (a plan updates it)"},
+		},
 		"gate: an Optional one does not": {
 			addOn: addOn().with(func(a *AddOn) { a.Dependencies = unmet("Optional") }), instance: fresh,
 		},

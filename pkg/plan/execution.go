@@ -24,6 +24,7 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	if execution.Plan == kudo.CleanupPlan {
 		started.Whole = nil // what was applied is about to be removed
 	}
+	execution.Available = started.Whole != nil && !Aside(started) && (IsAvailable(status) || updates(status))
 	return recordLast(started, choice.Version, kudo.OwedFailed, Begin(execution.Plan, choice.Version.Plans[execution.Plan], execution.UID, now))
 }
 

@@ -65,8 +65,9 @@ func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*u
 	return List(inventory, entries...)
 }
 
-// List adds entries to the inventory, replacing existing entries of the same objects and their marks as surplus. A required restart of pods stays, an applied object
-// stays so, and so does an entry that a plan which was not requested manually has applied.
+// List adds entries to the inventory, replacing existing entries of the same objects and their marks as surplus. A required restart of pods
+// stays, an applied object stays so, and so do a workload that has to stay available and an entry that a plan which was not requested manually
+// has applied.
 func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	listed := slices.Clone(inventory)
 	places := make(map[kudo.InventoryEntry]int, len(listed))
@@ -78,6 +79,7 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 			entry.Restart = cmp.Or(entry.Restart, listed[i].Restart)
 			entry.Manual = entry.Manual && listed[i].Manual
 			entry.Pending = entry.Pending && listed[i].Pending
+			entry.Available = entry.Available || listed[i].Available
 			listed[i] = entry
 			continue
 		}

@@ -35,19 +35,27 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 	if awaited < 0 || objects[awaited].Live == nil {
 		return nil, nil
 	}
-	live := objects[awaited].Live
+	if pods = PodSelector(objects[awaited].Live); pods == nil {
+		return nil, nil
+	}
+	return objects[awaited].Live, pods
+}
+
+// PodSelector returns the selector of the pods that an object creates; nil if it creates none.
+func PodSelector(live *unstructured.Unstructured) labels.Selector {
 	written, selects, _ := unstructured.NestedMap(live.Object, "spec", "selector")
 	if !selects || !slices.Contains(makers, live.GroupVersionKind().GroupKind()) {
-		return nil, nil
+		return nil
 	}
 	selector := &metav1.LabelSelector{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written, selector); err != nil {
-		return nil, nil // the API server rejects such a selector
+		return nil // the API server rejects such a selector
 	}
-	if pods, _ = metav1.LabelSelectorAsSelector(selector); pods == nil {
-		return nil, nil
+	pods, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
 	}
-	return live, pods
+	return pods
 }
 
 // FirstUnhealthyPod returns the first unhealthy pod, failed ones before others and then by name, and a description of its problem; nil if
@@ -70,6 +78,21 @@ func FirstUnhealthyPod(pods []unstructured.Unstructured, now time.Time) (pod *un
 		}
 	}
 	return nil, ""
+}
+
+// FirstCrashLoop describes the first pod, by name, with a container that fails repeatedly; empty if there is none. A container that was just
+// restarted counts as if it still waited for the restart.
+func FirstCrashLoop(pods []unstructured.Unstructured, now time.Time) string {
+	pods = slices.SortedFunc(slices.Values(pods), func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	for i := range pods {
+		if pods[i].GetDeletionTimestamp() != nil {
+			continue
+		}
+		if loop := health.CrashLoop(beforeRestart(&pods[i], now)); loop != "" {
+			return loop
+		}
+	}
+	return ""
 }
 
 // recently is the time after a restart in which a container that fails repeatedly may not have failed again yet.

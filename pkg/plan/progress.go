@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -139,8 +138,10 @@ func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 	if muted.PlanStatus != nil {
 		muted.PlanStatus[muted.Execution.Plan] = last
 	}
-	if ready := meta.FindStatusCondition(muted.Conditions, kudo.ConditionReady); ready != nil {
-		ready.Message = ""
+	for i := range muted.Conditions {
+		if kind := muted.Conditions[i].Type; kind == kudo.ConditionReady || kind == kudo.ConditionAvailable {
+			muted.Conditions[i].Message = ""
+		}
 	}
 	return muted
 }

@@ -162,3 +162,40 @@ const NothingLeft = "no objects of the Instance are left on the managed cluster"
 func Condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kudo.ConditionReady, Status: status, Reason: reason, Message: message}
 }
+
+// IsAvailable reports whether an Instance is available according to its recorded conditions: Available, and Ready where that is absent.
+func IsAvailable(status kudo.InstanceStatus) bool {
+	if available := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable); available != nil {
+		return available.Status == metav1.ConditionTrue
+	}
+	return meta.IsStatusConditionTrue(status.Conditions, kudo.ConditionReady)
+}
+
+// RecordedAvailable returns condition Available as it is recorded; nil if it is absent.
+func RecordedAvailable(status kudo.InstanceStatus) *metav1.Condition {
+	recorded := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)
+	if recorded == nil {
+		return nil
+	}
+	return availability(recorded.Status, recorded.Reason, recorded.Message)
+}
+
+// updates reports whether the last execution updates an available Instance and does not take too long: an execution that supersedes it
+// continues the update, even if a workload is unavailable at that moment.
+func updates(status kudo.InstanceStatus) bool {
+	last := status.Execution
+	if last == nil || !last.Available || !status.PlanStatus[last.Plan].Status.Running() {
+		return false
+	}
+	recorded := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)
+	return recorded == nil || recorded.Reason != kudo.ReasonPlanInProgress
+}
+
+func updating(message string) *metav1.Condition {
+	return availability(metav1.ConditionTrue, kudo.ReasonUpdating, message)
+}
+
+// availability returns condition Available.
+func availability(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: kudo.ConditionAvailable, Status: status, Reason: reason, Message: message}
+}

@@ -7,6 +7,7 @@ import (
 
 var (
 	Works      = Condition(addonv1alpha1.ConditionAvailable, "True", addonv1alpha1.ReasonPlanComplete, "")
+	Updates    = Condition(addonv1alpha1.ConditionAvailable, "True", addonv1alpha1.ReasonUpdating, `plan "upgrade" is running`)
 	Fails      = Condition(addonv1alpha1.ConditionAvailable, "False", "PlanFailed", "plan deploy: Deployment kafka/kafka: image not found.")
 	Missing    = Condition(addonv1alpha1.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: is missing")
 	Unhealthy  = Condition(addonv1alpha1.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: 0 of 3 pods ready")

@@ -33,9 +33,9 @@ const mostNote = 900
 
 // result is the result of a round.
 type result struct {
-	// status to commit, without condition Ready, which is set separately.
+	// status to commit, without the conditions of the judgement, which are set separately.
 	status kudo.InstanceStatus
-	ready  metav1.Condition
+	judgement
 
 	// again is true if a change leads to another round immediately; after is when to reconcile again in any case.
 	again bool
@@ -54,10 +54,23 @@ type result struct {
 	omitted string
 }
 
+// judgement holds the conditions that depend on the health of an Instance: Ready and, where it differs, Available. until is when they have to be
+// evaluated again if nothing changes; zero means never.
+type judgement struct {
+	ready     metav1.Condition
+	available *metav1.Condition
+	until     time.Time
+}
+
 // masked returns the result without sensitive values in its messages.
 func (r result) masked(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
 	r.unsearched, r.omitted = m.Text(r.unsearched), m.Text(r.omitted)
+	if r.available != nil {
+		masked := *r.available
+		masked.Message = m.Text(masked.Message)
+		r.available = &masked
+	}
 	return r
 }
 
@@ -78,25 +91,33 @@ func (r result) remarked(refused string) result {
 
 // recorded returns the result of an action that is only recorded.
 func recorded(action plan.Action) result {
-	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt, after: action.After}
+	r := result{
+		status: action.Status, judgement: judgement{ready: action.Ready},
+		again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt, after: action.After,
+	}
+	if action.Kind == plan.ActionAdopt { // the execution continues
+		r.available = plan.RecordedAvailable(action.Status)
+	}
+	return r
 }
 
-// statusOf adds condition Ready and the observed generation to the status, and returns when to reconcile again. It delays a write that only
+// statusOf adds the conditions and the observed generation to the status, and returns when to reconcile again. It delays a write that only
 // changes messages if the stored status is recent, or if too many Instances progress at the same time: the message about a Deployment with many
 // pods changes all the time. Outcomes of tasks are written immediately.
 func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget flowcontrol.RateLimiter) (kudo.InstanceStatus, time.Duration) {
-	if r.postponed {
+	if r.postponed && !r.losesAvailability(stored) {
 		return stored, r.after
 	}
-	status, ready := r.status, r.ready
+	status := r.status
 	status.ObservedGeneration = o.Instance.HubGeneration()
-	ready.ObservedGeneration = status.ObservedGeneration
-	settled, _ := apply.Settle(status.Conditions, ready, o.Now)
-	meta.SetStatusCondition(&status.Conditions, settled)
+	setCondition(&status, r.ready, o.Now)
+	if r.available == nil {
+		meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionAvailable)
+	} else {
+		setCondition(&status, *r.available, o.Now)
+	}
 	if request := plan.LastRequest(status); request != nil {
-		request.ObservedGeneration = status.ObservedGeneration
-		recent, _ := apply.Settle(status.Conditions, *request, o.Now)
-		meta.SetStatusCondition(&status.Conditions, recent)
+		setCondition(&status, *request, o.Now)
 	}
 	if !r.unhurried || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
 		return status, r.after
@@ -112,12 +133,32 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget 
 	}
 }
 
+// losesAvailability reports whether an Instance that is recorded as available no longer is.
+func (r result) losesAvailability(stored kudo.InstanceStatus) bool {
+	return plan.IsAvailable(stored) && r.available != nil && r.available.Status != metav1.ConditionTrue
+}
+
+// setCondition sets a condition of a status, at the generation that it observes.
+func setCondition(status *kudo.InstanceStatus, condition metav1.Condition, now time.Time) {
+	condition.ObservedGeneration = status.ObservedGeneration
+	settled, _ := apply.Settle(status.Conditions, condition, now)
+	meta.SetStatusCondition(&status.Conditions, settled)
+}
+
 // soonest returns the shorter of two waits; zero means no wait.
 func soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
+}
+
+// until returns the time until a deadline; zero if there is none, and a positive minimum otherwise.
+func (e *engine) until(deadline time.Time) time.Duration {
+	if deadline.IsZero() {
+		return 0
+	}
+	return max(deadline.Sub(e.clock()), time.Millisecond)
 }
 
 // commit writes the status if it changed, and returns the updated Instance. A conflict means that another writer was first: the result of

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -30,17 +33,13 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	if workload == nil || !late && outcome.Status != kudo.FatalError || e.view.IsOpaque(workload) {
 		return outcome
 	}
-	pods := &unstructured.UnstructuredList{}
-	pods.SetAPIVersion("v1")
-	pods.SetKind("PodList")
-	err := e.live.List(ctx, pods, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	pods, err := e.podsOf(ctx, x, workload, selector)
 	if err != nil {
 		return outcome // keep the outcome without the diagnosis
 	}
-	e.mask(pods)
-	pod, why := plan.FirstUnhealthyPod(pods.Items, e.clock())
+	pod, why := plan.FirstUnhealthyPod(pods, e.clock())
 	if pod == nil {
-		outcome.Message += e.creationFailure(ctx, workload, pods.Items)
+		outcome.Message += e.creationFailure(ctx, workload, pods)
 		return outcome
 	}
 	outcome.Message += ": " + why + e.lastWords(ctx, pod)
@@ -100,6 +99,39 @@ func (e *engine) probe(ctx context.Context, objects []plan.Object) []plan.Object
 
 // maxRefusal is the maximum length of a refusal in a message.
 const maxRefusal = 1024
+
+// crashLoop describes a pod that fails repeatedly, of a workload that counts as available with one ready pod; empty if there is none, or if the
+// pods cannot be listed. Like explain, it looks at the pods only while a slow plan waits for the workload.
+func (e *engine) crashLoop(ctx context.Context, x *execution, status kudo.InstanceStatus, workload plan.Object) string {
+	started := ptr.Deref(status.PlanStatus[x.Plan].StartedTimestamp, metav1.Time{})
+	if now := e.clock(); now.Sub(started.Time) < slow || !workload.NeedsLookAtPods() {
+		return ""
+	}
+	pods, err := e.podsOf(ctx, x, workload.Live, plan.PodSelector(workload.Live))
+	if err != nil {
+		return ""
+	}
+	return plan.FirstCrashLoop(pods, e.clock())
+}
+
+// podsOf lists the pods of a workload, once in a pass.
+func (e *engine) podsOf(
+	ctx context.Context, x *execution, workload *unstructured.Unstructured, selector labels.Selector,
+) ([]unstructured.Unstructured, error) {
+	if pods, listed := x.inventory.listedPods(workload); listed {
+		return pods, nil
+	}
+	pods := &unstructured.UnstructuredList{}
+	pods.SetAPIVersion("v1")
+	pods.SetKind("PodList")
+	err := e.live.List(ctx, pods, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, err
+	}
+	e.mask(pods)
+	x.inventory.keepPods(workload, pods.Items)
+	return pods.Items, nil
+}
 
 // lastWords returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the identity
 // of the plan, which may lack the permission.

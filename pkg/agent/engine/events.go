@@ -20,6 +20,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
@@ -32,13 +33,14 @@ func specChanged() predicate.Predicate {
 // ways: leader elections, counters and timestamps in a status.
 func judgedChanged() predicate.TypedPredicate[client.Object] {
 	type view struct {
-		uid      types.UID
-		health   health.Result
-		metadata string
+		uid         types.UID
+		health      health.Result
+		unavailable string
+		metadata    string
 	}
 	return controller.Changed(func(o client.Object) view {
 		live := o.(*unstructured.Unstructured)
-		v := view{uid: live.GetUID(), health: health.Of(live)}
+		v := view{uid: live.GetUID(), health: health.Of(live), unavailable: health.Unavailable(live)}
 		annotations := live.GetAnnotations()
 		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
 			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
@@ -61,14 +63,14 @@ func acknowledged() predicate.Predicate {
 	return controller.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
 }
 
-// viewChild returns the state that a parent depends on: the generation of the child, and its condition.
+// viewChild returns the state that a parent depends on: the generation of the child, and its conditions.
 func viewChild(o client.Object) string {
 	i := o.(*kudo.Instance)
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
 	if ready == nil {
 		return fmt.Sprint(i.Annotations)
 	}
-	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message)
+	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message, plan.IsAvailable(i.Status))
 }
 
 // The indexes of Instances on the managed cluster, by which events of other objects find them without a look at all Instances.

@@ -243,6 +243,9 @@ type ledger struct {
 
 	// live holds the objects that this pass has applied.
 	live liveObjects
+
+	// pods holds the pods that this pass has listed, by workload.
+	pods map[place][]unstructured.Unstructured
 }
 
 // claim reports whether a task may apply or delete objects in a round: no earlier round that is not recorded yet has done so, unless
@@ -289,6 +292,13 @@ func (l *ledger) markSurplus(task string, wants []*unstructured.Unstructured) {
 	}
 }
 
+// dismiss records that the plan deletes an object.
+func (l *ledger) dismiss(object kudo.InventoryEntry) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.entries = plan.Dismiss(l.entries, object)
+}
+
 func (l *ledger) list(entries ...kudo.InventoryEntry) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -299,6 +309,35 @@ func (l *ledger) forget(gone ...kudo.InventoryEntry) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.entries = plan.Forget(l.entries, gone...)
+}
+
+// gone records that the plan has deleted an object; returns is true if the plan is going to apply it again.
+func (l *ledger) gone(object kudo.InventoryEntry, returns bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if returns {
+		l.entries = plan.Retract(l.entries, object)
+		return
+	}
+	l.entries = plan.Forget(l.entries, object)
+}
+
+// listedPods returns the pods of a workload, if this pass has listed them.
+func (l *ledger) listedPods(workload *unstructured.Unstructured) (pods []unstructured.Unstructured, listed bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	pods, listed = l.pods[placeOf(workload)]
+	return pods, listed
+}
+
+// keepPods keeps the pods of a workload for this pass.
+func (l *ledger) keepPods(workload *unstructured.Unstructured, pods []unstructured.Unstructured) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.pods == nil {
+		l.pods = map[place][]unstructured.Unstructured{}
+	}
+	l.pods[placeOf(workload)] = pods
 }
 
 // restart returns the execution that last required a restart of the object's pods; empty if there is none.

@@ -142,6 +142,7 @@ func (e *engine) deleteListed(
 		if object, err = e.deleteOwn(ctx, e.own, x.owner().HasApplied, object); err != nil {
 			return nil, err
 		}
+		x.inventory.dismiss(entry)
 		if !x.owner().HasApplied(object) {
 			x.inventory.forget(entry)
 			continue

@@ -51,7 +51,7 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	found := plan.Adds(o.Instance.Status.Inventory, x.inventory.entries) // they are deleted once that is recorded
 	return result{
 		status:    status,
-		ready:     plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message),
+		judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message)},
 		again:     found,
 		after:     e.removalWait(o, err),
 		postponed: err == nil && !found && e.isUnhurried(o),

@@ -18,20 +18,22 @@ func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.
 	}
 	status := *o.Instance.Status.DeepCopy()
 	status.Inventory = x.inventory.entries
-	ready, err := e.judge(ctx, o, status.Inventory, live)
-	return result{status: status, ready: ready}, err
+	judged, err := e.judge(ctx, o, status.Inventory, live)
+	return result{status: status, judgement: judged, after: e.until(judged.until)}, err
 }
 
-// judge returns condition Ready for the applied objects in the inventory and the children. Objects that only manually requested plans have
-// applied do not influence it. live are objects that the cache may lack.
+// judge evaluates the applied objects in the inventory and the children. Objects that only manually requested plans have applied do not
+// influence it. live are objects that the cache may lack.
 func (e *engine) judge(
 	ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, live liveObjects,
-) (metav1.Condition, error) {
+) (judgement, error) {
 	objects, children, err := e.effects(ctx, o, inventory, live)
 	if err != nil {
-		return metav1.Condition{}, err
+		return judgement{}, err
 	}
-	return o.Settled(objects, children), nil
+	judged := judgement{ready: o.Settled(objects, children)}
+	judged.available, judged.until = o.SettledAvailable(judged.ready, objects, children)
+	return judged, nil
 }
 
 // effects reads the objects in the inventory on which condition Ready depends, and the children.
@@ -79,4 +81,38 @@ func (e *engine) unblocked(ctx context.Context, o plan.Observation) bool {
 	}
 	blocked, known := e.blocked.Get(o.Instance.UID)
 	return known && blocked == failed
+}
+
+// guard marks the workloads that are available at the start of an execution, and so have to stay available. before is the status before it.
+func (e *engine) guard(ctx context.Context, x *execution, before kudo.InstanceStatus) error {
+	if !x.Available {
+		return nil
+	}
+	var workloads []plan.Object
+	for _, entry := range plan.Workloads(x.inventory.entries) {
+		workload, err := e.objects.listed(ctx, entry, e.objects.get)
+		if err != nil {
+			return err
+		}
+		workloads = append(workloads, workload)
+	}
+	x.inventory.entries = plan.MarkAvailable(before, x.inventory.entries, workloads)
+	return nil
+}
+
+// guarded returns the workloads that have to stay available.
+func (e *engine) guarded(ctx context.Context, x *execution, status kudo.InstanceStatus) ([]plan.Workload, error) {
+	var objects []plan.Object
+	for _, entry := range plan.Guarded(status.Inventory) {
+		object, err := e.objects.listed(ctx, entry, e.objects.newest(x.inventory.live))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	var workloads []plan.Workload
+	for _, object := range e.view.Shown(objects) {
+		workloads = append(workloads, plan.Workload{Object: object, CrashLoop: e.crashLoop(ctx, x, status, object)})
+	}
+	return workloads, nil
 }

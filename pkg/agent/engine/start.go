@@ -31,6 +31,9 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	if err := e.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
 		return result{}, err
 	}
+	if err := e.guard(ctx, x, o.Instance.Status); err != nil {
+		return result{}, err
+	}
 	if choice.Restart {
 		x.inventory.entries = plan.MarkRestart(x.inventory.entries, rendered, unrenderable, x.UID)
 	}
@@ -47,8 +50,8 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	}
 	x.inventory.list(own...)
 	status.Inventory = x.inventory.entries
-	ready, err := e.readyBeside(ctx, o, status)
-	return result{status: status, ready: ready, again: true, omitted: describe(*x.omissions)}, err
+	judged, err := e.judgeBeside(ctx, o, x, status)
+	return result{status: status, judgement: judged, again: true, omitted: describe(*x.omissions)}, err
 }
 
 // describe lists fields that are not applied; each once, although several steps may apply it.
@@ -143,8 +146,8 @@ func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrend
 func (e *engine) refuse(ctx context.Context, o plan.Observation, choice plan.Choice, started kudo.InstanceStatus, problem error) result {
 	if tooLarge := plan.Fits(started.Inventory, started.Execution.Parameters); tooLarge != nil {
 		return result{
-			status: *o.Instance.Status.DeepCopy(),
-			ready:  plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, tooLarge.Error()),
+			status:    *o.Instance.Status.DeepCopy(),
+			judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, tooLarge.Error())},
 		}
 	}
 	o.Running = choice.Version

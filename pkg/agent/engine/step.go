@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -8,7 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -39,14 +40,15 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	if progress.Status.Terminal() {
 		return e.end(ctx, o, status, x.inventory.live), nil
 	}
-	ready, err := e.readyBeside(ctx, o, status)
+	judged, err := e.judgeBeside(ctx, o, x, status)
 	if err != nil {
 		return result{}, err
 	}
 	ended := result{
-		status: status, ready: ready, again: continues, unhurried: true,
+		status: status, judgement: judged, again: continues, unhurried: true,
 		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), lookAgain(outcomes)),
 	}
+	ended.after = soonest(ended.after, e.until(judged.until))
 	if !continues && x.mayWait(outcomes) {
 		wait := e.drafts.keep(x, e.draft, status, o.Now)
 		ended.postponed, ended.after = wait > 0, soonest(ended.after, wait)
@@ -64,12 +66,26 @@ func (e *engine) continues(x *execution, before, progress kudo.PlanStatus, outco
 	return e.listAhead(x, progress) || progressed
 }
 
-// readyBeside returns condition Ready while a plan runs: a plan that was requested manually and is not owed leaves it to the objects.
-func (e *engine) readyBeside(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (metav1.Condition, error) {
-	if !plan.Aside(status) {
-		return plan.Running(status.PlanStatus[status.Execution.Plan]), nil
+// judgeBeside evaluates an Instance while a plan runs: a plan that was requested manually and is not owed leaves it to the objects. During any
+// other, the Instance is not ready, and is available as long as its workloads are.
+func (e *engine) judgeBeside(ctx context.Context, o plan.Observation, x *execution, status kudo.InstanceStatus) (judgement, error) {
+	if plan.Aside(status) {
+		return e.judge(ctx, o, status.Inventory, nil)
 	}
-	return e.judge(ctx, o, status.Inventory, nil)
+	judged := judgement{ready: plan.Running(status.PlanStatus[status.Execution.Plan])}
+	if !plan.Updates(status) {
+		return judged, nil
+	}
+	workloads, err := e.guarded(ctx, x, status)
+	children, unread := e.children(ctx, o)
+	if err := cmp.Or(err, unread); err != nil { // the progress of the plan is recorded all the same
+		ctrl.LoggerFrom(ctx).Error(err, "failed to read what has to stay available during an update")
+		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(slow)
+		return judged, nil
+	}
+	spec, progress := x.version.Plans[x.Plan], status.PlanStatus[x.Plan]
+	judged.available, judged.until = plan.Updating(x.owner(), spec, progress, workloads, children, o.Now)
+	return judged, nil
 }
 
 // carryOutAll runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks
@@ -128,18 +144,12 @@ func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.Instan
 		ended, err = e.settle(ctx, o, rest.Prune, live)
 	}
 	if err != nil {
-		ended = result{status: status, ready: plan.Running(status.PlanStatus[status.Execution.Plan])}
+		ended = result{status: status, judgement: judgement{
+			ready: plan.Running(status.PlanStatus[status.Execution.Plan]), available: plan.RecordedAvailable(status),
+		}}
 	}
 	ended.again = true
 	return ended
-}
-
-// until returns the time until a deadline; zero if there is none, and a positive minimum otherwise.
-func (e *engine) until(deadline time.Time) time.Duration {
-	if deadline.IsZero() {
-		return 0
-	}
-	return max(deadline.Sub(e.clock()), time.Millisecond)
 }
 
 // lookAgain returns when to check waiting or pending tasks again; zero if there are none.

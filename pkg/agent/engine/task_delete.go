@@ -33,8 +33,13 @@ func (e *engine) deleteAll(
 		if err != nil {
 			return outcomeOf(err)
 		}
+		entry := plan.Entry(want, "")
+		returns := plan.Replaces(x.instance.Status.PlanStatus[x.Plan], placed.Task.Name, x.instance.Status.Inventory, entry)
+		if !returns {
+			x.inventory.dismiss(entry)
+		}
 		if !x.owner().Has(object) {
-			x.inventory.forget(plan.Entry(want, ""))
+			x.inventory.gone(entry, returns)
 			continue
 		}
 		objects = append(objects, object)

@@ -46,6 +46,8 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 	}{
 		"one that is not plan-based and is available": {
 			view: sample.Defined("kafka:").With("kafka", sample.Works), settled: true, tree: "kafka on cluster1: available"},
+		"one that is being updated": {view: sample.Defined("kafka:").With("kafka", sample.Updates), change: resolvedAt(1),
+			Find: new(sample.ViewOf("deploy", kudo.Complete)), tree: `kafka on cluster1: Available True (Updating): plan "upgrade" is running`},
 		"one that is not available yet": {view: sample.Defined("kafka:").With("kafka", sample.Fails),
 			tree: "kafka on cluster1: Available False (PlanFailed): plan deploy: Deployment kafka/kafka: image not found."},
 		"one that reports nothing yet": {view: sample.Defined("kafka:").With("kafka"), tree: "kafka on cluster1: Available Unknown: not reported yet"},

@@ -214,10 +214,16 @@ func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.
 			return
 		}
 	}
-	if meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable) && followed(addOn, view) {
+	if isComplete(addOn) && followed(addOn, view) {
 		t.trees = []terminal.Node{available(addOn, view)}
 		t.settle(nil)
 	}
+}
+
+// isComplete reports whether an add-on is available and no plan updates it.
+func isComplete(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
+	return available != nil && available.Status == metav1.ConditionTrue && available.Reason != addonv1alpha1.ReasonUpdating
 }
 
 // available returns the line of an available add-on and, if it has an Instance, the result of its plan.

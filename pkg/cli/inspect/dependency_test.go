@@ -28,8 +28,8 @@ func TestTreeText(t *testing.T) {
 	}{
 		"tree-healthy": {view: shop().With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Works).With("zookeeper", sample.Works).
 			With("monitoring", sample.Works).With("lonely", sample.Works)},
-		"tree-every-state": {view: sample.Defined("top: failing silent none absent deleting unknown optional?", "failing:", "silent:", "absent:",
-			"deleting:", "unknown:", "optional: absent?").With("top", sample.Works).With("failing", sample.Fails).With("silent").With("deleting", sample.Works).
+		"tree-every-state": {view: sample.Defined("top: failing silent none absent deleting unknown updating optional?", "failing:", "silent:", "absent:",
+			"deleting:", "unknown:", "updating:", "optional: absent?").With("top", sample.Works).With("updating", sample.Updates).With("failing", sample.Fails).With("silent").With("deleting", sample.Works).
 			With("unknown", sample.NoProbe).With("optional", sample.Works).Deleting("deleting").Judged()},
 		"tree-one-add-on":        {view: shop().With("shop", sample.Works).With("kafka", sample.Works).Judged(), roots: []string{"kafka"}},
 		"tree-not-installed":     {view: shop(), roots: []string{"shop"}},
@@ -101,6 +101,7 @@ func TestWhyText(t *testing.T) {
 	chain := func() sample.Cluster { return sample.Defined("shop: kafka", "kafka: zookeeper", "zookeeper:") }
 	for name, view := range map[string]sample.Cluster{
 		"why-healthy":           chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged(),
+		"why-updating":          sample.Defined("shop:").With("shop", sample.Updates),
 		"why-healthy-alone":     sample.Defined("shop:").With("shop", sample.Works),
 		"why-not-installed":     chain(),
 		"why-not-installed-top": chain().With("kafka", sample.Works).With("zookeeper", sample.Works),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/render"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -358,7 +359,7 @@ func versionsToDrop(ctx context.Context) []string {
 // rollOut acts as the Deployment controller: it makes the Deployment healthy in its current generation.
 func (h *hubPart) rollOut(ctx context.Context) {
 	GinkgoHelper()
-	app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}
+	app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: render.InstanceName(h.name) + "-app"}}
 	Eventually(func() error {
 		return environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) {
 			n := *d.Spec.Replicas

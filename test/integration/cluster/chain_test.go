@@ -121,7 +121,7 @@ type moment struct {
 	state string
 }
 
-// timeline records every state of conditions Available and Degraded of the cluster's add-ons on the hub, by add-on.
+// timeline records every state of conditions Available and Degraded of a cluster's add-ons on the hub, by add-on.
 type timeline struct {
 	mutex               sync.Mutex
 	available, degraded map[string][]moment
@@ -130,8 +130,14 @@ type timeline struct {
 // watch starts a timeline that ends with the spec.
 func watch(ctx context.Context) *timeline {
 	GinkgoHelper()
+	return watchIn(ctx, clusterName)
+}
+
+// watchIn starts a timeline of another cluster.
+func watchIn(ctx context.Context, cluster string) *timeline {
+	GinkgoHelper()
 	watched := &timeline{available: map[string][]moment{}, degraded: map[string][]moment{}}
-	changes, err := server.Watch(ctx, &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(clusterName))
+	changes, err := server.Watch(ctx, &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(cluster))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(changes.Stop)
 	go func() {

@@ -123,9 +123,19 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(hashes))
 		Consistently(text(kafka)).WithContext(ctx).Should(Equal("one"))
 
-		By("the rollout to this cluster, and a plan that fails")
+		By("the rollout to this cluster, whose plan leaves the add-on available")
 		rollOut(ctx, kafka)
 		Eventually(text(kafka)).WithContext(ctx).Should(Equal("two"))
+		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanInProgress)
+		current := get(ctx, kafka)
+		_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-availability", metav1.Condition{
+			Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonUpdating,
+		}, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
+		Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+
+		By("a plan that fails")
 		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
 		Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")

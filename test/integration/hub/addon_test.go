@@ -81,7 +81,14 @@ var _ = Describe("The add-on controller", func() {
 		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
 		Expect(conditionOf(kafka, "Resolved")(Default, ctx)).To(Equal(seenOf(waiting.Status.Conditions, "Resolved")))
 
-		report(ctx, zookeeper, metav1.ConditionTrue, "Works")
+		By("the dependency being available during an update, which does not degrade")
+		report(ctx, zookeeper, metav1.ConditionTrue, addonv1alpha1.ReasonUpdating)
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies",
+			"waiting for required add-ons to become available on the cluster: " + f.named("zookeeper") + " (a plan updates it)"}))
+		Eventually(conditionOf(kafka, "Degraded")).WithContext(ctx).ShouldNot(HaveField("Reason", "RequiredDependencyNotSatisfied"))
+		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
+
+		report(ctx, zookeeper, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 
 		By("the dependency going away, and an update meanwhile")

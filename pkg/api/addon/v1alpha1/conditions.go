@@ -38,6 +38,9 @@ const (
 const (
 	// ReasonPlanComplete means that the add-on's last plan is complete and all applied objects are healthy.
 	ReasonPlanComplete = "PlanComplete"
+	// ReasonUpdating means that a plan updates the available add-on, and that its workloads have stayed available so far. What waits for the
+	// end of a plan, such as the first installation of dependents, waits for ReasonPlanComplete.
+	ReasonUpdating = "Updating"
 	// ReasonNotInstalled means that the hub has not created the add-on's Instance yet. Condition Resolved gives the cause.
 	ReasonNotInstalled = "NotInstalled"
 )

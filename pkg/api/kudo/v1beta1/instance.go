@@ -146,6 +146,10 @@ const (
 	ConditionResolved = "Resolved"
 	// ConditionReady is True if no plan is owed and all applied objects exist and are healthy. Set by the agent.
 	ConditionReady = "Ready"
+	// ConditionAvailable is True (ReasonUpdating) while a plan updates the Instance, or one of its children, and its workloads stay available, and
+	// False while one of them is not, or if the plan takes too long. At other times it is absent: the Instance is available if it is Ready. Written
+	// by the agent, on the managed cluster only.
+	ConditionAvailable = "Available"
 	// ConditionLastRequestSucceeded is True if the last manually requested plan (spec.planExecution) is complete, False if it failed, and
 	// Unknown while it runs. Written by the agent.
 	ConditionLastRequestSucceeded = "LastRequestSucceeded"
@@ -216,6 +220,10 @@ const (
 	// ReasonRemoving means that the Instance is being removed. The message names what the removal is waiting for.
 	ReasonRemoving = "Removing"
 )
+
+// ReasonUpdating is the reason of ConditionAvailable if it is True: a plan updates the Instance, or one of its children. If it is False, the
+// reason is ReasonUnhealthy or, if the plan takes too long, ReasonPlanInProgress.
+const ReasonUpdating = "Updating"
 
 // InstanceStatus is the observed state of an Instance.
 type InstanceStatus struct {
@@ -308,6 +316,11 @@ type Execution struct {
 	// this execution.
 	// +optional
 	Request types.UID `json:"request,omitempty"`
+
+	// available is true if the Instance was available when the execution started: it then stays available as long as the workloads marked as
+	// available in the inventory are.
+	// +optional
+	Available bool `json:"available,omitempty"`
 }
 
 // OwedPlan is a plan that still has to complete for the current OperatorVersion and parameters.
@@ -396,6 +409,10 @@ type InventoryEntry struct {
 	// surplus is true if the task that last applied the object no longer renders it: it is deleted once no plan is owed.
 	// +optional
 	Surplus bool `json:"surplus,omitempty"`
+
+	// available is true for a workload that was available when the last execution started, and that its plan does not delete.
+	// +optional
+	Available bool `json:"available,omitempty"`
 }
 
 // ChildState is the result of a KudoOperator task on the hub.
