@@ -51,13 +51,19 @@ func (m *mirror) respectNamespace(ctx context.Context, wanted, existing *kudo.In
 	case namespace.DeletionTimestamp == nil:
 		return nil
 	}
-	if existing != nil && controllerutil.RemoveFinalizer(existing, kudo.Finalizer) {
-		if err := m.update(ctx, existing); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		ctrl.LoggerFrom(ctx).Info("releasing a mirror whose namespace is being deleted", "mirror", client.ObjectKeyFromObject(existing))
+	if err := m.leave(ctx, existing); err != nil {
+		return err
 	}
 	return &namespaceError{name: name, deleting: true}
+}
+
+// leave releases the mirror, if there is one, in a namespace that is being deleted.
+func (m *mirror) leave(ctx context.Context, existing *kudo.Instance) error {
+	if existing == nil || !controllerutil.RemoveFinalizer(existing, kudo.Finalizer) {
+		return nil
+	}
+	ctrl.LoggerFrom(ctx).Info("releasing a mirror whose namespace is being deleted", "mirror", client.ObjectKeyFromObject(existing))
+	return client.IgnoreNotFound(m.update(ctx, existing))
 }
 
 // isTerminating reports whether a mirror is deleted with its namespace.

@@ -37,10 +37,8 @@ func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
 // remove hands the mirror over for removal, unless it never had objects. Deleting the cluster's whole namespace is not a removal. A mirror
 // of another Instance of that name, as on a hub that was restored, is orphaned: nothing on the cluster belongs to the one being deleted.
 func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) error {
-	if existing == nil {
-		if nothing, err := m.hasNothing(ctx, wanted); err != nil || nothing {
-			return err
-		}
+	if nothing, err := m.hasNothing(ctx, wanted, existing); err != nil || nothing {
+		return err
 	}
 	switch {
 	case existing != nil && existing.Removing():
@@ -63,7 +61,10 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 }
 
 // hasNothing reports whether an Instance without a mirror never had objects, or has none any more, and records that it is removed then.
-func (m *mirror) hasNothing(ctx context.Context, wanted *kudo.Instance) (bool, error) {
+func (m *mirror) hasNothing(ctx context.Context, wanted, existing *kudo.Instance) (bool, error) {
+	if existing != nil {
+		return false, nil
+	}
 	if wanted.Status.Execution != nil && !wanted.Removed() {
 		if vanished, err := m.hasVanished(ctx, wanted); err != nil || !vanished {
 			return false, err
