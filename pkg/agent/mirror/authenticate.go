@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,8 +65,8 @@ func (m *mirror) authenticate(ctx context.Context, wanted, existing *kudo.Instan
 	return existing, m.signVersions(ctx, existing)
 }
 
-// confirm signs a mirror whose Instance the hub has not resolved or is deleting, if it belongs to that: one of an earlier release, or one that is to be
-// removed.
+// confirm signs a mirror of an earlier release whose Instance the hub has not resolved, if it belongs to that. It returns one that is to be removed
+// as the hub has it.
 func (m *mirror) confirm(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
 	switch old := m.signer.Predates(existing); {
 	case !mirrors(existing, wanted) && old:
@@ -79,7 +80,23 @@ func (m *mirror) confirm(ctx context.Context, wanted, existing *kudo.Instance) (
 	if err := m.signVersions(ctx, existing); err != nil {
 		return nil, err
 	}
+	if wanted.DeletionTimestamp != nil {
+		return reset(existing, wanted), nil
+	}
 	return existing, m.update(ctx, existing)
+}
+
+// reset returns the unsigned mirror of an Instance that is being deleted as the hub has that, to be signed when it is marked for removal: another
+// writer may have changed it. Its inventory may lack objects.
+func reset(existing, wanted *kudo.Instance) *kudo.Instance {
+	mirrored := existing.DeepCopy()
+	mirrored.Spec = specOf(wanted, wanted.Spec.OperatorVersion)
+	for _, mark := range signedAnnotations {
+		delete(mirrored.Annotations, mark)
+	}
+	maps.Copy(mirrored.Annotations, marksOf(wanted))
+	mirrored.Annotations[kudo.AnnotationInventoryRestored] = "true"
+	return mirrored
 }
 
 // signVersions signs the mirrors of the OperatorVersions of an Instance that an earlier release has created. On the hub they may have been

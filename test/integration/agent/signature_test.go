@@ -220,4 +220,31 @@ var _ = Describe("A mirror whose signature another writer has invalidated", func
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
 		h.finish(ctx)
 	})
+
+	It("is removed as the hub has it, and nothing that the other writer has changed is signed", func(ctx context.Context) {
+		stop := runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-config"}}
+		Expect(environment.Edit(ctx, managed, held, func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/held"} })).To(Succeed())
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		h.tamper(ctx, func(i *kudo.Instance) {
+			i.Spec.Parameters, i.Spec.ServiceAccountName = map[string]string{"VALUE": "theirs"}, "theirs"
+			i.Annotations[kudo.AnnotationSkipCleanup] = "true"
+		})
+		runAgent()
+		Eventually(func(g Gomega) {
+			mirrored := h.mirror(ctx)
+			g.Expect(mirrored.Removing()).To(BeTrue())
+			g.Expect(signer(ctx).IsSigned(mirrored)).To(BeTrue())
+			g.Expect(mirrored.Spec.Parameters).To(Equal(h.get(ctx).Spec.Parameters))
+			g.Expect(mirrored.Spec.ServiceAccountName).To(BeEmpty())
+			g.Expect(mirrored.SkipsCleanup()).To(BeFalse())
+		}).Should(Succeed())
+		Expect(environment.Edit(ctx, managed, held, func(c *corev1.ConfigMap) { c.Finalizers = nil })).To(Succeed())
+		h.finish(ctx)
+		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
+	})
 })
