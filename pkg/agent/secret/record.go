@@ -23,6 +23,8 @@ type Record struct {
 	bytes int
 	// opaque are the objects about which no foreign message is shown.
 	opaque map[sensitive.Object]bool
+	// isFull is true once texts were dropped: no foreign message about any object is shown then.
+	isFull bool
 	// complete identifies what was rendered completely last.
 	complete string
 	// masker masks values and texts; valid is false if there are others now.
@@ -52,6 +54,7 @@ func (r *Record) Add(objects []*unstructured.Unstructured, traces sensitive.Trac
 		}
 	}
 	for r.bytes > maxRecordBytes {
+		r.isFull = true
 		delete(r.known, r.texts[0])
 		r.bytes -= len(r.texts[0])
 		r.texts = r.texts[1:]
@@ -76,7 +79,7 @@ func (r *Record) isOpaque(o *unstructured.Unstructured) bool {
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.opaque[sensitive.ObjectOf(o)]
+	return r.isFull || r.opaque[sensitive.ObjectOf(o)]
 }
 
 // mask returns a masker of values and of the texts of the record.

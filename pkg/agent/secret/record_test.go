@@ -87,3 +87,19 @@ func TestARecordIsCompletedOncePerExecution(t *testing.T) {
 		t.Error("it is completed never, or again")
 	}
 }
+
+func TestNoMessageIsShownOnceTextsWereDropped(t *testing.T) {
+	r := &Record{known: map[string]bool{}, opaque: map[sensitive.Object]bool{}}
+	object := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret", "metadata": map[string]any{"name": "a"}}}
+	r.Add([]*unstructured.Unstructured{object}, sensitive.Traces{Texts: []string{"hunter"}})
+	if r.isOpaque(object) {
+		t.Error("the object is opaque although all texts are known")
+	}
+	for i := range maxRecordBytes >> 10 {
+		r.Add(nil, sensitive.Traces{Texts: []string{fmt.Sprint(i) + strings.Repeat("x", 1<<10)}})
+	}
+	err := View{Record: r}.Conceal(object, errors.New(`invalid value "hunter"`))
+	if err == nil || strings.Contains(err.Error(), "hunter") {
+		t.Errorf("got %v", err)
+	}
+}
