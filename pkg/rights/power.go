@@ -59,7 +59,7 @@ var powers = []power{
 			verbs: []string{"update", "patch"}},
 	}},
 	{"nodes", "controls nodes and their containers", []right{
-		{group: "", resources: []string{"nodes/proxy"}},
+		{group: "", resources: []string{"nodes/proxy", "nodes/log", "nodes/checkpoint"}},
 		{group: "", resources: []string{"nodes", "nodes/status"}, verbs: alsoDelete},
 	}},
 	{"volumes", "mounts directories of nodes and volumes of others", []right{

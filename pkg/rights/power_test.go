@@ -41,6 +41,8 @@ func TestPowersAreThoseThatKubernetesDocuments(t *testing.T) {
 		"pods are evicted":                                         {core + "resources: [pods/eviction], verbs: [create]", "", ""},
 		"volumes of nodes are created":                             {core + "resources: [persistentvolumes], verbs: [create]", "volumes", "volumes"},
 		"volumes are read":                                         {core + "resources: [persistentvolumes], verbs: [get, list, watch]", "", ""},
+		"logs of nodes are read":                                   {core + "resources: [nodes/log], verbs: [get]", "nodes", "nodes"},
+		"the memory of containers is dumped":                       {core + "resources: [nodes/checkpoint], verbs: [create]", "nodes", "nodes"},
 		"the kubelet is called":                                    {core + "resources: [nodes/proxy], verbs: [get]", "nodes", "nodes"},
 		"nodes are labelled":                                       {core + "resources: [nodes], verbs: [patch]", "nodes", "nodes"},
 		"nodes are read":                                           {core + "resources: [nodes, nodes/metrics], verbs: [get, list, watch]", "", ""},

@@ -14,6 +14,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	addonv1beta1 "github.com/tandem-addons/tandem/pkg/api/addon/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // convert converts the add-on API between v1alpha1, which is stored, and v1beta1, for the API server.
@@ -26,8 +27,9 @@ func convert(w http.ResponseWriter, r *http.Request) {
 	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	objects, err := convertAll(review.Request)
 	if err != nil {
-		log.FromContext(r.Context()).Error(err, "refusing a conversion")
-		response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+		message := text.Ends(err.Error(), maxMessage) // it may quote the object
+		log.FromContext(r.Context()).Info("refusing a conversion", "error", message)
+		response.Result = metav1.Status{Status: metav1.StatusFailure, Message: message}
 	} else {
 		response.ConvertedObjects = objects
 	}
@@ -37,6 +39,9 @@ func convert(w http.ResponseWriter, r *http.Request) {
 		log.FromContext(r.Context()).Error(err, "answering a conversion")
 	}
 }
+
+// maxMessage is the maximum number of characters of the answer to a conversion that fails.
+const maxMessage = 1024
 
 // convertAll converts all objects of a request.
 func convertAll(request *apiextensionsv1.ConversionRequest) ([]runtime.RawExtension, error) {

@@ -83,6 +83,11 @@ func TestConverterAnswers(t *testing.T) {
 					`"metadata":{"name":"broken"},"spec":5}`),
 			want: `converting ClusterManagementAddOn \"broken\" to v1beta1: spec is a int64`,
 		},
+		"a name of a megabyte": {
+			body: review(t, "addon.open-cluster-management.io/v1", `{"apiVersion":"addon.open-cluster-management.io/v1alpha1",`+
+				`"kind":"ClusterManagementAddOn","metadata":{"name":"`+strings.Repeat("x", 1<<20)+`"}}`),
+			want: `ClusterManagementAddOn \"` + strings.Repeat("x", 488) + `…`,
+		},
 		"no object": {
 			body: review(t, "addon.open-cluster-management.io/v1beta1", `null`),
 			want: `not a JSON object`,

@@ -11,7 +11,7 @@ type cost struct{ perByte, perValue, perEmpty, perContainer int64 }
 
 // conversionCost is the cost of untyped objects, admissionCost that of typed ones: an empty object becomes a struct.
 var (
-	conversionCost = cost{perByte: 14, perValue: 140, perEmpty: 50, perContainer: 320}
+	conversionCost = cost{perByte: 15, perValue: 140, perEmpty: 50, perContainer: 320}
 	admissionCost  = cost{perByte: 5, perValue: 100, perEmpty: 1300, perContainer: 1300}
 )
 
