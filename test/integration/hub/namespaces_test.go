@@ -95,7 +95,7 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 			config := secret(ctx, nil)
 			addOn := naming()
 			Expect(tenant.Create(ctx, addOn)).To(Succeed())
-			Expect(environment.EditStatus(ctx, tenant, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+			forge := func(a *addonv1alpha1.ManagedClusterAddOn) {
 				a.Status.ConfigReferences = nil
 				for _, c := range naming(version, config).Spec.Configs {
 					a.Status.ConfigReferences = append(a.Status.ConfigReferences, upstream.ConfigReference{
@@ -106,7 +106,10 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 				a.Status.Conditions = append(a.Status.Conditions, metav1.Condition{
 					Type: "Configured", Status: metav1.ConditionTrue, Reason: "Forged", LastTransitionTime: metav1.Now(),
 				})
-			})).To(Succeed())
+			}
+			Expect(environment.EditStatus(ctx, tenant, addOn, forge)).To(MatchError(ContainSubstring("tandem-config-references")))
+			By("writing it where the policy is missing")
+			Expect(environment.EditStatus(ctx, server, addOn, forge)).To(Succeed())
 			Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(
 				Equal(seen{"False", "ConfigurationInvalid", refusalOf(cluster, config)}))
 			Consistently(func(g Gomega, ctx context.Context) string {
