@@ -91,6 +91,9 @@ func (m *mirror) confirm(ctx context.Context, wanted, existing *kudo.Instance) (
 func reset(existing, wanted *kudo.Instance) *kudo.Instance {
 	mirrored := existing.DeepCopy()
 	mirrored.Spec = specOf(wanted, wanted.Spec.OperatorVersion)
+	if existing.Spec.InstallNamespace == "" { // it is immutable, and that of the mirror counts
+		mirrored.Spec.InstallNamespace = ""
+	}
 	for _, mark := range signedAnnotations {
 		delete(mirrored.Annotations, mark)
 	}

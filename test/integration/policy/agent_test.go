@@ -61,7 +61,8 @@ var _ = Describe("An agent that writes, of an add-on's status,", Ordered, Contin
 						before := read(ctx, version, key)
 						err := send[by](ctx, tandem.asAgent(cluster), before.DeepCopy(), says)
 						Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
-						Expect(err).To(MatchError(Or(ContainSubstring("tandem-agents-on-add-ons"), ContainSubstring("tandem-dependency-reasons"))))
+						Expect(err).To(MatchError(Or(ContainSubstring("tandem-agents-on-add-ons"), ContainSubstring("tandem-dependency-reasons"),
+							ContainSubstring("tandem-config-references"))))
 						Expect(read(ctx, version, key)).To(Equal(before))
 					})
 				}
