@@ -11,11 +11,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
@@ -175,6 +177,8 @@ var _ = Describe("The metrics of addon-agent", Ordered, func() {
 			Eventually(ended).Should(Receive(Succeed()))
 			managed.Landed()
 			tandem.Landed()
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-agent"}}
+			Expect(client.IgnoreNotFound(tandem.as("").Delete(context.Background(), lease))).To(Succeed())
 		})
 		return managed
 	})

@@ -5,6 +5,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,17 @@ func (s *site) runHub(change ...func(*hub.Options)) {
 	}
 }
 
-// elsewhere lets the specs of a container run hubs on other sites.
+// elsewhere lets the specs of a container run hubs on other sites. Those after them find a hub that converts objects.
 func elsewhere() {
-	AfterAll(func() { tandem.runHub(serving(tandem)) })
+	AfterAll(func(ctx SpecContext) {
+		tandem.runHub(serving(tandem))
+		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+		Eventually(func() error {
+			connection, err := dialer.DialContext(ctx, "tcp", tandem.WebhookAddress)
+			if err == nil {
+				err = connection.Close()
+			}
+			return err
+		}).WithContext(ctx).Should(Succeed())
+	})
 }
