@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -111,30 +110,6 @@ func (m *mirror) acknowledge(ctx context.Context, wanted, existing *kudo.Instanc
 	}
 	existing.Status.Children = wanted.DeepCopy().Status.Children
 	return m.writeStatus(ctx, existing)
-}
-
-// specOf returns the mirror's spec: the hub's, with the mirrored OperatorVersion.
-func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.InstanceSpec {
-	spec := *wanted.Spec.DeepCopy()
-	spec.OperatorVersion = version
-	spec.InstallNamespace = wanted.TargetNamespace()
-	return spec
-}
-
-func marksOf(wanted *kudo.Instance) map[string]string {
-	marks := identityOf(wanted)
-	marks[kudo.AnnotationHubGeneration] = strconv.FormatInt(wanted.Generation, 10)
-	return marks
-}
-
-// identityOf returns the annotations of a mirror that do not change: the Instance on the hub, and the parent that created it, whose permissions
-// it may have. Other owners than the hub set no label.
-func identityOf(wanted *kudo.Instance) map[string]string {
-	marks := map[string]string{kudo.AnnotationHubUID: string(wanted.UID)}
-	if parent := wanted.Parent(); parent != nil && wanted.Labels[kudo.LabelRoot] != "" {
-		marks[kudo.AnnotationParent] = parent.Name
-	}
-	return marks
 }
 
 // create creates a mirror. If the hub knows an execution, the engine ignores the mirror until its status is restored.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,4 +138,28 @@ func Outdated(wanted, existing *kudo.Instance) bool {
 	}
 	request, known := existing.Spec.PlanExecution, existing.HubGeneration()
 	return wanted.Generation < known || wanted.Generation == known && request.Cancel && request != wanted.Spec.PlanExecution
+}
+
+// specOf returns the mirror's spec: the hub's, with the mirrored OperatorVersion.
+func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.InstanceSpec {
+	spec := *wanted.Spec.DeepCopy()
+	spec.OperatorVersion = version
+	spec.InstallNamespace = wanted.TargetNamespace()
+	return spec
+}
+
+func marksOf(wanted *kudo.Instance) map[string]string {
+	marks := identityOf(wanted)
+	marks[kudo.AnnotationHubGeneration] = strconv.FormatInt(wanted.Generation, 10)
+	return marks
+}
+
+// identityOf returns the annotations of a mirror that do not change: the Instance on the hub, and the parent that created it, whose permissions
+// it may have. Other owners than the hub set no label.
+func identityOf(wanted *kudo.Instance) map[string]string {
+	marks := map[string]string{kudo.AnnotationHubUID: string(wanted.UID)}
+	if parent := wanted.Parent(); parent != nil && wanted.Labels[kudo.LabelRoot] != "" {
+		marks[kudo.AnnotationParent] = parent.Name
+	}
+	return marks
 }
