@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // deleteNamespace deletes the Instance's install namespace, and objects of these kinds in it as the namespace controller does.
@@ -30,10 +31,11 @@ func (h *hubPart) emptied(ctx context.Context) {
 	emptied(ctx, h.namespace)
 }
 
-// emptied completes the deletion of a namespace.
+// emptied completes the deletion of a namespace, as the garbage collector and the namespace controller do.
 func emptied(ctx context.Context, name string) {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(environment.Edit(ctx, managed, namespace, func(n *corev1.Namespace) { n.Finalizers = nil })).To(Succeed())
 	Expect(managed.Get(ctx, client.ObjectKey{Name: name}, namespace)).To(Succeed())
 	namespace.Spec.Finalizers = nil
 	Expect(managed.SubResource("finalize").Update(ctx, namespace)).To(Succeed())
