@@ -54,7 +54,7 @@ func (s *settings) flags(errOut io.Writer) *flag.FlagSet {
 	o := &s.options
 	o.WebhookHosts = []string{"addon-manager.tandem-system.svc"}
 	fs.StringVar(&o.PackagesNamespace, "packages-namespace", kudo.DefaultPackagesNamespace,
-		"Namespace of the OperatorVersions that all clusters may use.")
+		"Namespace of the OperatorVersions and AddOnDeploymentConfigs that all clusters may use.")
 	fs.StringVar(&s.configs, "config-namespaces", "",
 		"Comma-separated namespaces whose AddOnDeploymentConfigs all clusters may use, in addition to that of --packages-namespace and to those\n"+
 			"with the label kudo.dev/shared-configs=true.")

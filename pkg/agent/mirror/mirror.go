@@ -193,8 +193,7 @@ func problemOf(wanted *kudo.Instance, err error) string {
 	var network *url.Error
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Sprintf("namespace %q of the managed cluster is being deleted; the plans run once it is gone: "+
-			"'kubectl describe namespace %[1]s' there shows what its deletion waits for", wanted.TargetNamespace())
+		return terminatingText(wanted.TargetNamespace()) + "; the plans run once it is gone"
 	case err == nil, errors.As(err, &network), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ""
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err),

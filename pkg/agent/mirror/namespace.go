@@ -24,9 +24,15 @@ type namespaceError struct {
 	deleting bool
 }
 
+// terminatingText says that a namespace is being deleted, and how to find out what its deletion waits for.
+func terminatingText(namespace string) string {
+	return fmt.Sprintf("namespace %q is being deleted on the managed cluster, where 'kubectl describe namespace %[1]s' shows what its deletion waits for",
+		namespace)
+}
+
 func (e *namespaceError) Error() string {
 	if e.deleting {
-		return fmt.Sprintf("namespace %q is being deleted on the managed cluster, together with the objects of the Instance in it", e.name)
+		return terminatingText(e.name) + "; the objects of the Instance in it are deleted, too"
 	}
 	return fmt.Sprintf("namespace %q was deleted on the managed cluster, together with the objects of the Instance in it: create the namespace there and "+
 		"run a plan to deploy the Instance again ('kubectl addon plan run'), or delete the Instance", e.name)

@@ -70,7 +70,8 @@ var _ = Describe("An install namespace that is deleted on the managed cluster", 
 		h.deleteNamespace(ctx, &kudo.OperatorVersion{}, &corev1.ConfigMap{}, &kudo.Instance{})
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
-			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `namespace "`+h.namespace+`" is being deleted on the managed cluster`))
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, fmt.Sprintf("namespace %q is being deleted on the managed cluster, where "+
+				"'kubectl describe namespace %[1]s' shows what its deletion waits for; the objects of the Instance in it are deleted, too", h.namespace)))
 
 		By("completing the deletion")
 		h.emptied(ctx)

@@ -240,7 +240,8 @@ var _ = Describe("An Instance whose install namespace is being deleted", func() 
 		Expect(managed.Delete(ctx, namespace)).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
-			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, fmt.Sprintf("namespace %q of the managed cluster is being deleted", h.namespace)))
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, fmt.Sprintf("namespace %q is being deleted on the managed cluster, where "+
+				"'kubectl describe namespace %[1]s' shows what its deletion waits for; the plans run once it is gone", h.namespace)))
 		Expect(managed.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		namespace.Spec.Finalizers = nil
 		Expect(managed.SubResource("finalize").Update(ctx, namespace)).To(Succeed())
