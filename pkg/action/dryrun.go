@@ -18,6 +18,8 @@ type DryRun struct {
 	// Changes lists identical changes of several clusters once, with the values of the first cluster.
 	Changes []ChangeData `json:"changes"`
 	Refused []Refusal    `json:"refused"`
+	// NotChecked lists what of the changes only the clusters know, so that the plans may fail although none would according to the hub.
+	NotChecked []string `json:"notChecked,omitempty"`
 }
 
 // Refusal is the reason why clusters are not changed.
@@ -43,6 +45,8 @@ type ChangeData struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Unknown is why the plans are unknown.
 	Unknown string `json:"unknown,omitempty"`
+	// UnknownKinds lists the kinds of objects to create of which only the clusters know whether they have them.
+	UnknownKinds []string `json:"unknownKinds,omitempty"`
 	preview.Data
 }
 
@@ -67,6 +71,7 @@ func DryRunOf(changes []Change, refused Refusals) DryRun {
 		}
 		data.Refused = append(data.Refused, Refusal{Clusters: []string{cluster}, Message: message})
 	}
+	data.NotChecked = NotChecked(data.Changes)
 	return data
 }
 
@@ -118,9 +123,13 @@ func (d ChangeData) WriteText() string {
 
 // Data returns the change in a form that can be printed.
 func (c *Change) Data() ChangeData {
+	effects := preview.Of(c.Change)
 	data := ChangeData{
 		Clusters: []string{c.Cluster}, Write: c.effect(), Warnings: slices.Concat(c.Warnings, c.Remarks), Unknown: c.Unknown,
-		Data: preview.DataOf(preview.Of(c.Change)),
+		Data: preview.DataOf(effects),
+	}
+	for _, kind := range effects.UnknownKinds {
+		data.UnknownKinds = append(data.UnknownKinds, kind.String())
 	}
 	if c.Step != nil {
 		data.AddOn = c.Step.Wanted.Name
@@ -163,4 +172,57 @@ func (c *Change) writes(effect preview.Effect) []string {
 	default:
 		return []string{text.ObjectName(kudo.GroupVersion.Group, "Instance", c.After.Name)}
 	}
+}
+
+// maxUnknownKinds is the number of kinds that NotChecked names.
+const maxUnknownKinds = 5
+
+// NotChecked lists what of the changes only the clusters know; nothing if they apply no objects.
+func NotChecked(changes []ChangeData) []string {
+	var isNew, exists bool
+	var kinds []string
+	for _, c := range changes {
+		effects := c.AppliedEffects()
+		isNew = isNew || slices.Contains(effects, preview.Created)
+		exists = exists || slices.ContainsFunc(effects, func(e preview.Effect) bool { return e != preview.Created })
+		for _, kind := range c.UnknownKinds {
+			if kind = text.Word(kind); !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	var unchecked []string
+	if isNew {
+		unchecked = append(unchecked, "whether the objects to create already exist, and who owns them")
+	}
+	if exists {
+		unchecked = append(unchecked, "manual changes to existing objects")
+	}
+	if len(kinds) > 0 {
+		unchecked = append(unchecked, "whether these kinds exist: "+text.List(kinds, maxUnknownKinds))
+	}
+	if isNew || exists {
+		unchecked = append(unchecked, "permissions, quotas, admission webhooks and policies")
+	}
+	return unchecked
+}
+
+// Footer says what of the dry run was not checked; empty if that is nothing.
+func (d DryRun) Footer() string {
+	if len(d.NotChecked) == 0 {
+		return ""
+	}
+	var clusters []string
+	for _, c := range d.Changes {
+		for _, cluster := range c.Clusters {
+			if !slices.Contains(clusters, cluster) {
+				clusters = append(clusters, cluster)
+			}
+		}
+	}
+	who := "the clusters know"
+	if len(clusters) == 1 {
+		who = clusters[0] + " knows"
+	}
+	return "Not checked, because only " + who + ": " + strings.Join(d.NotChecked, "; ") + "."
 }

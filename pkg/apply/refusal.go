@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // ImmutableError reports that the API server rejects a change of immutable fields.
@@ -21,8 +23,7 @@ type ImmutableError struct {
 
 // Error names the fields and how to proceed, and none of their values, which the API server's own message includes.
 func (e *ImmutableError) Error() string {
-	return fmt.Sprintf("%s cannot be changed while the object exists: delete the object and run the plan again, or give it another name in the package",
-		strings.Join(e.Fields, ", "))
+	return plan.CannotChange(e.Fields...)
 }
 
 // errGoing is not a permanent rejection: the immutable object is being deleted.

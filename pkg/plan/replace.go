@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +14,12 @@ import (
 // Unchangeable reports whether the object is a Job: almost nothing of an existing Job can be changed.
 func Unchangeable(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
+}
+
+// CannotChange says that the fields of an existing object cannot be changed, and how to proceed.
+func CannotChange(fields ...string) string {
+	return strings.Join(fields, ", ") + " cannot be changed while the object exists: delete the object and run the plan again, or give it another name " +
+		"in the package"
 }
 
 // Replaceable reports whether a task that has not begun may delete the object to re-create it. This is true for Jobs, except those that the

@@ -3,6 +3,7 @@ package preview
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/install"
@@ -42,6 +43,8 @@ type Preview struct {
 	Children []Child
 	// Problem is why no plan can run.
 	Problem string
+	// UnknownKinds are the kinds of objects to create of which only the cluster knows whether it has them.
+	UnknownKinds []schema.GroupKind
 }
 
 // Plan is a plan that would run.

@@ -180,6 +180,24 @@ func problemOf(children []ChildData) error {
 	return nil
 }
 
+// AppliedEffects returns the effects on the objects that tasks apply, including those of children.
+func (d Data) AppliedEffects() []Effect {
+	var effects []Effect
+	for _, p := range d.Plans {
+		for _, t := range p.Tasks {
+			for _, o := range t.Objects {
+				if o.Effect != Removed {
+					effects = append(effects, o.Effect)
+				}
+			}
+			if t.Child != nil && t.Child.Data != nil {
+				effects = append(effects, t.Child.AppliedEffects()...)
+			}
+		}
+	}
+	return effects
+}
+
 // TaskWarnings returns the warnings of all tasks, including those of children.
 func (d Data) TaskWarnings() []string {
 	var warnings []string

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -58,6 +59,15 @@ func (t TaskData) KindText() string {
 		return string(t.Kind)
 	}
 }
+
+// verbs are the effects as actions that a plan attempts.
+var verbs = map[Effect]string{
+	Created: "create", Changed: "change", Removed: "remove", Kept: "keep", Annotated: "annotate", Restarted: "restart", Replaced: "replace",
+	Renewed: "renew",
+}
+
+// Verb returns the action that has the effect: whether it succeeds is known on the cluster only.
+func (e Effect) Verb() string { return cmp.Or(verbs[e], string(e)) }
 
 // String returns kind, namespace and name.
 func (o ObjectData) String() string {

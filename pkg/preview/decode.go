@@ -43,19 +43,12 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 // mostMisfits is the number of fields that are listed for an object.
 const mostMisfits = 3
 
-// misfits lists the fields of an object that do not fit its kind, if that is one of Kubernetes: the API server would reject them. Sensitive
-// values, which are not known on the hub, are not judged.
+// misfits lists what of an object the API server would reject: a kind that Kubernetes does not have in its own API groups, fields that do not fit a
+// kind of Kubernetes, and names and labels that are not valid. Sensitive values, which are not known on the hub, are not judged.
 func misfits(o *unstructured.Unstructured) []string {
-	s := search{kind: o.GroupVersionKind()}
-	if !builtIn().Recognizes(s.kind) {
-		return nil
-	}
-	unknown, err := s.decode(o.Object)
-	if err != nil {
-		s.below("", o.Object, func(value any) any { return value })
-	}
-	for _, field := range unknown {
-		s.unknown(field)
+	s := search{kind: o.GroupVersionKind(), found: slices.Concat(kindProblems(o.GroupVersionKind()), metadataProblems(o))}
+	if builtIn().Recognizes(s.kind) {
+		s.fields(o)
 	}
 	for i := range s.found {
 		s.found[i] = plan.Describe(o) + ": " + s.found[i]
@@ -67,6 +60,17 @@ func misfits(o *unstructured.Unstructured) []string {
 type search struct {
 	kind  schema.GroupVersionKind
 	found []string
+}
+
+// fields adds the fields that do not fit the kind.
+func (s *search) fields(o *unstructured.Unstructured) {
+	unknown, err := s.decode(o.Object)
+	if err != nil {
+		s.below("", o.Object, func(value any) any { return value })
+	}
+	for _, field := range unknown {
+		s.unknown(field)
+	}
 }
 
 // unknown adds a field that the kind does not have, unless its name depends on a sensitive value.

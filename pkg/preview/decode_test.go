@@ -50,6 +50,17 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 		"a sensitive quantity":                {template: containers("{name: a, resources: {requests: {cpu: {{ .Params.KEY }}}}}")},
 		"a kind that is not known":            {template: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: app}\nspec: {replicas: many}\n"},
 		"a Secret":                            {template: "apiVersion: v1\nkind: Secret\nmetadata: {name: app}\ndata: {a: \"{{ .Params.KEY | b64enc }}\", b: \"?\"}\n", want: []string{"Secret app: data.b: illegal base64 data at input byte 0"}},
+		"a kind that Kubernetes does not have": {template: "apiVersion: apps/v1\nkind: Deploymet\nmetadata: {name: app}\n",
+			want: []string{`Deploymet app: Kubernetes has no kind "Deploymet" in apps/v1 (did you mean Deployment?)`}},
+		"a version that Kubernetes has removed": {template: "apiVersion: networking.k8s.io/v1beta1\nkind: Ingress\nmetadata: {name: app}\n",
+			want: []string{"Ingress app: networking.k8s.io/v1beta1 Ingress is no longer served as of Kubernetes 1.22: use networking.k8s.io/v1, which has different fields"}},
+		"a name that is not valid": {template: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: My_App}\n",
+			want: []string{`ConfigMap My_App: metadata.name: invalid value "My_App": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`}},
+		"a name of a kind with other rules": {template: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: 'System:App_1'}\n"},
+		"a label that is too long": {template: "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: app, labels: {a: '{{ .Params.CPU }}', b: '{{ .Params.KEY }}'}}\n", cpu: strings.Repeat("a", 64),
+			want: []string{`Gadget app: metadata.labels.a: invalid value "` + strings.Repeat("a", 60) + `"…: must be no more than 63 bytes`}},
+		"a label of pods": {template: deployment + "spec: {template: {metadata: {labels: {'a b': c}}}}\n",
+			want: []string{`Deployment app: spec.template.metadata.labels: invalid value "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			version := shop(func(s *kudo.OperatorVersionSpec) {

@@ -3,6 +3,7 @@ package preview
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -20,6 +21,37 @@ func (t Task) ended(outcome plan.Outcome) Task {
 		t.Problem = outcome.Message
 	}
 	return t
+}
+
+// checkImmutable returns a task with the immutable fields that it would change. Where the last plan is not complete, it is not known whether
+// the task before has applied them.
+func (s *simulation) checkImmutable(t Task) Task {
+	for _, o := range t.Objects {
+		if o.Effect != Changed {
+			continue
+		}
+		fields := immutableChanges(o.Before, o.After)
+		if len(fields) == 0 {
+			continue
+		}
+		problem := plan.Describe(o.After) + ": " + plan.CannotChange(fields...)
+		if s.isSettled() {
+			t.Problem = strings.TrimPrefix(t.Problem+"; "+problem, "; ")
+		} else {
+			t.Warnings = append(t.Warnings, "may fail, because the last plan is not complete: "+problem)
+		}
+	}
+	return t
+}
+
+// isSettled reports whether the last execution has applied everything that it renders.
+func (s *simulation) isSettled() bool {
+	before := s.change.Before
+	if before == nil || s.change.Started == nil {
+		return false
+	}
+	reached := plan.Reached(before.Status, &s.change.Started.Spec)
+	return reached.LastStatus == kudo.Complete && len(reached.Last.Owed) == 0
 }
 
 // unrendered returns a task whose templates do not render. Where a template uses a sensitive parameter, whose value is not known on the hub,

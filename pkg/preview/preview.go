@@ -15,7 +15,11 @@ import (
 )
 
 // Of returns the effects of the change.
-func Of(c Change) Preview { return of(c, 0) }
+func Of(c Change) Preview {
+	p := of(c, 0)
+	p.UnknownKinds = c.unknownKinds(p)
+	return p
+}
 
 // deepest limits the depth of a tree of Instances, which is cyclic if it was not validate.
 const deepest = 32
@@ -52,6 +56,9 @@ func (s *simulation) play(coming plan.Coming) Plan {
 				}
 			}
 		}
+	}
+	if played.Problem == "" {
+		played.Problem = s.reservedProblem(played.Tasks)
 	}
 	ended := coming.Completed(version.NamedSpec())
 	ended.Inventory = s.inventory
@@ -93,7 +100,7 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	}
 	s.inventory = plan.MarkSurplus(s.inventory, plan.Surplus(s.inventory, placed.Task.Name, wants)...)
 	t.Warnings, t.Problem = s.change.Validation.check(unfit)
-	return t
+	return s.checkImmutable(t)
 }
 
 // child returns the effect on the child of a KudoOperator task, as the hub decides once the task is in progress. problem is why the task

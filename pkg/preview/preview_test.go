@@ -207,7 +207,7 @@ func TestPreview(t *testing.T) {
 				`key Pipe: fails: template "pod.yaml", line 5: the value of parameter "MODE" changes the structure of the rendered YAML` + wayOut,
 				`db ApplyChild: fails: template "db.yaml", line 1: the value of parameter "SIZE" changes the structure of the rendered YAML` + wayOut +
 					"unchanged shop.db",
-				"once Apply: replaced Job once"},
+				"once Apply: unchanged Job once"},
 		},
 		"a parameter with a trigger changes the objects of that plan only": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
@@ -216,35 +216,35 @@ func TestPreview(t *testing.T) {
 		"what is rendered no more goes": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
 			want: []string{"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
+				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a Toggle is switched on": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"EXTRA": "true"})), version: v1,
 			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
-				"extra Apply: created Service other/extra", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+				"extra Apply: created Service other/extra", "db DeleteChild:", "once Apply: unchanged Job ns/once"},
 		},
 		"a Toggle is switched off": {
 			before: deployed(v1, kudo.Complete, with(map[string]string{"EXTRA": "true"}), append(applied, entry("", "Service", "other", "extra", "extra"))...),
 			after:  instance(v1, off), version: v1,
 			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
-				"extra Delete: removed Service other/extra", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+				"extra Delete: removed Service other/extra", "db DeleteChild:", "once Apply: unchanged Job ns/once"},
 		},
 		"two plans run one after the other, each from where the first has led": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3", "MODE": "b"})), version: v1,
 			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
+				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a change restarts the plan that applies everything": {
 			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
 			want: []string{"deploy (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once"},
 		},
 		"another running plan is waited for": {
 			before: running("resize", deployed(v1, kudo.Complete, off, applied...)), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
 			want: []string{"waits for resize",
 				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
+				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a version without a task releases its objects": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
@@ -259,7 +259,7 @@ func TestPreview(t *testing.T) {
 		"a version that changes nothing restarts pods, and says its name": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v3, off), version: v3,
 			want: []string{"deploy (OtherVersion), restarts", "app Apply: restarted Deployment ns/app, annotated ConfigMap ns/settings-a",
-				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+				"extra Delete:", "db DeleteChild:", "once Apply: annotated Job ns/once"},
 		},
 		"a version and a parameter without trigger run the plan of the version alone": {
 			before: deployed(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"MODE": "b"})), version: v4,
@@ -276,12 +276,12 @@ func TestPreview(t *testing.T) {
 			before: deployed(v1, kudo.Complete, map[string]string{"MODE": "a", "SIZE": "1"}, applied...),
 			after:  instance(v1, map[string]string{"EXTRA": "true", "SIZE": "1"}), version: v1,
 			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
-				"extra Apply: created Service other/extra", "db ApplyChild: unchanged shop.db", "once Apply: replaced Job ns/once"},
+				"extra Apply: created Service other/extra", "db ApplyChild: unchanged shop.db", "once Apply: unchanged Job ns/once"},
 		},
 		"a child is switched off": {
 			before: deployed(v1, kudo.Complete, nil, applied...), after: instance(v1, off), version: v1,
 			want: []string{"deploy (OtherParameters: DB), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
-				"extra Delete:", "db DeleteChild: removed shop.db", "  then: removed ConfigMap ns/rows", "once Apply: replaced Job ns/once"},
+				"extra Delete:", "db DeleteChild: removed shop.db", "  then: removed ConfigMap ns/rows", "once Apply: unchanged Job ns/once"},
 		},
 		"a child is changed": {
 			before: deployed(v1, kudo.Complete, map[string]string{"SIZE": "1"}, applied...), after: instance(v1, map[string]string{"SIZE": "3"}),

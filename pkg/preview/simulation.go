@@ -114,7 +114,7 @@ func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts boo
 	case t.Action == plan.Pipe:
 		o.Effect = Renewed
 	case plan.Unchangeable(want):
-		o.Effect = Replaced
+		o.Effect, o.Note = replacement(o)
 	case o.Before == nil:
 		o.Effect = Unknown
 	default:
@@ -135,6 +135,16 @@ func difference(before, after *unstructured.Unstructured, restarts bool) Effect 
 	default:
 		return Unchanged
 	}
+}
+
+// replacement returns the effect on an object that is replaced where it would change, or has failed, which only the cluster knows.
+func replacement(o Object) (Effect, string) {
+	if o.Before != nil {
+		if effect := difference(o.Before, o.After, false); effect != Changed {
+			return effect, "replaced if it has failed"
+		}
+	}
+	return Replaced, ""
 }
 
 // unversioned returns the object without the version of its package.

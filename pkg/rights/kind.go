@@ -52,6 +52,23 @@ func resourceOf(gvk schema.GroupVersionKind, defined map[schema.GroupKind]resour
 	return resource{name: plural.Resource, namespaced: !has(cluster), known: has(namespaced) || has(cluster)}
 }
 
+// IsBuiltIn reports whether Kubernetes itself has the kind, and whether its objects are namespaced.
+func IsBuiltIn(kind schema.GroupKind) (known, namespaced bool) {
+	r := resourceOf(kind.WithVersion(""), nil)
+	return r.known, r.namespaced
+}
+
+// KindsOf returns Kubernetes' own kinds of an API group.
+func KindsOf(group string) []string {
+	return strings.Fields(strings.Replace(builtIn[group], "|", " ", 1))
+}
+
+// DefinedKind returns the kind that an object defines, if it is a CustomResourceDefinition.
+func DefinedKind(object *unstructured.Unstructured) (kind schema.GroupKind, ok bool) {
+	kind, _, ok = definition(object)
+	return kind, ok
+}
+
 // definition returns the kind that a CustomResourceDefinition defines.
 func definition(object *unstructured.Unstructured) (kind schema.GroupKind, r resource, ok bool) {
 	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {

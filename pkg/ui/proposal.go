@@ -66,6 +66,11 @@ func (p proposal) shownTo(token string) proposal {
 	return p
 }
 
+// Footer says what of the changes was not checked; empty if that is nothing.
+func (p proposal) Footer() string {
+	return decide.DryRun{Changes: p.Changes, NotChecked: decide.NotChecked(p.Changes)}.Footer()
+}
+
 // refused returns a proposal that cannot be made, with the reason. An answer of the hub stays an error.
 func (p proposal) refused(reason error) (proposal, error) {
 	var answer apierrors.APIStatus

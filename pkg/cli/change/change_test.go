@@ -199,9 +199,9 @@ func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
 		want string
 	}{
 		"unless all objects are shown": {wide: true,
-			want: "annotated  ConfigMap data/settings\nrestarted  StatefulSet data/brokers\nannotated  Service data/brokers\n"},
+			want: "annotate   ConfigMap data/settings\nrestart    StatefulSet data/brokers\nannotate   Service data/brokers\n"},
 		"below the others": {
-			want: "restarted  StatefulSet data/brokers\nannotated  2 objects: only the version in an annotation changes\n"},
+			want: "restart    StatefulSet data/brokers\nannotate   2 objects: only the version in an annotation changes\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
@@ -220,7 +220,7 @@ func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
 	}}}}
 	var b strings.Builder
 	writeComing(&b, gone, "", false)
-	if text := b.String(); !strings.Contains(text, "removed    Instance kafka.zookeeper\n  plan cleanup runs") || !strings.HasSuffix(text, "\n  removed    Service data/zookeeper\n") {
+	if text := b.String(); !strings.Contains(text, "remove     Instance kafka.zookeeper\n  plan cleanup runs") || !strings.HasSuffix(text, "\n  remove     Service data/zookeeper\n") {
 		t.Errorf("got %q", text)
 	}
 	if diff := cmp.Diff(`task "drain": no template`, clitest.ErrorText(gone.Err())); diff != "" {

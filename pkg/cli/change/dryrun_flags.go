@@ -40,8 +40,8 @@ type refusalFlags struct {
 
 func (f *refusalFlags) addRefusal(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.force, "force", false, "Make the change even if one of its plans would fail.")
-	cmd.Flags().Var(&f.validation, "validate", "Must be one of: strict (or true), warn, ignore (or false). Treatment of fields of Kubernetes' own "+
-		"kinds that are unknown or have an invalid value: strict refuses the change, warn only prints them.")
+	cmd.Flags().Var(&f.validation, "validate", "How to treat unknown fields and invalid values of Kubernetes' own kinds: strict (or true) "+
+		"refuses the change, warn prints them, ignore (or false) does not check.")
 	cmd.Flags().Lookup("validate").NoOptDefVal = "strict"
 	utilruntime.Must(cmd.RegisterFlagCompletionFunc("validate",
 		cobra.FixedCompletions([]string{"strict", "warn", "ignore"}, cobra.ShellCompDirectiveNoFileComp)))

@@ -25,6 +25,9 @@ func dryRunText(d action.DryRun, wide bool) string {
 		}
 		fmt.Fprintf(&b, "%s: refused: %s\n", heading(r.Clusters, wide), r.Message)
 	}
+	if footer := d.Footer(); footer != "" {
+		fmt.Fprintf(&b, "\n%s\n", footer)
+	}
 	return b.String()
 }
 
@@ -141,7 +144,7 @@ func writeObjects(b *strings.Builder, indent string, objects []preview.ObjectDat
 			annotated++
 			continue
 		}
-		fmt.Fprintf(b, "%s%-9s  %s", indent, o.Effect, o)
+		fmt.Fprintf(b, "%s%-9s  %s", indent, o.Effect.Verb(), o)
 		if o.Note != "" {
 			fmt.Fprintf(b, ": %s", text.Joined(o.Note))
 		}
@@ -149,13 +152,13 @@ func writeObjects(b *strings.Builder, indent string, objects []preview.ObjectDat
 	}
 	if annotated > 0 {
 		fmt.Fprintf(b, "%s%-9s  %s: only the version in an annotation changes\n",
-			indent, preview.Annotated, text.Counted(annotated, "object"))
+			indent, preview.Annotated.Verb(), text.Counted(annotated, "object"))
 	}
 }
 
 func writeGone(b *strings.Builder, indent string, children []preview.ChildData, wide bool) {
 	for _, child := range children {
-		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, child.Effect, text.Word(child.Instance))
+		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, child.Effect.Verb(), text.Word(child.Instance))
 		if child.Data != nil {
 			writeComing(b, *child.Data, indent+"  ", wide)
 		}

@@ -14,9 +14,10 @@ import (
 
 // dryRunHelp is the description of --dry-run in help texts.
 const dryRunHelp = "With --dry-run nothing is written. For each cluster, the command shows which plan would run and why, any problem that\n" +
-	"prevents the change, and the objects that would be created, changed and removed. Clusters with the same changes are shown\n" +
-	"together. Without --dry-run, a change is refused on clusters where one of its plans would fail, such as because of a value\n" +
-	"that does not fit into a template. --force makes it anyway."
+	"prevents the change, and the objects to create, change and remove. Clusters with the same changes are shown together. The last\n" +
+	"line names what was not checked, because only the clusters know it. Without --dry-run, a change is refused on clusters where\n" +
+	"one of its plans would fail, such as because of a value that does not fit into a template, or of an immutable field. --force\n" +
+	"makes it anyway."
 
 // InstallOptions holds the arguments and flags of the command.
 type InstallOptions struct {

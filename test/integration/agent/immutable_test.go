@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/preview"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -43,9 +44,18 @@ var _ = Describe("What cannot be changed of an object", func() {
 			Eventually(func() bool { return h.anywhere(ctx, object) }).Should(BeTrue())
 			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(
 				BeElementOf(kudo.InProgress, kudo.Error, kudo.Complete)) // the StorageClass of the claim does not exist
+			_, name, _ := strings.Cut(kind, " ")
+			foreseen := preview.Change{Version: &kudo.OperatorVersion{}}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: packages, Name: h.name + "-1.0.0"}, foreseen.Version)).To(Succeed())
+			Eventually(func() string { // once the agent has reported the object
+				foreseen.Before, foreseen.After, foreseen.Started = h.get(ctx), h.get(ctx), foreseen.Version
+				foreseen.After.Spec.Parameters = map[string]string{"VALUE": "other"}
+				refused := preview.Of(foreseen).Plans[0].Tasks[0]
+				return refused.Problem + strings.Join(refused.Warnings, "")
+			}).Should(MatchRegexp(`%s \S+: [a-zA-Z.]+ cannot be changed while the object exists: `+
+				`delete the object and run the plan again, or give it another name in the package$`, name), "the preview says so")
 			h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "other"} })
 			Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(HaveField("Status", kudo.FatalError))
-			_, name, _ := strings.Cut(kind, " ")
 			Expect(h.plan(ctx, "deploy").Message).To(MatchRegexp(
 				`^phase "main": step "config": task "config": applying %s \S+: %s cannot be changed while the object exists: `+
 					`delete the object and run the plan again, or give it another name in the package$`, name, fields))

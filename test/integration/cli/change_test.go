@@ -152,11 +152,11 @@ plans:
 			Expect(got.out).To(ContainSubstring("cluster " + cluster + ": Instance mill would be created, mill-1.0.0\n" +
 				"  writes on the hub: instance.kudo.dev/mill\n" +
 				"  plan deploy runs: no plan has run yet\n" +
-				"    main, app: task app (Apply)\n      created    Deployment app\n      created    Secret key\n" +
+				"    main, app: task app (Apply)\n      create     Deployment app\n      create     Secret key\n" +
 				[]string{
 					"    main, app: task extra (Toggle: delete): no objects\n",
 					"    main, app: task extra (Toggle: delete): no objects\n",
-					"    main, app: task extra (Toggle: apply)\n      created    ConfigMap extra\n",
+					"    main, app: task extra (Toggle: apply)\n      create     ConfigMap extra\n",
 				}[i]))
 		}
 		Expect(got.out).To(And(ContainSubstring("+  replicas: 2\n"), ContainSubstring("+  replicas: 3\n"), ContainSubstring("+  key: '***'\n")))
@@ -168,7 +168,7 @@ plans:
 		Expect(alike.out).To(HavePrefix("3 clusters (" + strings.Join(clusters, ", ") + "): Instance mill would be created"))
 		wrong := run(ctx, "install", "mill", "--cluster", strings.Join(clusters, ","), "--dry-run", "--as", reader, "-p", clusters[0]+"/SIZE=many")
 		Expect(wrong.code).To(Equal(cli.ExitFailure))
-		Expect(wrong.out).To(And(HavePrefix("2 clusters ("), HaveSuffix(
+		Expect(wrong.out).To(And(HavePrefix("2 clusters ("), ContainSubstring(
 			"cluster "+clusters[0]+": refused: Instance "+clusters[0]+"/mill: parameter \"SIZE\": value \"many\": must be an integer, such as 3\n")))
 		Expect(wrong.err).To(MatchError("the change would fail on cluster " + clusters[0] + "; nothing was written"))
 	})
@@ -190,9 +190,9 @@ plans:
 		Expect(got.out).To(And(
 			ContainSubstring("cluster "+clusters[0]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+
 				"  plan resize runs: change of parameter SIZE\n    pods restart only where they change (forcePodRestart is false)\n"+
-				"    main, app: task app (Apply)\n      changed    Deployment "+clusters[0]+"/app\n      unchanged  Secret "+clusters[0]+"/key\n"+
+				"    main, app: task app (Apply)\n      change     Deployment "+clusters[0]+"/app\n      unchanged  Secret "+clusters[0]+"/key\n"+
 				"  plan deploy runs: change of parameter KEY\n    all pods of the applied objects restart\n"+
-				"    main, app: task app (Apply)\n      restarted  Deployment "+clusters[0]+"/app\n      changed    Secret "+clusters[0]+"/key\n"),
+				"    main, app: task app (Apply)\n      restart    Deployment "+clusters[0]+"/app\n      change     Secret "+clusters[0]+"/key\n"),
 			ContainSubstring("-  replicas: 1\n+  replicas: 5\n"), ContainSubstring("-  key: '*** (before)'\n+  key: '*** (after)'\n"),
 			ContainSubstring("cluster "+clusters[1]+": Instance oven would not change, oven-1.0.0\n  no plan runs\n"),
 			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+
@@ -359,6 +359,60 @@ plans:
 		Expect(at(ctx, cluster, "gauge").Spec.Parameters).To(Equal(map[string]string{"SIZE": "4"}))
 	})
 
+	It("are refused before they fail on the cluster, and name what only the cluster knows", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		// pushed stores a package of operator "press" whose only template is the text.
+		pushed := func(version, template string) {
+			GinkgoHelper()
+			dir := packageDir(template)
+			Expect(os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte("name: press\noperatorVersion: "+version+"\n"+
+				"tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml]}}]\n"+
+				"plans: {deploy: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}, backup: {}}\n"), 0o600)).To(Succeed())
+			Expect(run(ctx, "package", "push", dir).err).NotTo(HaveOccurred())
+		}
+		deployment := func(namespace, label, cpu string) string {
+			return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app, namespace: " + namespace + "}\nspec:\n" +
+				"  selector: {matchLabels: {app: " + label + "}}\n  template:\n    metadata: {labels: {app: " + label + "}}\n" +
+				"    spec: {containers: [{name: app, image: 'app:1', resources: {requests: {cpu: " + cpu + "}}}]}\n"
+		}
+		const monitor = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: app}\n"
+		pushed("1.0.0", deployment("'{{ .Namespace }}'", "app", "100m")+"---\n"+monitor)
+		pushed("2.0.0", deployment("'{{ .Namespace }}'", "other", "100m"))
+		pushed("3.0.0", deployment("'{{ .Namespace }}'", "app", "lots"))
+		pushed("4.0.0", deployment("kube-system", "app", "100m"))
+		pushed("5.0.0", strings.Replace(deployment("'{{ .Namespace }}'", "app", "100m"), "kind: Deployment", "kind: Deploymnt", 1))
+
+		By("naming what only the cluster knows")
+		shown := run(ctx, "install", "press", "--cluster", cluster, "--version", "1.0.0", "--dry-run", "--as", reader)
+		Expect(shown.err).NotTo(HaveOccurred())
+		Expect(shown.out).To(HaveSuffix("\n\nNot checked, because only " + cluster + " knows: whether the objects to create already exist, and who owns them; " +
+			"whether these kinds exist: ServiceMonitor.monitoring.coreos.com; permissions, quotas, admission webhooks and policies.\n"))
+		Expect(shown.out).To(ContainSubstring("\n      create     Deployment " + cluster + "/app\n      create     ServiceMonitor app\n"))
+		fields := run(ctx, "install", "press", "--cluster", cluster, "--version", "1.0.0", "--dry-run", "-o",
+			"jsonpath={.changes[*].unknownKinds[*]}{range .notChecked[*]}|{@}{end}")
+		Expect(fields.out).To(Equal("ServiceMonitor.monitoring.coreos.com|whether the objects to create already exist, and who owns them|" +
+			`whether these kinds exist: ServiceMonitor.monitoring.coreos.com|permissions, quotas, admission webhooks and policies`))
+
+		By("refusing what fails on every cluster, as the dry run says")
+		Expect(run(ctx, "install", "press", "--cluster", cluster, "--version", "1.0.0").err).NotTo(HaveOccurred())
+		settle(ctx, cluster, "press", "deploy")
+		for version, failure := range map[string]string{
+			"2.0.0": `task "app": Deployment ` + cluster + "/app: spec.selector cannot be changed while the object exists: " +
+				"delete the object and run the plan again, or give it another name in the package",
+			"3.0.0": `task "app": Deployment ` + cluster + "/app: spec.template.spec.containers[0].resources.requests.cpu: quantities must match",
+			"4.0.0": `Deployment kube-system/app: nothing is applied to namespace "kube-system": use another one (the agent's flag to allow it is --allow-namespaces)`,
+			"5.0.0": `task "app": Deploymnt ` + cluster + `/app: Kubernetes has no kind "Deploymnt" in apps/v1 (did you mean Deployment?)`,
+		} {
+			shown := run(ctx, "upgrade", "press", "--cluster", cluster, "--version", version, "--dry-run", "--as", reader)
+			Expect(shown.err).To(MatchError("the change would fail on cluster "+cluster+"; nothing was written"), version)
+			Expect(shown.out).To(ContainSubstring("fails: "+strings.TrimPrefix(failure, `task "app": `)), version)
+			Expect(shown.out).To(ContainSubstring("Not checked, because only "+cluster+" knows: "), version)
+			refused := run(ctx, "upgrade", "press", "--cluster", cluster, "--version", version)
+			Expect(refused.err).To(MatchError(HavePrefix("cluster "+cluster+`: a plan of Instance "press" would fail: `+failure)), version)
+			Expect(at(ctx, cluster, "press").Spec.OperatorVersion.Name).To(Equal("press-1.0.0"), version)
+		}
+	})
+
 	It("warn of a namespace in which nothing is installed", func(ctx SpecContext) {
 		push(ctx, "crypt", "1.0.0")
 		cluster := newCluster(ctx, nil)
@@ -402,7 +456,7 @@ plans:
 		shown := run(ctx, "uninstall", "kiln", "--all-clusters", "--dry-run", "--as", reader)
 		Expect(shown.err).NotTo(HaveOccurred())
 		Expect(shown.out).To(ContainSubstring("cluster " + clusters[0] + ": Instance kiln would be removed, kiln-1.0.0\n  writes on the hub: instance.kudo.dev/kiln\n" +
-			"  no plan runs\n  removed    Deployment " + clusters[0] + "/app\n  removed    Secret " + clusters[0] + "/key\n"))
+			"  no plan runs\n  remove     Deployment " + clusters[0] + "/app\n  remove     Secret " + clusters[0] + "/key\n"))
 		Expect(run(ctx, "uninstall", "kiln", "--all-clusters").err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal; use --yes")))
 		Expect(at(ctx, clusters[0], "kiln").DeletionTimestamp).To(BeNil())
 		gone := run(ctx, "uninstall", "kiln", "--all-clusters", "--yes")

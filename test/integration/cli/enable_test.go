@@ -291,7 +291,7 @@ var _ = Describe("add-ons", func() {
 			Expect(shown.out).To(And(HavePrefix("cluster "+first+": add-on ground would be created\n  writes on the hub: "+kind+"ground\n  no plan runs\n\n"+
 				"cluster "+first+": Instance shop would be created, shop-1.10-1.2.0\n"+
 				"  writes on the hub: addondeploymentconfig.addon.open-cluster-management.io/shop-parameters, "+kind+"shop\n"+
-				"  plan deploy runs: no plan has run yet\n    main, app: task app (Apply)\n      created    ConfigMap app\n    main, app: task done (Dummy)\n"),
+				"  plan deploy runs: no plan has run yet\n    main, app: task app (Apply)\n      create     ConfigMap app\n    main, app: task done (Dummy)\n"),
 				ContainSubstring("+  size: n3\n")))
 			alone := run(ctx, "enable", "shop", "--cluster", first, "--dry-run")
 			Expect(alone.out).To(ContainSubstring("  warning: shop is waiting for required add-ons: Required ground (NotInstalled); enable missing ones with --with-dependencies\n"))
