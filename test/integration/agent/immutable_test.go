@@ -45,13 +45,9 @@ var _ = Describe("What cannot be changed of an object", func() {
 			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(
 				BeElementOf(kudo.InProgress, kudo.Error, kudo.Complete)) // the StorageClass of the claim does not exist
 			_, name, _ := strings.Cut(kind, " ")
-			foreseen := preview.Change{Version: &kudo.OperatorVersion{}}
-			Expect(hub.Get(ctx, client.ObjectKey{Namespace: packages, Name: h.name + "-1.0.0"}, foreseen.Version)).To(Succeed())
 			Eventually(func() string { // once the agent has reported the object
-				foreseen.Before, foreseen.After, foreseen.Started = h.get(ctx), h.get(ctx), foreseen.Version
-				foreseen.After.Spec.Parameters = map[string]string{"VALUE": "other"}
-				refused := preview.Of(foreseen).Plans[0].Tasks[0]
-				return refused.Problem + strings.Join(refused.Warnings, "")
+				foreseen := h.foresee(ctx, "other")
+				return foreseen.Problem + strings.Join(foreseen.Warnings, "")
 			}).Should(MatchRegexp(`%s \S+: [a-zA-Z.]+ cannot be changed while the object exists: `+
 				`delete the object and run the plan again, or give it another name in the package$`, name), "the preview says so")
 			h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "other"} })
@@ -101,9 +97,69 @@ data: {value: "{{ .Params.VALUE }}"}`),
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "{{ .Params.VALUE }}"}`),
 		Entry("the value of a PriorityClass", "scheduling.k8s.io/v1 PriorityClass", `value`, `
 value: {{ len .Params.VALUE }}`),
+		Entry("the service of a StatefulSet", "apps/v1 StatefulSet", `spec\.serviceName`, `
+spec:
+  selector: {matchLabels: {app: x}}
+  serviceName: "{{ .Params.VALUE }}"
+  template: {metadata: {labels: {app: x}}, spec: {containers: [{name: app, image: "app:1"}]}}`),
+		Entry("the parameters of a StorageClass", "storage.k8s.io/v1 StorageClass", `parameters\.value`, `
+provisioner: example.com/disks
+parameters: {value: "{{ .Params.VALUE }}"}`),
+		Entry("the controller of an IngressClass", "networking.k8s.io/v1 IngressClass", `spec\.controller`, `
+spec: {controller: "example.com/{{ .Params.VALUE }}"}`),
+		Entry("the handler of a RuntimeClass", "node.k8s.io/v1 RuntimeClass", `handler`, `
+handler: "{{ .Params.VALUE }}"`),
 		Entry("the containers of a Pod", "v1 Pod", `spec\.containers`, `
 spec: {containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .Params.VALUE }}"}]}]}`),
 	)
+
+	It("is not what only looks changed, or what the API server keeps", func(ctx context.Context) {
+		h := newInstance(ctx, single(`
+{{- $other := eq .Params.VALUE "other" }}
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: "{{ .Name }}"}
+spec:
+  selector: {matchLabels: {app: x}}
+{{- if $other }}
+  podManagementPolicy: OrderedReady
+  serviceName: ""
+{{- end }}
+  template: {metadata: {labels: {app: x, value: "{{ .Params.VALUE }}"}}, spec: {containers: [{name: app, image: "app:1"}]}}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: {{ if $other }}1024Mi{{ else }}1Gi{{ end }}}}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: "{{ .Name }}"}
+{{ if $other }}type: Opaque{{ end }}
+data: {value: "{{ b64enc .Params.VALUE }}"}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: "{{ .Name }}"}
+spec: { {{- if not $other }}clusterIP: None, {{ end }}selector: {value: "{{ .Params.VALUE }}"}, ports: [{port: 80}]}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: "{{ .Name }}", labels: {value: "{{ .Params.VALUE }}"}}
+provisioner: example.com/disks
+{{ if $other }}reclaimPolicy: Delete{{ end }}
+`), nil)
+		h.playWorkloads()
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := h.plan(ctx, "deploy")
+		foreseen := h.foresee(ctx, "other")
+		Expect(foreseen.Problem + strings.Join(foreseen.Warnings, "")).To(BeEmpty())
+		for _, object := range foreseen.Objects {
+			Expect(object.Effect).To(Equal(preview.Changed), object.String())
+		}
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "other"} })
+		h.completes(ctx, "deploy", before)
+		h.finish(ctx)
+	})
 
 	It("and that is wrong by itself as well, is left as it is", func(ctx context.Context) {
 		h := newInstance(ctx, single(jobTemplate(`containers: [{name: "{{ .Params.VALUE }}", image: "app:1"}]`)), nil)
@@ -271,6 +327,16 @@ func (h *hubPart) anywhere(ctx context.Context, into client.Object) bool {
 	err = managed.Get(ctx, client.ObjectKey{Name: h.name}, into)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 	return err == nil
+}
+
+// foresee returns the preview of the first task of a change of VALUE.
+func (h *hubPart) foresee(ctx context.Context, value string) preview.Task {
+	GinkgoHelper()
+	version := &kudo.OperatorVersion{}
+	Expect(hub.Get(ctx, client.ObjectKey{Namespace: packages, Name: h.name + "-1.0.0"}, version)).To(Succeed())
+	change := preview.Change{Before: h.get(ctx), After: h.get(ctx), Version: version, Started: version}
+	change.After.Spec.Parameters = map[string]string{"VALUE": value}
+	return preview.Of(change).Plans[0].Tasks[0]
 }
 
 // job waits for the Instance's Job.
