@@ -3,6 +3,8 @@ package action
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +14,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -100,4 +103,99 @@ func Descendants(root *kudo.Instance, instances []kudo.Instance) []kudo.Instance
 	}
 	add(root)
 	return found
+}
+
+// Loss is what a removal deletes beside the objects of the Instances that it removes, or what it keeps.
+type Loss struct {
+	// Text is a sentence without a full stop.
+	Text string
+	// Of describes objects that are deleted as well, and Known is how many of them the Instances of the cluster have: the hub does not know
+	// others. Of is empty if nothing else is deleted.
+	Of    string
+	Known int
+}
+
+// String returns the sentence with the number of objects.
+func (l Loss) String() string {
+	if l.Of == "" {
+		return l.Text
+	}
+	return fmt.Sprintf("%s; Instances have %s %s", l.Text, text.Counted(l.Known, "object"), l.Of)
+}
+
+// Losses returns what else the removal deletes according to the agents' reports, and what the package keeps. instances are those of the cluster.
+func (r Removal) Losses(instances []kudo.Instance) []Loss {
+	var definitions, namespaces, kept []kudo.InventoryEntry
+	inventory := plan.Settled(r.inventory(instances))
+	for _, entry := range inventory {
+		_, stays := plan.KeptNote(entry, inventory)
+		switch {
+		case entry.Keep && stays:
+			kept = append(kept, entry)
+		case plan.IsDefinition(entry):
+			definitions = append(definitions, entry)
+		case plan.IsNamespace(entry):
+			namespaces = append(namespaces, entry)
+		}
+	}
+	var losses []Loss
+	switch known := plan.CountTaken(instances, definitions...); len(definitions) {
+	case 0:
+	case 1:
+		losses = append(losses, Loss{kinds(definitions) + " is deleted with every object of its kind, " + unknown, "of its API group", known})
+	default:
+		losses = append(losses, Loss{kinds(definitions) + " are deleted with every object of their kinds, " + unknown, "of their API groups", known})
+	}
+	switch known := plan.CountTaken(instances, namespaces...); len(namespaces) {
+	case 0:
+	case 1:
+		losses = append(losses, Loss{kinds(namespaces) + " is deleted with everything in it, " + unknown, "in it", known})
+	default:
+		losses = append(losses, Loss{kinds(namespaces) + " are deleted with everything in them, " + unknown, "in them", known})
+	}
+	if len(kept) > 0 {
+		losses = append(losses, Loss{Text: "the package keeps " + listed(kept, kudo.InventoryEntry.String)})
+	}
+	return losses
+}
+
+// unknown describes the objects whose number the hub does not know.
+const unknown = "also what users have created, which the hub does not know"
+
+// inventory returns the objects of the Instances to remove.
+func (r Removal) inventory(instances []kudo.Instance) []kudo.InventoryEntry {
+	root := r.Instance
+	if root == nil {
+		at := slices.IndexFunc(instances, func(i kudo.Instance) bool {
+			return i.Name == r.Name && r.AddOn != nil && metav1.IsControlledBy(&i, r.AddOn)
+		})
+		if at < 0 {
+			return nil
+		}
+		root = &instances[at]
+	}
+	all := slices.Clone(root.Status.Inventory)
+	for _, below := range Descendants(root, instances) {
+		all = append(all, below.Status.Inventory...)
+	}
+	return all
+}
+
+// kinds lists the names of objects of one kind.
+func kinds(entries []kudo.InventoryEntry) string {
+	kind := entries[0].Kind
+	if len(entries) > 1 {
+		kind += "s"
+	}
+	return kind + " " + listed(entries, func(e kudo.InventoryEntry) string { return e.Name })
+}
+
+// listed lists objects, at most mostListed of them.
+func listed(entries []kudo.InventoryEntry, name func(kudo.InventoryEntry) string) string {
+	const mostListed = 5
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = text.OneLine(name(entry))
+	}
+	return strings.Join(text.Limit(names, mostListed, "more"), ", ")
 }

@@ -4,6 +4,7 @@ package apply
 import (
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,20 +86,45 @@ func Probe(ctx context.Context, c client.Client, live *unstructured.Unstructured
 	return err
 }
 
-// Disown removes the marks of an Instance from exactly this version of an object, and annotates who has released it. The error is a conflict
-// (apierrors.IsConflict) if the object was changed or replaced.
+// Disown removes the marks of an Instance from exactly this version of an object, and annotates who has released it: labels, annotations, the
+// Instance as an owner, with which Kubernetes would delete the object, and the fields that manager owns, over which others would have conflicts.
+// live is as the API server has returned it. The error is a conflict (apierrors.IsConflict) if the object was changed or replaced.
 func Disown(ctx context.Context, c client.Client, live *unstructured.Unstructured, by, manager string) error {
 	released := live.DeepCopy()
 	labels, annotations := released.GetLabels(), released.GetAnnotations()
 	for _, name := range []string{kudo.LabelHeritage, kudo.LabelInstance, kudo.LabelOperator} {
 		delete(labels, name)
 	}
-	delete(annotations, kudo.AnnotationExecution)
-	delete(annotations, kudo.AnnotationInstanceNamespace)
+	for _, name := range []string{
+		kudo.AnnotationPlan, kudo.AnnotationPhase, kudo.AnnotationStep, kudo.AnnotationOperatorVersion,
+		kudo.AnnotationExecution, kudo.AnnotationInstanceNamespace,
+	} {
+		delete(annotations, name)
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
 	annotations[kudo.AnnotationReleasedBy] = by
 	released.SetLabels(labels)
 	released.SetAnnotations(annotations)
+	released.SetOwnerReferences(slices.DeleteFunc(released.GetOwnerReferences(), isInstance))
+	released.SetManagedFields(withoutManager(released.GetManagedFields(), manager))
 	return c.Patch(ctx, released, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(manager))
+}
+
+// isInstance reports whether an owner is an Instance.
+func isInstance(owner metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	return group == kudo.GroupVersion.Group && owner.Kind == "Instance"
+}
+
+// withoutManager returns the managed fields of others. An empty item removes all: the API server ignores an empty list.
+func withoutManager(entries []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
+	others := slices.DeleteFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
+	if len(entries) > 0 && len(others) == 0 {
+		return []metav1.ManagedFieldsEntry{{}}
+	}
+	return others
 }
 
 // isCustom reports whether a kind is not Kubernetes' own. The garbage collector updates an object that is deleted in the foreground, which an

@@ -32,6 +32,7 @@ func dryRun(s *subject) []Problem {
 		problems = append(problems, omissions(s.Templates[name], name, rendered.Omissions)...)
 	}
 	problems = append(problems, autoscaled(s, objects)...)
+	problems = append(problems, misunderstood(s, objects)...)
 	for _, t := range s.Tasks {
 		if t.Kind == kudo.TaskPipe {
 			problems = append(problems, s.tryPod(c, samples, t)...)
@@ -88,9 +89,32 @@ func autoscaled(s *subject, rendered map[string][]*unstructured.Unstructured) []
 // maxAutoscaled is the number of warnings of workloads that are scaled.
 const maxAutoscaled = 20
 
+// misunderstood warns of annotations that are meant to keep an object and do not. rendered holds the objects of each template.
+func misunderstood(s *subject, rendered map[string][]*unstructured.Unstructured) []Problem {
+	const shown = 20
+	var problems []Problem
+	for _, name := range sortedKeys(rendered) {
+		for _, o := range rendered[name] {
+			annotation, why := plan.KeepProblem(o)
+			if annotation == "" {
+				continue
+			}
+			problem := warningAt(templateField(name), "%s: %s", plan.Describe(o), why)
+			problem.Line = lineOfKey(s.Templates[name], annotation)
+			problems = append(problems, problem)
+		}
+	}
+	return First(problems, shown)
+}
+
 // lineOf returns the line of a template that sets a field, 0 if it may be one of several.
 func lineOf(source, field string) int {
-	key := regexp.MustCompile(`(?:^|[\s{,])["']?` + regexp.QuoteMeta(field[strings.LastIndex(field, ".")+1:]) + `["']?:`)
+	return lineOfKey(source, field[strings.LastIndex(field, ".")+1:])
+}
+
+// lineOfKey returns the line of a template with a key, 0 if it may be one of several.
+func lineOfKey(source, name string) int {
+	key := regexp.MustCompile(`(?:^|[\s{,])["']?` + regexp.QuoteMeta(name) + `["']?:`)
 	found := 0
 	for i, line := range strings.Split(source, "\n") {
 		switch {

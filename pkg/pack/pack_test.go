@@ -561,6 +561,15 @@ func TestVerifyRendersWithTheDefaults(t *testing.T) {
 				"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: '{{ .Name }}-other'}}",
 			[]string{"templates/b.yaml:5: warning: spec.replicas of Deployment instance only counts until HorizontalPodAutoscaler instance scales it: remove the field"},
 		},
+		"what is not kept": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: '{{ .Name }}'\n  annotations:\n    kudo.dev/keep: 'yes'\n---\n" +
+				"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-policy', annotations: {helm.sh/resource-policy: retain}}\n---\n" +
+				"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-kept', annotations: {kudo.dev/keep: 'true'}}",
+			[]string{
+				`templates/b.yaml: warning: ConfigMap instance: annotation kudo.dev/keep is "yes", which has no effect: set it to "true" or "false", or remove it`,
+				`templates/b.yaml:10: warning: ConfigMap instance-policy: annotation helm.sh/resource-policy is "retain", which has no effect: set it to "keep", or remove it`,
+			},
+		},
 		"nothing, while others err": {"{{ fail .Params.NONE }}", []string{`templates/b.yaml:1: error: parameter "NONE" is not defined in params.yaml: must be one of REPLICAS`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

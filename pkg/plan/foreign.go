@@ -15,10 +15,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// ForeignError reports that an object exists and belongs to another owner: it must not be changed.
-type ForeignError struct{ Live *unstructured.Unstructured }
+// ForeignError reports that an object exists and does not belong to the owner: it must not be changed.
+type ForeignError struct {
+	Live *unstructured.Unstructured
+
+	// Released is the value of the annotation of an object that the owner may take over (Owner.Released).
+	Released string
+}
 
 func (e *ForeignError) Error() string {
+	if by := e.Live.GetAnnotations()[kudo.AnnotationReleasedBy]; by != "" && isFree(e.Live) {
+		return fmt.Sprintf("%s: already exists and was released by Instance %s; it stays as it is: to hand it over, set its annotation %s to %s; "+
+			"otherwise use another name in the package", Describe(e.Live), text.Head(text.OneLine(by), maxForeign), kudo.AnnotationReleasedBy, e.Released)
+	}
 	return fmt.Sprintf("%s: already exists and %s; it stays as it is: use another name in the package, or another install namespace",
 		Describe(e.Live), text.Head(text.OneLine(belongsTo(e.Live)), maxForeign))
 }
@@ -38,6 +47,11 @@ func belongsTo(live *unstructured.Unstructured) string {
 		return foreign + ", but " + manager
 	}
 	return foreign
+}
+
+// isFree reports whether no Instance, tool or controller has taken over a released object.
+func isFree(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[kudo.LabelHeritage] == "" && deployer(live) == "" && controllerOf(live) == ""
 }
 
 // deployer describes the tool that marks an object as its own; empty if there is none. The marks are those of Helm, Argo CD and Flux.

@@ -59,7 +59,7 @@ func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*u
 	entries := make([]kudo.InventoryEntry, 0, len(wants))
 	for _, want := range wants {
 		entry := Entry(want, task)
-		entry.Manual, entry.Pending = manual, true
+		entry.Manual, entry.Pending, entry.Keep = manual, true, Keeps(want)
 		entries = append(entries, entry)
 	}
 	return List(inventory, entries...)
@@ -67,7 +67,7 @@ func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*u
 
 // List adds entries to the inventory, replacing existing entries of the same objects and their marks as surplus. A required restart of pods
 // stays, an applied object stays so, and so do a workload that has to stay available and an entry that a plan which was not requested manually
-// has applied.
+// has applied. An object that the package keeps stays so until it is applied without that (MarkApplied).
 func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	listed := slices.Clone(inventory)
 	places := make(map[kudo.InventoryEntry]int, len(listed))
@@ -80,6 +80,7 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 			entry.Manual = entry.Manual && listed[i].Manual
 			entry.Pending = entry.Pending && listed[i].Pending
 			entry.Available = entry.Available || listed[i].Available
+			entry.Keep = entry.Keep || listed[i].Keep
 			listed[i] = entry
 			continue
 		}
@@ -89,14 +90,14 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 	return listed
 }
 
-// MarkApplied returns the inventory after an object was applied.
-func MarkApplied(inventory []kudo.InventoryEntry, object kudo.InventoryEntry) []kudo.InventoryEntry {
-	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return e.Pending && Identity(e) == Identity(object) })
-	if i < 0 {
+// MarkApplied returns the inventory after an object was applied; keep is whether it was applied as one to keep.
+func MarkApplied(inventory []kudo.InventoryEntry, object kudo.InventoryEntry, keep bool) []kudo.InventoryEntry {
+	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Identity(object) })
+	if i < 0 || !inventory[i].Pending && inventory[i].Keep == keep {
 		return inventory
 	}
 	marked := slices.Clone(inventory)
-	marked[i].Pending = false
+	marked[i].Pending, marked[i].Keep = false, keep
 	return marked
 }
 

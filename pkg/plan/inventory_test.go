@@ -236,7 +236,7 @@ func TestObjectsArePendingUntilTheyAreApplied(t *testing.T) {
 		t.Errorf("expected objects are returned: %v", got)
 	}
 	before := slices.Clone(listed)
-	applied := plan.MarkApplied(listed, plan.Entry(b, ""))
+	applied := plan.MarkApplied(listed, plan.Entry(b, ""), false)
 	if diff := cmp.Diff(entries{config("a", "two"), config("b", "two")}, applied); diff != "" {
 		t.Errorf("applied (-want +got):\n%s", diff)
 	}

@@ -44,18 +44,22 @@ func TestClaimOfReleasedObjects(t *testing.T) {
 	for name, test := range map[string]struct {
 		releasedBy string
 		labels     map[string]string
-		want       bool
+		says       string // part of the error, empty for none
 	}{
-		"its own":                   {"apps/web", nil, true},
-		"another Instance's":        {"other/web", nil, false},
-		"one that has an owner now": {"apps/web", map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "db"}, false},
-		"one that nobody released":  {"", nil, false},
+		"its own": {"apps/web", nil, ""},
+		"another Instance's": {"other/web", nil, "Namespace space: already exists and was released by Instance other/web; it stays as it is: to hand it over, " +
+			"set its annotation kudo.dev/released-by to apps/web; otherwise use another name in the package"},
+		"one that has an owner now":          {"apps/web", map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "db"}, "belongs to Instance db"},
+		"one that another tool has taken up": {"apps/web", map[string]string{"argocd.argoproj.io/instance": "shop"}, "belongs to Application shop of Argo CD"},
+		"one that nobody released":           {"", nil, "was not created by this Instance"},
 	} {
 		live := object("Namespace", "space")
+		live.SetNamespace("")
 		live.SetLabels(test.labels)
 		live.SetAnnotations(map[string]string{kudo.AnnotationReleasedBy: test.releasedBy})
-		if err := owner.Claim(plan.Object{Live: live}); (err == nil) != test.want {
-			t.Errorf("%s: got %v", name, err)
+		err := owner.Claim(plan.Object{Live: live})
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: want %q, got %v", name, test.says, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Teardown returns the order in which a whole inventory is deleted: the reverse of the order of application, with consecutive objects of
@@ -18,8 +20,7 @@ func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 	defined := map[string]bool{}
 	for _, entry := range inventory {
 		if IsDefinition(entry) {
-			_, group, _ := strings.Cut(entry.Name, ".") // a definition is named PLURAL.GROUP
-			defined[group] = true
+			defined[groupDefined(entry)] = true
 		}
 	}
 	rank := func(entry kudo.InventoryEntry) int {
@@ -48,6 +49,12 @@ func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 // IsDefinition reports whether an entry is of a CustomResourceDefinition, whose deletion deletes all objects of its kind.
 func IsDefinition(entry kudo.InventoryEntry) bool {
 	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
+}
+
+// groupDefined returns the API group of a definition, which is named PLURAL.GROUP.
+func groupDefined(definition kudo.InventoryEntry) string {
+	_, group, _ := strings.Cut(definition.Name, ".")
+	return group
 }
 
 // Held reports whether another writer's finalizer blocks the deletion of any object.
@@ -124,12 +131,13 @@ func (r Reads) Unread() string {
 	return strings.Join(reasons, "; ")
 }
 
-// Outline returns the part of a rendered object that a removal depends on: its identity, the kind that it defines, and the volume claims that
-// it requests to keep. A version may render more than fits into memory.
+// Outline returns the part of a rendered object that a removal depends on: its identity, the kind that it defines, whether it is kept, and the
+// volume claims that it requests to keep. A version may render more than fits into memory.
 func Outline(o *unstructured.Unstructured) *unstructured.Unstructured {
 	outline := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, path := range [][]string{
 		{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"},
+		{"metadata", "annotations", kudo.AnnotationKeep}, {"metadata", "annotations", kudo.AnnotationHelmPolicy},
 		{"spec", "group"}, {"spec", "names", "kind"}, {"spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"},
 	} {
 		if text, found, _ := unstructured.NestedString(o.Object, path...); found {
@@ -142,19 +150,22 @@ func Outline(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return outline
 }
 
-// Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted. Without an
-// explicit request, claims that Kubernetes keeps by default are removed with the Instance. If a problem hides the package's request, all are
+// Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted: by its policy,
+// because it is kept itself, or because the template of the claim says so (Keeps). Without an explicit request, claims that Kubernetes keeps by default are removed with the Instance. If a problem hides the package's request, all are
 // kept.
 func Retained(rendered []*unstructured.Unstructured, problem error) func(claim string) bool {
 	var names []*regexp.Regexp
 	for _, o := range rendered {
 		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
-		if o.GetKind() != "StatefulSet" || policy != "Retain" {
+		if o.GetKind() != "StatefulSet" {
 			continue
 		}
 		templates, _, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
 		for _, t := range templates {
 			template, _ := t.(map[string]any)
+			if policy != "Retain" && !Keeps(o) && !Keeps(&unstructured.Unstructured{Object: template}) {
+				continue
+			}
 			name, _, _ := unstructured.NestedString(template, "metadata", "name")
 			names = append(names, regexp.MustCompile("^"+regexp.QuoteMeta(name+"-"+o.GetName())+"-[0-9]+$"))
 		}
@@ -162,4 +173,84 @@ func Retained(rendered []*unstructured.Unstructured, problem error) func(claim s
 	return func(claim string) bool {
 		return problem != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
 	}
+}
+
+// IsKept reports whether the package keeps an object that the Instance in namespace install has applied. That is recorded when it is applied.
+// Releases before recorded nothing: then it is kept if its annotation says so and the package renders it like that.
+func IsKept(entry kudo.InventoryEntry, live *unstructured.Unstructured, install string, rendered func() []*unstructured.Unstructured) bool {
+	if entry.Keep || live == nil || !Keeps(live) {
+		return entry.Keep
+	}
+	return slices.ContainsFunc(rendered(), func(o *unstructured.Unstructured) bool {
+		want := Entry(o, "")
+		if want.Namespace == "" && entry.Namespace == install {
+			want.Namespace = install
+		}
+		return want == Identity(entry) && Keeps(o)
+	})
+}
+
+// WithoutRetained returns the entries of volume claims without those of StatefulSets that are retained. Other retained claims, which the package
+// renders, are marked as kept: the Instance may own them.
+func WithoutRetained(claims []kudo.InventoryEntry, retained func(claim string) bool) []kudo.InventoryEntry {
+	left := only(claims, func(e kudo.InventoryEntry) bool { return e.Task != "" || !retained(e.Name) })
+	for i := range left {
+		left[i].Keep = left[i].Keep || retained(left[i].Name)
+	}
+	return left
+}
+
+// Taken describes what else the deletion of an object deletes; empty if that is nothing. instances are those of the cluster: the hub knows only
+// their objects.
+func Taken(entry kudo.InventoryEntry, instances []kudo.Instance) string {
+	switch {
+	case IsNamespace(entry):
+		return fmt.Sprintf("with everything in it: %s of Instances, and objects that the hub does not know",
+			text.Counted(CountTaken(instances, entry), "object"))
+	case IsDefinition(entry):
+		return fmt.Sprintf("with every object of its kind on the cluster, also those that users have created, which the hub does not know; Instances have %s of API group %s",
+			text.Counted(CountTaken(instances, entry), "object"), groupDefined(entry))
+	default:
+		return ""
+	}
+}
+
+// CountTaken returns the number of objects of Instances in the Namespaces, or in the API groups of the definitions.
+func CountTaken(instances []kudo.Instance, by ...kudo.InventoryEntry) int {
+	namespaces, groups := map[string]bool{}, map[string]bool{}
+	for _, entry := range by {
+		namespaces[entry.Name] = namespaces[entry.Name] || IsNamespace(entry)
+		groups[groupDefined(entry)] = groups[groupDefined(entry)] || IsDefinition(entry)
+	}
+	count := 0
+	for i := range instances {
+		for _, entry := range instances[i].Status.Inventory {
+			if !entry.Pending && (entry.Namespace != "" && namespaces[entry.Namespace] || entry.Group != "" && groups[entry.Group]) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// KeptNote describes what happens to an object that the package keeps. removed are the objects that are deleted: among them may be its namespace.
+func KeptNote(entry kudo.InventoryEntry, removed []kudo.InventoryEntry) (note string, stays bool) {
+	goes := slices.ContainsFunc(removed, func(e kudo.InventoryEntry) bool {
+		return IsNamespace(e) && !e.Keep && e.Name == entry.Namespace
+	})
+	switch {
+	case goes:
+		return "the package keeps it, but not its Namespace", false
+	case IsDefinition(entry):
+		return "the package keeps it, and with it the objects of its kind that the package has not applied", true
+	case IsNamespace(entry):
+		return "the package keeps it, and with it what the package has not applied in it", true
+	default:
+		return "the package keeps it", true
+	}
+}
+
+// Settled returns the entries of objects that have been applied, or found.
+func Settled(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
+	return only(inventory, func(e kudo.InventoryEntry) bool { return !e.Pending })
 }

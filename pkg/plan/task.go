@@ -140,7 +140,7 @@ func (w Owner) Claim(o Object) error {
 	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) {
 		return nil
 	}
-	return &ForeignError{Live: o.Live}
+	return &ForeignError{Live: o.Live, Released: w.Released()}
 }
 
 // Has reports whether the object exists and belongs to the owner.
@@ -175,9 +175,9 @@ func (w Owner) Owns(live *unstructured.Unstructured) bool {
 // apply them again.
 func (w Owner) Released() string { return w.Namespace + "/" + w.Name }
 
-// hasReleased reports whether the owner has released the object.
+// hasReleased reports whether the owner has released the object, and no other has taken it over since.
 func (w Owner) hasReleased(live *unstructured.Unstructured) bool {
-	return live.GetLabels()[kudo.LabelHeritage] == "" && live.GetAnnotations()[kudo.AnnotationReleasedBy] == w.Released()
+	return live.GetAnnotations()[kudo.AnnotationReleasedBy] == w.Released() && isFree(live)
 }
 
 // ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is blocked, else the first that is

@@ -90,7 +90,7 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	}
 	s.place(wants)
 	if t.Action == plan.Delete {
-		t.Objects = s.remove(slices.Concat(s.listed(wants), plan.Surplus(s.inventory, placed.Task.Name, wants)))
+		t.Objects = append(s.delete(s.listed(wants)), s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
 		return t
 	}
 	var unfit []string

@@ -455,11 +455,47 @@ func TestRemovalCountsWhatIsInside(t *testing.T) {
 	}
 	want := map[string]string{
 		"space": "with everything in it: 2 objects of Instances, and objects that the hub does not know",
-		"gadgets.example.com": "with every object of its kind on the cluster, also those that users have created; " +
+		"gadgets.example.com": "with every object of its kind on the cluster, also those that users have created, which the hub does not know; " +
 			"Instances have 1 object of API group example.com",
 		"a": "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A removal and an upgrade keep what the package keeps; a task deletes what it names.
+func TestKeptObjects(t *testing.T) {
+	keep := func(kind, namespace, name, task string) kudo.InventoryEntry {
+		return kudo.InventoryEntry{Kind: kind, Namespace: namespace, Name: name, Task: task, Keep: true}
+	}
+	inventory := []kudo.InventoryEntry{
+		keep("ConfigMap", "ns", "a", "app"), {Kind: "Namespace", Name: "space", Task: "app"}, keep("ConfigMap", "space", "b", "app"),
+	}
+	gone := &kudo.Instance{Status: kudo.InstanceStatus{Inventory: inventory}}
+	got := map[string]string{}
+	for _, o := range preview.Of(preview.Change{Before: gone}).Removed {
+		got[o.Name] = string(o.Effect) + ": " + o.Note
+	}
+	want := map[string]string{
+		"a": "kept: the package keeps it", "b": "removed: the package keeps it, but not its Namespace",
+		"space": "removed: with everything in it: 0 objects of Instances, and objects that the hub does not know",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("removal (-want +got):\n%s", diff)
+	}
+
+	version, all := shop(), slices.Clone(applied)
+	for i := range all {
+		all[i].Keep = true
+	}
+	before := deployed(version, kudo.Complete, nil, all...)
+	changed := preview.Of(preview.Change{Before: before, After: instance(version, map[string]string{"MODE": "b"}), Version: version, Started: version})
+	if diff := cmp.Diff([]string{"kept ConfigMap ns/settings-a"}, effects(changed.Plans[0].Removed)); diff != "" {
+		t.Errorf("pruning (-want +got):\n%s", diff)
+	}
+	removed := preview.Of(preview.Change{Before: before, Version: version, Started: version})
+	if diff := cmp.Diff([]string{"removed Job ns/once"}, effects(removed.Plans[0].Tasks[0].Objects)); diff != "" {
+		t.Errorf("a task (-want +got):\n%s", diff)
 	}
 }

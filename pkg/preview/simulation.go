@@ -3,7 +3,6 @@ package preview
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,7 +11,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // simulation holds the state of the Instance on its cluster while plans are simulated one after the other.
@@ -106,7 +104,7 @@ func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts boo
 	if restarts {
 		s.restarted[plan.Identity(entry)] = true
 	}
-	s.inventory = plan.List(s.inventory, entry)
+	s.inventory = plan.MarkApplied(plan.List(s.inventory, entry), entry, plan.Keeps(want))
 	s.contents[plan.Identity(entry)] = o.After
 	switch {
 	case len(there) == 0:
@@ -156,11 +154,11 @@ func unversioned(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// remove removes objects.
-func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
+// delete removes objects, also those that the package keeps: a task deletes what it names.
+func (s *simulation) delete(entries []kudo.InventoryEntry) []Object {
 	var objects []Object
 	for _, entry := range entries {
-		o := Object{InventoryEntry: entry, Effect: Removed, Note: s.takes(entry)}
+		o := Object{InventoryEntry: entry, Effect: Removed, Note: plan.Taken(entry, s.change.Instances)}
 		if !slices.ContainsFunc(objects, func(other Object) bool { return plan.Identity(other.InventoryEntry) == plan.Identity(entry) }) {
 			objects = append(objects, o)
 		}
@@ -169,52 +167,44 @@ func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	return objects
 }
 
-// prune removes objects that the version no longer renders. Namespaces may stay.
-func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
-	objects := s.remove(entries)
+// remove removes objects, and releases those that the package keeps.
+func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
+	objects := s.delete(entries)
 	for i := range objects {
 		o := &objects[i]
-		if !plan.IsNamespace(o.InventoryEntry) {
+		if !o.Keep {
 			continue
 		}
-		namespace := s.known(o.InventoryEntry, plan.Placed{})
-		if namespace == nil {
-			namespace = &unstructured.Unstructured{}
-			namespace.SetName(o.Name)
-		}
-		if reason := plan.KeepNamespace(namespace, s.instance.TargetNamespace(), s.inventory); reason != "" {
-			o.Effect, o.Note = Kept, reason
+		note, stays := plan.KeptNote(o.InventoryEntry, entries)
+		if o.Note = note; stays {
+			o.Effect = Kept
 		}
 	}
 	return objects
 }
 
-// takes describes what else the removal of an object deletes; empty if that is nothing. The hub knows only objects of Instances.
-func (s *simulation) takes(entry kudo.InventoryEntry) string {
-	_, group, _ := strings.Cut(entry.Name, ".") // a definition is named PLURAL.GROUP
-	switch {
-	case plan.IsNamespace(entry):
-		known := s.count(func(e kudo.InventoryEntry) bool { return e.Namespace == entry.Name })
-		return "with everything in it: " + known + " of Instances, and objects that the hub does not know"
-	case plan.IsDefinition(entry):
-		known := s.count(func(e kudo.InventoryEntry) bool { return e.Group == group })
-		return "with every object of its kind on the cluster, also those that users have created; Instances have " + known + " of API group " + group
-	default:
-		return ""
-	}
-}
-
-// count returns the number of objects of the cluster's Instances, as text.
-func (s *simulation) count(which func(kudo.InventoryEntry) bool) string {
-	count := 0
-	for i := range s.change.Instances {
-		for _, entry := range s.change.Instances[i].Status.Inventory {
-			if !entry.Pending && which(entry) {
-				count++
-			}
+// prune removes objects that the version no longer renders. Namespaces may stay.
+func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
+	reasons, applied := map[kudo.InventoryEntry]string{}, plan.Forget(s.inventory, entries...)
+	entries = slices.Clone(entries)
+	for i, entry := range entries {
+		if !plan.IsNamespace(entry) || entry.Keep {
+			continue
+		}
+		namespace := s.known(entry, plan.Placed{})
+		if namespace == nil {
+			namespace = &unstructured.Unstructured{}
+			namespace.SetName(entry.Name)
+		}
+		if reason := plan.KeepNamespace(namespace, s.instance.TargetNamespace(), applied); reason != "" {
+			entries[i].Keep, reasons[plan.Identity(entry)] = true, reason
 		}
 	}
-	return text.Counted(count, "object")
+	objects := s.remove(entries)
+	for i, o := range objects {
+		objects[i].Note = cmp.Or(reasons[plan.Identity(o.InventoryEntry)], o.Note)
+	}
+	return objects
 }
 
 // known returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -180,14 +181,20 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	if err != nil {
 		return proposal{}, err
 	}
-	effect := "The add-on is deleted. This removes its applied objects, including their data."
+	effects := []string{"The add-on is deleted. This removes its applied objects, including their data."}
 	if detached.Has(cluster) {
-		effect = "The add-on is deleted on the hub. The cluster is detached, so its objects stay there."
+		effects = []string{"The add-on is deleted on the hub. The cluster is detached, so its objects stay there."}
+	} else {
+		lost, err := losses(ctx, c, addOn)
+		if err != nil {
+			return proposal{}, err
+		}
+		effects = append(effects, lost...)
 	}
 	affected, required := decide.Affected(name, view.Dependents(name))
 	p := proposal{
 		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Command: command("disable %s --cluster %s", name, cluster),
-		Effects: []string{effect},
+		Effects: effects,
 		Seen:    fmt.Sprintf("%s/%d/%s", addOn.UID, addOn.Generation, strings.Join(affected, "/")), Back: whyPath(cluster, name),
 		do: func(ctx context.Context) error { return decide.Delete(ctx, c, addOn) },
 	}
@@ -202,4 +209,23 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 		p.Effects = []string{"The add-on is already being removed; nothing changes."}
 	}
 	return p, nil
+}
+
+// losses states what the removal of an add-on deletes beside its objects, and what it keeps.
+func losses(ctx context.Context, c client.Client, addOn *addonv1alpha1.ManagedClusterAddOn) ([]string, error) {
+	var list kudo.InstanceList
+	switch err := c.List(ctx, &list, client.InNamespace(addOn.Namespace)); {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case isHidden(err):
+		return []string{"It is unknown what else is deleted: you must not list the Instances of the cluster."}, nil
+	case err != nil:
+		return nil, survey.ListingProblem("Instances", addOn.Namespace, err)
+	}
+	var sentences []string
+	for _, loss := range (decide.Removal{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}).Losses(list.Items) {
+		sentence := loss.String()
+		sentences = append(sentences, strings.ToUpper(sentence[:1])+sentence[1:]+".")
+	}
+	return sentences, nil
 }

@@ -268,12 +268,12 @@ func (l *ledger) claim(round int, begun bool, objects []*unstructured.Unstructur
 }
 
 // applied records that an object was applied.
-func (l *ledger) applied(object *unstructured.Unstructured) {
+func (l *ledger) applied(object plan.Object) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.entries = plan.MarkApplied(l.entries, plan.Entry(object, ""))
-	l.live[placeOf(object)] = object
-	l.once = l.once || plan.Unchangeable(object)
+	l.entries = plan.MarkApplied(l.entries, plan.Entry(object.Live, ""), plan.Keeps(object.Want))
+	l.live[placeOf(object.Live)] = object.Live
+	l.once = l.once || plan.Unchangeable(object.Live)
 }
 
 // deletes records that objects are deleted.

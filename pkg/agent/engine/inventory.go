@@ -4,13 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // listAhead lists the objects of the next tasks that have not begun and could not be rendered completely when the execution started, such
@@ -101,8 +106,8 @@ func (e *engine) pruneNamespace(
 	if reason == "" {
 		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.get)
 	}
-	if err := apply.Disown(ctx, e.own.client, object.Live, x.owner().Released(), fieldManager); err != nil {
-		return nil, fmt.Errorf("releasing %s: %w", plan.Describe(object.Live), err)
+	if _, err := e.release(ctx, x, object); err != nil {
+		return nil, err
 	}
 	x.inventory.forget(entry)
 	e.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "NamespaceKept", "Prune",
@@ -129,15 +134,33 @@ func (e *engine) applied(x *execution) (entries []kudo.InventoryEntry, certain b
 	return entries, true, nil
 }
 
-// deleteListed deletes the objects of entries, as returned by read, and returns those that still exist. It removes entries of objects that
-// are deleted, have another owner, or were not applied by the Instance.
+// deleteListed deletes the objects of entries, as returned by read, and returns those that still exist. It releases objects that the package
+// keeps. It removes entries of objects that are deleted, released, have another owner, or were not applied by the Instance.
 func (e *engine) deleteListed(
 	ctx context.Context, x *execution, entries []kudo.InventoryEntry, read reader,
 ) (left []plan.Object, err error) {
+	rendered := sync.OnceValue(func() []*unstructured.Unstructured {
+		objects, _ := everything(x)
+		return objects
+	})
+	var kept []*unstructured.Unstructured
+	defer func() { e.tellKept(x.instance, kept) }()
 	for _, entry := range entries {
 		object, err := e.objects.listed(ctx, entry, read)
 		if err != nil {
 			return nil, err
+		}
+		if plan.IsKept(entry, object.Live, x.instance.Namespace, rendered) {
+			released, err := e.release(ctx, x, object)
+			if err != nil {
+				return nil, err
+			}
+			if released {
+				kept = append(kept, object.Want)
+			}
+			x.inventory.dismiss(entry)
+			x.inventory.forget(entry)
+			continue
 		}
 		if object, err = e.deleteOwn(ctx, e.own, x.owner().HasApplied, object); err != nil {
 			return nil, err
@@ -150,4 +173,41 @@ func (e *engine) deleteListed(
 		left = append(left, object)
 	}
 	return left, nil
+}
+
+// release removes the marks of the Instance from an object that it has applied, and that then stays. It reports whether there were any.
+func (e *engine) release(ctx context.Context, x *execution, object plan.Object) (released bool, err error) {
+	if object.Deleted() || !x.owner().HasApplied(object) {
+		return false, nil
+	}
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+		if object.Live, err = e.objects.read(ctx, object.Want); err != nil { // the cache has no field managers
+			return err
+		}
+		if released = x.owner().HasApplied(object); !released {
+			return nil
+		}
+		return apply.Disown(ctx, e.own.client, object.Live, x.owner().Released(), fieldManager)
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("releasing %s: %w", plan.Describe(object.Want), e.conceal(object.Want, err))
+	}
+	return released && err == nil, nil
+}
+
+// mostKept is the number of released objects that an event names.
+const mostKept = 10
+
+// tellKept emits an event about released objects. It relates to the first of them: events about the same objects are counted as one.
+func (e *engine) tellKept(instance *kudo.Instance, kept []*unstructured.Unstructured) {
+	if len(kept) == 0 {
+		return
+	}
+	names := make([]string, len(kept))
+	for i, object := range kept {
+		names[i] = plan.Describe(object)
+	}
+	e.events.Eventf(instance, kept[0], corev1.EventTypeNormal, "ObjectsKept", "Remove",
+		"the package keeps objects, which no longer belong to the Instance: %s",
+		text.Prefix(strings.Join(text.Limit(names, mostKept, "more"), ", "), mostNote))
 }

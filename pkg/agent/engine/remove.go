@@ -91,8 +91,7 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Obj
 		return left, reads, nil
 	}
 	if len(claims) > 0 {
-		kept := plan.Retained(everything(x))
-		deletable := slices.DeleteFunc(slices.Clone(claims), func(c kudo.InventoryEntry) bool { return kept(c.Name) })
+		deletable := plan.WithoutRetained(claims, plan.Retained(everything(x)))
 		x.inventory.forget(claims...)
 		x.inventory.list(deletable...)
 		if left, err := e.deleteListed(ctx, x, deletable, e.objects.known); err != nil || len(left) > 0 {

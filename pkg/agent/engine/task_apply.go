@@ -160,7 +160,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, err
 	}
 	if begun && object.AppliedBy(x.UID) {
-		x.inventory.applied(object.Live)
+		x.inventory.applied(object)
 		e.objects.expectations.NoteNewest(object.Live)
 		return object, nil
 	}
@@ -178,7 +178,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.Refused(err, object.Live, desired)))
 	}
-	x.inventory.applied(live)
+	x.inventory.applied(plan.Object{Want: want, Live: live})
 	e.objects.deletions.Remove(placeOf(live))
 	e.objects.expectations.NoteNewest(live)
 	return plan.Object{Want: want, Live: live}, nil

@@ -96,7 +96,7 @@ func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 			return false, err
 		}
 		if object.AppliedBy(p.UID) && !object.Deleted() {
-			p.inventory.applied(object.Live)
+			p.inventory.applied(object)
 			continue
 		}
 		kept = false

@@ -39,9 +39,10 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 		Short: "Remove an add-on from managed clusters",
 		Long: "Delete an add-on from managed clusters and wait until it is gone. Select the clusters with --cluster, --selector,\n" +
 			"--placement or --all-clusters. Interrupting the wait does not stop the removal.\n\n" +
-			"The command first lists the add-ons that depend on the add-on on these clusters and prompts for confirmation. With --yes\n" +
-			"it does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a\n" +
-			"terminal, one of these flags is required.\n\n" +
+			"The command first lists the add-ons that depend on the add-on on these clusters, what is deleted together with its\n" +
+			"CustomResourceDefinitions and Namespaces, and the objects that its package keeps, and prompts for confirmation. With --yes it\n" +
+			"does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a terminal,\n" +
+			"one of these flags is required.\n\n" +
 			"Nothing is removed from a detached cluster: the command deletes the add-on on the hub, lists the objects that stay on the\n" +
 			"cluster, and fails.\n\n" +
 			"To see what would be removed, run 'kubectl addon uninstall --dry-run'. If a cluster is gone or the cleanup cannot succeed,\n" +
@@ -81,6 +82,9 @@ func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
 	if err != nil {
 		return err
 	}
+	if found.losses, err = losses(ctx, h, found.there, found.detached); err != nil {
+		return err
+	}
 	if err := found.agree(o); err != nil {
 		return err
 	}
@@ -94,6 +98,8 @@ type disabling struct {
 	there []installed
 	// detached holds the clusters from which nothing is removed.
 	detached sets.Set[string]
+	// losses states what else is deleted, and what is kept.
+	losses []string
 	// returns is set if the add-on would be re-created, and states why.
 	returns error
 }
@@ -140,13 +146,13 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 	return found, nil
 }
 
-// agree lists the affected dependents and prompts for confirmation. It returns an error if the add-on must not be deleted.
+// agree lists the affected dependents and what else is deleted, and prompts for confirmation. It returns an error if the add-on must not be deleted.
 func (d disabling) agree(o *DisableOptions) error {
 	if d.returns != nil && !o.force {
 		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
 	}
 	suffer, required := suffering(d.there, d.detached)
-	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.force {
+	if err := terminal.Warn(o.ErrOut, append(suffer, d.losses...)...); err != nil || o.force {
 		return err
 	}
 	where := terminal.OnClusters(clustersOf(d.there))

@@ -189,6 +189,11 @@ func comingText(c *action.Change) string {
 	coming := preview.DataOf(preview.Of(c.Change))
 	for _, p := range coming.Plans {
 		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.CauseText())
+		for _, o := range p.Removed {
+			if o.Note != "" {
+				fmt.Fprintf(&b, "  at the end: %s %s: %s\n", o.Effect, o, text.Joined(o.Note))
+			}
+		}
 	}
 	for _, warning := range coming.TaskWarnings() {
 		fmt.Fprintf(&b, "  warning: %s\n", text.Joined(warning))

@@ -182,9 +182,12 @@ func TestDisableAsks(t *testing.T) {
 	for name, test := range map[string]struct {
 		dependents []dependency.Dependent
 		options    DisableOptions
+		losses     []string
 		returns    error
 		shown, err string
 	}{
+		"what else is deleted": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{graphs}, losses: []string{"on cluster c1: more"},
+			shown: "Warning: on cluster c1: without zookeeper, add-on graphs becomes degraded\nWarning: on cluster c1: more\n"},
 		"no terminal": {err: `add-on "zookeeper" was not disabled on cluster c1: cannot prompt for confirmation without a terminal; ` +
 			`use --yes, or --force if other add-ons require it`},
 		"no prompt": {options: DisableOptions{yes: true}},
@@ -204,7 +207,7 @@ func TestDisableAsks(t *testing.T) {
 			i.Namespace, i.Name = "c1", "zookeeper"
 			streams := clitest.StreamsOf("yes\n")
 			test.options.Factory = &hubclient.Factory{IOStreams: streams}
-			err := disabling{addOn: "zookeeper", there: []installed{i}, returns: test.returns}.agree(&test.options)
+			err := disabling{addOn: "zookeeper", there: []installed{i}, losses: test.losses, returns: test.returns}.agree(&test.options)
 			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
 				t.Error(diff)
 			}

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/action"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/survey"
@@ -79,4 +82,28 @@ func remove(ctx context.Context, c client.Client, found installed) error {
 		return fmt.Errorf("deleting %s: %w", found, err)
 	}
 	return nil
+}
+
+// losses states what the removal of the found objects deletes beside them, and what it keeps. Nothing is removed from detached clusters.
+func losses(ctx context.Context, c client.Reader, found []installed, detached sets.Set[string]) ([]string, error) {
+	going := slices.DeleteFunc(slices.Clone(found), func(i installed) bool { return detached.Has(i.Namespace) })
+	if len(going) == 0 {
+		return nil, nil
+	}
+	instances := map[string][]kudo.Instance{}
+	for _, namespace := range survey.NamespacesOf(clustersOf(going)) {
+		var list kudo.InstanceList
+		switch err := c.List(ctx, &list, client.InNamespace(namespace)); {
+		case meta.IsNoMatchError(err): // no add-on is run by plans
+			return nil, nil
+		case apierrors.IsForbidden(err):
+			return []string{"it is unknown what else is deleted: " + survey.ListingProblem("Instances", namespace, err).Error()}, nil
+		case err != nil:
+			return nil, survey.ListingProblem("Instances", namespace, err)
+		}
+		for _, instance := range list.Items {
+			instances[instance.Namespace] = append(instances[instance.Namespace], instance)
+		}
+	}
+	return lossTexts(going, instances), nil
 }

@@ -46,9 +46,10 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 		Long: "Delete an add-on, or an Instance that belongs to no add-on, from managed clusters and wait until it is gone: its cleanup\n" +
 			"plan runs first, then its applied objects are removed. The command shows the progress. Interrupting the wait does not stop\n" +
 			"the removal.\n\n" +
-			"The command first lists the add-ons that depend on it on these clusters and prompts for confirmation. Without a terminal,\n" +
-			"--yes is required. With --dry-run nothing is written: the command shows the cleanup plan and the objects that would be\n" +
-			"removed.\n\n" +
+			"The command first lists the add-ons that depend on it on these clusters, what is deleted together with its\n" +
+			"CustomResourceDefinitions and Namespaces, and the objects that its package keeps, and prompts for confirmation. Without a\n" +
+			"terminal, --yes is required. With --dry-run nothing is written: the command shows the cleanup plan and the objects that would\n" +
+			"be removed.\n\n" +
 			"Nothing is removed from a detached cluster: the command deletes the object on the hub, lists the objects that stay on the\n" +
 			"cluster, and fails.\n\n" +
 			"With --force the command does not prompt, and no controller waits for the cleanup: the applied objects stay on the cluster\n" +
@@ -109,7 +110,7 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 		}
 		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
-	if err := agreeToUninstall(found, detached, o); err != nil {
+	if err := agreeToUninstall(ctx, h, found, detached, o); err != nil {
 		return errors.Join(refused.Err(), err)
 	}
 	problems := []error{refused.Err()}
@@ -169,9 +170,17 @@ func (o *UninstallOptions) toUninstall(ctx context.Context, c client.Reader) ([]
 	return o.Clusters(ctx, c)
 }
 
-// agreeToUninstall lists the affected dependents and prompts for confirmation. It returns an error if nothing must be deleted.
-func agreeToUninstall(found []installed, detached sets.Set[string], o *UninstallOptions) error {
+// agreeToUninstall lists the affected dependents and what else is deleted, and prompts for confirmation. It returns an error if nothing must be
+// deleted.
+func agreeToUninstall(ctx context.Context, c client.Reader, found []installed, detached sets.Set[string], o *UninstallOptions) error {
 	suffer, _ := suffering(found, detached)
+	if !o.force { // which leaves all objects
+		lost, err := losses(ctx, c, found, detached)
+		if err != nil {
+			return err
+		}
+		suffer = append(suffer, lost...)
+	}
 	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.yes || o.force || len(found) == 0 {
 		return err
 	}

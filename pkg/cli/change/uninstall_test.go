@@ -144,6 +144,70 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 	}
 }
 
+func TestUninstallNamesWhatElseIsDeleted(t *testing.T) {
+	definition := func(name string) kudo.InventoryEntry {
+		return kudo.InventoryEntry{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name, Task: "deploy"}
+	}
+	kept := func(e kudo.InventoryEntry) kudo.InventoryEntry {
+		e.Keep = true
+		return e
+	}
+	space, inside := kudo.InventoryEntry{Kind: "Namespace", Name: "space", Task: "deploy"}, kudo.InventoryEntry{Kind: "Secret", Namespace: "space", Name: "key", Task: "deploy"}
+	certificate := kudo.InventoryEntry{Group: "example.com", Kind: "Certificate", Namespace: "shop", Name: "tls", Task: "deploy"}
+	pending := definition("orders.example.com")
+	pending.Pending = true
+	on := func(cluster string, inventories ...[]kudo.InventoryEntry) []kudo.Instance {
+		instances := make([]kudo.Instance, len(inventories))
+		for i, inventory := range inventories {
+			name := []string{"certs", "shop"}[i]
+			instances[i] = kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}, Status: kudo.InstanceStatus{Inventory: inventory}}
+		}
+		return instances
+	}
+	for name, test := range map[string]struct {
+		instances [][]kudo.Instance // by cluster
+		want      []string
+	}{
+		"nothing":       {[][]kudo.Instance{on("c1", []kudo.InventoryEntry{inside, pending})}, nil},
+		"nothing known": {[][]kudo.Instance{nil}, nil},
+		"objects of a kind, also other Instances'": {
+			[][]kudo.Instance{on("c1", []kudo.InventoryEntry{definition("certificates.example.com")}, []kudo.InventoryEntry{certificate})},
+			[]string{"on cluster c1: CustomResourceDefinition certificates.example.com is deleted with every object of its kind, also what users have created, " +
+				"which the hub does not know; Instances have 1 object of its API group"}},
+		"objects of several kinds on two clusters": {
+			[][]kudo.Instance{
+				on("c1", []kudo.InventoryEntry{definition("certificates.example.com"), definition("issuers.example.com")}, []kudo.InventoryEntry{certificate}),
+				on("c2", []kudo.InventoryEntry{definition("certificates.example.com"), definition("issuers.example.com")}, []kudo.InventoryEntry{certificate}),
+			},
+			[]string{"on 2 clusters (c1, c2): CustomResourceDefinitions certificates.example.com, issuers.example.com are deleted with every object of their kinds, " +
+				"also what users have created, which the hub does not know; Instances have 2 objects of their API groups"}},
+		"a Namespace, with what the package keeps in it": {
+			[][]kudo.Instance{on("c1", []kudo.InventoryEntry{space, kept(inside)})},
+			[]string{"on cluster c1: Namespace space is deleted with everything in it, also what users have created, which the hub does not know; " +
+				"Instances have 1 object in it"}},
+		"what the package keeps": {
+			[][]kudo.Instance{on("c1", []kudo.InventoryEntry{kept(definition("certificates.example.com")), kept(space), kept(inside)})},
+			[]string{"on cluster c1: the package keeps CustomResourceDefinition certificates.example.com, Namespace space, Secret space/key"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found []installed
+			instances := map[string][]kudo.Instance{}
+			for i, there := range test.instances {
+				key := client.ObjectKey{Namespace: []string{"c1", "c2"}[i], Name: "certs"}
+				instances[key.Namespace] = there
+				next := installed{ObjectKey: key}
+				if len(there) > 0 {
+					next.Instance = &there[0]
+				}
+				found = append(found, next)
+			}
+			if diff := cmp.Diff(test.want, lossTexts(found, instances)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestUninstallDryRunShowsAnAddOnWithoutAnInstance(t *testing.T) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka"}}
 	changes, err := uninstallChanges(t.Context(), nil, []installed{{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}}, nil)

@@ -38,6 +38,24 @@ func suffering(found []installed, detached sets.Set[string]) (texts []string, re
 	return suffers.Texts(), required
 }
 
+// lossTexts states what the removal of the found objects deletes beside them, and what it keeps. instances are those of the clusters, by cluster.
+func lossTexts(found []installed, instances map[string][]kudo.Instance) []string {
+	known := map[string]int{}
+	for _, i := range found {
+		for _, loss := range action.Removal(i).Losses(instances[i.Namespace]) {
+			known[loss.Text] += loss.Known
+		}
+	}
+	texts := terminal.ClusterTexts{}
+	for _, i := range found {
+		for _, loss := range action.Removal(i).Losses(instances[i.Namespace]) {
+			loss.Known = known[loss.Text] // of all these clusters
+			texts.Add(i.Namespace, loss.String())
+		}
+	}
+	return texts.Texts()
+}
+
 // leftText lists the objects that a force-released Instance leaves behind, according to its agent's last report.
 func leftText(instance *kudo.Instance) string {
 	cluster := text.Word(instance.Namespace)

@@ -159,7 +159,7 @@ func (w *world) applyAll(x *execution, placed plan.Placed, at plan.Task, wants [
 			desired := render.RestartPods(want, object.Live, x.UID, plan.RequiredRestart(x.inventory, plan.Entry(want, "")))
 			object.Live = w.apply(desired, object.Live)
 		}
-		x.inventory = plan.MarkApplied(x.inventory, plan.Entry(want, ""))
+		x.inventory = plan.MarkApplied(x.inventory, plan.Entry(want, ""), plan.Keeps(want))
 		objects = append(objects, object)
 	}
 	x.inventory = plan.MarkSurplus(x.inventory, plan.Surplus(x.inventory, placed.Task.Name, wants)...)

@@ -210,6 +210,33 @@ var _ = Describe("uninstall", func() {
 			" becomes unavailable\n"))
 	})
 
+	It("names what goes with a definition, and what is kept, before it is agreed to, as disable does", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		addOn := enable(ctx, cluster, "certs")
+		certs, shop := install(ctx, cluster, "certs", owned(addOn)), install(ctx, cluster, "shop")
+		Expect(environment.EditStatus(ctx, hub, certs, func(i *kudo.Instance) {
+			i.Status.Inventory = append(i.Status.Inventory,
+				kudo.InventoryEntry{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "certificates.example.com"},
+				kudo.InventoryEntry{Kind: "Secret", Namespace: "ns", Name: "ca", Keep: true})
+		})).To(Succeed())
+		Expect(environment.EditStatus(ctx, hub, shop, func(i *kudo.Instance) {
+			i.Status.Inventory = append(i.Status.Inventory, kudo.InventoryEntry{Group: "example.com", Kind: "Certificate", Namespace: "shop", Name: "tls"})
+		})).To(Succeed())
+		warnings := "Warning: on cluster " + cluster + ": CustomResourceDefinition certificates.example.com is deleted with every object of its kind, " +
+			"also what users have created, which the hub does not know; Instances have 1 object of its API group\n" +
+			"Warning: on cluster " + cluster + ": the package keeps Secret ns/ca\n"
+		for _, command := range []string{"uninstall", "disable"} {
+			asked := run(ctx, command, "certs", "--cluster", cluster)
+			Expect(asked.err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal")))
+			Expect(asked.errOut).To(Equal(warnings), command)
+		}
+		shown := run(ctx, "uninstall", "certs", "--cluster", cluster, "--dry-run").out
+		Expect(shown).To(ContainSubstring("removed    CustomResourceDefinition certificates.example.com: with every object of its kind"))
+		Expect(shown).To(ContainSubstring("kept       Secret ns/ca: the package keeps it"))
+		Expect(run(ctx, "uninstall", "certs", "--cluster", cluster, "--force", "--wait=false").errOut).To(BeEmpty(), "everything stays")
+		release(ctx, certs)
+	})
+
 	It("refuses an add-on that OCM would enable again, unless it is forced, and shows the same before", func(ctx SpecContext) {
 		cluster := newCluster(ctx, nil)
 		name := "placed-" + cluster

@@ -127,6 +127,35 @@ var _ = Describe("actions of the dashboard", func() {
 		Expect(apierrors.IsNotFound(err) || !addOn.DeletionTimestamp.IsZero()).To(BeTrue())
 	})
 
+	It("states what goes with a definition, and what is kept", func(ctx context.Context) {
+		const cluster = "cluster-defining"
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "certs"}}
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
+		registered := &unstructured.Unstructured{}
+		registered.SetGroupVersionKind(survey.ManagedClusterKind)
+		registered.SetName(cluster)
+		Expect(hub.Create(ctx, registered)).To(Succeed())
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "certs", OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn")),
+		}}}
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
+			i.Status.Inventory = []kudo.InventoryEntry{
+				{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "certificates.example.com"},
+				{Kind: "Secret", Namespace: "ns", Name: "ca", Keep: true},
+			}
+		})).To(Succeed())
+		s := local(ctx, nil)
+		const path = "/clusters/" + cluster + "/addons/certs"
+		Eventually(func() string { return s.get(path).body }).Should(ContainSubstring("Disable…"))
+		form := url.Values{"token": {field(s.get(path).body, "token")}}
+		Expect(s.confirm(path+"/disable", form,
+			"CustomResourceDefinition certificates.example.com is deleted with every object of its kind, also what users have created, which the hub does not know; "+
+				"Instances have 0 objects of its API group.",
+			"The package keeps Secret ns/ca.").status).To(Equal(http.StatusSeeOther))
+	})
+
 	It("says that objects stay before it disables an add-on on a cluster that is being detached", func(ctx context.Context) {
 		const cluster = "cluster-leaving"
 		registered := &unstructured.Unstructured{}

@@ -413,6 +413,11 @@ type InventoryEntry struct {
 	// available is true for a workload that was available when the last execution started, and that its plan does not delete.
 	// +optional
 	Available bool `json:"available,omitempty"`
+
+	// keep is true for an object that stays when the Instance is removed, and when a version no longer renders it: the package requested that
+	// when the object was last applied.
+	// +optional
+	Keep bool `json:"keep,omitempty"`
 }
 
 // ChildState is the result of a KudoOperator task on the hub.

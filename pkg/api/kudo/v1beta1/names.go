@@ -52,6 +52,11 @@ const (
 	// AnnotationPrune, if "true" on a Namespace that a package renders, lets a version of the package that no longer renders it delete the
 	// Namespace with everything in it.
 	AnnotationPrune = "kudo.dev/prune"
+	// AnnotationKeep, if "true" on an object that a package renders, keeps the object when its Instance is removed, and when a version no longer
+	// renders it: the Instance releases it. "false" overrides AnnotationHelmPolicy.
+	AnnotationKeep = "kudo.dev/keep"
+	// AnnotationHelmPolicy, if "keep", is Helm's name for the same.
+	AnnotationHelmPolicy = "helm.sh/resource-policy"
 	// AnnotationReleasedBy holds NAMESPACE/NAME of the Instance on the managed cluster that has applied the object and released it. Another
 	// execution of that Instance may apply it again.
 	AnnotationReleasedBy = "kudo.dev/released-by"
