@@ -73,6 +73,8 @@ func (e *engine) authenticate(ctx context.Context, instance *kudo.Instance) (pro
 		return false, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, ignoreConflict(err)
 	case !kudo.IsMirror(instance), e.signer.Predates(instance):
 		return false, reconcile.Result{}, nil
+	case e.signer.IsCreating(client.ObjectKeyFromObject(instance)):
+		return false, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
 	}
 	want := plan.Condition(metav1.ConditionFalse, kudo.ReasonNotSigned, notSigned)
 	want.Type = kudo.ConditionSigned

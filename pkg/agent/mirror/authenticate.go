@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,10 +93,7 @@ func reset(existing, wanted *kudo.Instance) *kudo.Instance {
 	if existing.Spec.InstallNamespace == "" { // it is immutable, and that of the mirror counts
 		mirrored.Spec.InstallNamespace = ""
 	}
-	for _, mark := range signedAnnotations {
-		delete(mirrored.Annotations, mark)
-	}
-	maps.Copy(mirrored.Annotations, marksOf(wanted))
+	mark(mirrored, marksOf(wanted))
 	mirrored.Annotations[kudo.AnnotationInventoryRestored] = "true"
 	return mirrored
 }
@@ -145,7 +141,7 @@ func (m *mirror) confirmVersion(ctx context.Context, existing *kudo.OperatorVers
 	if VersionName(corev1.ObjectReference{Name: reference.Name, UID: reference.UID}) != existing.Name {
 		return nil
 	}
-	if err := m.signed(ctx, existing, func() error { return m.updateSigned(ctx, existing) }); err != nil {
+	if err := m.signed(ctx, existing, func() error { return m.updateAsIs(ctx, existing) }); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("signing mirrored OperatorVersion %q: %w", existing.Name, err))
 	}
 	return nil
@@ -164,7 +160,7 @@ func (m *mirror) keepsUnsigned(ctx context.Context, made *kudo.OperatorVersion) 
 			"namespace (spec.installNamespace)", made.Namespace, made.Name)
 	}
 	if HubReference(existing) == HubReference(made) && equality.Semantic.DeepEqual(existing.Spec, made.Spec) {
-		return true, m.signed(ctx, existing, func() error { return m.updateSigned(ctx, existing) })
+		return true, m.signed(ctx, existing, func() error { return m.updateAsIs(ctx, existing) })
 	}
 	return false, client.IgnoreNotFound(m.local.Delete(ctx, existing, client.Preconditions{UID: &existing.UID}))
 }

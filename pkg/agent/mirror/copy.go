@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +37,7 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 	}
 	reference := corev1.ObjectReference{Name: version.Name, Namespace: version.Namespace}
 	if existing == nil {
+		defer m.signer.creates(targetOf(wanted))()
 		if existing, err = m.create(ctx, wanted, reference); err != nil {
 			return err
 		}
@@ -56,11 +56,8 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 func (m *mirror) overwrite(ctx context.Context, wanted, existing *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
 	changed := existing.DeepCopy()
 	changed.Spec = specOf(wanted, version)
-	delete(changed.Annotations, kudo.AnnotationOrphaned)
-	delete(changed.Annotations, kudo.AnnotationHubDeleted)
-	delete(changed.Annotations, kudo.AnnotationSkipCleanup)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
-	maps.Copy(changed.Annotations, marksOf(wanted))
+	mark(changed, marksOf(wanted))
 	if err := m.signer.Sign(changed); err != nil {
 		return nil, err
 	}
@@ -79,9 +76,9 @@ func (m *mirror) refuses(wanted, existing *kudo.Instance) error {
 	return m.rights.CheckInstall(wanted.TargetNamespace())
 }
 
-// takeUp prepares the status of a mirror that was not handed over yet, or whose partial removal was cancelled: then everything is deployed
-// again, the inventory lists what else may exist, and handled requests stay handled. Objects that only the removal has found are not pruned
-// by a later plan.
+// takeUp prepares the status of a mirror that was not handed over yet, that another writer has created, such as a backup program, or whose partial
+// removal was cancelled: then everything is deployed again, the inventory lists what else may exist, and handled requests stay handled. Objects
+// that only the removal has found are not pruned by a later plan.
 func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
 	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && (existing.Status.Execution != nil || len(existing.Status.Inventory) > 0):
@@ -89,7 +86,7 @@ func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) er
 			Inventory: plan.Applied(existing.Status.Inventory), HandledRequests: plan.Current(existing.Status, nil).HandledRequests,
 		}
 		return m.writeStatus(ctx, existing)
-	case !copied:
+	case !copied, !m.signer.IsSigned(existing):
 		return m.restore(ctx, wanted, existing)
 	}
 	return nil
@@ -112,7 +109,7 @@ func (m *mirror) acknowledge(ctx context.Context, wanted, existing *kudo.Instanc
 	return m.writeStatus(ctx, existing)
 }
 
-// create creates a mirror. If the hub knows an execution, the engine ignores the mirror until its status is restored.
+// create creates a mirror, which the caller signs: until then, the engine ignores it.
 func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
 	slot := fmt.Sprint(install.SlotOf(wanted))
 	m.slots.LockKey(slot)
@@ -129,12 +126,10 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 		},
 		Spec: specOf(wanted, version),
 	}
-	if wanted.Status.Execution == nil {
-		maps.Copy(made.Annotations, marksOf(wanted))
-	} else {
+	if wanted.Status.Execution != nil {
 		made.Annotations[kudo.AnnotationInventoryRestored] = "true"
 	}
-	err := m.createIn(ctx, made)
+	err := m.createWithNamespace(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, m.taken(ctx, made, err)
 	}
@@ -145,13 +140,13 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	return made, nil
 }
 
-// taken returns why a mirror cannot be created: its name is taken. If it is taken by a signed mirror, which the cache lacks, that is a conflict.
+// taken returns why a mirror cannot be created: its name is taken. If it is taken by a mirror, which the cache lacks, that is a conflict.
 func (m *mirror) taken(ctx context.Context, made *kudo.Instance, refused error) error {
 	existing := &kudo.Instance{}
 	if err := m.localLive.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
 		return fmt.Errorf("reading Instance %q: %w", made.Name, err)
 	}
-	if m.signer.IsSigned(existing) {
+	if kudo.IsMirror(existing) {
 		return apierrors.NewConflict(kudo.GroupVersion.WithResource("instances").GroupResource(), made.Name, refused)
 	}
 	return fmt.Errorf("namespace %q already has an Instance %q that does not belong to the hub: install into another namespace "+
@@ -202,5 +197,6 @@ func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error
 	}
 	made.Status = *wanted.Status.DeepCopy()
 	meta.RemoveStatusCondition(&made.Status.Conditions, kudo.ConditionResolved)
+	made.Annotations[kudo.AnnotationInventoryRestored] = "true" // written with the signature
 	return m.writeStatus(ctx, made)
 }

@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,6 +153,21 @@ func marksOf(wanted *kudo.Instance) map[string]string {
 	marks := identityOf(wanted)
 	marks[kudo.AnnotationHubGeneration] = strconv.FormatInt(wanted.Generation, 10)
 	return marks
+}
+
+// mark replaces the annotations of a mirror that its signature covers. What it says about its inventory is kept.
+func mark(mirrored *kudo.Instance, marks map[string]string) {
+	for _, name := range signedAnnotations {
+		if name != kudo.AnnotationInventoryRestored {
+			delete(mirrored.Annotations, name)
+		}
+	}
+	maps.Copy(mirrored.Annotations, marks)
+}
+
+// targetOf returns the name on the managed cluster of an Instance on the hub.
+func targetOf(wanted *kudo.Instance) types.NamespacedName {
+	return types.NamespacedName{Namespace: wanted.TargetNamespace(), Name: wanted.Name}
 }
 
 // identityOf returns the annotations of a mirror that do not change: the Instance on the hub, and the parent that created it, whose permissions

@@ -123,6 +123,7 @@ func (m *mirror) detached(ctx context.Context, deleted *kudo.Instance) (bool, er
 // exist.
 func (m *mirror) handOver(ctx context.Context, wanted, existing *kudo.Instance) (err error) {
 	if existing == nil {
+		defer m.signer.creates(targetOf(wanted))()
 		if existing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
 			return err
 		}
@@ -163,7 +164,8 @@ func (m *mirror) skipsCleanup(ctx context.Context, wanted, existing *kudo.Instan
 }
 
 // orphan marks a mirror whose Instance does not exist on the hub or has been released: its objects stay, and a removal in progress is
-// cancelled. It removes the finalizer, so that the mirror does not block the deletion of its namespace.
+// cancelled. It removes the finalizer, so that the mirror does not block the deletion of its namespace. A mirror of an earlier release, which the
+// hub does not confirm, is not signed.
 func (m *mirror) orphan(ctx context.Context, existing *kudo.Instance) error {
 	if existing == nil || existing.Removing() && existing.DeletionTimestamp != nil {
 		return nil
@@ -172,7 +174,12 @@ func (m *mirror) orphan(ctx context.Context, existing *kudo.Instance) error {
 	if existing.Orphaned() && !released {
 		return nil
 	}
-	if err := m.annotate(ctx, existing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {
+	write := m.update
+	if m.signer.isOlder(existing) && !m.signer.IsSigned(existing) {
+		write = m.updateUnsigned
+	}
+	existing.Annotations[kudo.AnnotationOrphaned] = "true"
+	if err := write(ctx, existing); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Instance no longer exists on the hub: keeping its applied objects",

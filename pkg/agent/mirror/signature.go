@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +17,15 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// signatureVersion begins every signature. Another form of the signed content has another version.
-const signatureVersion = "v1."
+// The versions begin the signatures. Another form of the signed content has another version.
+const (
+	// versionOfContent is the version of signatures that cover the content. An OperatorVersion that is deleted and created again with the same
+	// content is the same: it runs only if an Instance refers to it.
+	versionOfContent = "v1."
+	// versionOfObject is the version of signatures that also cover the uid, which the API server chooses: an Instance that is created again
+	// from a copy, such as that of a removed mirror, is not signed.
+	versionOfObject = "v2."
+)
 
 // maxVerified is the maximum number of OperatorVersions whose verification is remembered.
 const maxVerified = 10000
@@ -30,6 +38,8 @@ type Signer struct {
 	since metav1.Time
 	// verified are OperatorVersions with their signatures, and whether these are valid: their content is large, and never changes.
 	verified *lru.Cache
+	// creating holds the names of the Instances that are being created. They are signed once they have a uid.
+	creating sync.Map
 }
 
 // NewSigner returns a Signer with a secret key that was created at that time.
@@ -42,12 +52,15 @@ type signed struct {
 	Kind        string            `json:"kind"`
 	Namespace   string            `json:"namespace"`
 	Name        string            `json:"name"`
+	UID         types.UID         `json:"uid,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Spec        any               `json:"spec"`
 }
 
 // signedAnnotations are the annotations that a signature covers.
 var signedAnnotations = append(slices.Clone(kudo.MirrorAnnotations), kudo.AnnotationSkipCleanup)
+
+const instanceKind = "Instance"
 
 // contentOf returns what a signature covers of an Instance or OperatorVersion; false for other kinds.
 func contentOf(o client.Object) (signed, bool) {
@@ -59,7 +72,7 @@ func contentOf(o client.Object) (signed, bool) {
 	}
 	switch mirror := o.(type) {
 	case *kudo.Instance:
-		content.Kind, content.Spec = "Instance", &mirror.Spec
+		content.Kind, content.Spec = instanceKind, &mirror.Spec
 	case *kudo.OperatorVersion:
 		content.Kind, content.Spec = "OperatorVersion", &mirror.Spec
 	default:
@@ -71,16 +84,27 @@ func contentOf(o client.Object) (signed, bool) {
 // signatureOf returns the signature that an object would have.
 func (s *Signer) signatureOf(o client.Object) (string, error) {
 	content, ok := contentOf(o)
-	if !ok {
+	switch {
+	case !ok:
 		return "", fmt.Errorf("%T is not mirrored", o)
+	case content.Kind != instanceKind:
+		return s.encode(versionOfContent, content)
+	case o.GetUID() == "":
+		return "", fmt.Errorf("%s %q has no uid yet", content.Kind, content.Name)
 	}
+	content.UID = o.GetUID()
+	return s.encode(versionOfObject, content)
+}
+
+// encode returns the signature of a content.
+func (s *Signer) encode(version string, content signed) (string, error) {
 	encoded, err := json.Marshal(content)
 	if err != nil {
 		return "", fmt.Errorf("encoding %s %q: %w", content.Kind, content.Name, err)
 	}
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(encoded)
-	return signatureVersion + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
+	return version + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
 // Sign sets the signature of a mirror.
@@ -105,7 +129,7 @@ type verification struct {
 	namespace, name string
 }
 
-// IsSigned reports whether the agent has signed exactly this object: its name, spec and annotations.
+// IsSigned reports whether the agent has signed exactly this object: its name, spec and annotations and, of an Instance, its uid.
 func (s *Signer) IsSigned(o client.Object) bool {
 	signature, exists := o.GetAnnotations()[kudo.AnnotationSignature]
 	if !exists {
@@ -128,11 +152,37 @@ func (s *Signer) matches(o client.Object, signature string) bool {
 	return err == nil && hmac.Equal([]byte(want), []byte(signature))
 }
 
-// Predates reports whether a mirror may have been created by an agent of a release that did not sign mirrors, or whose key is lost: it is
-// older than the key. The API server sets both times.
-func (s *Signer) Predates(o client.Object) bool {
+// Predates reports whether a mirror may have been signed by an agent of another release, or not at all: its signature does not cover the uid,
+// or it is older than the key, which may have been lost. It is ignored until the hub confirms it.
+func (s *Signer) Predates(o client.Object) bool { return s.isOlder(o) || s.hasFormerSignature(o) }
+
+// isOlder reports whether a mirror is older than the key. The API server sets both times.
+func (s *Signer) isOlder(o client.Object) bool {
 	created := o.GetCreationTimestamp()
 	return kudo.IsMirror(o) && !created.IsZero() && created.Before(&s.since)
+}
+
+// hasFormerSignature reports whether an agent that did not sign uids has signed this Instance.
+func (s *Signer) hasFormerSignature(o client.Object) bool {
+	content, ok := contentOf(o)
+	signature, exists := o.GetAnnotations()[kudo.AnnotationSignature]
+	if !ok || !exists || content.Kind != instanceKind {
+		return false
+	}
+	want, err := s.encode(versionOfContent, content)
+	return err == nil && hmac.Equal([]byte(want), []byte(signature))
+}
+
+// creates notes that an Instance is being created, until done is called.
+func (s *Signer) creates(name types.NamespacedName) (done func()) {
+	s.creating.Store(name, nil)
+	return func() { s.creating.Delete(name) }
+}
+
+// IsCreating reports whether an Instance of that name is being created: it is signed in a moment.
+func (s *Signer) IsCreating(name types.NamespacedName) bool {
+	_, is := s.creating.Load(name)
+	return is
 }
 
 // hasObjects reports whether an Instance on the managed cluster may have objects: it is a mirror, of this release or an earlier one.

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -63,9 +64,11 @@ func TestASignatureCoversWhateverTheEngineTrusts(t *testing.T) {
 		"no signature":                func(i *kudo.Instance) { delete(i.Annotations, kudo.AnnotationSignature) },
 		"an empty signature":          func(i *kudo.Instance) { i.Annotations[kudo.AnnotationSignature] = "" },
 		"a signature of another form": func(i *kudo.Instance) {
-			i.Annotations[kudo.AnnotationSignature] = "v2" + i.Annotations[kudo.AnnotationSignature][2:]
+			i.Annotations[kudo.AnnotationSignature] = "v1" + i.Annotations[kudo.AnnotationSignature][2:]
 		},
-		"the signature of another content": func(i *kudo.Instance) { i.Annotations[kudo.AnnotationSignature] = "v1." },
+		"the signature of another content":            func(i *kudo.Instance) { i.Annotations[kudo.AnnotationSignature] = "v2." },
+		"a copy, to which the API server gives a uid": func(i *kudo.Instance) { i.UID = "other" },
+		"a copy that is not stored yet":               func(i *kudo.Instance) { i.UID = "" },
 	} {
 		i := instanceMirror("apps", time.Hour)
 		if err := s.Sign(&i); err != nil {
@@ -85,7 +88,7 @@ func TestASignatureIsIndependentOfTheRest(t *testing.T) {
 	if err := s.Sign(&i); err != nil {
 		t.Fatal(err)
 	}
-	i.ResourceVersion, i.Generation, i.UID, i.Finalizers = "2", 3, "restored", []string{"x"}
+	i.ResourceVersion, i.Generation, i.Finalizers = "2", 3, []string{"x"}
 	i.Labels, i.Annotations["example.com/other"] = map[string]string{"a": "b"}, "y"
 	i.Status.ObservedGeneration = 9
 	if !s.IsSigned(&i) {
@@ -100,7 +103,7 @@ func TestASignatureIsIndependentOfTheRest(t *testing.T) {
 func TestASignatureStaysTheSameInLaterReleases(t *testing.T) {
 	s, i, v := testSigner(), instanceMirror("apps", time.Hour), versionMirror()
 	for want, o := range map[string]client.Object{
-		"v1.UBHH3QGEqZrHKY9N6pEDE1nkP77W8UkXv2rQKPABvuE": &i,
+		"v2.kB1REDjxGN1CWXq-xBK4OatrAhk8llqAGWVyTBSZmfo": &i,
 		"v1.2164MKAmn3T5UjpIGjI19mEb5o_ou2e5J5M81KYLLTs": &v,
 	} {
 		if got, err := s.signatureOf(o); err != nil || got != want {
@@ -142,10 +145,34 @@ func TestASignatureOfAnOperatorVersionCoversItsContent(t *testing.T) {
 	}
 }
 
-func TestOnlyMirrorsAreSigned(t *testing.T) {
-	if err := testSigner().Sign(&corev1.ConfigMap{}); err == nil {
-		t.Error("want an error")
+func TestOnlyStoredMirrorsAreSigned(t *testing.T) {
+	i := instanceMirror("apps", time.Hour)
+	i.UID = ""
+	for what, o := range map[string]client.Object{"another kind": &corev1.ConfigMap{}, "an Instance that is not created": &i} {
+		if err := testSigner().Sign(o); err == nil {
+			t.Errorf("%s: want an error", what)
+		}
 	}
+}
+
+func TestAMirrorThatIsCreatedAgainFromACopyIsNotSigned(t *testing.T) {
+	s, i, v := testSigner(), instanceMirror("apps", time.Hour), versionMirror()
+	if err := errors.Join(s.Sign(&i), s.Sign(&v)); err != nil {
+		t.Fatal(err)
+	}
+	i.UID, v.UID = "again", "again"
+	if s.IsSigned(&i) || s.Predates(&i) {
+		t.Error("want an Instance that the agent ignores")
+	}
+	if !s.IsSigned(&v) {
+		t.Error("want an OperatorVersion with the same content to be the same")
+	}
+}
+
+// formerlySigned signs a mirror that is younger than the key as builds did that did not sign uids.
+func formerlySigned(i *kudo.Instance) {
+	i.CreationTimestamp = metav1.NewTime(keyCreated.Add(time.Hour))
+	i.Annotations[kudo.AnnotationSignature] = "v1.UBHH3QGEqZrHKY9N6pEDE1nkP77W8UkXv2rQKPABvuE"
 }
 
 func TestPredates(t *testing.T) {
@@ -159,6 +186,11 @@ func TestPredates(t *testing.T) {
 		"a mirror that was created after the key":                     {func(i *kudo.Instance) { i.CreationTimestamp = metav1.NewTime(keyCreated.Add(time.Second)) }, false},
 		"a mirror that is not created yet":                            {func(i *kudo.Instance) { i.CreationTimestamp = metav1.Time{} }, false},
 		"an Instance that is older and does not claim to be a mirror": {func(i *kudo.Instance) { i.Annotations = nil }, false},
+		"a mirror that was signed without its uid":                    {formerlySigned, true},
+		"a mirror that was signed without its uid, and changed": {func(i *kudo.Instance) {
+			formerlySigned(i)
+			i.Spec.Parameters["A"] = "2"
+		}, false},
 	} {
 		i := instanceMirror("apps", -time.Hour)
 		c.edit(&i)

@@ -132,7 +132,7 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 		if kept, err := m.keepsUnsigned(ctx, made); err != nil || kept {
 			return nil, err
 		}
-		err := m.createIn(ctx, made)
+		err := m.signed(ctx, made, func() error { return m.createWithNamespace(ctx, made) })
 		if err == nil {
 			m.created.Store(mirrored, true)
 		}

@@ -36,8 +36,17 @@ func (m *mirror) annotate(ctx context.Context, existing *kudo.Instance, marks ma
 }
 
 func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.signed(ctx, changed, func() error { return m.updateSigned(ctx, changed) }); err != nil {
+	if err := m.signed(ctx, changed, func() error { return m.updateAsIs(ctx, changed) }); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
+	}
+	m.writes.NoteNewest(changed)
+	return nil
+}
+
+// updateUnsigned updates a mirror that the engine continues to ignore.
+func (m *mirror) updateUnsigned(ctx context.Context, changed *kudo.Instance) error {
+	if err := m.updateAsIs(ctx, changed); err != nil {
+		return fmt.Errorf("updating Instance %q, which is not signed: %w", changed.Name, err)
 	}
 	m.writes.NoteNewest(changed)
 	return nil
@@ -54,27 +63,26 @@ func (m *mirror) signed(ctx context.Context, mirrored client.Object, write func(
 	if err := m.signer.Sign(mirrored); err != nil {
 		return err
 	}
-	return m.updateSigned(ctx, mirrored)
+	return m.updateAsIs(ctx, mirrored)
 }
 
-func (m *mirror) updateSigned(ctx context.Context, signed client.Object) error {
+func (m *mirror) updateAsIs(ctx context.Context, signed client.Object) error {
 	return m.local.Update(ctx, signed, client.FieldOwner(fieldManager), apply.Unchecked)
 }
 
+// writeStatus writes the status of a mirror. The rest stays as it is to be signed: the response may have changes of another writer.
 func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.local.Status().Update(ctx, changed, client.FieldOwner(fieldManager), apply.Unchecked); err != nil {
+	written := changed.DeepCopy()
+	if err := m.local.Status().Update(ctx, written, client.FieldOwner(fieldManager), apply.Unchecked); err != nil {
 		return fmt.Errorf("writing the status of mirrored Instance %q: %w", changed.Name, err)
 	}
+	changed.ResourceVersion, changed.Status = written.ResourceVersion, written.Status
 	m.writes.NoteNewest(changed)
 	return nil
 }
 
-// createIn signs and creates an object, after its namespace if that does not exist.
-func (m *mirror) createIn(ctx context.Context, made client.Object) error {
-	return m.signed(ctx, made, func() error { return m.createSigned(ctx, made) })
-}
-
-func (m *mirror) createSigned(ctx context.Context, made client.Object) error {
+// createWithNamespace creates an object, after its namespace if that does not exist.
+func (m *mirror) createWithNamespace(ctx context.Context, made client.Object) error {
 	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager), apply.Unchecked)
 	if !apierrors.IsNotFound(err) {
 		return err

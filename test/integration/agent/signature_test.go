@@ -2,6 +2,10 @@ package agent
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +17,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
@@ -113,7 +118,76 @@ var _ = Describe("An object that claims to be a mirror", func() {
 		Consistently(func() string { return h.mirror(ctx).ResourceVersion }).Should(Equal(before), "it is not written again")
 		Expect(managed.Get(ctx, client.ObjectKeyFromObject(version), version)).To(Succeed(), "it belongs to another writer")
 	})
+
+	It("runs nothing as a copy of a mirror that was removed, and says so", func(ctx context.Context) {
+		stop := runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		instance, version := h.copies(ctx)
+		h.finish(ctx)
+		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
+		Eventually(h.versions).WithArguments(ctx).Should(BeEmpty())
+		stop()
+
+		nowhere := rest.CopyConfig(agentOnHub) // else, the copy may be marked as orphaned before it runs
+		nowhere.Host = "https://127.0.0.1:1"
+		runAgentWith(nowhere, agentLocally)
+		Expect(managed.Create(ctx, version)).To(Succeed())
+		Expect(managed.Create(ctx, instance)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(h.config(ctx, "-config")).To(BeEmpty(), "the engine has executed it")
+			g.Expect(meta.IsStatusConditionFalse(h.mirror(ctx).Status.Conditions, kudo.ConditionSigned)).To(BeTrue())
+		}).Should(Succeed())
+		Expect(h.mirror(ctx).Status.Execution).To(BeNil())
+	})
 })
+
+// copies returns copies of the mirror and its OperatorVersion, as a backup has them, to be created again.
+func (h *hubPart) copies(ctx context.Context) (*kudo.Instance, *kudo.OperatorVersion) {
+	GinkgoHelper()
+	instance, version := h.mirror(ctx), &kudo.OperatorVersion{}
+	Expect(managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: instance.Spec.OperatorVersion.Name}, version)).To(Succeed())
+	instance.ObjectMeta = metav1.ObjectMeta{Namespace: h.namespace, Name: h.name, Annotations: instance.Annotations, Finalizers: instance.Finalizers}
+	version.ObjectMeta = metav1.ObjectMeta{Namespace: h.namespace, Name: version.Name, Annotations: version.Annotations}
+	instance.Status = kudo.InstanceStatus{}
+	return instance, version
+}
+
+var _ = Describe("A mirror that is restored from a backup of the managed cluster", func() {
+	It("is signed when the hub confirms it, with the status on the hub, and nothing is executed or applied again", func(ctx context.Context) {
+		stop := runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		before := h.mirror(ctx).Status.Execution
+		instance, _ := h.copies(ctx)
+		h.loseMirror(ctx)
+		Expect(managed.Create(ctx, instance)).To(Succeed())
+
+		link := proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		runAgentWith(agentOnHub, through(link))
+		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+		Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+		Expect(h.mirror(ctx).Status.Execution).To(Equal(before))
+		Expect(h.applied(link)).To(BeEmpty())
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("two"))
+		h.finish(ctx)
+	})
+})
+
+// applied returns the ConfigMaps in the Instance's namespace that were written by way of a proxy.
+func (h *hubPart) applied(link *proxy.Proxy) []string {
+	var names []string
+	for _, w := range link.Journal() {
+		if w.Namespace == h.namespace && w.Resource == "configmaps" && w.Succeeded() {
+			names = append(names, w.Verb+" "+w.Name)
+		}
+	}
+	return names
+}
 
 var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 	var (
@@ -132,19 +206,9 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		link = proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 	})
 
-	// isKept waits until the mirror is signed, and checks that nothing was executed and nothing applied.
 	isKept := func(ctx context.Context) {
 		GinkgoHelper()
-		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
-		Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
-		Expect(h.mirror(ctx).Status.Execution).To(Equal(before))
-		var written []string
-		for _, w := range link.Journal() {
-			if w.Namespace == h.namespace && w.Succeeded() {
-				written = append(written, w.Verb+" "+w.Kind())
-			}
-		}
-		Expect(written).To(ConsistOf("update operatorversions", "update instances"))
+		h.isKept(ctx, link, before, "update operatorversions", "update instances")
 	}
 
 	It("is signed, and nothing is executed or applied again", func(ctx context.Context) {
@@ -197,6 +261,94 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 	})
 })
 
+// isKept waits until the mirror is signed, and checks that nothing was executed and nothing applied: only the writes are sent.
+func (h *hubPart) isKept(ctx context.Context, link *proxy.Proxy, before *kudo.Execution, writes ...string) {
+	GinkgoHelper()
+	Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+	Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+	Expect(h.mirror(ctx).Status.Execution).To(Equal(before))
+	var written []string
+	for _, w := range link.Journal() {
+		if w.Namespace == h.namespace && w.Succeeded() {
+			written = append(written, w.Verb+" "+w.Kind())
+		}
+	}
+	Expect(written).To(ConsistOf(writes))
+}
+
+// formerSignature returns the signature of a mirror by a build that did not sign its uid.
+func formerSignature(ctx context.Context, i *kudo.Instance) string {
+	GinkgoHelper()
+	key := mirrorKey()
+	Expect(managed.Get(ctx, client.ObjectKeyFromObject(key), key)).To(Succeed())
+	annotations := map[string]string{kudo.AnnotationHubUID: i.Annotations[kudo.AnnotationHubUID]}
+	annotations[kudo.AnnotationHubGeneration] = i.Annotations[kudo.AnnotationHubGeneration]
+	content, err := json.Marshal(struct {
+		Kind        string            `json:"kind"`
+		Namespace   string            `json:"namespace"`
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+		Spec        kudo.InstanceSpec `json:"spec"`
+	}{"Instance", i.Namespace, i.Name, annotations, i.Spec})
+	Expect(err).NotTo(HaveOccurred())
+	mac := hmac.New(sha256.New, key.Data["key"])
+	mac.Write(content)
+	return "v1." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+var _ = Describe("A mirror that was signed without its uid", func() {
+	var (
+		h    *hubPart
+		link *proxy.Proxy
+	)
+	BeforeEach(func(ctx context.Context) {
+		stop := runAgent()
+		h = newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		former := formerSignature(ctx, h.mirror(ctx))
+		h.tamper(ctx, func(i *kudo.Instance) { i.Annotations[kudo.AnnotationSignature] = former })
+		Expect(signer(ctx).Predates(h.mirror(ctx))).To(BeTrue())
+		link = proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+	})
+
+	It("is signed again when the hub confirms it, once, and nothing is executed or applied", func(ctx context.Context) {
+		before := h.mirror(ctx).Status.Execution
+		runAgentWith(agentOnHub, through(link))
+		h.isKept(ctx, link, before, "update instances")
+		h.finish(ctx)
+	})
+
+	It("is signed again although the hub has not resolved its current generation", func(ctx context.Context) {
+		before := h.mirror(ctx).Status.Execution
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"UNKNOWN": "x"} })
+		runAgentWith(agentOnHub, through(link))
+		h.isKept(ctx, link, before, "update instances")
+		h.finish(ctx)
+	})
+
+	It("is ignored while the hub cannot confirm it", func(ctx context.Context) {
+		stop := runAgent()
+		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+		instance, version := h.copies(ctx)
+		former := h.mirror(ctx)
+		former.UID = "" // of the copy
+		h.finish(ctx)
+		Eventually(h.versions).WithArguments(ctx).Should(BeEmpty())
+		stop()
+
+		instance.Annotations[kudo.AnnotationSignature] = formerSignature(ctx, former)
+		nowhere := rest.CopyConfig(agentOnHub)
+		nowhere.Host = "https://127.0.0.1:1"
+		runAgentWith(nowhere, through(link))
+		Expect(managed.Create(ctx, version)).To(Succeed())
+		Expect(managed.Create(ctx, instance)).To(Succeed())
+		Consistently(func() string { return h.config(ctx, "-config") }).Should(BeEmpty())
+		Expect(h.mirror(ctx).Status.Execution).To(BeNil())
+	})
+})
+
 var _ = Describe("A mirror whose signature another writer has invalidated", func() {
 	It("is ignored while the hub has not resolved its Instance, which says so", func(ctx context.Context) {
 		stop := runAgent()
@@ -221,7 +373,22 @@ var _ = Describe("A mirror whose signature another writer has invalidated", func
 		h.finish(ctx)
 	})
 
-	It("is removed as the hub has it, and nothing that the other writer has changed is signed", func(ctx context.Context) {
+	It("is signed without annotations that the hub does not set", func(ctx context.Context) {
+		stop := runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		h.tamper(ctx, func(i *kudo.Instance) {
+			i.Annotations[kudo.AnnotationParent], i.Annotations[kudo.AnnotationHubOperatorVersion] = "theirs", "theirs/1"
+		})
+		runAgent()
+		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+		Expect(h.mirror(ctx).Annotations).NotTo(Or(HaveKey(kudo.AnnotationParent), HaveKey(kudo.AnnotationHubOperatorVersion)))
+		h.finish(ctx)
+	})
+
+	DescribeTable("is removed as the hub has it, and nothing that the other writer has changed is signed", func(ctx context.Context, status func(*kudo.Instance)) {
 		stop := runAgent()
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
@@ -234,6 +401,7 @@ var _ = Describe("A mirror whose signature another writer has invalidated", func
 			i.Spec.Parameters, i.Spec.ServiceAccountName = map[string]string{"VALUE": "theirs"}, "theirs"
 			i.Annotations[kudo.AnnotationSkipCleanup] = "true"
 		})
+		h.tamperStatus(ctx, status)
 		runAgent()
 		Eventually(func(g Gomega) {
 			mirrored := h.mirror(ctx)
@@ -246,5 +414,8 @@ var _ = Describe("A mirror whose signature another writer has invalidated", func
 		Expect(environment.Edit(ctx, managed, held, func(c *corev1.ConfigMap) { c.Finalizers = nil })).To(Succeed())
 		h.finish(ctx)
 		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
-	})
+	},
+		Entry("with its status", func(*kudo.Instance) {}),
+		Entry("without its status, which the hub restores", func(i *kudo.Instance) { i.Status = kudo.InstanceStatus{} }),
+	)
 })

@@ -93,8 +93,8 @@ const (
 	// AnnotationOrphaned means that the hub no longer has an object for the mirror, or has released it: existing objects stay on the
 	// cluster. Together with AnnotationHubDeleted it means that some objects were removed before.
 	AnnotationOrphaned = "kudo.dev/orphaned"
-	// AnnotationSignature is the agent's signature of a mirror: of its name, its spec, and MirrorAnnotations. The agent ignores mirrors
-	// without a valid one.
+	// AnnotationSignature is the agent's signature of a mirror: of its name, its spec, MirrorAnnotations and, of an Instance, its uid. The
+	// agent ignores mirrors without a valid one.
 	AnnotationSignature = "kudo.dev/signature"
 )
 
