@@ -216,6 +216,11 @@ func handle(handled []types.UID, request types.UID) []types.UID {
 	return handled[max(0, len(handled)-mostHandled):]
 }
 
+// IsHandled reports whether a manual request was started before, according to a status.
+func IsHandled(status kudo.InstanceStatus, request types.UID) bool {
+	return State{Last: status.Execution, Handled: status.HandledRequests}.isHandled(request)
+}
+
 // isHandled reports whether a manual request was started before.
 func (s State) isHandled(request types.UID) bool {
 	return slices.Contains(s.Handled, request) || s.Last != nil && (s.Last.UID == request || s.Last.Request == request)

@@ -3,6 +3,8 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // The Secret in the agent's namespace with the key of signatures.
@@ -64,15 +67,15 @@ func (m *mirror) authenticate(ctx context.Context, wanted, existing *kudo.Instan
 	return existing, m.signVersions(ctx, existing)
 }
 
-// confirm signs a mirror of an earlier release whose Instance the hub has not resolved, if it belongs to that. It returns one that is to be removed
-// as the hub has it.
+// confirm signs a mirror whose Instance the hub has not resolved, if it is what the hub knows: another writer may have changed it. It returns one
+// that is to be removed as the hub has it.
 func (m *mirror) confirm(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
 	switch old := m.signer.Predates(existing); {
 	case !mirrors(existing, wanted) && old:
 		return existing, nil
 	case !mirrors(existing, wanted):
 		return nil, nil
-	case !old && wanted.DeletionTimestamp == nil:
+	case wanted.DeletionTimestamp == nil && !isStarted(existing, wanted):
 		return nil, fmt.Errorf("the mirror of Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it "+
 			"until the hub has resolved its Instance", existing.Name, existing.Namespace)
 	}
@@ -82,7 +85,38 @@ func (m *mirror) confirm(ctx context.Context, wanted, existing *kudo.Instance) (
 	if wanted.DeletionTimestamp != nil {
 		return reset(existing, wanted), nil
 	}
+	maps.Copy(existing.Annotations, identityOf(wanted))
 	return existing, m.update(ctx, existing)
+}
+
+// isStarted reports whether a mirror is what the agent has started last, according to its report on the hub, which no writer on the managed cluster
+// changes. The hub no longer has the generation that the mirror was copied from.
+func isStarted(existing, wanted *kudo.Instance) bool {
+	last := wanted.Status.Execution
+	if last == nil || existing.HubGeneration() < last.Generation || existing.HubGeneration() > wanted.Generation {
+		return false
+	}
+	spec := specOf(wanted, corev1.ObjectReference{Namespace: existing.Namespace, Name: VersionName(last.OperatorVersion)})
+	spec.Parameters = last.Parameters
+	if existing.Spec.InstallNamespace == "" {
+		spec.InstallNamespace = ""
+	}
+	if request := existing.Spec.PlanExecution; !request.Cancel && plan.IsHandled(wanted.Status, request.UID) {
+		spec.PlanExecution = request // it is inert
+	}
+	return existing.Namespace == wanted.TargetNamespace() && equality.Semantic.DeepEqual(existing.Spec, spec) && hasMarksOf(existing, wanted)
+}
+
+// hasMarksOf reports whether a mirror has no other annotations that a signature covers than the hub sets while an Instance exists.
+func hasMarksOf(existing, wanted *kudo.Instance) bool {
+	marks := identityOf(wanted)
+	marks[kudo.AnnotationHubGeneration] = existing.Annotations[kudo.AnnotationHubGeneration]
+	marks[kudo.AnnotationInventoryRestored] = existing.Annotations[kudo.AnnotationInventoryRestored]
+	return !slices.ContainsFunc(signedAnnotations, func(name string) bool {
+		found, exists := existing.Annotations[name]
+		want, isSet := marks[name]
+		return exists && (!isSet || found != want)
+	})
 }
 
 // reset returns the unsigned mirror of an Instance that is being deleted as the hub has that, to be signed when it is marked for removal: another

@@ -226,6 +226,30 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		h.finish(ctx)
 	})
 
+	DescribeTable("is not signed with a change of another writer while the hub has not resolved its current generation",
+		func(ctx context.Context, change func(*kudo.Instance)) {
+			h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"UNKNOWN": "x"} })
+			h.tamper(ctx, change)
+			runAgentWith(agentOnHub, through(link))
+			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonNotMirrored),
+				HaveField("Message", ContainSubstring("lacks the signature of addon-agent"))))
+			Expect(h.isSigned(ctx)).To(BeFalse())
+			Expect(h.config(ctx, "-config")).To(Equal("one"))
+
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = nil })
+			Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+			Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+			Expect(h.config(ctx, "-config")).To(Equal("one"))
+			h.finish(ctx)
+		},
+		Entry("of a parameter", func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "theirs"} }),
+		Entry("of the service account", func(i *kudo.Instance) { i.Spec.ServiceAccountName = "theirs" }),
+		Entry("that requests a plan", func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "theirs"} }),
+		Entry("that removes it", func(i *kudo.Instance) { i.Annotations[kudo.AnnotationHubDeleted] = "2026-01-01T00:00:00Z" }),
+		Entry("that names a parent", func(i *kudo.Instance) { i.Annotations[kudo.AnnotationParent] = "theirs" }),
+		Entry("of its generation", func(i *kudo.Instance) { i.Annotations[kudo.AnnotationHubGeneration] = "7000" }),
+	)
+
 	It("is signed although the hub no longer has its OperatorVersion", func(ctx context.Context) {
 		reference := h.get(ctx).Spec.OperatorVersion
 		Expect(hub.Delete(ctx, &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name}})).To(Succeed())
