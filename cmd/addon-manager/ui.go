@@ -17,10 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/endpoint"
 	"github.com/tandem-addons/tandem/pkg/monitoring"
 	"github.com/tandem-addons/tandem/pkg/ui"
 )
@@ -137,22 +135,18 @@ func (s *uiSettings) serve(ctx context.Context, cfg *rest.Config, server *ui.Ser
 		server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watched.GetCertificate, NextProtos: []string{"http/1.1"}}
 	}
 	if s.probes != "0" {
-		probes := endpoint.NewServer(http.HandlerFunc(server.Health), endpoint.Timeouts{})
-		probes.Addr = s.probes
-		go func() { stop(fmt.Errorf("serving --health-probe-bind-address: %w", probes.ListenAndServe())) }()
-		defer probes.Close()
-	}
-	metrics, err := metricsserver.NewServer(s.metrics.Options(s.metricsAddress), cfg, nil)
-	if err != nil {
-		return err
-	}
-	if metrics != nil {
+		probes := monitoring.Probes(s.probes, http.HandlerFunc(server.Health))
 		go func() {
-			if err := metrics.Start(ctx); err != nil {
-				stop(fmt.Errorf("serving --metrics-bind-address: %w", err))
+			if err := probes.Start(ctx); err != nil {
+				stop(fmt.Errorf("serving --health-probe-bind-address: %w", err))
 			}
 		}()
 	}
+	go func() {
+		if err := s.metrics.Serve(ctx, s.metricsAddress, cfg); err != nil {
+			stop(fmt.Errorf("serving --metrics-bind-address: %w", err))
+		}
+	}()
 	err = server.Serve(ctx, listener)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

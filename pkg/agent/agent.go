@@ -320,8 +320,8 @@ func electionManager(o Options) (ctrl.Manager, error) {
 	election, err := ctrl.NewManager(o.Local, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        controller.Logger(ctrl.Log),
-		Metrics:                       o.Metrics.Options(o.MetricsAddress),
-		HealthProbeBindAddress:        o.ProbeAddress,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served with limits
+		HealthProbeBindAddress:        "0",
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "tandem-addon-agent",
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
@@ -329,6 +329,12 @@ func electionManager(o Options) (ctrl.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := o.Metrics.AddTo(election, o.MetricsAddress); err != nil {
+		return nil, err
+	}
+	if election, err = monitoring.WithProbes(election, o.ProbeAddress); err != nil {
 		return nil, err
 	}
 	if err := election.AddHealthzCheck("ping", healthz.Ping); err != nil {

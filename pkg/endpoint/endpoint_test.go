@@ -394,17 +394,18 @@ func TestASlowHandshakeIsEnded(t *testing.T) {
 
 func TestPublicServersLimitUnknownClients(t *testing.T) {
 	serve := func(t *testing.T) (request func(header string) string) {
-		next, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, stop := context.WithCancel(context.Background())
 		served := make(chan error, 1)
 		p := &Public{
+			Address:        "127.0.0.1:0",
 			Handler:        http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
 			MaxHeaderBytes: 8 << 10, MaxConnections: 2, MaxClientConnections: 2,
 		}
-		go func() { served <- p.serve(ctx, next) }()
+		server, listener, err := p.Listen(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { served <- p.serve(ctx, server, listener) }()
 		t.Cleanup(func() {
 			stop()
 			if err := <-served; err != nil {
@@ -412,7 +413,7 @@ func TestPublicServersLimitUnknownClients(t *testing.T) {
 			}
 		})
 		return func(header string) string {
-			client, err := net.Dial("tcp", next.Addr().String())
+			client, err := net.Dial("tcp", listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}

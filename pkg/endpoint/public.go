@@ -26,25 +26,30 @@ type Public struct {
 	Started func()
 }
 
-// shutdownTimeout is how long requests in progress may take when the server stops.
-const shutdownTimeout = time.Minute
+// ShutdownTimeout is how long requests in progress may take when the server stops.
+const ShutdownTimeout = time.Minute
 
 // NeedLeaderElection returns false: every replica serves.
 func (*Public) NeedLeaderElection() bool { return false }
 
 // Start serves requests until the context ends.
 func (p *Public) Start(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.Address)
+	server, listener, err := p.Listen(ctx)
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return err
 	}
 	if p.Started != nil {
 		p.Started()
 	}
-	return p.serve(ctx, listener)
+	return p.serve(ctx, server, listener)
 }
 
-func (p *Public) serve(ctx context.Context, listener net.Listener) error {
+// Listen returns a server with the limits, and its listener, which accepts connections from now on.
+func (p *Public) Listen(ctx context.Context) (*http.Server, net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.Address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listening: %w", err)
+	}
 	listener = Connections{
 		Max: p.MaxConnections, MaxPerClient: p.MaxClientConnections, Changed: func(float64) {}, Refused: func(string) {},
 	}.Listen(listener)
@@ -53,9 +58,13 @@ func (p *Public) serve(ctx context.Context, listener net.Listener) error {
 	}
 	server := NewServer(p.Handler, Timeouts{})
 	server.MaxHeaderBytes = p.MaxHeaderBytes
+	return server, listener, nil
+}
+
+func (p *Public) serve(ctx context.Context, server *http.Server, listener net.Listener) error {
 	stopped := make(chan error, 1)
 	end := context.AfterFunc(ctx, func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 		defer cancel()
 		stopped <- server.Shutdown(last)
 	})

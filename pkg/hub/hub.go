@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/controller"
@@ -191,12 +192,18 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
 		LeaderElectionConfig:          controller.Apart(cfg), // a separate client renews the Lease under any load
 		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       options.Metrics.Options(options.MetricsBindAddress),
-		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served with limits
+		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              options.PprofBindAddress,
 		Controller:                    every,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := options.Metrics.AddTo(mgr, options.MetricsBindAddress); err != nil {
+		return nil, err
+	}
+	if mgr, err = monitoring.WithProbes(mgr, options.HealthProbeBindAddress); err != nil {
 		return nil, err
 	}
 	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {

@@ -1,4 +1,4 @@
-// Package monitoring serves the metrics of a program to clients that its API server authenticates and authorizes.
+// Package monitoring serves the metrics of a program to clients that its API server authenticates and authorizes, and the probes of its kubelet.
 package monitoring
 
 import (
@@ -12,10 +12,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/endpoint"
@@ -73,39 +72,22 @@ func CheckProfiles(address string) error {
 	return nil
 }
 
-// Options returns the options of the server of metrics at an address.
-func (a Access) Options(address string) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: address, FilterProvider: newFilter}
-	if a.Insecure {
-		options.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
-			return func(_ logr.Logger, next http.Handler) (http.Handler, error) { return prompt(next), nil }, nil
-		}
-		return options
-	}
-	options.SecureServing, options.CertDir = true, a.CertificateFolder
-	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
-	return options
-}
-
-// newFilter returns the filter that authenticates and authorizes clients, by a connection of its own to the API server.
-func newFilter(config *rest.Config, _ *http.Client) (metricsserver.Filter, error) {
+// authenticated serves metrics to clients that the API server authenticates and authorizes, by a connection of its own to that.
+func authenticated(config *rest.Config, next http.Handler) (http.Handler, error) {
 	own := controller.Apart(config)
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server for the authentication of metrics: %w", err)
 	}
-	authenticated, err := filters.WithAuthenticationAndAuthorization(own, client)
+	filter, err := filters.WithAuthenticationAndAuthorization(own, client)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the authentication of metrics: %w", err)
 	}
-	credentials := endpoint.NewCredentials()
-	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
-		filtered, err := authenticated(log, next)
-		if err != nil {
-			return nil, err
-		}
-		return prompt(checked(filtered, credentials)), nil
-	}, nil
+	filtered, err := filter(ctrl.Log.WithName("metrics"), next)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the authentication of metrics: %w", err)
+	}
+	return checked(filtered, endpoint.NewCredentials()), nil
 }
 
 // requestTimeout is how long a client may take to send a request and receive the metrics.

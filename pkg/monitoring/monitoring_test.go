@@ -1,8 +1,11 @@
 package monitoring
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,10 +13,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 	"github.com/tandem-addons/tandem/test/scrape"
 )
 
@@ -91,23 +99,101 @@ func TestCredentialsAreLimited(t *testing.T) {
 }
 
 func TestInsecureMetricsAreReadWithoutAToken(t *testing.T) {
-	filter, err := Access{Insecure: true}.Options("127.0.0.1:0").FilterProvider(nil, nil)
+	public, _, err := Access{Insecure: true}.server("127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(public.Handler)
 	defer server.Close()
 	for method, want := range map[string]int{http.MethodGet: http.StatusOK, http.MethodPost: http.StatusMethodNotAllowed} {
-		status, body, err := scrape.Do(t.Context(), method, server.URL, "")
+		status, body, err := scrape.Do(t.Context(), method, server.URL+"/metrics", "")
 		if err != nil || status != want {
 			t.Errorf("%s: got status %d, %q, %v, want %d", method, status, body, err, want)
 		}
 	}
-	if options := (Access{}).Options(":8443"); !options.SecureServing {
-		t.Error("without the flag, metrics are served over HTTP")
+	if public, _, err := (Access{}).server(":8443", &rest.Config{}); err != nil || public.TLS == nil {
+		t.Errorf("without the flag, metrics are served over HTTP, %v", err)
+	}
+}
+
+func TestMetricsAndProbesLimitUnknownClients(t *testing.T) {
+	metrics, _, err := Access{}.server("127.0.0.1:0", &rest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics.TLS = nil // the limits are the same
+	for name, public := range map[string]*endpoint.Public{"metrics": metrics, "probes": Probes("127.0.0.1:0", http.NotFoundHandler())} {
+		t.Run(name, func(t *testing.T) {
+			server, listener, err := public.Listen(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = server.Serve(listener) }() // it ends with the test
+			defer server.Close()
+			dial := func() net.Conn {
+				connection, err := net.Dial("tcp", listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return connection
+			}
+
+			large := dial()
+			_, _ = io.WriteString(large, "GET / HTTP/1.1\r\nHost: a\r\n"+strings.Repeat("a:\r\n", 16<<10)) // the server may have closed the connection
+			if status, _ := bufio.NewReader(large).ReadString('\n'); !strings.Contains(status, "431") {
+				t.Errorf("a header of 64 KiB that has not ended: got %q", status)
+			}
+			if err := large.Close(); err != nil {
+				t.Error(err)
+			}
+			for range public.MaxConnections + 1 {
+				defer dial().Close()
+			}
+			if public.MaxConnections > 500 || public.MaxClientConnections > 50 {
+				t.Errorf("got %d connections, %d of one client", public.MaxConnections, public.MaxClientConnections)
+			}
+			if n, err := dial().Read(make([]byte, 1)); n > 0 || err == nil {
+				t.Errorf("a connection beyond the limit is open")
+			}
+		})
+	}
+}
+
+func TestProbesAreServedAsControllerRuntimeServesThem(t *testing.T) {
+	at, err := port.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Release()
+	mgr, err := manager.New(&rest.Config{Host: "127.0.0.1:1"}, manager.Options{
+		MapperProvider:         func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return meta.MultiRESTMapper{}, nil },
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mgr, err = WithProbes(mgr, at.Address()); err != nil {
+		t.Fatal(err)
+	}
+	failing := func(*http.Request) error { return errors.New("not yet") }
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("later", failing)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	for path, want := range map[string]int{
+		"/healthz": 200, "/healthz/": 200, "/healthz/ping": 200, "/healthz/later": 404, "/readyz": 500, "/readyz/ping": 200, "/readyz/later": 500,
+		"/readyz?exclude=later": 200, "/readyz?verbose": 500, "/": 404, "/metrics": 404,
+	} {
+		status, body, err := scrape.Do(t.Context(), http.MethodGet, "http://"+at.Address()+path, "")
+		if err != nil || status != want {
+			t.Errorf("%s: got status %d, %q, %v, want %d", path, status, body, err, want)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/kubelet/pkg/cri/streaming/portforward"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/monitoring"
@@ -70,11 +69,9 @@ func serveMetrics(config *rest.Config) int32 {
 	reserved, err := port.Find()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(reserved.Release)
-	metrics, err := metricsserver.NewServer(monitoring.Access{}.Options(reserved.Address()), config, nil)
-	Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- metrics.Start(ctx) }()
+	go func() { ended <- monitoring.Access{}.Serve(ctx, reserved.Address(), config) }()
 	DeferCleanup(func() {
 		stop()
 		Eventually(ended).Should(Receive(Succeed()))

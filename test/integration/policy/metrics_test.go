@@ -107,6 +107,7 @@ func metricsOf(program string, run func(ctx SpecContext, address string, asked *
 		Entry("not without a token", "", http.MethodGet, http.StatusUnauthorized, "send a bearer token"),
 		Entry("not with a token that the API server refuses", "random", http.MethodGet, http.StatusInternalServerError, "Authentication failed"),
 		Entry("not without the permission", "default/no-reader", http.MethodGet, http.StatusForbidden, "Authorization denied"),
+		Entry("not with a header of 64 KiB", strings.Repeat("a", 64<<10), http.MethodGet, http.StatusRequestHeaderFieldsTooLarge, "Too Large"),
 		Entry("not with another method", "default/prometheus", http.MethodPost, http.StatusMethodNotAllowed, "read with GET"),
 		Entry("with the ClusterRole", "default/prometheus", http.MethodGet, http.StatusOK, metric),
 		Entry("to the ServiceAccount of the manifests", "tandem-system/"+program+"-metrics-reader", http.MethodGet, http.StatusOK, metric),
