@@ -104,3 +104,29 @@ func TestRemoval(t *testing.T) {
 		})
 	}
 }
+
+// The losses of a removal include those of all descendants, and count the objects of all Instances of the cluster.
+func TestLosses(t *testing.T) {
+	space := kudo.InventoryEntry{Kind: "Namespace", Name: "space", Task: "deploy"}
+	inside := kudo.InventoryEntry{Kind: "ConfigMap", Namespace: "space", Name: "a", Task: "deploy", Keep: true}
+	instance := func(name string, parent *kudo.Instance, inventory ...kudo.InventoryEntry) kudo.Instance {
+		i := kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Status: kudo.InstanceStatus{Inventory: inventory}}
+		if parent != nil {
+			i.OwnerReferences = []metav1.OwnerReference{{Kind: "Instance", Name: parent.Name, UID: parent.UID, Controller: ptr.To(true)}}
+		}
+		return i
+	}
+	root := instance("app", nil, inside)
+	instances := []kudo.Instance{root, instance("app.child", &root, space), instance("other", nil, inside)}
+	var got []string
+	for _, loss := range (Removal{ObjectKey: client.ObjectKey{Name: "app"}, Instance: &root}).Losses(instances) {
+		got = append(got, loss.String())
+	}
+	want := []string{"Namespace space is deleted with everything in it, also what users have created, which the hub does not know; Instances have 2 objects in it"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if losses := (Removal{ObjectKey: client.ObjectKey{Name: "app"}}).Losses(instances); len(losses) > 0 {
+		t.Errorf("an add-on without an Instance has %v", losses)
+	}
+}
