@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -244,5 +245,26 @@ func TestAtOnceTellsInOrder(t *testing.T) {
 		if i >= len(told) || told[i] != i {
 			t.Fatalf("got %v", told)
 		}
+	}
+}
+
+// An update that stops rendering a definition says what that deletes.
+func TestUpdateNamesWhatPruningDeletes(t *testing.T) {
+	before, version := sample.Instance(), sample.Version()
+	version.Name, version.Namespace, version.UID = "kafka-2.0.0", "addon-packages", "2"
+	before.Status.Execution = &kudo.Execution{Plan: "deploy", UID: "1", OperatorVersion: corev1.ObjectReference{Name: "kafka-1.0.0", UID: "1"}}
+	before.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {UID: "1", Status: kudo.Complete}}
+	definition := kudo.InventoryEntry{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "topics.example.com", Task: "gone"}
+	kept := kudo.InventoryEntry{Kind: "Secret", Namespace: "kafka", Name: "key", Task: "gone", Keep: true}
+	before.Status.Inventory = []kudo.InventoryEntry{definition, kept}
+	after := before.DeepCopy()
+	after.Spec.OperatorVersion.Name = version.Name
+	got := comingText(&action.Change{Change: preview.Change{Before: before, After: after, Version: version}})
+	const want = "  plan deploy runs: change of OperatorVersion\n" +
+		"  at the end: remove CustomResourceDefinition topics.example.com: with every object of its kind on the cluster, also those that users have created, " +
+		"which the hub does not know; Instances have 0 objects of API group example.com\n" +
+		"  at the end: keep Secret kafka/key: the package keeps it\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -191,7 +191,7 @@ func comingText(c *action.Change) string {
 		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.CauseText())
 		for _, o := range p.Removed {
 			if o.Note != "" {
-				fmt.Fprintf(&b, "  at the end: %s %s: %s\n", o.Effect, o, text.Joined(o.Note))
+				fmt.Fprintf(&b, "  at the end: %s %s: %s\n", o.Effect.Verb(), o, text.Joined(o.Note))
 			}
 		}
 	}

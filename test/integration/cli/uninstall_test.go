@@ -231,8 +231,8 @@ var _ = Describe("uninstall", func() {
 			Expect(asked.errOut).To(Equal(warnings), command)
 		}
 		shown := run(ctx, "uninstall", "certs", "--cluster", cluster, "--dry-run").out
-		Expect(shown).To(ContainSubstring("removed    CustomResourceDefinition certificates.example.com: with every object of its kind"))
-		Expect(shown).To(ContainSubstring("kept       Secret ns/ca: the package keeps it"))
+		Expect(shown).To(ContainSubstring("remove     CustomResourceDefinition certificates.example.com: with every object of its kind"))
+		Expect(shown).To(ContainSubstring("keep       Secret ns/ca: the package keeps it"))
 		Expect(run(ctx, "uninstall", "certs", "--cluster", cluster, "--force", "--wait=false").errOut).To(BeEmpty(), "everything stays")
 		release(ctx, certs)
 	})
