@@ -15,12 +15,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -146,7 +148,8 @@ func Run(ctx context.Context, o Options) error {
 
 // lead runs all controllers until ctx ends or one of them fails.
 func lead(ctx context.Context, o Options) error {
-	local, err := localManager(o)
+	unserved := make(controller.Unserved)
+	local, err := localManager(o, unserved)
 	if err != nil {
 		return fmt.Errorf("connecting to the managed cluster: %w", err)
 	}
@@ -167,7 +170,7 @@ func lead(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	kept := shared{metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer}
+	kept := shared{metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer, unserved: unserved}
 	if err := addLocal(ctx, o, kept, local); err != nil {
 		return err
 	}
@@ -208,6 +211,8 @@ type shared struct {
 	secrets *secret.Store
 	// signer signs and recognizes mirrors.
 	signer *mirror.Signer
+	// unserved receives the kinds of the managed cluster that its API server does not serve any more.
+	unserved controller.Unserved
 }
 
 // addLocal adds the controllers that only need the managed cluster.
@@ -215,7 +220,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
-			Grace: o.ProgressGrace, RetryDelay: o.PlanRetryDelay,
+			Grace: o.ProgressGrace, RetryDelay: o.PlanRetryDelay, Unserved: kept.unserved,
 		}, local),
 		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),
@@ -344,7 +349,7 @@ func electionManager(o Options) (ctrl.Manager, error) {
 }
 
 // localManager caches Instances, OperatorVersions and StorageClasses, and other objects only if they carry KUDO's heritage label.
-func localManager(o Options) (ctrl.Manager, error) {
+func localManager(o Options, unserved controller.Unserved) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -353,10 +358,12 @@ func localManager(o Options) (ctrl.Manager, error) {
 	config := rest.CopyConfig(o.Local)
 	config.WarningHandlerWithContext = rest.NoWarnings{} // a policy's warning may quote a sensitive value, and would be logged
 	return ctrl.NewManager(config, ctrl.Options{
-		Scheme:         scheme,
-		MapperProvider: controller.NewMapper,
+		Scheme: scheme,
+		MapperProvider: func(config *rest.Config, connection *http.Client) (meta.RESTMapper, error) {
+			return controller.NewMapper(config, connection)
+		},
 		Cache: cache.Options{
-			NewInformer:          controller.NewInformer,
+			NewInformer:          unserved.NewInformer,
 			DefaultTransform:     cache.TransformStripManagedFields(),
 			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}),
 			ByObject: map[client.Object]cache.ByObject{

@@ -68,7 +68,7 @@ func Delete(ctx context.Context, c client.Client, live client.Object) (gone bool
 	}
 	err = c.Delete(ctx, live, client.PropagationPolicy(propagation),
 		client.Preconditions{UID: ptr.To(live.GetUID()), ResourceVersion: ptr.To(live.GetResourceVersion())})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // any other version of the kind may still be served
 		return true, nil
 	}
 	return gone && err == nil, err

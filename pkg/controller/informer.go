@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -31,7 +32,18 @@ import (
 func NewInformer(
 	source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
-	r := &rewatcher{from: toolscache.ToListerWatcherWithContext(source)}
+	return Unserved(nil).NewInformer(source, object, resync, indexers)
+}
+
+// Unserved receives the kinds of informers that the API server does not serve, or no longer: their objects in the cache are outdated. A kind
+// that is not received is sent again with the next attempt of its informer.
+type Unserved chan schema.GroupVersionKind
+
+// NewInformer is like the function of that name, and sends the kind of the informer if the API server does not serve it.
+func (u Unserved) NewInformer(
+	source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
+	r := &rewatcher{from: toolscache.ToListerWatcherWithContext(source), kind: object.GetObjectKind().GroupVersionKind(), unserved: u}
 	return toolscache.NewSharedIndexInformer(
 		&toolscache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: r.watch}, object, resync, indexers)
 }
@@ -41,6 +53,20 @@ type rewatcher struct {
 	from toolscache.ListerWatcherWithContext
 	// until is when the API server ends the last watch. A watch that ends earlier was interrupted.
 	until time.Time
+
+	kind     schema.GroupVersionKind
+	unserved Unserved
+}
+
+// report sends the kind if the error is that the API server does not serve it.
+func (r *rewatcher) report(err error) {
+	if !IsUnserved(err) {
+		return
+	}
+	select {
+	case r.unserved <- r.kind:
+	default:
+	}
 }
 
 // list lists the current objects if client-go asks for those of any version.
@@ -48,14 +74,19 @@ func (r *rewatcher) list(ctx context.Context, options metav1.ListOptions) (runti
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
 	}
-	return r.from.ListWithContext(ctx, options)
+	listed, err := r.from.ListWithContext(ctx, options)
+	r.report(err)
+	return listed, err
 }
 
 // watch begins a watch. If the last one was interrupted, or the API server does not answer, the API server may have been restored since.
 func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	interrupted, down := time.Now().Before(r.until), false
 	return answered(ctx, func() (w watch.Interface, err error) {
-		defer func() { down = down || isUnanswered(err) && !apierrors.IsTooManyRequests(err) }()
+		defer func() {
+			r.report(err)
+			down = down || isUnanswered(err) && !apierrors.IsTooManyRequests(err)
+		}()
 		if interrupted {
 			if err := r.reached(ctx, options, down); err != nil {
 				return nil, err

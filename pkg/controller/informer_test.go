@@ -182,3 +182,52 @@ func TestTheFirstListOfACacheIsCurrent(t *testing.T) {
 		}
 	})
 }
+
+func TestAnInformerOfAKindThatIsNotServedReportsIt(t *testing.T) {
+	gizmo := schema.GroupVersionKind{Group: "tandem.test", Version: "v1", Kind: "Gizmo"}
+	gizmos := schema.GroupResource{Group: gizmo.Group, Resource: "gizmos"}
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", gizmos, "", "404 page not found", 0, true)
+	for sentence, test := range map[string]struct {
+		answer error
+		sent   bool
+	}{
+		"not served": {unserved, true},
+		"forbidden":  {apierrors.NewForbidden(gizmos, "", nil), false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				kinds := make(controller.Unserved)
+				object := &metav1.PartialObjectMetadata{}
+				object.SetGroupVersionKind(gizmo)
+				informer := kinds.NewInformer(&toolscache.ListWatch{
+					ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, test.answer },
+					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, test.answer },
+				}, object, 0, nil)
+				// client-go's own handler pauses until the time of its last call, which the clock of this test does not reach.
+				if err := informer.SetWatchErrorHandlerWithContext(func(context.Context, *toolscache.Reflector, error) {}); err != nil {
+					t.Fatal(err)
+				}
+				var group sync.WaitGroup
+				group.Go(func() { informer.RunWithContext(ctx) })
+				var sent []schema.GroupVersionKind
+				group.Go(func() {
+					for {
+						select {
+						case kind := <-kinds:
+							sent = append(sent, kind)
+						case <-ctx.Done():
+							return
+						}
+					}
+				})
+				<-time.After(time.Minute)
+				cancel()
+				group.Wait()
+				if (len(sent) > 1) != test.sent || test.sent && sent[0] != gizmo {
+					t.Errorf("in a minute it has sent %v", sent)
+				}
+			})
+		})
+	}
+}

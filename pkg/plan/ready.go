@@ -87,6 +87,8 @@ func Missing(condition metav1.Condition) bool {
 // problemOf describes the problem of an applied object; empty if it is healthy.
 func problemOf(owner Owner, o Object) string {
 	switch {
+	case o.Unread != "":
+		return Describe(o.Want) + ": " + o.Unread
 	case o.Live == nil && o.passing():
 		return ""
 	case o.Live == nil:

@@ -57,6 +57,11 @@ func groupDefined(definition kudo.InventoryEntry) string {
 	return group
 }
 
+// DeletesDefinition reports whether the removal of an Instance with that inventory deletes the CustomResourceDefinition of that name.
+func DeletesDefinition(inventory []kudo.InventoryEntry, name string) bool {
+	return slices.ContainsFunc(inventory, func(e kudo.InventoryEntry) bool { return IsDefinition(e) && e.Name == name && !e.Keep })
+}
+
 // Held reports whether another writer's finalizer blocks the deletion of any object.
 func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
 

@@ -29,6 +29,9 @@ type Object struct {
 	// Refusal is why the API server refuses updates of the live object, which is being deleted; empty if it does not, or was not asked.
 	Refusal string
 
+	// Unread is why the object can be read in no version of its kind, although it may exist; empty if it was read, and Live is its state.
+	Unread string
+
 	// Opaque is true if no details of the live object may be shown: it holds a part of a sensitive value that cannot be masked.
 	Opaque bool
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent/remote"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/rights"
 )
 
@@ -27,18 +29,65 @@ type clients struct {
 	limits *limits
 }
 
-// ownClients returns the clients with the agent's own identity.
-func ownClients(local ctrl.Manager) (clients, error) {
-	commands, err := remote.New(local.GetConfig(), local.GetHTTPClient())
-	return clients{client: local.GetClient(), remote: commands}, err
+// latest is the client with the agent's own identity. It is replaced when the kinds that the API server serves change, because a client keeps
+// the resource of each kind that it has used. It reads the API server, and is safe for concurrent use.
+type latest struct {
+	local ctrl.Manager
+	kinds *controller.Mapper
+
+	mutex    sync.Mutex
+	made     client.Client
+	renewals int64
+}
+
+func newLatest(local ctrl.Manager) (*latest, error) {
+	kinds, is := local.GetRESTMapper().(*controller.Mapper)
+	if !is {
+		return nil, fmt.Errorf("the mapper of the managed cluster is a %T, which does not follow changes of kinds", local.GetRESTMapper())
+	}
+	return &latest{local: local, kinds: kinds}, nil
+}
+
+func (l *latest) client() (client.Client, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if renewals := l.kinds.Renewals(); l.made == nil || renewals != l.renewals {
+		made, err := client.New(l.local.GetConfig(), client.Options{
+			HTTPClient: l.local.GetHTTPClient(), Scheme: l.local.GetScheme(), Mapper: l.kinds,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("connecting to the managed cluster: %w", err)
+		}
+		l.made, l.renewals = made, renewals
+	}
+	return l.made, nil
+}
+
+// Get reads an object from the API server.
+func (l *latest) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	c, err := l.client()
+	if err != nil {
+		return err
+	}
+	return c.Get(ctx, key, object, options...)
+}
+
+// List lists objects of the API server.
+func (l *latest) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	c, err := l.client()
+	if err != nil {
+		return err
+	}
+	return c.List(ctx, list, options...)
 }
 
 // identities holds the clients of impersonated users: the API server limits them to the permissions of the user, and records the
 // impersonation. It is safe for concurrent use.
 type identities struct {
-	local ctrl.Manager
-	clock func() time.Time
-	known *lru.Cache
+	latest   *latest
+	commands *remote.Remote // with the agent's own identity
+	clock    func() time.Time
+	known    *lru.Cache
 }
 
 // identityLimit is the number of most recently used identities in the cache. It only limits memory.
@@ -48,29 +97,44 @@ const identityLimit = 256
 type identity struct {
 	clients
 	// granted is when the user's permissions last changed, or may have.
-	granted atomic.Pointer[time.Time]
+	granted  *atomic.Pointer[time.Time]
+	renewals int64 // of the kinds that the client knows
 }
 
-func newIdentities(local ctrl.Manager) *identities {
-	return &identities{local: local, clock: time.Now, known: lru.New(identityLimit)}
+func newIdentities(own *latest) (*identities, error) {
+	commands, err := remote.New(own.local.GetConfig(), own.local.GetHTTPClient())
+	return &identities{latest: own, commands: commands, clock: time.Now, known: lru.New(identityLimit)}, err
+}
+
+// own returns the clients with the agent's own identity.
+func (i *identities) own() (clients, error) {
+	c, err := i.latest.client()
+	return clients{client: c, remote: i.commands}, err
 }
 
 // of returns the clients of a user. They share connections and rate limits with the agent's own. granted reports whether the user's
 // permissions have just changed.
 func (i *identities) of(actor rights.Actor, granted bool) (clients, error) {
-	if known, ok := i.known.Get(actor.User); ok {
+	made := &identity{granted: &atomic.Pointer[time.Time]{}, renewals: i.latest.kinds.Renewals()}
+	if last, known := i.known.Get(actor.User); known {
+		made.granted = last.(*identity).granted
 		if granted {
-			known.(*identity).granted.Store(new(i.clock()))
+			made.granted.Store(new(i.clock()))
 		}
-		return known.(*identity).clients, nil
+		if last.(*identity).renewals == made.renewals {
+			return last.(*identity).clients, nil
+		}
+	} else {
+		made.granted.Store(new(i.clock()))
 	}
-	config := rest.CopyConfig(i.local.GetConfig())
+	local := i.latest.local
+	config := rest.CopyConfig(local.GetConfig())
 	config.Impersonate = rest.ImpersonationConfig{UserName: actor.User, Groups: actor.Groups}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return clients{}, fmt.Errorf("impersonating user %q: %w", actor.User, err)
 	}
-	c, err := client.New(config, client.Options{HTTPClient: transport, Scheme: i.local.GetScheme(), Mapper: i.local.GetRESTMapper()})
+	c, err := client.New(config, client.Options{HTTPClient: transport, Scheme: local.GetScheme(), Mapper: i.latest.kinds})
 	if err != nil {
 		return clients{}, fmt.Errorf("impersonating user %q: %w", actor.User, err)
 	}
@@ -78,10 +142,9 @@ func (i *identities) of(actor rights.Actor, granted bool) (clients, error) {
 	if err != nil {
 		return clients{}, fmt.Errorf("impersonating user %q: %w", actor.User, err)
 	}
-	made := &identity{clients: clients{client: c, remote: commands}}
-	made.granted.Store(new(i.clock()))
+	made.clients = clients{client: c, remote: commands}
 	if actor.Permissions != nil {
-		limits := &limits{user: actor.User, granted: &made.granted, clock: i.clock}
+		limits := &limits{user: actor.User, granted: made.granted, clock: i.clock}
 		made.client, made.limits = limited{Client: c, limits: limits}, limits
 	}
 	i.known.Add(actor.User, made)

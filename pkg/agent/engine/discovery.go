@@ -229,7 +229,7 @@ func (s *sweeper) list(ctx context.Context, selector labels.Selector, gvk schema
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := s.live.List(ctx, list, client.MatchingLabelsSelector{Selector: selector})
-	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) {
+	if isGone(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 	if err != nil {

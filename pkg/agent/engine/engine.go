@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/lru"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
@@ -95,6 +95,9 @@ type Options struct {
 	// Writes receives all writes of mirrored Instances.
 	Writes *controller.Writes
 
+	// Unserved receives the kinds of the managed cluster that its API server does not serve any more.
+	Unserved controller.Unserved
+
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
 
@@ -124,11 +127,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("adding the engine: %w", err)
-	}
-	own, err := ownClients(local)
+	found, acting, err := newObjects(local)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
@@ -139,8 +138,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	e := &engine{
 		client:  local.GetClient(),
 		live:    local.GetAPIReader(),
-		objects: newObjects(local, kinds),
-		sweeper: newSweeper(local.GetAPIReader(), kinds),
+		objects: found,
+		sweeper: newSweeper(found.live, found.discovery),
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  recorder,
 		metrics: measured,
@@ -149,12 +148,13 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		signer:  o.Signer,
 		secrets: o.Secrets,
 		drafts:  newDrafts(cmp.Or(o.Grace, shortGrace)), beginnings: newBeginnings(),
-		own: own, policy: o.Rights, bindings: keeper, identities: newIdentities(local),
+		policy: o.Rights, bindings: keeper, identities: acting,
 
 		retryDelay: o.RetryDelay, blocked: lru.New(mostKnown),
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
 	}
+	redefined := newRedefinitions(e.objects, e.withGroup, e.clock)
 	built, err := keeper.Watch(controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers})).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
@@ -162,24 +162,34 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WatchesRawSource(source.Channel(o.Secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
 		WatchesRawSource(source.Channel(e.sweeper.done, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(redefined.enqueued, &handler.EnqueueRequestForObject{})).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
 	e.objects.watch = e.watchWith(built.Watch, local.GetCache())
+	if err := redefined.add(o.Unserved, local); err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
 	return nil
 }
 
 // watchWith returns the function that makes the controller watch a kind of applied objects.
-func (e *engine) watchWith(watch func(source.Source) error, from cache.Cache) func(schema.GroupVersionKind) error {
-	return func(gvk schema.GroupVersionKind) error {
+func (e *engine) watchWith(
+	watch func(source.Source) error, from cache.Cache,
+) func(context.Context, schema.GroupVersionKind) error {
+	return func(ctx context.Context, gvk schema.GroupVersionKind) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		affected := handler.EnqueueRequestsFromMapFunc(e.affectedBy(gvk))
-		err := watch(source.Kind(from, client.Object(object), affected, judgedChanged(), e.objects.expectations.News()))
+		// source.Kind would wait for an informer that may be ended before it has listed anything.
+		informer, err := from.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return err
 		}
-		return watch(e.onceListed(from, object))
+		changed := &source.Informer{
+			Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(e.affectedBy(gvk)),
+			Predicates: []predicate.Predicate{judgedChanged(), e.objects.expectations.News()},
+		}
+		return cmp.Or(watch(changed), watch(e.onceListed(informer, gvk.GroupKind())))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,7 @@ const (
 	bySecret  = "spec.parametersFrom.secret"    // the Secrets with values of their sensitive parameters
 	byParent  = "tandem.annotations.parent"     // the parent of a child
 	byClaims  = "tandem.inventory.volumeclaims" // "true" if they have applied volume claims
+	byGroup   = "tandem.inventory.group"        // the API groups of their objects that CustomResourceDefinitions may define
 )
 
 var indexes = map[string]func(*kudo.Instance) []string{
@@ -102,6 +104,14 @@ var indexes = map[string]func(*kudo.Instance) []string{
 	byClaims: func(i *kudo.Instance) []string {
 		isClaim := func(e kudo.InventoryEntry) bool { return e.Group == "" && e.Kind == "PersistentVolumeClaim" }
 		return []string{strconv.FormatBool(slices.ContainsFunc(i.Status.Inventory, isClaim))}
+	},
+	byGroup: func(i *kudo.Instance) (groups []string) {
+		for _, entry := range i.Status.Inventory {
+			if strings.Contains(entry.Group, ".") && !slices.Contains(groups, entry.Group) {
+				groups = append(groups, entry.Group)
+			}
+		}
+		return groups
 	},
 }
 
@@ -166,6 +176,11 @@ func (e *engine) heirsOf(ctx context.Context, parent client.Object) []reconcile.
 		heirs = append(heirs, e.heirsOf(ctx, descendants)...) // ends, because the name of a child is longer than that of its parent
 	}
 	return heirs
+}
+
+// withGroup returns the Instances with listed objects of an API group.
+func (e *engine) withGroup(ctx context.Context, group string) []reconcile.Request {
+	return e.requestsFor(ctx, "", byGroup, group)
 }
 
 // requestsFor returns requests for the Instances of a namespace (all namespaces if empty) with that value in an index.

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 
@@ -146,24 +146,12 @@ func (e *engine) deleteListed(
 	var kept []*unstructured.Unstructured
 	defer func() { e.tellKept(x.instance, kept) }()
 	for _, entry := range entries {
-		object, err := e.objects.listed(ctx, entry, read)
+		object, released, err := e.deleteEntry(ctx, x, entry, read, rendered)
 		if err != nil {
 			return nil, err
 		}
-		if plan.IsKept(entry, object.Live, x.instance.Namespace, rendered) {
-			released, err := e.release(ctx, x, object)
-			if err != nil {
-				return nil, err
-			}
-			if released {
-				kept = append(kept, object.Want)
-			}
-			x.inventory.dismiss(entry)
-			x.inventory.forget(entry)
-			continue
-		}
-		if object, err = e.deleteOwn(ctx, e.own, x.owner().HasApplied, object); err != nil {
-			return nil, err
+		if released {
+			kept = append(kept, object.Want)
 		}
 		x.inventory.dismiss(entry)
 		if !x.owner().HasApplied(object) {
@@ -173,6 +161,30 @@ func (e *engine) deleteListed(
 		left = append(left, object)
 	}
 	return left, nil
+}
+
+// deleteEntry deletes the object of an inventory entry, as returned by read, if the Instance has applied it, and returns its new state. An
+// object that the package keeps is released instead: then it does not belong to the Instance any more.
+func (e *engine) deleteEntry(
+	ctx context.Context, x *execution, entry kudo.InventoryEntry, read reader, rendered func() []*unstructured.Unstructured,
+) (object plan.Object, released bool, err error) {
+	err = inServedVersion(func() error {
+		if object, err = e.objects.listed(ctx, entry, read); err != nil {
+			return err
+		}
+		if !plan.IsKept(entry, object.Live, x.instance.Namespace, rendered) {
+			object, err = e.deleteOwn(ctx, e.own, x.owner().HasApplied, object)
+			return err
+		}
+		released, err = e.release(ctx, x, object)
+		object.Live = nil
+		return err
+	})
+	var unserved *unservedError
+	if errors.As(err, &unserved) && x.instance.Removing() && !entry.Keep && plan.DeletesDefinition(x.inventory.entries, unserved.definition) {
+		return object, false, nil // with all objects of the kind, next
+	}
+	return object, released, err
 }
 
 // release removes the marks of the Instance from an object that it has applied, and that then stays. It reports whether there were any.
@@ -189,7 +201,7 @@ func (e *engine) release(ctx context.Context, x *execution, object plan.Object) 
 		}
 		return apply.Disown(ctx, e.own.client, object.Live, x.owner().Released(), fieldManager)
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err = e.objects.served(object.Want.GroupVersionKind(), err); err != nil && !isGone(err) {
 		return false, fmt.Errorf("releasing %s: %w", plan.Describe(object.Want), e.conceal(object.Want, err))
 	}
 	return released && err == nil, nil

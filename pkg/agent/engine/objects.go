@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tandem-addons/tandem/pkg/agent/definition"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/controller"
@@ -44,7 +46,11 @@ type objects struct {
 	live      client.Reader
 	cache     cache.Cache
 	discovery discovery.DiscoveryInterface
-	watch     func(schema.GroupVersionKind) error
+	watch     func(context.Context, schema.GroupVersionKind) error
+
+	// kinds are those that the API server serves, and definitions what defines them.
+	kinds       *controller.Mapper
+	definitions *definition.Watch
 
 	// expectations hold the newest version of the Instances' objects that the engine has read or received as a response to an apply. They
 	// detect a stale cache and redundant events. A forgotten entry only costs a read.
@@ -57,17 +63,96 @@ type objects struct {
 	// refusals hold why objects that are being deleted cannot be updated, by their uids.
 	refusals *lru.Cache
 
-	mutex   sync.Mutex
-	watched map[schema.GroupVersionKind]bool
+	// watched are the kinds with an informer in the cache. It is locked for reading while one is used.
+	mutex   sync.RWMutex
+	watched map[schema.GroupVersionKind]watched
 }
 
-// newObjects returns objects that are not watched yet.
-func newObjects(local ctrl.Manager, kinds discovery.DiscoveryInterface) *objects {
-	return &objects{
-		client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
-		expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown),
-		refusals: lru.New(mostKnown), watched: map[schema.GroupVersionKind]bool{},
+// watched is a resource with an informer, and the definition that it had when the informer was started.
+type watched struct {
+	resource   schema.GroupResource
+	definition types.UID
+}
+
+// newObjects returns objects that are not watched yet, and the identities that act on them.
+func newObjects(local ctrl.Manager) (*objects, *identities, error) {
+	live, err := newLatest(local)
+	if err != nil {
+		return nil, nil, err
 	}
+	acting, err := newIdentities(live)
+	if err != nil {
+		return nil, nil, err
+	}
+	discovered, err := discovery.NewDiscoveryClientForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
+	if err != nil {
+		return nil, nil, err
+	}
+	definitions, err := definition.New(local)
+	return &objects{
+		client: local.GetClient(), live: live, cache: local.GetCache(), discovery: discovered, kinds: live.kinds, definitions: definitions,
+		expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown),
+		refusals: lru.New(mostKnown), watched: map[schema.GroupVersionKind]watched{},
+	}, acting, err
+}
+
+// unservedError reports that the API server does not serve a kind in the version of a request, or in any. It does not mean that its objects are
+// gone.
+type unservedError struct {
+	why string
+	err error
+
+	// definition is the name of the kind's definition if that serves no version.
+	definition string
+}
+
+func (u *unservedError) Error() string { return u.why }
+func (u *unservedError) Unwrap() error { return u.err }
+
+// served returns an error about an object of a kind. If it is that the API server does not serve the kind in that version, the kinds are
+// discovered again.
+func (o *objects) served(gvk schema.GroupVersionKind, err error) error {
+	if !controller.IsUnserved(err) {
+		return err
+	}
+	o.kinds.Renew()
+	return &unservedError{why: fmt.Sprintf("the API server does not serve kind %s in version %s", gvk.Kind, gvk.GroupVersion()), err: err}
+}
+
+// inServedVersion calls act, and calls it again if the kinds were outdated.
+func inServedVersion(act func() error) error {
+	err := act()
+	if unserved := (*unservedError)(nil); errors.As(err, &unserved) {
+		err = act()
+	}
+	return err
+}
+
+// mapping returns the resource of a kind in the version that the API server prefers now; nil if the cluster does not define the kind, so that it
+// has no objects.
+func (o *objects) mapping(ctx context.Context, kind schema.GroupKind) (*meta.RESTMapping, error) {
+	preferred, err := o.kinds.RESTMapping(kind)
+	if !meta.IsNoMatchError(err) {
+		return preferred, err
+	}
+	defined, unknown := o.definitions.Of(ctx, kind)
+	switch {
+	case unknown != nil:
+		return nil, unknown
+	case !defined.Established: // no object was created since
+		return nil, nil
+	case defined.Served == "":
+		return nil, &unservedError{
+			why: fmt.Sprintf("CustomResourceDefinition %q serves no version of the kind: let it serve one", defined.Name), err: err,
+			definition: defined.Name,
+		}
+	}
+	for version := range strings.FieldsSeq(defined.Served) { // it was defined in the last second
+		if served, err := o.kinds.RESTMapping(kind, version); !meta.IsNoMatchError(err) {
+			return served, err
+		}
+	}
+	return nil, &unservedError{why: fmt.Sprintf("the API server does not serve CustomResourceDefinition %q yet", defined.Name), err: err}
 }
 
 // deletion is the deletion of the object with that uid: when the object was last confirmed to exist, and whether it is gone although the
@@ -107,11 +192,15 @@ func (o *objects) findLive(ctx context.Context, owner *kudo.Instance, want *unst
 // find completes a wanted object and pairs it with the live object that read returns. A kind that the cluster does not have is an error
 // that meta.IsNoMatchError recognizes.
 func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured, read reader) (plan.Object, error) {
-	if err := o.place(owner, want); err != nil {
-		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
-	}
-	live, err := read(ctx, want)
-	return plan.Object{Want: want, Live: live}, err
+	found := plan.Object{Want: want}
+	err := inServedVersion(func() (err error) {
+		if err := o.place(owner, want); err != nil {
+			return fmt.Errorf("%s: %w", plan.Describe(want), err)
+		}
+		found.Live, err = read(ctx, want)
+		return err
+	})
+	return found, err
 }
 
 // placeAll completes wanted objects. It returns objects of kinds that the cluster does not have as undefined.
@@ -134,30 +223,35 @@ func (o *objects) placeAll(
 // reader reads an object; nil if it does not exist.
 type reader func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// listed pairs an inventory entry with the live object, in the version of its kind that the API server prefers. A kind that the cluster
-// does not have has no live objects.
+// listed pairs an inventory entry with the live object, in the version of its kind that the API server prefers now. A kind that the cluster
+// does not define has no live objects.
 func (o *objects) listed(ctx context.Context, entry kudo.InventoryEntry, read reader) (plan.Object, error) {
 	kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
 	want := &unstructured.Unstructured{}
 	want.SetGroupVersionKind(kind.WithVersion(""))
 	want.SetNamespace(entry.Namespace)
 	want.SetName(entry.Name)
-	mapping, err := o.client.RESTMapper().RESTMapping(kind)
-	if meta.IsNoMatchError(err) {
-		return plan.Object{Want: want}, nil
-	}
-	if err != nil {
-		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
-	}
-	want.SetGroupVersionKind(mapping.GroupVersionKind)
-	live, err := read(ctx, want)
-	return plan.Object{Want: want, Live: live}, err
+	found := plan.Object{Want: want}
+	err := inServedVersion(func() error {
+		mapping, err := o.mapping(ctx, kind)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", plan.Describe(want), err)
+		case mapping == nil:
+			found.Live = nil
+			return nil
+		}
+		want.SetGroupVersionKind(mapping.GroupVersionKind)
+		found.Live, err = read(ctx, want)
+		return err
+	})
+	return found, err
 }
 
 // place sets the Instance's namespace on a namespaced object without one, and makes the Instance the owner of objects in its own namespace.
 func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) error {
 	gvk := want.GroupVersionKind()
-	mapping, err := o.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return err
 	}
@@ -184,8 +278,13 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 // cached reads an object, which must carry KUDO's label, from the cache; nil if it does not exist there. filled reports whether the cache
 // has listed the kind. The kind is watched from then on.
 func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (object *unstructured.Unstructured, filled bool, err error) {
-	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
+	if err := o.ensureWatch(ctx, want.GroupVersionKind()); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", plan.Describe(want), err)
+	}
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	if _, is := o.watched[want.GroupVersionKind()]; !is { // its definition has changed in the meantime
+		return nil, false, nil
 	}
 	object = &unstructured.Unstructured{}
 	object.SetGroupVersionKind(want.GroupVersionKind())
@@ -311,9 +410,9 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 	known := o.hasCached(ctx, live)
 	gone, err := apply.Delete(ctx, c, live)
 	if err != nil {
-		return nil, err
+		return nil, o.served(live.GroupVersionKind(), err)
 	}
-	if live.GroupVersionKind().GroupKind() == definition && !gone { // the API server adds a finalizer, for which others wait
+	if live.GroupVersionKind().GroupKind() == definitionKind && !gone { // the API server adds a finalizer, for which others wait
 		return o.read(ctx, live)
 	}
 	if known {
@@ -325,8 +424,8 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 	return deletedNow(live), nil
 }
 
-// definition is the kind of definitions of custom resources.
-var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+// definitionKind is the kind of definitions of custom resources.
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // hasCached reports whether the cache has an object, in any version. It starts no watch.
 func (o *objects) hasCached(ctx context.Context, live *unstructured.Unstructured) bool {
@@ -349,7 +448,7 @@ func deletedNow(live *unstructured.Unstructured) *unstructured.Unstructured {
 
 // observe is a reader of the API server that also watches the kind.
 func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
+	if err := o.ensureWatch(ctx, want.GroupVersionKind()); err != nil {
 		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
 	return o.read(ctx, want)
@@ -361,8 +460,8 @@ func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*u
 	defer cancel()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
-	err := o.live.Get(ctx, client.ObjectKeyFromObject(want), live)
-	if apierrors.IsNotFound(err) {
+	err := o.served(want.GroupVersionKind(), o.live.Get(ctx, client.ObjectKeyFromObject(want), live))
+	if isGone(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -371,29 +470,132 @@ func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*u
 	return live, nil
 }
 
-func (o *objects) ensureWatch(gvk schema.GroupVersionKind) error {
+// inServedVersions sets the version of objects whose kind is served in another one than their templates name.
+func (o *objects) inServedVersions(ctx context.Context, wants []*unstructured.Unstructured) error {
+	for _, want := range wants {
+		gvk := want.GroupVersionKind()
+		if _, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version); !meta.IsNoMatchError(err) {
+			continue
+		}
+		served, err := o.mapping(ctx, gvk.GroupKind())
+		if err != nil {
+			return fmt.Errorf("%s: %w", plan.Describe(want), err)
+		}
+		if served != nil {
+			want.SetGroupVersionKind(served.GroupVersionKind)
+		}
+	}
+	return nil
+}
+
+// isGone reports whether the API server has answered that an object does not exist.
+func isGone(err error) bool { return apierrors.IsNotFound(err) && !controller.IsUnserved(err) }
+
+// ensureWatch watches a kind from now on.
+func (o *objects) ensureWatch(ctx context.Context, gvk schema.GroupVersionKind) error {
 	if o.watches(gvk) {
 		return nil
 	}
-	if err := o.watchable(gvk); err != nil { // calls the API server, and blocks no other caller
+	if err := o.served(gvk, o.watchable(gvk)); err != nil { // calls the API server, and blocks no other caller
+		return err
+	}
+	mapping, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
 		return err
 	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	if o.watched[gvk] {
+	if _, is := o.watched[gvk]; is {
 		return nil
 	}
-	if err := o.watch(gvk); err != nil {
+	if err := o.watch(ctx, gvk); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
-	o.watched[gvk] = true
+	resource := mapping.Resource.GroupResource()
+	o.watched[gvk] = watched{resource: resource, definition: o.definitions.UID(resource)}
 	return nil
 }
 
 func (o *objects) watches(gvk schema.GroupVersionKind) bool {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	_, is := o.watched[gvk]
+	return is
+}
+
+// watchesAny reports whether a version of a resource is watched.
+func (o *objects) watchesAny(resource schema.GroupResource) bool {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	for _, w := range o.watched {
+		if w.resource == resource {
+			return true
+		}
+	}
+	return false
+}
+
+// shown returns the kinds of a resource that the API server serves, as they were discovered.
+func (o *objects) shown(resource schema.GroupResource) ([]*meta.RESTMapping, error) {
+	kinds, err := o.kinds.KindsFor(resource.WithVersion(""))
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, err
+	}
+	var shown []*meta.RESTMapping
+	for _, kind := range kinds {
+		mapping, err := o.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+		if err == nil {
+			shown = append(shown, mapping)
+		} else if !meta.IsNoMatchError(err) {
+			return nil, err
+		}
+	}
+	return shown, nil
+}
+
+// servedInstead returns the versions in which the API server serves the kind of an object, as a part of a sentence; empty if there are none.
+func (o *objects) servedInstead(want *unstructured.Unstructured) string {
+	mappings, err := o.kinds.RESTMappings(want.GroupVersionKind().GroupKind())
+	if err != nil {
+		return ""
+	}
+	var versions []string
+	for _, mapping := range mappings {
+		versions = append(versions, mapping.GroupVersionKind.Version)
+	}
+	return "; the cluster serves it in version " + strings.Join(versions, ", ")
+}
+
+// resourceOf returns the resource of a kind that is watched.
+func (o *objects) resourceOf(gvk schema.GroupVersionKind) (resource schema.GroupResource, is bool) {
+	o.mutex.RLock()
+	defer o.mutex.RUnlock()
+	w, is := o.watched[gvk]
+	return w.resource, is
+}
+
+// unwatch ends the watches of a definition's versions that are no longer served, and of all if it was re-created: the API server has ended
+// them, too, and the cache keeps outdated objects. It reports whether it has ended any.
+func (o *objects) unwatch(ctx context.Context, defined definition.Definition) (ended bool, err error) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	return o.watched[gvk]
+	for gvk, w := range o.watched {
+		if w.resource != definition.ResourceOf(defined.Name) {
+			continue
+		}
+		if defined.Serves(gvk.Version) && (w.definition == defined.UID || w.definition == "") {
+			o.watched[gvk] = watched{resource: w.resource, definition: defined.UID}
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(gvk)
+		if err := o.cache.RemoveInformer(ctx, object); err != nil {
+			return ended, fmt.Errorf("ending the watch of %s: %w", gvk.Kind, err)
+		}
+		delete(o.watched, gvk)
+		ended = true
+	}
+	return ended, nil
 }
 
 // watchable returns errUnwatchable if a kind lacks the verbs that a watch needs.
@@ -402,10 +604,15 @@ func (o *objects) watchable(gvk schema.GroupVersionKind) error {
 	if err != nil {
 		return fmt.Errorf("discovering the supported verbs of kind %s: %w", gvk.Kind, err)
 	}
+	isOf := func(r metav1.APIResource) bool { return r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") }
 	for _, resource := range resources.APIResources {
-		if resource.Kind == gvk.Kind && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "watch") {
+		if isOf(resource) && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "watch") {
 			return nil
 		}
+	}
+	if !slices.ContainsFunc(resources.APIResources, isOf) {
+		o.kinds.Renew()
+		return &unservedError{why: fmt.Sprintf("the API server does not serve kind %s in version %s", gvk.Kind, gvk.GroupVersion())}
 	}
 	return errUnwatchable
 }
@@ -413,7 +620,7 @@ func (o *objects) watchable(gvk schema.GroupVersionKind) error {
 // pods lists the pods with the owner's labels from the cache.
 func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, error) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	if err := o.ensureWatch(kind); err != nil {
+	if err := o.ensureWatch(ctx, kind); err != nil {
 		return nil, err
 	}
 	list := &unstructured.UnstructuredList{}
@@ -454,7 +661,7 @@ func (o *objects) withClasses(ctx context.Context, found []plan.Object) ([]plan.
 
 // classes returns the StorageClasses of the cluster, which is not nil. They are few, and watched from then on.
 func (o *objects) classes(ctx context.Context) ([]health.StorageClass, error) {
-	if err := o.ensureWatch(storageClass); err != nil {
+	if err := o.ensureWatch(ctx, storageClass); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)

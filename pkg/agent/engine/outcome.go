@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -36,6 +37,23 @@ func outcomeOf(err error) plan.Outcome {
 
 func fatal(err error) plan.Outcome {
 	return plan.Outcome{Status: kudo.FatalError, Message: err.Error()}
+}
+
+// unreadable returns why objects of a kind cannot be read until its definition changes, or the webhook that converts them responds; empty if
+// the error has another cause.
+func unreadable(err error) string {
+	var unserved *unservedError
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &unserved) && unserved.definition != "":
+		return unserved.why
+	case errors.As(err, &status) && strings.HasPrefix(status.Status().Message, "conversion webhook for"):
+		return oneLine(status.Status().Message)
+	default:
+		return ""
+	}
 }
 
 // oneLine formats a masked message for a status. Responses of an API server may quote whole objects.

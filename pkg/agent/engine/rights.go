@@ -19,9 +19,14 @@ import (
 // first, and otherwise as a service account or as the agent.
 func (e *engine) as(ctx context.Context, instance *kudo.Instance) (*engine, error) {
 	acting := *e
+	own, err := e.identities.own()
+	if err != nil {
+		return nil, err
+	}
+	acting.own = own
 	actor, granted, err := e.authorize(ctx, instance)
 	if acting.hindrance = err; err != nil || actor.User == "" {
-		acting.acting = e.own
+		acting.acting = own
 		return &acting, nil
 	}
 	acting.acting, err = e.identities.of(actor, granted)

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,7 +15,7 @@ import (
 // applied.
 func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry, live liveObjects) (result, error) {
 	x := e.executionOf(o)
-	if _, err := e.prune(ctx, x, surplus); err != nil {
+	if _, err := e.prune(ctx, x, surplus); err != nil && unreadable(err) == "" { // what cannot be read stays listed, and is judged below
 		return result{}, err
 	}
 	status := *o.Instance.Status.DeepCopy()
@@ -33,8 +35,14 @@ func (e *engine) judge(
 	}
 	judged := judgement{ready: o.Settled(objects, children)}
 	judged.available, judged.until = o.SettledAvailable(judged.ready, objects, children)
+	if slices.ContainsFunc(objects, func(o plan.Object) bool { return o.Unread != "" }) && judged.until.IsZero() {
+		judged.until = o.Now.Add(unreadInterval)
+	}
 	return judged, nil
 }
+
+// unreadInterval is the interval of checks whether an object can be read again.
+const unreadInterval = time.Minute
 
 // effects reads the objects in the inventory on which condition Ready depends, and the children.
 func (e *engine) effects(
@@ -46,7 +54,7 @@ func (e *engine) effects(
 			continue
 		}
 		object, err := e.objects.listed(ctx, entry, e.objects.newest(live))
-		if err != nil {
+		if object.Unread = unreadable(err); err != nil && object.Unread == "" {
 			return nil, nil, err
 		}
 		objects = append(objects, object)

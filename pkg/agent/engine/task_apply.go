@@ -26,7 +26,7 @@ func (e *engine) applyAll(
 ) plan.Outcome {
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err == nil {
-		err = x.promised(undefined)
+		err = x.promised(undefined, e.objects.servedInstead)
 	}
 	if err != nil {
 		return outcomeOf(err)
@@ -47,7 +47,8 @@ func (e *engine) applyAll(
 		return outcomeOf(err)
 	}
 	if len(undefined) > 0 {
-		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waiting for its CustomResourceDefinition"}
+		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waiting for its CustomResourceDefinition" +
+			e.objects.servedInstead(undefined[0])}
 	}
 	x.inventory.markSurplus(placed.Task.Name, wants)
 	if outcome := plan.ApplyOutcome(e.view.Shown(objects)); outcome.Status != kudo.Complete {
@@ -61,12 +62,12 @@ func (x *execution) mayApply(wants []*unstructured.Unstructured, begun bool) boo
 	return len(plan.Unlisted(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, begun, wants)
 }
 
-// promised returns an error if the package does not define the kinds that the cluster lacks.
-func (x *execution) promised(undefined []*unstructured.Unstructured) error {
+// promised returns an error if the package does not define the kinds that the cluster lacks. instead names the versions that the cluster has.
+func (x *execution) promised(undefined []*unstructured.Unstructured, instead func(*unstructured.Unstructured) string) error {
 	for _, want := range undefined {
 		if kind := want.GroupVersionKind(); !x.defines(kind.GroupKind()) {
-			return fmt.Errorf("%s: %w", plan.Describe(want),
-				&meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})
+			return fmt.Errorf("%s: %w%s", plan.Describe(want),
+				&meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}, instead(want))
 		}
 	}
 	return nil
@@ -176,6 +177,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		live, err = apply.Onto(ctx, e.acting.client, object.Live, desired, fieldManager)
 	}
 	if err != nil {
+		err = e.objects.served(want.GroupVersionKind(), err)
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.Refused(err, object.Live, desired)))
 	}
 	x.inventory.applied(plan.Object{Want: want, Live: live})

@@ -15,6 +15,9 @@ import (
 func (e *engine) deleteAll(
 	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
+	if err := e.objects.inServedVersions(ctx, wants); err != nil {
+		return outcomeOf(err)
+	}
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err != nil {
 		return outcomeOf(err)
