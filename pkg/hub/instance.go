@@ -106,7 +106,11 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 		return err
 	}
 	// An Instance of the same name, which may be re-created at any time, must not inherit the condition: its first generation is 1, too.
-	wrote, err := apply.ConditionAsRead(ctx, i.client, instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
+	current := instance.Status.Conditions
+	if state.IsStale(meta.FindStatusCondition(current, kudo.ConditionResolved)) {
+		current = nil // a new transition, by which the agent reads the OperatorVersion again
+	}
+	wrote, err := apply.ConditionAsRead(ctx, i.client, instance, current, ManagerInstance, resolved, state.ResolvedAt(time.Now()))
 	if wrote {
 		i.tell(instance, resolved)
 	}

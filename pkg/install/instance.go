@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,22 @@ func Judge(i Instance) metav1.Condition {
 		problems = append(problems, rule(i)...)
 	}
 	return *resolved(problems, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
+}
+
+// IsStale reports whether a condition Resolved is about an earlier OperatorVersion of the same name: the Instance's was created after it. The hub
+// may have seen neither the deletion nor the creation.
+func (i Instance) IsStale(resolved *metav1.Condition) bool {
+	return i.Version != nil && resolved != nil && resolved.Status == metav1.ConditionTrue &&
+		i.Version.CreationTimestamp.After(resolved.LastTransitionTime.Time)
+}
+
+// ResolvedAt returns the time of a transition of condition Resolved: now, but not before the OperatorVersion was created. The clock of the API
+// server, which sets that time, may be ahead.
+func (i Instance) ResolvedAt(now time.Time) time.Time {
+	if i.Version != nil && i.Version.CreationTimestamp.After(now) {
+		return i.Version.CreationTimestamp.Time
+	}
+	return now
 }
 
 // asChosen returns the state without an OperatorVersion that has replaced the one that the parent of a child Instance has chosen: only the

@@ -286,3 +286,32 @@ func TestJudge(t *testing.T) {
 		})
 	}
 }
+
+func TestAConditionOfAnEarlierOperatorVersionIsStale(t *testing.T) {
+	created := at(5)
+	state := Instance{Version: &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: created}}}
+	for what, test := range map[string]struct {
+		state    Instance
+		resolved *metav1.Condition
+		want     bool
+	}{
+		"resolved before the OperatorVersion was created": {state, &metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(4)}, true},
+		"resolved in the same second":                     {state, &metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(5)}, false},
+		"resolved after it was created":                   {state, &metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(6)}, false},
+		"not resolved":                                    {state, &metav1.Condition{Status: metav1.ConditionFalse, LastTransitionTime: at(4)}, false},
+		"not judged":                                      {state, nil, false},
+		"no OperatorVersion":                              {Instance{}, &metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: at(4)}, false},
+	} {
+		if got := test.state.IsStale(test.resolved); got != test.want {
+			t.Errorf("%s: want %t, got %t", what, test.want, got)
+		}
+	}
+	for what, test := range map[string]struct{ now, want metav1.Time }{
+		"the clock of the API server is ahead": {at(4), created}, "it is not": {at(6), at(6)},
+	} {
+		again := &metav1.Condition{Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(state.ResolvedAt(test.now.Time))}
+		if !again.LastTransitionTime.Equal(&test.want) || state.IsStale(again) {
+			t.Errorf("%s: resolved at %s, and again afterwards: %t", what, again.LastTransitionTime, state.IsStale(again))
+		}
+	}
+}

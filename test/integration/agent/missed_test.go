@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -169,6 +170,26 @@ var _ = Describe("An agent that does not see its own write yet", func() {
 		acknowledge(2)
 		Eventually(mirrored).Should(BeEquivalentTo(2))
 		toCluster.Thaw(false)
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("An agent whose hub has missed that an OperatorVersion was replaced", func() {
+	It("runs the other one after a new transition of condition Resolved", func(ctx context.Context) {
+		runAgent()
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		reference := h.get(ctx).Spec.OperatorVersion
+		Expect(hub.Delete(ctx, &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name}})).To(Succeed())
+		other := configOnly()
+		other.Templates["config.yaml"] = strings.Replace(other.Templates["config.yaml"], "{{ .Params.VALUE }}", "another", 1)
+		push(ctx, reference.Name, other)
+		h.report(ctx, func(i *kudo.Instance) {
+			resolved := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
+			resolved.LastTransitionTime = metav1.NewTime(resolved.LastTransitionTime.Add(time.Second))
+		})
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("another"))
 		h.finish(ctx)
 	})
 })

@@ -55,6 +55,30 @@ var _ = Describe("The Instance controller", func() {
 			HaveField("Status", "False"), HaveField("Reason", "ParametersInvalid")))
 	})
 
+	It("resolves an Instance again for another OperatorVersion of the same name, also if that was replaced while addon-manager was not running",
+		func(ctx SpecContext) {
+			instance := create(ctx, "mine", nil)
+			since := func() metav1.Time {
+				return meta.FindStatusCondition(get(ctx, instance).Status.Conditions, kudo.ConditionResolved).LastTransitionTime
+			}
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			before := since()
+			stopHub()
+			Eventually(func() bool { // times have seconds
+				Expect(server.Delete(ctx, version)).To(Succeed())
+				version = f.push(ctx, "kafka", packages)
+				return version.CreationTimestamp.After(before.Time)
+			}).WithContext(ctx).Should(BeTrue())
+			_, stopHub = runHub()
+			Eventually(since).WithContext(ctx).ShouldNot(Equal(before), "agents keep the former OperatorVersion")
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			after := get(ctx, instance).ResourceVersion
+			stopHub()
+			_, stopHub = runHub()
+			Eventually(resolvedOf(create(ctx, "other", nil))).WithContext(ctx).Should(HaveField("Status", "True"))
+			Expect(get(ctx, instance).ResourceVersion).To(Equal(after), "it is resolved once")
+		})
+
 	It("does not resolve an Instance for the previous one of its name", func(ctx SpecContext) {
 		stopHub()
 		var (
