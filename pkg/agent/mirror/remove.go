@@ -22,7 +22,7 @@ func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
 	}
 	dropped := existing.DeepCopy()
 	if controllerutil.RemoveFinalizer(dropped, kudo.Finalizer) {
-		if err := m.update(ctx, dropped); err != nil {
+		if err := m.updateUnconfirmed(ctx, dropped); err != nil { // a signature does not cover finalizers
 			return client.IgnoreNotFound(err)
 		}
 	}
@@ -176,7 +176,7 @@ func (m *mirror) orphan(ctx context.Context, existing *kudo.Instance) error {
 	}
 	write := m.update
 	if m.signer.isOlder(existing) && !m.signer.IsSigned(existing) {
-		write = m.updateUnsigned
+		write = m.updateUnconfirmed
 	}
 	existing.Annotations[kudo.AnnotationOrphaned] = "true"
 	if err := write(ctx, existing); err != nil {

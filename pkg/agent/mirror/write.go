@@ -43,10 +43,10 @@ func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
 	return nil
 }
 
-// updateUnsigned updates a mirror that the engine continues to ignore.
-func (m *mirror) updateUnsigned(ctx context.Context, changed *kudo.Instance) error {
+// updateUnconfirmed updates a mirror without signing it: the engine continues to ignore one that is not signed.
+func (m *mirror) updateUnconfirmed(ctx context.Context, changed *kudo.Instance) error {
 	if err := m.updateAsIs(ctx, changed); err != nil {
-		return fmt.Errorf("updating Instance %q, which is not signed: %w", changed.Name, err)
+		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
 	m.writes.NoteNewest(changed)
 	return nil

@@ -267,6 +267,37 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		Expect(h.config(ctx, "-config")).To(BeEmpty())
 	})
 
+	It("is orphaned without a signature if the hub no longer has its Instance, because nothing confirms it", func(ctx context.Context) {
+		lost := h.lose(ctx)
+		h.tamper(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "theirs"} })
+		runAgentWith(agentOnHub, through(link))
+		Eventually(func() bool { return h.mirror(ctx).Orphaned() }).Should(BeTrue())
+		Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+		Expect(signer(ctx).IsSigned(h.mirror(ctx))).To(BeFalse())
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+
+		h.again(ctx, lost)
+		h.resolve(ctx)
+		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
+		Expect(h.mirror(ctx).Orphaned()).To(BeFalse())
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
+		h.finish(ctx)
+	})
+
+	It("is deleted without a signature if its removal is complete, because nothing confirms it", func(ctx context.Context) {
+		h.lose(ctx)
+		h.tamper(ctx, func(i *kudo.Instance) { i.Annotations[kudo.AnnotationHubDeleted] = "2026-01-01T00:00:00Z" })
+		h.tamperStatus(ctx, func(i *kudo.Instance) {
+			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved})
+		})
+		Expect(h.mirror(ctx).Removed()).To(BeTrue())
+		runAgentWith(agentOnHub, through(link))
+		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
+		for _, w := range link.Journal() {
+			Expect(w.Kind() == "instances" && strings.Contains(string(w.Raw), kudo.AnnotationSignature)).To(BeFalse(), "%s %s", w.Verb, w.Raw)
+		}
+	})
+
 	It("runs nothing of an OperatorVersion that differs from the hub's", func(ctx context.Context) {
 		name := h.versions(ctx)[0]
 		version := &kudo.OperatorVersion{}
