@@ -37,8 +37,8 @@ func Choose(s State) (Choice, error) {
 	switch {
 	case s.Last != nil && s.Sensitive.Rebased != nil:
 		return Choice{Adopt: true}, nil
-	case s.Removing:
-		return chooseCleanup(s), nil
+	case s.isLeaving():
+		return chooseOnLeave(s), nil
 	case s.isRecreated():
 		return Choice{Adopt: true}, nil
 	case s.isCancelled():
@@ -81,7 +81,7 @@ func Outstanding(s State) string {
 
 // due returns the execution of Due, nil if there is none.
 func due(s State) *kudo.Execution {
-	if s.Removing || s.Version == nil {
+	if s.isLeaving() || s.Version == nil {
 		return nil
 	}
 	choice, _ := s.next() // without a start if the plan does not exist
@@ -92,7 +92,7 @@ func due(s State) *kudo.Execution {
 func MissingPlan(s State) string {
 	s.Request = kudo.PlanExecution{}
 	var missing *MissingPlanError
-	if s.Removing || s.Version == nil {
+	if s.isLeaving() || s.Version == nil {
 		return ""
 	}
 	if _, err := s.next(); errors.As(err, &missing) {
@@ -100,6 +100,17 @@ func MissingPlan(s State) string {
 	}
 	return ""
 }
+
+// chooseOnLeave chooses for an Instance that is being removed, or that an ancestor's removal stops: only its cleanup plan may run.
+func chooseOnLeave(s State) Choice {
+	if s.Removing || s.Stage == StageCleanup {
+		return chooseCleanup(s)
+	}
+	return Choice{}
+}
+
+// IsClean reports whether no cleanup plan has to run, or to complete, before the objects of an Instance are removed.
+func IsClean(s State) bool { return chooseCleanup(s).Remove }
 
 // chooseCleanup runs the cleanup plan of the last execution to completion before objects are removed. It supersedes any running plan. A
 // manually requested cleanup plan does not count: it has the uid of a request.

@@ -37,6 +37,9 @@ type Observation struct {
 	// Sensitive is what was observed about sensitive parameters; the zero value if the Instance has none.
 	Sensitive Sensitive
 
+	// Departure is the part of the Instance in the removal of an ancestor. It is not observed for an Instance that is being removed itself.
+	Departure Departure
+
 	// CleanupWait is the remaining time before a failed cleanup plan is retried; zero if it may start.
 	CleanupWait time.Duration
 
@@ -64,6 +67,12 @@ const (
 	ActionStep ActionKind = "Step"
 	// ActionSettle prunes objects that the current version no longer applies, and judges every object in the inventory.
 	ActionSettle ActionKind = "Settle"
+	// ActionHalt records that the Instance continues no plan because an ancestor is being removed, and has to be deployed again otherwise.
+	ActionHalt ActionKind = "Halt"
+	// ActionHold records that the Instance waits for the removal of an ancestor.
+	ActionHold ActionKind = "Hold"
+	// ActionWithdraw deletes the custom resources of the Instance, and their definitions, because an ancestor is being removed.
+	ActionWithdraw ActionKind = "Withdraw"
 	// ActionRemove deletes everything that belongs to the Instance.
 	ActionRemove ActionKind = "Remove"
 )
@@ -84,7 +93,7 @@ type Action struct {
 	// Prune lists the objects that ActionSettle deletes.
 	Prune []kudo.InventoryEntry
 
-	// Status and the condition Ready are recorded by ActionWait, ActionCancel and ActionAdopt. After is the time after which ActionWait ends
+	// Status and the condition Ready are recorded by ActionWait, ActionCancel, ActionAdopt, ActionHalt and ActionHold. After is the time after which ActionWait ends
 	// without a change; zero means never.
 	Status kudo.InstanceStatus
 	Ready  metav1.Condition
@@ -96,6 +105,9 @@ type Action struct {
 func Decide(o Observation) Action {
 	choice, err := Choose(o.State())
 	action := o.action(choice, err)
+	if o.Departure.Stage != "" && !choice.Adopt && choice.Start == nil {
+		action = o.depart(choice)
+	}
 	action.Pods = o.abandonedPods(choice)
 	return action
 }
@@ -122,17 +134,38 @@ func (o Observation) action(choice Choice, err error) Action {
 	}
 }
 
+// depart returns the action of an Instance whose ancestor is being removed, unless its cleanup plan starts. Before anything is deleted, it is
+// recorded that everything has to be deployed again if that is cancelled.
+func (o Observation) depart(choice Choice) Action {
+	stage, status := o.Departure.Stage, o.Instance.Status
+	ready := Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Departure.Wait())
+	switch custom, _ := Teardown(status.Inventory, o.Departure.Groups); {
+	case stage == StageCleanup && !choice.Remove:
+		return o.step()
+	case stage != StageHold && !isHalted(status):
+		reason := fmt.Sprintf("stopped because Instance %q is being removed", o.Departure.Ancestor)
+		return Action{Kind: ActionHalt, Status: halted(o.Running, status, reason, o.Now), Ready: ready}
+	case stage == StageWithdraw && len(custom) > 0:
+		return Action{Kind: ActionWithdraw}
+	default:
+		return Action{Kind: ActionHold, Status: *status.DeepCopy(), Ready: ready}
+	}
+}
+
 // step returns the next step of the running execution. It waits if the values of sensitive parameters are lost.
 func (o Observation) step() Action {
 	switch {
 	case o.Sensitive.Lost == "":
 		return Action{Kind: ActionStep, Tasks: Next(o.Running.Plans[o.Instance.Status.Execution.Plan], o.lastStatus())}
-	case o.Instance.Removing():
+	case o.IsLeaving():
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Sensitive.Lost))
 	default:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, o.Sensitive.Lost))
 	}
 }
+
+// IsLeaving reports whether the Instance, or an ancestor, is being removed.
+func (o Observation) IsLeaving() bool { return o.Instance.Removing() || o.Departure.Stage != "" }
 
 // runs reports whether there is an execution that can continue.
 func (o Observation) runs() bool {
@@ -192,7 +225,7 @@ func Prunable(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) []k
 // and its children.
 func (o Observation) Settled(objects []Object, children []Child) metav1.Condition {
 	s := o.State()
-	if s.Removing {
+	if s.isLeaving() {
 		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "objects are about to be removed")
 	}
 	if failed := s.FailedOwed(); failed != "" {
@@ -224,10 +257,14 @@ func (o Observation) Removed() Action {
 
 // retryCleanup waits until a failed cleanup plan may be retried.
 func (o Observation) retryCleanup() Action {
+	removed := "the Instance"
+	if o.Departure.Stage != "" {
+		removed = fmt.Sprintf("Instance %q", o.Departure.Ancestor)
+	}
 	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf(
-		"plan %q failed and will be retried: %s; if it cannot succeed, annotate the Instance on the hub with %s=true to remove its objects "+
+		"plan %q failed and will be retried: %s; if it cannot succeed, annotate %s on the hub with %s=true to remove its objects "+
 			"without the plan, or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
-		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message, kudo.AnnotationSkipCleanup)))
+		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message, removed, kudo.AnnotationSkipCleanup)))
 	failed.After = o.CleanupWait
 	return failed
 }
@@ -294,6 +331,7 @@ func (o Observation) State() State {
 	s.Request = o.Instance.Spec.PlanExecution
 	s.DueRetries = o.dueRetries()
 	s.Removing, s.SkipsCleanup = o.Instance.Removing(), o.Instance.SkipsCleanup()
+	s.Stage = o.Departure.Stage
 	return s
 }
 

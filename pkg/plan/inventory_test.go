@@ -279,6 +279,7 @@ func TestEverywhereHasATaskAtEachOfItsPlaces(t *testing.T) {
 }
 
 func TestAnInventoryIsTornDownFromItsEnd(t *testing.T) {
+	none := plan.Groups(nil)
 	entry := func(group, kind, name string) kudo.InventoryEntry {
 		return kudo.InventoryEntry{Group: group, Kind: kind, Name: name}
 	}
@@ -290,25 +291,44 @@ func TestAnInventoryIsTornDownFromItsEnd(t *testing.T) {
 	topics, users := definition("topics.kafka.example"), definition("users.kafka.example")
 	topic, issuer := entry("kafka.example", "Topic", "t"), entry("cert-manager.io", "Issuer", "i")
 
+	kept := func(entry kudo.InventoryEntry) kudo.InventoryEntry {
+		entry.Keep = true
+		return entry
+	}
+
 	type waves = [][]kudo.InventoryEntry
 	list := func(entries ...kudo.InventoryEntry) []kudo.InventoryEntry { return entries }
 	for name, c := range map[string]struct {
-		applied []kudo.InventoryEntry
-		want    waves
+		applied      []kudo.InventoryEntry
+		tree         plan.Groups
+		custom, rest waves
 	}{
 		"nothing":                         {},
-		"the last comes first":            {list(account, operator), waves{{operator}, {account}}},
-		"one kind is deleted immediately": {list(account, roleA, roleB, operator), waves{{operator}, {roleB, roleA}, {account}}},
-		"not what is in between":          {list(roleA, account, roleB), waves{{roleB}, {account}, {roleA}}},
-		"kinds of another owner":          {list(operator, issuer, config), waves{{config}, {issuer}, {operator}}},
+		"the last comes first":            {list(account, operator), none, nil, waves{{operator}, {account}}},
+		"one kind is deleted immediately": {list(account, roleA, roleB, operator), none, nil, waves{{operator}, {roleB, roleA}, {account}}},
+		"not what is in between":          {list(roleA, account, roleB), none, nil, waves{{roleB}, {account}, {roleA}}},
+		"kinds of another owner":          {list(operator, issuer, config), none, nil, waves{{config}, {issuer}, {operator}}},
 		"kinds of its own come before all else, with their definitions": {
-			list(topics, users, account, topic, operator, issuer),
-			waves{{topic}, {users, topics}, {issuer}, {operator}, {account}},
+			list(topics, users, account, topic, operator, issuer), none,
+			waves{{topic}, {users, topics}}, waves{{issuer}, {operator}, {account}},
+		},
+		"so do kinds that another Instance of the tree defines": {
+			list(issuer, operator, config), plan.Groups{"cert-manager.io": true},
+			waves{{issuer}}, waves{{config}, {operator}},
+		},
+		"not what the package keeps, which is only released": {
+			list(kept(topics), users, kept(topic), operator), none,
+			waves{{users}}, waves{{operator}, {kept(topic)}, {kept(topics)}},
+		},
+		"not Kubernetes' own kinds, which no definition can have": {
+			list(definition("deployments.apps"), definition("configmaps"), operator, config), none,
+			waves{{definition("configmaps"), definition("deployments.apps")}}, waves{{config}, {operator}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(c.applied)
-			if diff := cmp.Diff(c.want, plan.Teardown(c.applied)); diff != "" {
+			custom, rest := plan.Teardown(c.applied, c.tree)
+			if diff := cmp.Diff([]waves{c.custom, c.rest}, []waves{custom, rest}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, c.applied); diff != "" {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,29 +14,42 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Teardown returns the order in which a whole inventory is deleted: the reverse of the order of application, with consecutive objects of
-// one kind in one wave. Objects of kinds that the inventory itself defines come first, followed by their definitions, which also deletes
-// objects that others have created of these kinds. All of them may have finalizers that only the operator removes, so it runs until then.
-func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
-	defined := map[string]bool{}
+// Groups are the API groups of definitions.
+type Groups map[string]bool
+
+// add adds the groups that an inventory defines. Groups without a dot are Kubernetes' own, and cannot be defined.
+func (g Groups) add(inventory []kudo.InventoryEntry) {
 	for _, entry := range inventory {
-		if IsDefinition(entry) {
-			defined[groupDefined(entry)] = true
+		if group := groupDefined(entry); IsDefinition(entry) && strings.Contains(group, ".") {
+			g[group] = true
 		}
 	}
-	rank := func(entry kudo.InventoryEntry) int {
-		switch {
-		case defined[entry.Group]:
-			return 0
-		case IsDefinition(entry):
-			return 1
-		default:
-			return 2
-		}
-	}
-	entries := slices.Clone(inventory)
-	slices.Reverse(entries)
-	slices.SortStableFunc(entries, func(a, b kudo.InventoryEntry) int { return rank(a) - rank(b) })
+}
+
+// hasCustom reports whether an entry is of a custom resource of these groups, or of a definition. Objects that the package keeps are neither: they
+// are only released.
+func (g Groups) hasCustom(entry kudo.InventoryEntry) bool {
+	return !entry.Keep && (g[entry.Group] || IsDefinition(entry))
+}
+
+// Teardown returns the order in which a whole inventory is deleted: the reverse of the order of application, with consecutive objects of
+// one kind in one wave. Objects of groups that the inventory itself or its tree defines come first, followed by the definitions, which also
+// deletes objects that others have created of these kinds. All of them may have finalizers that only the operator removes, so it runs until
+// then: it is among the rest.
+func Teardown(inventory []kudo.InventoryEntry, tree Groups) (custom, rest [][]kudo.InventoryEntry) {
+	groups := Groups{}
+	maps.Copy(groups, tree)
+	groups.add(inventory)
+	isRest := func(e kudo.InventoryEntry) bool { return !groups.hasCustom(e) }
+	isResource := func(e kudo.InventoryEntry) bool { return !IsDefinition(e) }
+	reversed := slices.Clone(inventory)
+	slices.Reverse(reversed)
+	early := only(reversed, groups.hasCustom)
+	return waves(slices.Concat(only(early, isResource), only(early, IsDefinition))), waves(only(reversed, isRest))
+}
+
+// waves divides entries into consecutive ones of one kind.
+func waves(entries []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 	var waves [][]kudo.InventoryEntry
 	for i, entry := range entries {
 		if i == 0 || entry.Group != entries[i-1].Group || entry.Kind != entries[i-1].Kind {

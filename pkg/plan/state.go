@@ -34,6 +34,9 @@ type State struct {
 	// Removing is true if the Instance is to be removed, and SkipsCleanup if that is without its cleanup plan.
 	Removing, SkipsCleanup bool
 
+	// Stage is what the Instance does while an ancestor is being removed; empty if none is.
+	Stage Stage
+
 	// Last is the last started execution, nil if there is none, and LastStatus its status.
 	Last       *kudo.Execution
 	LastStatus kudo.ExecutionStatus
@@ -50,6 +53,21 @@ type State struct {
 	// Handled are the uids of manual requests that were started.
 	Handled []types.UID
 }
+
+// Stage is what an Instance does while an ancestor is being removed.
+type Stage string
+
+const (
+	// StageHold continues no plan.
+	StageHold Stage = "Hold"
+	// StageCleanup continues no plan but the cleanup plan.
+	StageCleanup Stage = "Cleanup"
+	// StageWithdraw continues no plan, and deletes the custom resources of the Instance, and their definitions.
+	StageWithdraw Stage = "Withdraw"
+)
+
+// isLeaving reports whether the Instance, or an ancestor, is being removed.
+func (s State) isLeaving() bool { return s.Removing || s.Stage != "" }
 
 // desired returns the values in the spec, and taken those of the last execution.
 func (s State) desired() Values { return Values{Given: s.Parameters, From: s.Sensitive.From} }

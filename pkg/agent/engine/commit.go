@@ -93,7 +93,7 @@ func (r result) remarked(refused string) result {
 func recorded(action plan.Action) result {
 	r := result{
 		status: action.Status, judgement: judgement{ready: action.Ready},
-		again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt, after: action.After,
+		again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt || action.Kind == plan.ActionHalt, after: action.After,
 	}
 	if action.Kind == plan.ActionAdopt { // the execution continues
 		r.available = plan.RecordedAvailable(action.Status)

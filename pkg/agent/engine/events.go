@@ -161,13 +161,14 @@ func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile
 	return e.requestsFor(ctx, child.GetNamespace(), byChild, child.GetName())
 }
 
-// viewParent returns the state on which the permissions of children depend.
+// viewParent returns the state on which the permissions of children depend, and what they do while it is being removed.
 func viewParent(o client.Object) string {
 	i := o.(*kudo.Instance)
-	return fmt.Sprint(i.Spec.OperatorVersion, i.Status.Execution != nil, versionsOf(i), mirror.Acknowledgements(i), i.Annotations[kudo.AnnotationParent])
+	return fmt.Sprint(i.Spec.OperatorVersion, i.Status.Execution != nil, versionsOf(i), mirror.Acknowledgements(i), i.Annotations[kudo.AnnotationParent],
+		i.Removing(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status)
 }
 
-// heirsOf maps an Instance to its descendants, which may have its permissions.
+// heirsOf maps an Instance to its descendants, which may have its permissions and are removed after it.
 func (e *engine) heirsOf(ctx context.Context, parent client.Object) []reconcile.Request {
 	children := e.requestsFor(ctx, parent.GetNamespace(), byParent, parent.GetName())
 	heirs := slices.Clone(children)

@@ -220,6 +220,8 @@ func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Ac
 		return e.step(ctx, o, action.Tasks)
 	case plan.ActionSettle:
 		return e.settle(ctx, o, action.Prune, nil)
+	case plan.ActionHold, plan.ActionWithdraw:
+		return e.depart(ctx, o, action), nil
 	case plan.ActionRemove:
 		return e.remove(ctx, o), nil
 	default:
@@ -234,6 +236,9 @@ func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Obs
 		return o, err
 	}
 	o.Sensitive = e.view.Sensitive
+	if o.Departure, err = e.departure(ctx, instance); err != nil {
+		return o, err
+	}
 	o.CleanupWait = e.cleanupWait(instance, o.Now)
 	o.Unblocked = e.unblocked(ctx, o)
 	if !untouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {

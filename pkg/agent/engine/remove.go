@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,43 +30,84 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 		x.Execution, x.version = unstarted(o)
 	}
 	e.beginnings.end(o.Instance.UID, x.UID)
-	left, reads, err := e.deleteOwned(ctx, x)
+	left, err := e.deleteOwned(ctx, x)
 	if errors.Is(err, errSearching) {
 		return result{postponed: true, after: removalPause}
 	}
 	e.sweeper.forget(x.instance)
-	if err == nil && len(left) == 0 {
+	if err == nil && left.isNothing() {
 		removed := recorded(o.Removed())
-		removed.unsearched = reads.Unread()
+		removed.unsearched = left.reads.Unread()
 		return removed
 	}
-	message := plan.DeleteOutcome(e.view.Shown(e.probe(ctx, left))).Message
+	found := plan.Adds(o.Instance.Status.Inventory, x.inventory.entries) // they are deleted once that is recorded
+	began, _ := time.Parse(time.RFC3339, o.Instance.Annotations[kudo.AnnotationHubDeleted])
+	removing := e.removing(ctx, o, x, left, err)
+	removing.again, removing.postponed = found, err == nil && !found && e.isUnhurried(o.Now, began)
+	return removing
+}
+
+// depart deletes the custom resources of an Instance, and their definitions, because an ancestor is being removed, or records that it waits. What
+// it waits for needs no record if the removal has just begun.
+func (e *engine) depart(ctx context.Context, o plan.Observation, action plan.Action) result {
+	if action.Kind == plan.ActionHold {
+		held := recorded(action)
+		held.after, held.postponed = removalPause, e.isUnhurried(o.Now, o.Departure.Since)
+		return held
+	}
+	x := e.executionOf(o)
+	if x.Execution == nil {
+		x.Execution, x.version = unstarted(o)
+	}
+	custom, _ := plan.Teardown(x.instance.Status.Inventory, o.Departure.Groups)
+	objects, _, err := e.deleteWaves(ctx, x, custom)
+	left := remains{objects: objects}
+	if len(objects) == 0 {
+		left.wait = o.Departure.Wait()
+	}
+	departing := e.removing(ctx, o, x, left, err)
+	departing.again = err == nil && len(objects) == 0
+	return departing
+}
+
+// remains is what is left of an Instance during its removal.
+type remains struct {
+	objects []plan.Object
+
+	// wait describes a descendant that is waited for; empty if there is none.
+	wait string
+
+	// reads are the kinds that were searched, if nothing is left.
+	reads plan.Reads
+}
+
+func (r remains) isNothing() bool { return len(r.objects) == 0 && r.wait == "" }
+
+// removing returns the result of a pass that has deleted objects, of which some are left, or that has failed.
+func (e *engine) removing(ctx context.Context, o plan.Observation, x *execution, left remains, err error) result {
+	message := plan.DeleteOutcome(e.view.Shown(e.probe(ctx, left.objects))).Message
 	switch {
 	case err != nil:
 		message = oneLine(e.view.Masker().Text(err.Error()))
-	case len(left) > 1:
-		message = fmt.Sprintf("waiting for %d objects to be deleted: %s", len(left), message)
+	case len(left.objects) > 1:
+		message = fmt.Sprintf("waiting for %d objects to be deleted: %s", len(left.objects), message)
+	}
+	if err == nil && left.wait != "" {
+		message = strings.TrimPrefix(message+"; "+left.wait, "; ")
 	}
 	status := *o.Instance.Status.DeepCopy()
 	status.Inventory = x.inventory.entries
-	found := plan.Adds(o.Instance.Status.Inventory, x.inventory.entries) // they are deleted once that is recorded
 	return result{
 		status:    status,
 		judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message)},
-		again:     found,
 		after:     e.removalWait(o, err),
-		postponed: err == nil && !found && e.isUnhurried(o),
 	}
 }
 
 // isUnhurried reports whether the progress of a removal need not be recorded yet: most removals end soon. Deleted objects stay in the
 // inventory until it is recorded.
-func (e *engine) isUnhurried(o plan.Observation) bool {
-	began, err := time.Parse(time.RFC3339, o.Instance.Annotations[kudo.AnnotationHubDeleted])
-	if err != nil {
-		return false
-	}
-	age := o.Now.Sub(began).Abs()
+func (e *engine) isUnhurried(now, began time.Time) bool {
+	age := now.Sub(began).Abs()
 	return age < leastTalk || age < longestSilence && !e.drafts.budget.TryAccept()
 }
 
@@ -75,30 +117,56 @@ func unstarted(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) 
 	return unstarted, o.Desired
 }
 
-// deleteOwned deletes the objects in the inventory, wave by wave, and volume claims last. While a finalizer blocks an object of a wave, the
-// next wave waits, because it may contain the controller that removes the finalizer. Once the inventory is empty, deleteOwned searches for
-// unlisted objects: volume claims of StatefulSets, and objects missing from an inventory restored from the hub. It lists the objects found,
-// and deletes them in the next pass. It returns the objects that still exist; if there are none, reads are the kinds it has searched.
-func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Object, reads plan.Reads, err error) {
+// deleteOwned deletes the objects in the inventory, wave by wave, and volume claims last. Before the first object that is no custom resource, it
+// waits until the descendants have none either, because any Instance of the tree may have their controller. Once the inventory is empty,
+// deleteOwned searches for unlisted objects: volume claims of StatefulSets, and objects missing from an inventory restored from the hub. It
+// lists the objects found, and deletes them in the next pass. It returns what is left.
+func (e *engine) deleteOwned(ctx context.Context, x *execution) (left remains, err error) {
+	tree, err := e.treeBelow(ctx, x)
+	if left.wait = tree.CleanupWait(); err != nil || left.wait != "" {
+		return left, err
+	}
 	claims, others := plan.Claims(x.instance.Status.Inventory)
-	for _, wave := range plan.Teardown(others) {
+	custom, rest := plan.Teardown(others, tree.Groups())
+	objects, held, err := e.deleteWaves(ctx, x, custom)
+	left.objects = objects
+	if left.wait = tree.WithdrawalWait(); err != nil || held || left.wait != "" {
+		return left, err
+	}
+	objects, held, err = e.deleteWaves(ctx, x, rest)
+	if left.objects = append(left.objects, objects...); err != nil || held || len(left.objects) > 0 {
+		return left, err
+	}
+	if left.objects, err = e.deleteClaims(ctx, x, claims); err != nil || len(left.objects) > 0 {
+		return left, err
+	}
+	left.objects, left.reads, err = e.discover(ctx, x)
+	return left, err
+}
+
+// deleteClaims deletes volume claims except for those that the package requests to keep, and returns those that still exist.
+func (e *engine) deleteClaims(ctx context.Context, x *execution, claims []kudo.InventoryEntry) ([]plan.Object, error) {
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	deletable := plan.WithoutRetained(claims, plan.Retained(everything(x)))
+	x.inventory.forget(claims...)
+	x.inventory.list(deletable...)
+	return e.deleteListed(ctx, x, deletable, e.objects.known)
+}
+
+// deleteWaves deletes the objects of waves, and returns those that still exist. While a finalizer blocks an object of a wave, the next wave waits,
+// because it may contain the controller that removes the finalizer: then held is true.
+func (e *engine) deleteWaves(
+	ctx context.Context, x *execution, waves [][]kudo.InventoryEntry,
+) (left []plan.Object, held bool, err error) {
+	for _, wave := range waves {
 		going, err := e.deleteListed(ctx, x, wave, e.objects.known)
 		if left = append(left, going...); err != nil || plan.Held(going) {
-			return left, reads, err
+			return left, true, err
 		}
 	}
-	if len(left) > 0 {
-		return left, reads, nil
-	}
-	if len(claims) > 0 {
-		deletable := plan.WithoutRetained(claims, plan.Retained(everything(x)))
-		x.inventory.forget(claims...)
-		x.inventory.list(deletable...)
-		if left, err := e.deleteListed(ctx, x, deletable, e.objects.known); err != nil || len(left) > 0 {
-			return left, reads, err
-		}
-	}
-	return e.discover(ctx, x)
+	return left, false, nil
 }
 
 // discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. It fails if a kind that

@@ -41,7 +41,7 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 		return result{}, err
 	}
 	tooLarge := plan.Fits(plan.List(x.inventory.entries, rendered...), x.Parameters)
-	if tooLarge != nil && o.Instance.Removing() {
+	if tooLarge != nil && o.IsLeaving() {
 		tooLarge = nil
 	}
 	if problem := cmp.Or(tooLarge, distorted, e.forbids(own)); problem != nil {

@@ -13,17 +13,18 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // read reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
 // the last write is unknown.
-func (e *engine) read(ctx context.Context, name types.NamespacedName) (*kudo.Instance, error) {
-	instance := &kudo.Instance{}
-	if err := e.client.Get(ctx, name, instance); client.IgnoreNotFound(err) != nil {
+func (e *engine) read(ctx context.Context, name types.NamespacedName, options ...client.GetOption) (*kudo.Instance, error) {
+	cached, instance := &kudo.Instance{}, &kudo.Instance{}
+	if err := e.client.Get(ctx, name, cached, options...); client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	if upToDate, known := e.writes.UpToDate(instance); upToDate && known {
-		return instance, nil
+	if upToDate, known := e.writes.UpToDate(cached); upToDate && known {
+		return cached, nil
 	}
 	if err := e.live.Get(ctx, name, instance); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -97,4 +98,75 @@ func versionsOf(instance *kudo.Instance) []string {
 		}
 	}
 	return names
+}
+
+// departure observes the part of an Instance in the removal of an ancestor.
+func (e *engine) departure(ctx context.Context, of *kudo.Instance) (plan.Departure, error) {
+	root, err := e.removedAncestor(ctx, of)
+	if err != nil || root == nil {
+		return plan.Departure{}, err
+	}
+	found, err := e.treeOf(ctx, root)
+	return found.Departure(of.Name), err
+}
+
+// removedAncestor returns the nearest ancestor of an Instance that is being removed; nil if there is none, or if the Instance is itself. It ends,
+// because the name of a child is longer than that of its parent.
+func (e *engine) removedAncestor(ctx context.Context, of *kudo.Instance) (*kudo.Instance, error) {
+	for !of.Removing() && of.Annotations[kudo.AnnotationParent] != "" {
+		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Annotations[kudo.AnnotationParent]}
+		parent, err := e.read(ctx, name, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) || err == nil && !e.signer.IsSigned(parent) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading parent Instance %q: %w", name.Name, err)
+		}
+		if parent.Removing() {
+			return parent.DeepCopy(), nil
+		}
+		of = parent
+	}
+	return nil, nil
+}
+
+// treeBelow observes the descendants of an Instance that is being removed. It costs nothing for an Instance without children.
+func (e *engine) treeBelow(ctx context.Context, x *execution) (plan.Tree, error) {
+	if x.version != nil && len(tree.Tasks(x.version)) == 0 && len(x.instance.Status.Children) == 0 {
+		return plan.Tree{Root: plan.Branch{Instance: x.instance}}, nil
+	}
+	return e.treeOf(ctx, x.instance)
+}
+
+// treeOf observes an Instance and its descendants. It reads them live, because custom resources of one that the cache lacks would outlive
+// their controllers. Only signed mirrors count, and those whose plans can run.
+func (e *engine) treeOf(ctx context.Context, root *kudo.Instance) (found plan.Tree, err error) {
+	list := &kudo.InstanceList{}
+	if err := e.live.List(ctx, list, client.InNamespace(root.Namespace)); err != nil {
+		return plan.Tree{}, fmt.Errorf("listing the children of Instance %q: %w", root.Name, err)
+	}
+	if found.Root, err = e.branch(ctx, root); err != nil {
+		return plan.Tree{}, err
+	}
+	for parents := []string{root.Name}; len(parents) > 0; parents = parents[1:] {
+		for at := range list.Items {
+			child := &list.Items[at]
+			if child.Annotations[kudo.AnnotationParent] != parents[0] || !e.signer.IsSigned(child) || !mirror.HandedOver(child) {
+				continue
+			}
+			branch, err := e.branch(ctx, child)
+			if err != nil {
+				return plan.Tree{}, err
+			}
+			found.Descendants = append(found.Descendants, branch)
+			parents = append(parents, child.Name)
+		}
+	}
+	return found, nil
+}
+
+// branch observes an Instance of a tree.
+func (e *engine) branch(ctx context.Context, instance *kudo.Instance) (plan.Branch, error) {
+	o, err := e.withVersions(ctx, instance)
+	return plan.Branch{Instance: instance, Clean: plan.IsClean(o.State())}, err
 }

@@ -64,6 +64,9 @@ func (w *world) copy(wanted, existing *kudo.Instance) {
 	maps.Copy(changed.Annotations, map[string]string{
 		kudo.AnnotationHubUID: string(wanted.UID), kudo.AnnotationHubGeneration: strconv.FormatInt(wanted.Generation, 10),
 	})
+	if parent := wanted.Parent(); parent != nil {
+		changed.Annotations[kudo.AnnotationParent] = parent.Name
+	}
 	if !w.store(w.mirrors, "mirror Instance "+wanted.Name, changed) {
 		w.acknowledge(wanted, changed)
 	}
@@ -135,6 +138,7 @@ func (w *world) execute(name string, ago int) {
 	}
 	for range inARow {
 		o := w.observe(i)
+		o.Departure = w.departure(i)
 		r := w.act(o, plan.Decide(o))
 		status := r.statusOf(o)
 		if equality.Semantic.DeepEqual(i.Status, status) {
@@ -161,6 +165,33 @@ func (w *world) observe(i *kudo.Instance) plan.Observation {
 		return o.Normalized()
 	}
 	return o
+}
+
+// departure returns the part of an Instance in the removal of an ancestor.
+func (w *world) departure(i *kudo.Instance) plan.Departure {
+	for above := i; above != nil && !i.Removing(); above = w.mirrors.get(above.Annotations[kudo.AnnotationParent]) {
+		if above.Removing() {
+			return w.tree(above).Departure(i.Name)
+		}
+	}
+	return plan.Departure{}
+}
+
+// tree returns an Instance and its descendants.
+func (w *world) tree(root *kudo.Instance) plan.Tree {
+	branch := func(i *kudo.Instance) plan.Branch {
+		return plan.Branch{Instance: i, Clean: plan.IsClean(w.observe(i).State())}
+	}
+	found := plan.Tree{Root: branch(root)}
+	for parents := []string{root.Name}; len(parents) > 0; parents = parents[1:] {
+		for _, name := range w.mirrors.names() {
+			if i := w.mirrors.get(name); i.Annotations[kudo.AnnotationParent] == parents[0] && mirror.HandedOver(i) {
+				found.Descendants = append(found.Descendants, branch(i))
+				parents = append(parents, name)
+			}
+		}
+	}
+	return found
 }
 
 // result is the result of a round.
@@ -195,6 +226,8 @@ func (w *world) act(o plan.Observation, action plan.Action) result {
 		return w.step(o, action.Tasks)
 	case plan.ActionSettle:
 		return w.settle(o, action.Prune)
+	case plan.ActionWithdraw:
+		return w.withdraw(o)
 	case plan.ActionRemove:
 		return w.removeAll(o)
 	default:
@@ -203,7 +236,7 @@ func (w *world) act(o plan.Observation, action plan.Action) result {
 }
 
 func recorded(action plan.Action) result {
-	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt}
+	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt || action.Kind == plan.ActionHalt}
 }
 
 // start records an execution and all objects that it is going to apply.
@@ -302,14 +335,40 @@ func (w *world) judge(o plan.Observation, inventory []kudo.InventoryEntry) metav
 	return o.Settled(objects, w.childrenOf(o))
 }
 
-// removeAll deletes all objects of the Instance.
-func (w *world) removeAll(o plan.Observation) result {
+// withdraw deletes the custom resources of the Instance.
+func (w *world) withdraw(o plan.Observation) result {
 	x := executionOf(o)
-	var left []plan.Object
-	_, others := plan.Claims(x.inventory)
-	for _, wave := range plan.Teardown(others) {
+	custom, _ := plan.Teardown(x.inventory, o.Departure.Groups)
+	return w.removing(o, x, w.deleteWaves(x, custom), o.Departure.Wait())
+}
+
+// removing returns the result of a pass that has deleted objects, of which some are left.
+func (w *world) removing(o plan.Observation, x *execution, left []plan.Object, wait string) result {
+	status := *o.Instance.Status.DeepCopy()
+	status.Inventory = x.inventory
+	return result{status: status, ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, plan.DeleteOutcome(left).Message+wait)}
+}
+
+func (w *world) deleteWaves(x *execution, waves [][]kudo.InventoryEntry) (left []plan.Object) {
+	for _, wave := range waves {
 		left = append(left, w.deleteListed(x, wave)...)
 	}
+	return left
+}
+
+// removeAll deletes all objects of the Instance.
+func (w *world) removeAll(o plan.Observation) result {
+	x, tree := executionOf(o), w.tree(o.Instance)
+	if wait := tree.CleanupWait(); wait != "" {
+		return w.removing(o, x, nil, wait)
+	}
+	_, others := plan.Claims(x.inventory)
+	custom, rest := plan.Teardown(others, tree.Groups())
+	left := w.deleteWaves(x, custom)
+	if wait := tree.WithdrawalWait(); wait != "" {
+		return w.removing(o, x, left, wait)
+	}
+	left = append(left, w.deleteWaves(x, rest)...)
 	if len(left) == 0 {
 		for _, entry := range slices.SortedFunc(maps.Keys(w.objects), byName) {
 			if live := w.live(entry); x.owner.Owns(live) {
@@ -318,9 +377,7 @@ func (w *world) removeAll(o plan.Observation) result {
 		}
 		return recorded(o.Removed())
 	}
-	status := *o.Instance.Status.DeepCopy()
-	status.Inventory = x.inventory
-	return result{status: status, ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, plan.DeleteOutcome(left).Message)}
+	return w.removing(o, x, left, "")
 }
 
 // childrenOf returns the children of an idle Instance.

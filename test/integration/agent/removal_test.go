@@ -221,6 +221,25 @@ var _ = Describe("An older Instance in a restored hub", func() {
 	})
 })
 
+var _ = Describe("The removal of a parent", func() {
+	It("waits for no object that only claims to be its child", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		spec := configOnly()
+		spec.Tasks = append(spec.Tasks, task("child", kudo.TaskKudoOperator))
+		spec.Plans["more"] = serial("child")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		claims, _ := forged(h.namespace, h.name+".child")
+		claims.Annotations[kudo.AnnotationParent] = h.name
+		Expect(managed.Create(ctx, claims)).To(Succeed())
+		Expect(environment.EditStatus(ctx, managed, claims, func(i *kudo.Instance) {
+			i.Status.Inventory = []kudo.InventoryEntry{{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gadgets.tandem.test", Task: "x"}}
+		})).To(Succeed())
+		h.finish(ctx)
+	})
+})
+
 var _ = Describe("An orphaned mirror", func() {
 	It("carries no finalizer, so that it does not block the deletion of its namespace", func(ctx context.Context) {
 		stop := runAgent()
