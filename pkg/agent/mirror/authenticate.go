@@ -64,7 +64,7 @@ func (m *mirror) authenticate(ctx context.Context, wanted, existing *kudo.Instan
 	if !signed && !copies {
 		return m.confirm(ctx, wanted, existing)
 	}
-	return existing, m.signVersions(ctx, existing)
+	return existing, m.signVersions(ctx, wanted, existing)
 }
 
 // confirm signs a mirror whose Instance the hub has not resolved, if it is what the hub knows: another writer may have changed it. It returns one
@@ -79,7 +79,7 @@ func (m *mirror) confirm(ctx context.Context, wanted, existing *kudo.Instance) (
 		return nil, fmt.Errorf("the mirror of Instance %q in namespace %q of the managed cluster lacks the signature of addon-agent, which ignores it "+
 			"until the hub has resolved its Instance", existing.Name, existing.Namespace)
 	}
-	if err := m.signVersions(ctx, existing); err != nil {
+	if err := m.signVersions(ctx, wanted, existing); err != nil {
 		return nil, err
 	}
 	if wanted.DeletionTimestamp != nil {
@@ -132,39 +132,51 @@ func reset(existing, wanted *kudo.Instance) *kudo.Instance {
 	return mirrored
 }
 
-// signVersions signs the mirrors of the OperatorVersions of an Instance that an earlier release has created. On the hub they may have been
-// replaced or deleted since; those that the hub still has must be equal.
-func (m *mirror) signVersions(ctx context.Context, of *kudo.Instance) error {
-	names := []string{of.Spec.OperatorVersion.Name}
-	if last := of.Status.Execution; last != nil {
-		names = append(names, VersionName(last.OperatorVersion))
-	}
-	if whole := of.Status.Whole; whole != nil {
-		names = append(names, VersionName(whole.OperatorVersion))
-	}
-	for _, name := range names {
-		existing := &kudo.OperatorVersion{}
-		err := m.local.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: name}, existing, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) || err == nil && (m.signer.IsSigned(existing) || !m.signer.Predates(existing)) {
+// signVersions signs the mirrors of the OperatorVersions of an Instance that an earlier release has created: those that the hub still has must be
+// equal. On the hub they may have been replaced or deleted since; those that its status names are signed as they are, because an OperatorVersion is
+// immutable.
+func (m *mirror) signVersions(ctx context.Context, wanted, existing *kudo.Instance) error {
+	reported := versionsOf(wanted)
+	names := append([]string{existing.Spec.OperatorVersion.Name}, slices.Concat(reported, versionsOf(existing))...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		version := &kudo.OperatorVersion{}
+		err := m.local.Get(ctx, types.NamespacedName{Namespace: existing.Namespace, Name: name}, version, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) || err == nil && (m.signer.IsSigned(version) || !m.signer.Predates(version)) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("reading mirrored OperatorVersion %q: %w", name, err)
 		}
-		if err := m.confirmVersion(ctx, existing.DeepCopy()); err != nil {
+		if err := m.confirmVersion(ctx, version.DeepCopy(), slices.Contains(reported, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// confirmVersion signs the mirror of an OperatorVersion unless the hub has different content under its uid.
-func (m *mirror) confirmVersion(ctx context.Context, existing *kudo.OperatorVersion) error {
+// versionsOf returns the names of the mirrored OperatorVersions in the status of an Instance.
+func versionsOf(i *kudo.Instance) []string {
+	var names []string
+	if last := i.Status.Execution; last != nil {
+		names = append(names, VersionName(last.OperatorVersion))
+	}
+	if whole := i.Status.Whole; whole != nil {
+		names = append(names, VersionName(whole.OperatorVersion))
+	}
+	return names
+}
+
+// confirmVersion signs the mirror of an OperatorVersion unless the hub has different content under its uid, or has neither that nor reported it.
+func (m *mirror) confirmVersion(ctx context.Context, existing *kudo.OperatorVersion, reported bool) error {
 	reference := HubReference(existing)
 	original := &kudo.OperatorVersion{}
 	err := m.hub.Get(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, original)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), err == nil && original.UID != reference.UID:
+		if !reported {
+			return nil
+		}
 	case err != nil:
 		return fmt.Errorf("reading OperatorVersion %q on the hub: %w", reference.Name, err)
 	case !equality.Semantic.DeepEqual(existing.Spec, *original.NamedSpec()):

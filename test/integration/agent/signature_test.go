@@ -15,8 +15,10 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -296,6 +298,30 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		for _, w := range link.Journal() {
 			Expect(w.Kind() == "instances" && strings.Contains(string(w.Raw), kudo.AnnotationSignature)).To(BeFalse(), "%s %s", w.Verb, w.Raw)
 		}
+	})
+
+	It("signs no OperatorVersion that another writer created before the key, and that the hub does not know", func(ctx context.Context) {
+		_, planted := forged(h.namespace, "planted")
+		Expect(managed.Create(ctx, planted)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(managed.Delete(ctx, planted))).To(Succeed()) })
+		Eventually(func(g Gomega) {
+			g.Expect(client.IgnoreNotFound(managed.Delete(ctx, mirrorKey()))).To(Succeed())
+			g.Expect(signer(ctx).Predates(planted)).To(BeTrue())
+		}).Should(Succeed())
+		h.tamper(ctx, func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = planted.Name })
+		h.tamperStatus(ctx, func(i *kudo.Instance) {
+			i.Status.Whole.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: "planted-1.0.0", UID: types.UID(planted.Annotations[kudo.AnnotationHubUID])}
+		})
+		runAgentWith(agentOnHub, through(link))
+		Eventually(func() bool { return signer(ctx).IsSigned(h.mirror(ctx)) }).Should(BeTrue())
+		Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
+		Expect(h.mirror(ctx).Spec.OperatorVersion.Name).NotTo(Equal(planted.Name))
+		current := &kudo.OperatorVersion{}
+		if err := managed.Get(ctx, client.ObjectKeyFromObject(planted), current); !apierrors.IsNotFound(err) {
+			Expect(err).NotTo(HaveOccurred())
+			Expect(signer(ctx).IsSigned(current)).To(BeFalse())
+		}
+		h.finish(ctx)
 	})
 
 	It("runs nothing of an OperatorVersion that differs from the hub's", func(ctx context.Context) {
