@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -206,10 +207,7 @@ func (s *sweeper) deletableKinds() (kinds []schema.GroupVersionKind, groups map[
 	if err != nil && !incomplete {
 		return nil, nil, fmt.Errorf("discovering the kinds of objects: %w", err)
 	}
-	groups = map[string]error{}
-	for gv, err := range failed {
-		groups[gv.Group] = fmt.Errorf("discovering the kinds of API group %q: %w", gv.Group, err)
-	}
+	groups = undiscovered(failed)
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil || gv.Group == kudo.GroupVersion.Group {
@@ -220,6 +218,18 @@ func (s *sweeper) deletableKinds() (kinds []schema.GroupVersionKind, groups map[
 		}
 	}
 	return kinds, groups, nil
+}
+
+// undiscovered returns the groups of versions that could not be discovered, and why. A version that has disappeared since the groups were listed
+// has no kinds; other versions of its kinds are listed.
+func undiscovered(failed map[schema.GroupVersion]error) map[string]error {
+	groups := map[string]error{}
+	for gv, err := range failed {
+		if !controller.IsUnserved(err) {
+			groups[gv.Group] = fmt.Errorf("discovering the kinds of API group %q: %w", gv.Group, err)
+		}
+	}
+	return groups
 }
 
 // list reads the metadata of applied objects and volume claims of one kind, without those that another object owns.

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,4 +58,22 @@ func TestAnInstanceWaitsForTheSearchOfItsCurrentState(t *testing.T) {
 // instanceAt returns an Instance in a version.
 func instanceAt(name, version string) *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: version}}
+}
+
+func TestAVersionThatIsNoLongerServedDoesNotHoldUpASearch(t *testing.T) {
+	gadgets := schema.GroupVersion{Group: "example.com", Version: "v1alpha1"}
+	for sentence, test := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"it is no longer served":         {apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "", "404 page not found", 0, true), nil},
+		"its API server does not answer": {apierrors.NewServiceUnavailable("dead"), []string{"example.com"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := slices.Collect(maps.Keys(undiscovered(map[schema.GroupVersion]error{gadgets: test.err})))
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the search lacks groups %q, want %q", got, test.want)
+			}
+		})
+	}
 }
