@@ -57,7 +57,11 @@ func (m *mirror) overwrite(ctx context.Context, wanted, existing *kudo.Instance,
 	changed := existing.DeepCopy()
 	changed.Spec = specOf(wanted, version)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
-	mark(changed, marksOf(wanted))
+	marks := marksOf(wanted)
+	if parent, exists := existing.Annotations[kudo.AnnotationParent]; exists && marks[kudo.AnnotationParent] == "" && m.signer.confirms(existing) {
+		marks[kudo.AnnotationParent] = parent // the parent may be gone before its child, which keeps its permissions
+	}
+	mark(changed, marks)
 	if err := m.signer.Sign(changed); err != nil {
 		return nil, err
 	}

@@ -173,6 +173,9 @@ func (s *Signer) hasFormerSignature(o client.Object) bool {
 	return err == nil && hmac.Equal([]byte(want), []byte(signature))
 }
 
+// confirms reports whether an agent has signed the content of this Instance, in whatever form.
+func (s *Signer) confirms(i *kudo.Instance) bool { return s.IsSigned(i) || s.hasFormerSignature(i) }
+
 // creates notes that an Instance is being created, until done is called.
 func (s *Signer) creates(name types.NamespacedName) (done func()) {
 	s.creating.Store(name, nil)
