@@ -38,6 +38,8 @@ type key struct {
 	required bool
 	// describes is true if the field is only informational: nothing depends on it.
 	describes bool
+	// formerly is the name of the field in KUDO before 0.10, whose packages are still published.
+	formerly string
 }
 
 // open parses a file that holds one object. If that fails, it returns nil and adds a problem.
@@ -110,6 +112,11 @@ func (d *document) object(node *yaml.Node, path string, keys ...key) {
 	seen := map[string]bool{}
 	d.entries(node, path, func(name, value *yaml.Node, at string) {
 		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name.Value })
+		if former := slices.IndexFunc(keys, func(k key) bool { return k.formerly == name.Value }); i < 0 && former >= 0 {
+			seen[keys[former].name] = true
+			d.problem(name, at, "unknown field: KUDO 0.10 has renamed it: rename it to %s", keys[former].name)
+			return
+		}
 		if i < 0 {
 			d.unknown(name, at, keys)
 			return

@@ -22,7 +22,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "apiVersion", read: d.apiVersion},
 		key{name: "name", read: d.text(&p.Name), required: true},
 		key{name: "description", read: d.text(&p.Operator.Description), describes: true},
-		key{name: "operatorVersion", read: d.text(&p.Version.Version), required: true},
+		key{name: "operatorVersion", formerly: "version", read: d.text(&p.Version.Version), required: true},
 		key{name: "appVersion", read: d.text(&p.Version.AppVersion)},
 		key{name: "kudoVersion", read: d.text(&p.Operator.KudoVersion)},
 		key{name: "kubernetesVersion", read: d.text(&p.Operator.KubernetesVersion)},

@@ -1,11 +1,13 @@
 package pack
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
@@ -29,17 +31,56 @@ var hostileStructures = map[kudo.ParameterType][]string{
 // author learns here which ones they are. Like dryRun it is not a rule of Check.
 func hostileValues(s *subject) []Problem {
 	c := probe(s.OperatorVersionSpec)
-	var problems []Problem
+	var found []distortion
 	for i := range s.Parameters {
 		p := &s.Parameters[i]
 		for _, value := range hostile(p) {
 			c.Parameters[p.Name] = value.given
-			if problem := s.breaksOut(c, p, value); problem != nil {
-				problems = append(problems, *problem)
+			if d := s.breaksOut(c, p, value); d != nil {
+				found = append(found, *d)
 				break
 			}
 		}
 		restore(c, p)
+	}
+	return distorted(found)
+}
+
+// distortion is the first line of a template whose structure a value of a parameter changes.
+type distortion struct {
+	template  string
+	line      int
+	parameter string
+	// shown is the value; empty if the default of the parameter is one.
+	shown  string
+	wayOut string
+}
+
+// distorted returns the problems of distortions: one for all parameters of a template that have the same way out, at its first line.
+func distorted(found []distortion) []Problem {
+	const shown = 10
+	slices.SortStableFunc(found, func(a, b distortion) int {
+		return cmp.Or(cmp.Compare(a.template, b.template), cmp.Compare(a.wayOut, b.wayOut), cmp.Compare(a.line, b.line))
+	})
+	var problems []Problem
+	for len(found) > 0 {
+		first := found[0]
+		var names []string
+		for len(found) > 0 && found[0].template == first.template && found[0].wayOut == first.wayOut {
+			names, found = append(names, text.Quote(found[0].parameter)), found[1:]
+		}
+		subject, defaults := "parameter ", "the default changes"
+		if len(names) > 1 {
+			subject, defaults = fmt.Sprintf("%d parameters: ", len(names)), "the defaults change"
+		}
+		subject += strings.Join(text.Limit(names, shown, "more"), ", ")
+		problem := warningAt(templateField(first.template), "%s: a value such as %s would change the structure of the rendered YAML, and is rejected: %s",
+			subject, text.Quote(first.shown), first.wayOut)
+		if first.shown == "" {
+			problem = warningAt(templateField(first.template), "%s: %s the structure of the rendered YAML, so any value may: %s", subject, defaults, first.wayOut)
+		}
+		problem.Line = first.line
+		problems = append(problems, problem)
 	}
 	return problems
 }
@@ -91,8 +132,8 @@ func hostile(p *kudo.Parameter) []hostileValue {
 	return values
 }
 
-// breaksOut returns the problem of the first template whose structure a value changes.
-func (s *subject) breaksOut(c render.Context, p *kudo.Parameter, value hostileValue) *Problem {
+// breaksOut returns where a value changes the structure of the first template.
+func (s *subject) breaksOut(c render.Context, p *kudo.Parameter, value hostileValue) *distortion {
 	for _, try := range s.tries(p.Name) {
 		err := try.render(c)
 		var failed *template.Error
@@ -100,15 +141,11 @@ func (s *subject) breaksOut(c render.Context, p *kudo.Parameter, value hostileVa
 		if !errors.As(err, &failed) || !errors.As(err, &changes) || !slices.Equal(changes.Parameters, []string{p.Name}) {
 			continue
 		}
-		problem := warningAt(templateField(try.template), "parameter %s: a value such as %s would change the structure of the rendered YAML, "+
-			"and is rejected: %s", text.Quote(p.Name), text.Quote(value.shown), wayOut(p))
 		c.Strict = false
 		if err := try.render(c); !errors.As(err, &changes) {
-			problem = warningAt(templateField(try.template), "parameter %s: the default changes the structure of the rendered YAML, so any value may: "+
-				"insert it with toYaml, or set structure: true to confirm it", text.Quote(p.Name))
+			return &distortion{try.template, failed.Line, p.Name, "", "insert it with toYaml, or set structure: true to confirm it"}
 		}
-		problem.Line = failed.Line
-		return &problem
+		return &distortion{try.template, failed.Line, p.Name, value.shown, wayOut(p)}
 	}
 	return nil
 }

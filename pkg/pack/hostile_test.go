@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -93,5 +94,40 @@ func TestVerifyTriesHostileValues(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// A package of KUDO's time has a hundred parameters that are not quoted: one line for each template and way out, not one for each parameter.
+func TestVerifyCountsParametersWithTheSameProblem(t *testing.T) {
+	var parameters, data strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&parameters, "- {name: PORT_%02d, default: \"3\"}\n", i)
+		fmt.Fprintf(&data, "  p%d: {{ .Params.PORT_%02d }}\n", i, i)
+	}
+	p, _ := Load(fstest.MapFS{
+		"operator.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" +
+			"tasks: [{name: a, kind: Apply, spec: {resources: [a.yaml, b.yaml]}}]\n" +
+			"plans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [a]}]}]}}\n")},
+		"params.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nparameters:\n" + parameters.String() +
+			"- {name: A, default: a}\n- {name: B, default: b}\n- {name: C, default: c}\n- {name: D, default: '{c: d}'}\n- {name: E, default: '{a: b}'}\n")},
+		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\ndata:\n  b: {{ .Params.B }}\n  a: {{ .Params.A }}\n" +
+			data.String())},
+		"templates/b.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}-b\n" +
+			"  annotations: {{ .Params.D }}\nbinaryData: {{ .Params.E }}\ndata:\n  c: {{ .Params.C }}\n")},
+	})
+	const change = ` a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: `
+	want := []string{
+		`templates/a.yaml:6: warning: 2 parameters: "B", "A":` + change + "insert it with quote or toYaml, or with indent in a block of text",
+		`templates/a.yaml:8: warning: 12 parameters: "PORT_00", "PORT_01", "PORT_02", "PORT_03", "PORT_04", "PORT_05", "PORT_06", "PORT_07", "PORT_08", "PORT_09", and 2 more:` +
+			change + "set type: integer, or insert it with quote or toYaml",
+		`templates/b.yaml:5: warning: 2 parameters: "D", "E": the defaults change the structure of the rendered YAML, so any value may: insert it with toYaml, or set structure: true to confirm it`,
+		`templates/b.yaml:8: warning: parameter "C":` + change + "insert it with quote or toYaml, or with indent in a block of text",
+	}
+	got := []string{}
+	for _, problem := range p.VerifyValues() {
+		got = append(got, problem.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

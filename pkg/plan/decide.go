@@ -187,7 +187,7 @@ func (o Observation) idle(err error) Action {
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, err.Error()))
 	case o.Desired == nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
-			fmt.Sprintf("OperatorVersion %q is missing on the managed cluster and will be mirrored again", o.Instance.Spec.OperatorVersion.Name)))
+			fmt.Sprintf("OperatorVersion %q is not on the managed cluster yet: waiting for its mirror", o.Instance.Spec.OperatorVersion.Name)))
 	case o.Running == nil && last != nil && err == nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
 			fmt.Sprintf("OperatorVersion %q of the last execution no longer exists", last.OperatorVersion.Name)))

@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a version that is missing is waited for": {
 			observed: observed(kudo.Complete, missing), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
-			message: `OperatorVersion "kafka-1.0.0-11111111" is missing on the managed cluster and will be mirrored again`,
+			message: `OperatorVersion "kafka-1.0.0-11111111" is not on the managed cluster yet: waiting for its mirror`,
 		},
 		"so is one that is lost": {
 			observed: observed(kudo.InProgress, lost), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
