@@ -100,20 +100,29 @@ func versionsOf(instance *kudo.Instance) []string {
 	return names
 }
 
-// departure observes the part of an Instance in the removal of an ancestor.
+// departure observes the part of an Instance in the removal of an ancestor: the nearest one whose cleanup plan is complete. It is nothing for an
+// Instance that is being removed itself.
 func (e *engine) departure(ctx context.Context, of *kudo.Instance) (plan.Departure, error) {
-	root, err := e.removedAncestor(ctx, of)
-	if err != nil || root == nil {
-		return plan.Departure{}, err
+	if of.Removing() {
+		return plan.Departure{}, nil
 	}
-	found, err := e.treeOf(ctx, root)
-	return found.Departure(of.Name), err
+	for below := of; ; {
+		root, err := e.removedAncestor(ctx, below)
+		if err != nil || root == nil {
+			return plan.Departure{}, err
+		}
+		found, err := e.treeOf(ctx, root)
+		if departure := found.Departure(of.Name); err != nil || departure.Stage != "" {
+			return departure, err
+		}
+		below = root
+	}
 }
 
-// removedAncestor returns the nearest ancestor of an Instance that is being removed; nil if there is none, or if the Instance is itself. It ends,
-// because the name of a child is longer than that of its parent.
+// removedAncestor returns the nearest ancestor of an Instance that is being removed; nil if there is none. It ends, because the name of a child
+// is longer than that of its parent.
 func (e *engine) removedAncestor(ctx context.Context, of *kudo.Instance) (*kudo.Instance, error) {
-	for !of.Removing() && of.Annotations[kudo.AnnotationParent] != "" {
+	for of.Annotations[kudo.AnnotationParent] != "" {
 		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Annotations[kudo.AnnotationParent]}
 		parent, err := e.read(ctx, name, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !e.signer.IsSigned(parent) {

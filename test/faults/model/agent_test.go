@@ -170,8 +170,11 @@ func (w *world) observe(i *kudo.Instance) plan.Observation {
 // departure returns the part of an Instance in the removal of an ancestor.
 func (w *world) departure(i *kudo.Instance) plan.Departure {
 	for above := i; above != nil && !i.Removing(); above = w.mirrors.get(above.Annotations[kudo.AnnotationParent]) {
-		if above.Removing() {
-			return w.tree(above).Departure(i.Name)
+		if !above.Removing() {
+			continue
+		}
+		if departure := w.tree(above).Departure(i.Name); departure.Stage != "" {
+			return departure
 		}
 	}
 	return plan.Departure{}
@@ -368,6 +371,7 @@ func (w *world) removeAll(o plan.Observation) result {
 	if wait := tree.WithdrawalWait(); wait != "" {
 		return w.removing(o, x, left, wait)
 	}
+	w.outlives(o.Instance)
 	left = append(left, w.deleteWaves(x, rest)...)
 	if len(left) == 0 {
 		for _, entry := range slices.SortedFunc(maps.Keys(w.objects), byName) {

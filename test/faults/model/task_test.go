@@ -44,7 +44,7 @@ func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.U
 	}
 	wants, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
 	for _, want := range wants {
-		if want.GetKind() != "ClusterRole" {
+		if want.GetKind() != "ClusterRole" && want.GetKind() != "CustomResourceDefinition" {
 			want.SetNamespace(cmp.Or(want.GetNamespace(), cluster))
 		}
 	}
@@ -260,6 +260,10 @@ func (w *world) workloads() (changed bool) {
 			delete(w.objects, entry)
 			delete(w.due, entry)
 			changed = true
+		case o.GetKind() == "CustomResourceDefinition":
+			status := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+			changed = changed || !equality.Semantic.DeepEqual(o.Object["status"], status)
+			o.Object["status"] = status
 		case o.GetKind() == "Deployment":
 			replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 			if _, given, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas"); !given {

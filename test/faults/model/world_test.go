@@ -104,8 +104,25 @@ func loadPackages(t testing.TB) []*kudo.OperatorVersion {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, version := range loaded {
+		if version.Spec.Operator.Name == "disk" {
+			version.Spec.Templates["volume.yaml"] += customResource
+		}
+	}
 	return loaded
 }
+
+// customResource is a definition, and an object of it. Each Instance has its own, because the operator is the child of several.
+const customResource = `
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: "{{ .Name }}.history.test"}
+---
+apiVersion: history.test/v1
+kind: Backup
+metadata: {name: "{{ .Name }}"}
+`
 
 // shelf holds the versions of each Instance, the current one last.
 type shelf struct{ of map[string][]*kudo.Instance }
@@ -258,7 +275,8 @@ func try(do func()) (refused *refusal) {
 // liveOf returns the live object of an entry as plan.Object.
 func (w *world) liveOf(entry kudo.InventoryEntry) plan.Object {
 	want := &unstructured.Unstructured{}
-	want.SetAPIVersion(cmp.Or(map[string]string{"apps": "apps/v1", "rbac.authorization.k8s.io": "rbac.authorization.k8s.io/v1"}[entry.Group], "v1"))
+	want.SetAPIVersion(cmp.Or(map[string]string{"apps": "apps/v1", "rbac.authorization.k8s.io": "rbac.authorization.k8s.io/v1",
+		"apiextensions.k8s.io": "apiextensions.k8s.io/v1", "history.test": "history.test/v1"}[entry.Group], "v1"))
 	want.SetKind(entry.Kind)
 	want.SetNamespace(entry.Namespace)
 	want.SetName(entry.Name)

@@ -267,6 +267,28 @@ var _ = Describe("The custom resources of a tree of operators", func() {
 			Equal([]string{`aa.bb: plan "cleanup" is complete`}), "once")
 	})
 
+	It("stay deleted while a cleanup plan runs that was skipped before", func(ctx SpecContext) {
+		g.pushWith(ctx, "ee", "1.0.0", g.templates, g.task("definition"), g.task("gadget"))
+		g.pushWith(ctx, "bb", "1.0.0", func(v *kudo.OperatorVersionSpec) {
+			gated(v)
+			v.Tasks = append(v.Tasks, gate())
+			v.Plans[kudo.CleanupPlan] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "gate", Tasks: []string{"gate"}}}}}}
+		}, child("ee"))
+		g.pushWith(ctx, "aa", "1.0.0", g.templates, g.task("controller"), child("bb"))
+		g.root(ctx, "aa", "aa-1.0.0", nil)
+		g.rollsOut("aa")
+		g.settles(ctx, "aa")
+		g.controls("aa")
+		skip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+kudo.AnnotationSkipCleanup+`":"true"}}}`))
+		Expect(server.Patch(ctx, g.onHub(ctx, "aa"), skip)).To(Succeed())
+		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
+		g.closed(ctx, "aa.bb")
+		Expect(g.defined(ctx)).To(BeFalse())
+		Consistently(func() bool { return g.defined(ctx) }).WithTimeout(3 * time.Second).WithContext(ctx).Should(BeFalse())
+		g.opens(ctx, "aa-bb-gate")
+		g.gone(ctx, "aa", "aa.bb", "aa.bb.ee")
+	})
+
 	It("are applied again if the removal is cancelled", func(ctx SpecContext) {
 		g.tree(ctx, "aa.bb", "aa.bb", "aa")
 		g.controls("aa")
