@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -50,7 +52,57 @@ var _ = Describe("An agent that loses the event of a deletion", func() {
 		to.Thaw(true)
 		h.finish(ctx)
 	})
+
+	It("completes the removal of an object that it may no longer list", func(ctx context.Context) {
+		var to *proxy.Proxy
+		var refuses atomic.Bool
+		to = proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
+			if w.Verb == "delete" && w.Resource == "gadgets" {
+				return proxy.Fault{Meanwhile: func() { to.Freeze(""); refuses.Store(true) }}
+			}
+			return proxy.Fault{}
+		})
+		runAgentWith(agentOnHub, refusing(through(to), "/apis/tandem.test/v1/gadgets", &refuses))
+
+		spec := configOnly()
+		spec.Templates["definition.yaml"] = definitionTemplate
+		spec.Templates["gadget.yaml"] = strings.Replace(gadgetTemplate, "metadata: {", "metadata: {finalizers: ["+hold+"], ", 1)
+		spec.Tasks = append(spec.Tasks, task("gadgets", kudo.TaskApply, "definition.yaml", "gadget.yaml"))
+		spec.Plans["deploy"] = serial("config", "gadgets")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(refuses.Load).Should(BeTrue())
+		gadget := blank("tandem.test/v1 Gadget")
+		Eventually(func(g Gomega) {
+			g.Expect(h.local(ctx, "-gadget", gadget)).To(BeTrue())
+			g.Expect(gadget.GetDeletionTimestamp()).NotTo(BeNil())
+		}).Should(Succeed())
+		Expect(release(ctx, gadget)).To(Succeed())
+		to.Thaw(true)
+		h.finish(ctx)
+	})
 })
+
+// refusing returns a copy of config whose requests to list or watch a resource are forbidden once refuses is true.
+func refusing(config *rest.Config, resource string, refuses *atomic.Bool) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return sender(func(request *http.Request) (*http.Response, error) {
+			if !refuses.Load() || request.Method != http.MethodGet || request.URL.Path != resource {
+				return next.RoundTrip(request)
+			}
+			const status = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`
+			return &http.Response{
+				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(status)), Request: request,
+			}, nil
+		})
+	})
+	return config
+}
 
 var _ = Describe("A removal on a managed cluster that is restored from a backup", func() {
 	It("deletes what exists again", func(ctx context.Context) {
