@@ -125,7 +125,7 @@ func (l Loss) String() string {
 
 // Losses returns what else the removal deletes according to the agents' reports, and what the package keeps. instances are those of the cluster.
 func (r Removal) Losses(instances []kudo.Instance) []Loss {
-	var definitions, namespaces, kept []kudo.InventoryEntry
+	var definitions, namespaces, sets, kept []kudo.InventoryEntry
 	inventory := plan.Settled(r.inventory(instances))
 	for _, entry := range inventory {
 		_, stays := plan.KeptNote(entry, inventory)
@@ -136,6 +136,8 @@ func (r Removal) Losses(instances []kudo.Instance) []Loss {
 			definitions = append(definitions, entry)
 		case plan.IsNamespace(entry):
 			namespaces = append(namespaces, entry)
+		case plan.IsStatefulSet(entry):
+			sets = append(sets, entry)
 		}
 	}
 	var losses []Loss
@@ -152,6 +154,9 @@ func (r Removal) Losses(instances []kudo.Instance) []Loss {
 		losses = append(losses, Loss{kinds(namespaces) + " is deleted with everything in it, " + unknown, "in it", known})
 	default:
 		losses = append(losses, Loss{kinds(namespaces) + " are deleted with everything in them, " + unknown, "in them", known})
+	}
+	if len(sets) > 0 {
+		losses = append(losses, Loss{Text: "volume claims of " + kinds(sets) + " are deleted with their data, unless the package keeps them"})
 	}
 	if len(kept) > 0 {
 		losses = append(losses, Loss{Text: "the package keeps " + listed(kept, kudo.InventoryEntry.String)})

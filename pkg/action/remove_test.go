@@ -117,12 +117,21 @@ func TestLosses(t *testing.T) {
 		return i
 	}
 	root := instance("app", nil, inside)
-	instances := []kudo.Instance{root, instance("app.child", &root, space), instance("other", nil, inside)}
+	sets := func(names ...string) (all []kudo.InventoryEntry) {
+		for _, name := range names {
+			all = append(all, kudo.InventoryEntry{Group: "apps", Kind: "StatefulSet", Namespace: "data", Name: name, Task: "deploy"})
+		}
+		return append(all, kudo.InventoryEntry{Group: "apps", Kind: "StatefulSet", Namespace: "data", Name: "pending", Task: "deploy", Pending: true})
+	}
+	instances := []kudo.Instance{
+		root, instance("app.child", &root, space), instance("app.db", &root, sets("db", "log")...), instance("other", nil, append(sets("other"), inside)...),
+	}
 	var got []string
 	for _, loss := range (Removal{ObjectKey: client.ObjectKey{Name: "app"}, Instance: &root}).Losses(instances) {
 		got = append(got, loss.String())
 	}
-	want := []string{"Namespace space is deleted with everything in it, also what users have created, which the hub does not know; Instances have 2 objects in it"}
+	want := []string{"Namespace space is deleted with everything in it, also what users have created, which the hub does not know; Instances have 2 objects in it",
+		"volume claims of StatefulSets db, log are deleted with their data, unless the package keeps them"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

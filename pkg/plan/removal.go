@@ -175,23 +175,55 @@ func Outline(o *unstructured.Unstructured) *unstructured.Unstructured {
 func Retained(rendered []*unstructured.Unstructured, problem error) func(claim string) bool {
 	var names []*regexp.Regexp
 	for _, o := range rendered {
-		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
-		if o.GetKind() != "StatefulSet" {
-			continue
-		}
-		templates, _, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
-		for _, t := range templates {
-			template, _ := t.(map[string]any)
-			if policy != "Retain" && !Keeps(o) && !Keeps(&unstructured.Unstructured{Object: template}) {
-				continue
-			}
-			name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		_, retained := claimsOf(o)
+		for _, name := range retained {
 			names = append(names, regexp.MustCompile("^"+regexp.QuoteMeta(name+"-"+o.GetName())+"-[0-9]+$"))
 		}
 	}
 	return func(claim string) bool {
 		return problem != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
 	}
+}
+
+// claimsOf returns the names of a StatefulSet's claim templates: of those whose claims its removal deletes, and of those whose claims stay.
+func claimsOf(o *unstructured.Unstructured) (deleted, retained []string) {
+	if o.GetKind() != "StatefulSet" {
+		return nil, nil
+	}
+	policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	templates, _, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
+	for _, t := range templates {
+		template, _ := t.(map[string]any)
+		name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		if policy == "Retain" || Keeps(o) || Keeps(&unstructured.Unstructured{Object: template}) {
+			retained = append(retained, name)
+		} else {
+			deleted = append(deleted, name)
+		}
+	}
+	return deleted, retained
+}
+
+// IsStatefulSet reports whether an entry is of a StatefulSet, with which an Instance's removal deletes volume claims.
+func IsStatefulSet(entry kudo.InventoryEntry) bool {
+	return entry.Group == "apps" && entry.Kind == "StatefulSet"
+}
+
+// ClaimsNote describes what happens to the volume claims of a StatefulSet when its Instance is removed; empty if it has none. applied is nil if its
+// content is not known.
+func ClaimsNote(applied *unstructured.Unstructured) string {
+	if applied == nil {
+		return "with its volume claims and their data, unless the package keeps them"
+	}
+	var notes []string
+	deleted, retained := claimsOf(applied)
+	if len(deleted) > 0 {
+		notes = append(notes, fmt.Sprintf("with its volume claims (%s) and their data", text.OneLine(strings.Join(deleted, ", "))))
+	}
+	if len(retained) > 0 {
+		notes = append(notes, fmt.Sprintf("its volume claims (%s) stay", text.OneLine(strings.Join(retained, ", "))))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // IsKept reports whether the package keeps an object that the Instance in namespace install has applied. That is recorded when it is applied.

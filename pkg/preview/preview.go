@@ -39,7 +39,7 @@ func of(c Change, depth int) Preview {
 		p.Plans = append(p.Plans, s.play(coming))
 	}
 	if c.After == nil {
-		p.Removed, p.Children = s.remove(s.inventory), s.ownChildren()
+		p.Removed, p.Children = s.removeAll(), s.ownChildren()
 	}
 	return p
 }

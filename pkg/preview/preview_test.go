@@ -499,3 +499,33 @@ func TestKeptObjects(t *testing.T) {
 		t.Errorf("a task (-want +got):\n%s", diff)
 	}
 }
+
+// A removal names the volume claims that it deletes with their data, and those that the package keeps.
+func TestRemovalNamesVolumeClaims(t *testing.T) {
+	const set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %s}\nspec:\n  volumeClaimTemplates: [%s]\n---\n"
+	v := versionOf("shop", "1.0.0")
+	v.Spec.Templates = map[string]string{"app.yaml": fmt.Sprintf(set, "deleted", "{metadata: {name: data}}, {metadata: {name: logs}}") +
+		fmt.Sprintf(set, "stays", "{metadata: {name: data}}]\n  persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain}\n  other: [") +
+		fmt.Sprintf(set, "both", "{metadata: {name: data}}, {metadata: {name: logs, annotations: {kudo.dev/keep: 'true'}}}") + fmt.Sprintf(set, "none", "")}
+	v.Spec.Tasks = []kudo.Task{taskOf("app", kudo.TaskApply, func(s *kudo.TaskSpec) { s.Resources = []string{"app.yaml"} })}
+	v.Spec.Plans = map[string]kudo.Plan{"deploy": planOf("app")}
+	var inventory []kudo.InventoryEntry
+	for _, name := range []string{"deleted", "stays", "both", "none"} {
+		inventory = append(inventory, kudo.InventoryEntry{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: name, Task: "app"})
+	}
+	inventory = append(inventory, kudo.InventoryEntry{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "dropped", Task: "former"})
+	got := map[string]string{}
+	for _, o := range preview.Of(preview.Change{Before: deployed(v, kudo.Complete, nil, inventory...), Version: v, Started: v}).Removed {
+		got[o.Name] = o.Note
+	}
+	want := map[string]string{
+		"deleted": "with its volume claims (data, logs) and their data",
+		"stays":   "its volume claims (data) stay",
+		"both":    "with its volume claims (data) and their data; its volume claims (logs) stay",
+		"none":    "",
+		"dropped": "with its volume claims and their data, unless the package keeps them",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -183,6 +183,23 @@ func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	return objects
 }
 
+// removeAll removes the objects of the Instance, and with its StatefulSets their volume claims.
+func (s *simulation) removeAll() []Object {
+	claims := map[kudo.InventoryEntry]string{}
+	for _, entry := range s.inventory {
+		if before := s.change.Before; plan.IsStatefulSet(entry) && before.Status.Execution != nil {
+			claims[plan.Identity(entry)] = plan.ClaimsNote(s.known(entry, plan.Placed{Plan: before.Status.Execution.Plan}))
+		}
+	}
+	objects := s.remove(s.inventory)
+	for i, o := range objects {
+		if o.Effect == Removed {
+			objects[i].Note = cmp.Or(o.Note, claims[plan.Identity(o.InventoryEntry)])
+		}
+	}
+	return objects
+}
+
 // prune removes objects that the version no longer renders. Namespaces may stay.
 func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
 	reasons, applied := map[kudo.InventoryEntry]string{}, plan.Forget(s.inventory, entries...)
