@@ -125,21 +125,7 @@ func (l Loss) String() string {
 
 // Losses returns what else the removal deletes according to the agents' reports, and what the package keeps. instances are those of the cluster.
 func (r Removal) Losses(instances []kudo.Instance) []Loss {
-	var definitions, namespaces, sets, kept []kudo.InventoryEntry
-	inventory := plan.Settled(r.inventory(instances))
-	for _, entry := range inventory {
-		_, stays := plan.KeptNote(entry, inventory)
-		switch {
-		case entry.Keep && stays:
-			kept = append(kept, entry)
-		case plan.IsDefinition(entry):
-			definitions = append(definitions, entry)
-		case plan.IsNamespace(entry):
-			namespaces = append(namespaces, entry)
-		case plan.IsStatefulSet(entry):
-			sets = append(sets, entry)
-		}
-	}
+	definitions, namespaces, sets, kept := takers(plan.Settled(r.inventory(instances)))
 	var losses []Loss
 	switch known := plan.CountTaken(instances, definitions...); len(definitions) {
 	case 0:
@@ -162,6 +148,24 @@ func (r Removal) Losses(instances []kudo.Instance) []Loss {
 		losses = append(losses, Loss{Text: "the package keeps " + listed(kept, kudo.InventoryEntry.String)})
 	}
 	return losses
+}
+
+// takers returns the objects of an inventory whose deletion deletes others, and those that are kept.
+func takers(inventory []kudo.InventoryEntry) (definitions, namespaces, sets, kept []kudo.InventoryEntry) {
+	for _, entry := range inventory {
+		_, stays := plan.KeptNote(entry, inventory)
+		switch {
+		case entry.Keep && stays:
+			kept = append(kept, entry)
+		case plan.IsDefinition(entry):
+			definitions = append(definitions, entry)
+		case plan.IsNamespace(entry):
+			namespaces = append(namespaces, entry)
+		case plan.IsStatefulSet(entry):
+			sets = append(sets, entry)
+		}
+	}
+	return definitions, namespaces, sets, kept
 }
 
 // unknown describes the objects whose number the hub does not know.
