@@ -18,7 +18,7 @@ type DryRun struct {
 	// Changes lists identical changes of several clusters once, with the values of the first cluster.
 	Changes []ChangeData `json:"changes"`
 	Refused []Refusal    `json:"refused"`
-	// NotChecked lists what of the changes only the clusters know, so that the plans may fail although none would according to the hub.
+	// NotChecked lists what only the clusters know about the changes: plans may fail because of it although the hub expects them to succeed.
 	NotChecked []string `json:"notChecked,omitempty"`
 }
 
@@ -177,7 +177,7 @@ func (c *Change) writes(effect preview.Effect) []string {
 // maxUnknownKinds is the number of kinds that NotChecked names.
 const maxUnknownKinds = 5
 
-// NotChecked lists what of the changes only the clusters know; nothing if they apply no objects.
+// NotChecked lists what only the clusters know about the changes; nothing if they apply no objects.
 func NotChecked(changes []ChangeData) []string {
 	var isNew, exists bool
 	var kinds []string
@@ -207,7 +207,7 @@ func NotChecked(changes []ChangeData) []string {
 	return unchecked
 }
 
-// Footer says what of the dry run was not checked; empty if that is nothing.
+// Footer names what the dry run did not check; empty if it checked everything.
 func (d DryRun) Footer() string {
 	if len(d.NotChecked) == 0 {
 		return ""

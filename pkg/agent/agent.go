@@ -211,7 +211,7 @@ type shared struct {
 	secrets *secret.Store
 	// signer signs and recognizes mirrors.
 	signer *mirror.Signer
-	// unserved receives the kinds of the managed cluster that its API server does not serve any more.
+	// unserved receives the kinds of the managed cluster that its API server no longer serves.
 	unserved controller.Unserved
 }
 

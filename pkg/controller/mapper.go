@@ -149,22 +149,22 @@ func (m *Mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*met
 	return m.current.Load().RESTMappings(kind, versions...)
 }
 
-// KindFor returns the kind of a resource that is given in part.
+// KindFor returns the kind of a partially specified resource.
 func (m *Mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return m.current.Load().KindFor(resource)
 }
 
-// KindsFor returns all kinds of a resource that is given in part.
+// KindsFor returns all kinds of a partially specified resource.
 func (m *Mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	return m.current.Load().KindsFor(resource)
 }
 
-// ResourceFor returns a resource that is given in part.
+// ResourceFor completes a partially specified resource.
 func (m *Mapper) ResourceFor(resource schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	return m.current.Load().ResourceFor(resource)
 }
 
-// ResourcesFor returns all resources that match one that is given in part.
+// ResourcesFor returns all resources that match a partially specified one.
 func (m *Mapper) ResourcesFor(resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	return m.current.Load().ResourcesFor(resource)
 }

@@ -72,7 +72,7 @@ func CheckProfiles(address string) error {
 	return nil
 }
 
-// authenticated serves metrics to clients that the API server authenticates and authorizes, by a connection of its own to that.
+// authenticated serves metrics to clients that the API server authenticates and authorizes, over a separate connection.
 func authenticated(config *rest.Config, next http.Handler) (http.Handler, error) {
 	own := controller.Apart(config)
 	client, err := rest.HTTPClientFor(own)

@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/endpoint"
 )
 
-// The limits of the clients of probes: kubelets send headers of a few hundred bytes, and close the connection after each probe.
+// Limits for clients of probes: kubelets send headers of a few hundred bytes, and close the connection after each probe.
 const (
 	maxProbeHeaderBytes       = 4 << 10
 	maxProbeConnections       = 500

@@ -21,7 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/endpoint"
 )
 
-// The limits of the clients of metrics. A header has a bearer token.
+// Limits for clients of metrics, whose headers contain a bearer token.
 const (
 	maxMetricsHeaderBytes       = 16 << 10
 	maxMetricsConnections       = 200
@@ -108,7 +108,7 @@ func (a Access) server(address string, config *rest.Config) (*endpoint.Public, *
 	return public, &watched{certificate}, nil
 }
 
-// selfSigned returns a certificate that encrypts, and proves nothing.
+// selfSigned returns a self-signed certificate: it encrypts, and does not authenticate.
 func selfSigned() ([]tls.Certificate, error) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {

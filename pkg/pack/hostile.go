@@ -51,7 +51,7 @@ type distortion struct {
 	template  string
 	line      int
 	parameter string
-	// shown is the value; empty if the default of the parameter is one.
+	// shown is the value; empty if the default of the parameter already changes it.
 	shown  string
 	wayOut string
 }

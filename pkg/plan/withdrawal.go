@@ -39,7 +39,7 @@ type Departure struct {
 	Groups Groups
 }
 
-// Wait describes what an Instance waits for that does nothing else.
+// Wait describes what an Instance waits for if it has nothing else to do.
 func (d Departure) Wait() string {
 	return fmt.Sprintf("waiting for Instance %q to be removed", d.Ancestor)
 }
@@ -124,8 +124,8 @@ func (t Tree) CleanupWait() string {
 	return ""
 }
 
-// WithdrawalWait describes why the root deletes only its own custom resources yet; empty if it does not wait. A custom resource says more than
-// its definition, which waits for it.
+// WithdrawalWait describes why the root deletes nothing but its own custom resources yet; empty if it does not wait. It names a custom resource
+// rather than its definition, which waits for it.
 func (t Tree) WithdrawalWait() string {
 	groups := t.Groups()
 	resources := t.first(func(b Branch) bool {

@@ -43,7 +43,7 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 // mostMisfits is the number of fields that are listed for an object.
 const mostMisfits = 3
 
-// misfits lists what of an object the API server would reject: a kind that Kubernetes does not have in its own API groups, fields that do not fit a
+// misfits lists what the API server would reject in an object: a kind that Kubernetes does not have in its own API groups, fields that do not fit a
 // kind of Kubernetes, and names and labels that are not valid. Sensitive values, which are not known on the hub, are not judged.
 func misfits(o *unstructured.Unstructured) []string {
 	s := search{kind: o.GroupVersionKind(), found: slices.Concat(kindProblems(o.GroupVersionKind()), metadataProblems(o))}

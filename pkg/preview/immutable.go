@@ -62,7 +62,7 @@ var lockedFields = []immutableField{
 	{path: "immutable", unset: false}, {path: "data", unset: map[string]any{}}, {path: "binaryData", unset: map[string]any{}},
 }
 
-// immutableChanges returns the immutable fields in which two contents of an object differ; none for a kind that is not one of Kubernetes. A
+// immutableChanges returns the immutable fields in which two contents of an object differ; none for a kind that is not Kubernetes' own. A
 // field that only one content has is not listed if the API server may set the same value.
 func immutableChanges(before, after *unstructured.Unstructured) []string {
 	kind := after.GroupVersionKind().GroupKind()

@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// kindProblems returns why no cluster has a kind: it is none of Kubernetes, in an API group whose name has no dot and to which nothing else adds
-// kinds, or Kubernetes has removed its version. It is empty for any other kind.
+// kindProblems returns why no cluster has a kind: Kubernetes does not have it, and nothing else adds kinds to its API group, whose name has no
+// dot, or Kubernetes has removed its version. It is empty for any other kind.
 func kindProblems(gvk schema.GroupVersionKind) []string {
 	if advice := render.Removed(gvk); advice != "" {
 		return []string{advice}

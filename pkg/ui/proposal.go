@@ -66,7 +66,7 @@ func (p proposal) shownTo(token string) proposal {
 	return p
 }
 
-// Footer says what of the changes was not checked; empty if that is nothing.
+// Footer names what was not checked; empty if everything was.
 func (p proposal) Footer() string {
 	return decide.DryRun{Changes: p.Changes, NotChecked: decide.NotChecked(p.Changes)}.Footer()
 }

@@ -1,5 +1,5 @@
-// Package definition watches the CustomResourceDefinitions of the managed cluster, and decides whether the kinds that the API server shows are
-// those that they define. It touches only that cluster.
+// Package definition watches the CustomResourceDefinitions of the managed cluster, and decides whether the API server shows exactly
+// the kinds that they define. It touches only that cluster.
 package definition
 
 import (

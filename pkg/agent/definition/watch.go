@@ -79,7 +79,7 @@ func New(local ctrl.Manager) (*Watch, error) {
 	return w, err
 }
 
-// Source enqueues the names of definitions that change. Those that exist at the start are no changes.
+// Source enqueues the names of definitions that change. Those that exist at the start are not enqueued.
 func (w *Watch) Source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		enqueue := func(object any) {

@@ -95,7 +95,7 @@ type Options struct {
 	// Writes receives all writes of mirrored Instances.
 	Writes *controller.Writes
 
-	// Unserved receives the kinds of the managed cluster that its API server does not serve any more.
+	// Unserved receives the kinds of the managed cluster that its API server no longer serves.
 	Unserved controller.Unserved
 
 	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.

@@ -79,7 +79,7 @@ func newRedefinitions(of *objects, instances func(context.Context, string) []rec
 	}
 }
 
-// add adds the controller to the manager of the managed cluster. unserved are kinds that the API server does not serve any more.
+// add adds the controller to the manager of the managed cluster. unserved are kinds that the API server no longer serves.
 func (r *redefinitions) add(unserved controller.Unserved, local ctrl.Manager) error {
 	_, err := controller.New(local, "definitions", controller.Options{MaxConcurrentReconciles: 1}).
 		WatchesRawSource(r.objects.definitions.Source()).
@@ -150,7 +150,7 @@ func (r *redefinitions) agreement(name string, defined definition.Definition) ti
 	}
 }
 
-// follow reports whether a definition differs from the one that was followed last. A change of its labels or annotations is none.
+// follow reports whether a definition differs from the one that was followed last. Changes of its labels and annotations do not count.
 func (r *redefinitions) follow(defined definition.Definition) bool {
 	last, followed := r.followed[defined.Name]
 	r.followed[defined.Name] = defined

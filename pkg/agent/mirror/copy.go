@@ -144,7 +144,7 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	return made, nil
 }
 
-// taken returns why a mirror cannot be created: its name is taken. If it is taken by a mirror, which the cache lacks, that is a conflict.
+// taken returns the error for a mirror whose name is taken: a conflict if another mirror has it, which the cache lacks.
 func (m *mirror) taken(ctx context.Context, made *kudo.Instance, refused error) error {
 	existing := &kudo.Instance{}
 	if err := m.localLive.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {

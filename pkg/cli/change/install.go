@@ -16,8 +16,8 @@ import (
 const dryRunHelp = "With --dry-run nothing is written. For each cluster, the command shows which plan would run and why, any problem that\n" +
 	"prevents the change, and the objects to create, change and remove. Clusters with the same changes are shown together. The last\n" +
 	"line names what was not checked, because only the clusters know it. Without --dry-run, a change is refused on clusters where\n" +
-	"one of its plans would fail, such as because of a value that does not fit into a template, or of an immutable field. --force\n" +
-	"makes it anyway."
+	"one of its plans would fail, for example because a value does not fit into a template or an immutable field would change.\n" +
+	"--force makes the change anyway."
 
 // InstallOptions holds the arguments and flags of the command.
 type InstallOptions struct {

@@ -84,7 +84,7 @@ func remove(ctx context.Context, c client.Client, found installed) error {
 	return nil
 }
 
-// losses states what the removal of the found objects deletes beside them, and what it keeps. Nothing is removed from detached clusters.
+// losses states what the removal of the found objects deletes besides them, and what it keeps. Nothing is removed from detached clusters.
 func losses(ctx context.Context, c client.Reader, found []installed, detached sets.Set[string]) ([]string, error) {
 	going := slices.DeleteFunc(slices.Clone(found), func(i installed) bool { return detached.Has(i.Namespace) })
 	if len(going) == 0 {

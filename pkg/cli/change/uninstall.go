@@ -170,11 +170,11 @@ func (o *UninstallOptions) toUninstall(ctx context.Context, c client.Reader) ([]
 	return o.Clusters(ctx, c)
 }
 
-// agreeToUninstall lists the affected dependents and what else is deleted, and prompts for confirmation. It returns an error if nothing must be
+// agreeToUninstall lists the affected dependents and what else is deleted, and prompts for confirmation. It returns an error if nothing may be
 // deleted.
 func agreeToUninstall(ctx context.Context, c client.Reader, found []installed, detached sets.Set[string], o *UninstallOptions) error {
 	suffer, _ := suffering(found, detached)
-	if !o.force { // which leaves all objects
+	if !o.force { // --force leaves all objects in place
 		lost, err := losses(ctx, c, found, detached)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func suffering(found []installed, detached sets.Set[string]) (texts []string, re
 	return suffers.Texts(), required
 }
 
-// lossTexts states what the removal of the found objects deletes beside them, and what it keeps. instances are those of the clusters, by cluster.
+// lossTexts states what the removal of the found objects deletes besides them, and what it keeps. instances are those of the clusters, by cluster.
 func lossTexts(found []installed, instances map[string][]kudo.Instance) []string {
 	known := map[string]int{}
 	for _, i := range found {
