@@ -105,7 +105,7 @@ func Descendants(root *kudo.Instance, instances []kudo.Instance) []kudo.Instance
 	return found
 }
 
-// Loss is what a removal deletes beside the objects of the Instances that it removes, or what it keeps.
+// Loss is what a removal deletes besides the objects of the Instances that it removes, or what it keeps.
 type Loss struct {
 	// Text is a sentence without a full stop.
 	Text string
@@ -169,7 +169,7 @@ func takers(inventory []kudo.InventoryEntry) (definitions, namespaces, sets, kep
 }
 
 // unknown describes the objects whose number the hub does not know.
-const unknown = "also what users have created, which the hub does not know"
+const unknown = "including objects that users have created, which the hub does not know"
 
 // inventory returns the objects of the Instances to remove.
 func (r Removal) inventory(instances []kudo.Instance) []kudo.InventoryEntry {

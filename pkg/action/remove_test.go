@@ -130,7 +130,7 @@ func TestLosses(t *testing.T) {
 	for _, loss := range (Removal{ObjectKey: client.ObjectKey{Name: "app"}, Instance: &root}).Losses(instances) {
 		got = append(got, loss.String())
 	}
-	want := []string{"Namespace space is deleted with everything in it, also what users have created, which the hub does not know; Instances have 2 objects in it",
+	want := []string{"Namespace space is deleted with everything in it, including objects that users have created, which the hub does not know; Instances have 2 objects in it",
 		"volume claims of StatefulSets db, log are deleted with their data, unless the package keeps them"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

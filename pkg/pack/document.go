@@ -114,7 +114,7 @@ func (d *document) object(node *yaml.Node, path string, keys ...key) {
 		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name.Value })
 		if former := slices.IndexFunc(keys, func(k key) bool { return k.formerly == name.Value }); i < 0 && former >= 0 {
 			seen[keys[former].name] = true
-			d.problem(name, at, "unknown field: KUDO 0.10 has renamed it: rename it to %s", keys[former].name)
+			d.problem(name, at, "unknown field: KUDO 0.10 renamed it to %s", keys[former].name)
 			return
 		}
 		if i < 0 {

@@ -101,7 +101,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		"a field that does not exist": {"name: shop\n", "name: shop\nfruit: 1\n",
 			[]string{`operator.yaml:3: error: fruit: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, tasks, plans`}},
 		"a version as packages had it before KUDO 0.10": {"operatorVersion:", "version:",
-			[]string{`operator.yaml:3: error: version: unknown field: KUDO 0.10 has renamed it: rename it to operatorVersion`}},
+			[]string{`operator.yaml:3: error: version: unknown field: KUDO 0.10 renamed it to operatorVersion`}},
 		"a field that is misspelt": {"appVersion: 1.10\n", "appversion: 1.10\n",
 			[]string{`operator.yaml:4: error: appversion: unknown field: did you mean appVersion?`}},
 		"a field that is misspelt, but only describes": {"name: shop\n", "name: shop\ndesription: sells\n",

@@ -159,7 +159,7 @@ func TestKeptNote(t *testing.T) {
 		"an object in a Namespace":       {keeping(config("a", "t")), entries{keeping(space)}, true, "the package keeps it"},
 		"an object whose Namespace goes": {keeping(config("a", "t")), entries{space}, false, "the package keeps it, but not its Namespace"},
 		"a definition":                   {definition, nil, true, "the package keeps it, and with it the objects of its kind that the package has not applied"},
-		"a Namespace":                    {keeping(space), nil, true, "the package keeps it, and with it what the package has not applied in it"},
+		"a Namespace":                    {keeping(space), nil, true, "the package keeps it, and with it the objects in it that the package has not applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if note, stays := plan.KeptNote(test.entry, test.removed); note != test.says || stays != test.stays {

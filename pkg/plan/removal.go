@@ -170,8 +170,8 @@ func Outline(o *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted: by its policy,
-// because it is kept itself, or because the template of the claim says so (Keeps). Without an explicit request, claims that Kubernetes keeps by default are removed with the Instance. If a problem hides the package's request, all are
-// kept.
+// because it is kept itself, or because the template of the claim says so (Keeps). Without an explicit request, claims that Kubernetes keeps by
+// default are removed with the Instance. If a problem hides the package's request, all are kept.
 func Retained(rendered []*unstructured.Unstructured, problem error) func(claim string) bool {
 	var names []*regexp.Regexp
 	for _, o := range rendered {
@@ -251,7 +251,7 @@ func WithoutRetained(claims []kudo.InventoryEntry, retained func(claim string) b
 	return left
 }
 
-// Taken describes what else the deletion of an object deletes; empty if that is nothing. instances are those of the cluster: the hub knows only
+// Taken describes what is deleted together with an object; empty if nothing is. instances are those of the cluster: the hub knows only
 // their objects.
 func Taken(entry kudo.InventoryEntry, instances []kudo.Instance) string {
 	switch {
@@ -259,7 +259,7 @@ func Taken(entry kudo.InventoryEntry, instances []kudo.Instance) string {
 		return fmt.Sprintf("with everything in it: %s of Instances, and objects that the hub does not know",
 			text.Counted(CountTaken(instances, entry), "object"))
 	case IsDefinition(entry):
-		return fmt.Sprintf("with every object of its kind on the cluster, also those that users have created, which the hub does not know; Instances have %s of API group %s",
+		return fmt.Sprintf("with every object of its kind on the cluster, including those that users have created, which the hub does not know; Instances have %s of API group %s",
 			text.Counted(CountTaken(instances, entry), "object"), groupDefined(entry))
 	default:
 		return ""
@@ -295,7 +295,7 @@ func KeptNote(entry kudo.InventoryEntry, removed []kudo.InventoryEntry) (note st
 	case IsDefinition(entry):
 		return "the package keeps it, and with it the objects of its kind that the package has not applied", true
 	case IsNamespace(entry):
-		return "the package keeps it, and with it what the package has not applied in it", true
+		return "the package keeps it, and with it the objects in it that the package has not applied", true
 	default:
 		return "the package keeps it", true
 	}

@@ -455,7 +455,7 @@ func TestRemovalCountsWhatIsInside(t *testing.T) {
 	}
 	want := map[string]string{
 		"space": "with everything in it: 2 objects of Instances, and objects that the hub does not know",
-		"gadgets.example.com": "with every object of its kind on the cluster, also those that users have created, which the hub does not know; " +
+		"gadgets.example.com": "with every object of its kind on the cluster, including those that users have created, which the hub does not know; " +
 			"Instances have 1 object of API group example.com",
 		"a": "",
 	}

@@ -211,14 +211,14 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	return p, nil
 }
 
-// losses states what the removal of an add-on deletes beside its objects, and what it keeps.
+// losses states what the removal of an add-on deletes besides its objects, and what it keeps.
 func losses(ctx context.Context, c client.Client, addOn *addonv1alpha1.ManagedClusterAddOn) ([]string, error) {
 	var list kudo.InstanceList
 	switch err := c.List(ctx, &list, client.InNamespace(addOn.Namespace)); {
 	case meta.IsNoMatchError(err):
 		return nil, nil
 	case isHidden(err):
-		return []string{"It is unknown what else is deleted: you must not list the Instances of the cluster."}, nil
+		return []string{"What else is deleted is unknown: you are not permitted to list the Instances of the cluster."}, nil
 	case err != nil:
 		return nil, survey.ListingProblem("Instances", addOn.Namespace, err)
 	}

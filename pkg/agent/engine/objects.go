@@ -143,7 +143,7 @@ func (o *objects) mapping(ctx context.Context, kind schema.GroupKind) (*meta.RES
 		return nil, nil
 	case defined.Served == "":
 		return nil, &unservedError{
-			why: fmt.Sprintf("CustomResourceDefinition %q serves no version of the kind: let it serve one", defined.Name), err: err,
+			why: fmt.Sprintf("CustomResourceDefinition %q serves no version of the kind: set served: true on one", defined.Name), err: err,
 			definition: defined.Name,
 		}
 	}

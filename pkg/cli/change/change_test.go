@@ -261,7 +261,7 @@ func TestUpdateNamesWhatPruningDeletes(t *testing.T) {
 	after.Spec.OperatorVersion.Name = version.Name
 	got := comingText(&action.Change{Change: preview.Change{Before: before, After: after, Version: version}})
 	const want = "  plan deploy runs: change of OperatorVersion\n" +
-		"  at the end: remove CustomResourceDefinition topics.example.com: with every object of its kind on the cluster, also those that users have created, " +
+		"  at the end: remove CustomResourceDefinition topics.example.com: with every object of its kind on the cluster, including those that users have created, " +
 		"which the hub does not know; Instances have 0 objects of API group example.com\n" +
 		"  at the end: keep Secret kafka/key: the package keeps it\n"
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -172,7 +172,7 @@ func TestUninstallNamesWhatElseIsDeleted(t *testing.T) {
 		"nothing known": {[][]kudo.Instance{nil}, nil},
 		"objects of a kind, also other Instances'": {
 			[][]kudo.Instance{on("c1", []kudo.InventoryEntry{definition("certificates.example.com")}, []kudo.InventoryEntry{certificate})},
-			[]string{"on cluster c1: CustomResourceDefinition certificates.example.com is deleted with every object of its kind, also what users have created, " +
+			[]string{"on cluster c1: CustomResourceDefinition certificates.example.com is deleted with every object of its kind, including objects that users have created, " +
 				"which the hub does not know; Instances have 1 object of its API group"}},
 		"objects of several kinds on two clusters": {
 			[][]kudo.Instance{
@@ -180,10 +180,10 @@ func TestUninstallNamesWhatElseIsDeleted(t *testing.T) {
 				on("c2", []kudo.InventoryEntry{definition("certificates.example.com"), definition("issuers.example.com")}, []kudo.InventoryEntry{certificate}),
 			},
 			[]string{"on 2 clusters (c1, c2): CustomResourceDefinitions certificates.example.com, issuers.example.com are deleted with every object of their kinds, " +
-				"also what users have created, which the hub does not know; Instances have 2 objects of their API groups"}},
+				"including objects that users have created, which the hub does not know; Instances have 2 objects of their API groups"}},
 		"a Namespace, with what the package keeps in it": {
 			[][]kudo.Instance{on("c1", []kudo.InventoryEntry{space, kept(inside)})},
-			[]string{"on cluster c1: Namespace space is deleted with everything in it, also what users have created, which the hub does not know; " +
+			[]string{"on cluster c1: Namespace space is deleted with everything in it, including objects that users have created, which the hub does not know; " +
 				"Instances have 1 object in it"}},
 		"what the package keeps": {
 			[][]kudo.Instance{on("c1", []kudo.InventoryEntry{kept(definition("certificates.example.com")), kept(space), kept(inside)})},

@@ -223,7 +223,7 @@ var _ = Describe("uninstall", func() {
 			i.Status.Inventory = append(i.Status.Inventory, kudo.InventoryEntry{Group: "example.com", Kind: "Certificate", Namespace: "shop", Name: "tls"})
 		})).To(Succeed())
 		warnings := "Warning: on cluster " + cluster + ": CustomResourceDefinition certificates.example.com is deleted with every object of its kind, " +
-			"also what users have created, which the hub does not know; Instances have 1 object of its API group\n" +
+			"including objects that users have created, which the hub does not know; Instances have 1 object of its API group\n" +
 			"Warning: on cluster " + cluster + ": the package keeps Secret ns/ca\n"
 		for _, command := range []string{"uninstall", "disable"} {
 			asked := run(ctx, command, "certs", "--cluster", cluster)

@@ -151,7 +151,7 @@ var _ = Describe("actions of the dashboard", func() {
 		Eventually(func() string { return s.get(path).body }).Should(ContainSubstring("Disable…"))
 		form := url.Values{"token": {field(s.get(path).body, "token")}}
 		Expect(s.confirm(path+"/disable", form,
-			"CustomResourceDefinition certificates.example.com is deleted with every object of its kind, also what users have created, which the hub does not know; "+
+			"CustomResourceDefinition certificates.example.com is deleted with every object of its kind, including objects that users have created, which the hub does not know; "+
 				"Instances have 0 objects of its API group.",
 			"The package keeps Secret ns/ca.").status).To(Equal(http.StatusSeeOther))
 	})
