@@ -153,7 +153,7 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(alone.status).To(Equal(http.StatusOK), alone.body)
 		for _, text := range []string{
 			"store is waiting for required add-ons: Required vault (NotInstalled)", "kubectl addon enable store --cluster " + cluster, "store-1.0.0",
-			"are enabled too", "PASSWORD", "main, config: task <b>config</b>", "created ConfigMap store",
+			"are enabled too", "PASSWORD", "main, config: task <b>config</b>", "create ConfigMap store",
 		} {
 			Expect(alone.body).To(ContainSubstring(text))
 		}
@@ -245,7 +245,7 @@ var _ = Describe("changes on the dashboard", func() {
 			shown := s.post(page+"/parameters/preview", form)
 			Expect(shown.status).To(Equal(http.StatusOK), shown.body)
 			for _, text := range []string{
-				"kubectl addon update store --cluster " + cluster + " -p SIZE=3", "Parameter SIZE: &#34;1&#34; → &#34;3&#34;", "Plan <b>deploy</b> runs", "created ConfigMap",
+				"kubectl addon update store --cluster " + cluster + " -p SIZE=3", "Parameter SIZE: &#34;1&#34; → &#34;3&#34;", "Plan <b>deploy</b> runs", "create ConfigMap",
 			} {
 				Expect(shown.body).To(ContainSubstring(text))
 			}
@@ -346,7 +346,7 @@ var _ = Describe("changes on the dashboard", func() {
 		before := s.get(page + "/what-if")
 		for path, texts := range map[string][]string{
 			page + "/what-if": {"would be removed", "kubectl addon uninstall store --cluster cluster-08 --dry-run"},
-			page + "/what-if?change=upgrade": {"store-1.0.0 → store-1.1.0", "Plan <b>deploy</b> runs", "created ConfigMap",
+			page + "/what-if?change=upgrade": {"store-1.0.0 → store-1.1.0", "Plan <b>deploy</b> runs", "create ConfigMap",
 				"kubectl addon upgrade store --cluster cluster-08 --dry-run", "<option>store-1.0.0</option>"},
 			page + "/what-if?change=upgrade&version=store-9": {"Refused"},
 			"/addons/store/what-if?change=upgrade&version=store-1.1.0": {
