@@ -135,11 +135,14 @@ var _ = Describe("actions of the dashboard", func() {
 		registered.SetGroupVersionKind(survey.ManagedClusterKind)
 		registered.SetName(cluster)
 		Expect(hub.Create(ctx, registered)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, registered)).To(Succeed()) })
 		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, addOn))).To(Succeed()) })
 		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "certs", OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn")),
 		}}}
 		Expect(hub.Create(ctx, instance)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, instance))).To(Succeed()) })
 		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
 			i.Status.Inventory = []kudo.InventoryEntry{
 				{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "certificates.example.com"},

@@ -352,7 +352,7 @@ var _ = Describe("changes on the dashboard", func() {
 			"/addons/store/what-if?change=upgrade&version=store-1.1.0": {
 				"2 clusters: cluster-08, cluster-09", "kubectl addon upgrade store --all-clusters --version store-1.1.0 --dry-run"},
 			"/addons/zookeeper/what-if":                    {"without zookeeper, add-on kafka becomes unavailable"},
-			"/clusters/cluster-01/instances/kafka/what-if": {"removed StatefulSet"},
+			"/clusters/cluster-01/instances/kafka/what-if": {"remove StatefulSet"},
 		} {
 			shown := s.get(path)
 			Expect(shown.status).To(Equal(http.StatusOK), path)
