@@ -333,7 +333,7 @@ func (h *hubPart) versions(ctx context.Context) []string {
 	return names
 }
 
-// versionsToDrop returns the mirrored OperatorVersions in namespaces where no Instance of the hub and no orphaned one is left.
+// versionsToDrop returns the signed OperatorVersions in namespaces where no Instance of the hub and no orphaned one is left.
 func versionsToDrop(ctx context.Context) []string {
 	GinkgoHelper()
 	wanted, mirrors, versions := &kudo.InstanceList{}, &kudo.InstanceList{}, &kudo.OperatorVersionList{}
@@ -348,8 +348,9 @@ func versionsToDrop(ctx context.Context) []string {
 		used[mirrors.Items[i].Namespace] = used[mirrors.Items[i].Namespace] || metav1.HasAnnotation(mirrors.Items[i].ObjectMeta, kudo.AnnotationOrphaned)
 	}
 	var names []string
+	signed := signer(ctx)
 	for i := range versions.Items {
-		if !used[versions.Items[i].Namespace] {
+		if !used[versions.Items[i].Namespace] && signed.IsSigned(&versions.Items[i]) {
 			names = append(names, versions.Items[i].Name)
 		}
 	}

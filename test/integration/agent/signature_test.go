@@ -136,7 +136,6 @@ var _ = Describe("An object that claims to be a mirror", func() {
 		nowhere.Host = "https://127.0.0.1:1"
 		runAgentWith(nowhere, agentLocally)
 		Expect(managed.Create(ctx, version)).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(managed.Delete(ctx, version))).To(Succeed()) })
 		Expect(managed.Create(ctx, instance)).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(h.config(ctx, "-config")).To(BeEmpty(), "the engine has executed it")
@@ -154,6 +153,8 @@ func (h *hubPart) copies(ctx context.Context) (*kudo.Instance, *kudo.OperatorVer
 	instance.ObjectMeta = metav1.ObjectMeta{Namespace: h.namespace, Name: h.name, Annotations: instance.Annotations, Finalizers: instance.Finalizers}
 	version.ObjectMeta = metav1.ObjectMeta{Namespace: h.namespace, Name: version.Name, Annotations: version.Annotations}
 	instance.Status = kudo.InstanceStatus{}
+	copied := version.DeepCopy()
+	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(managed.Delete(ctx, copied))).To(Succeed()) })
 	return instance, version
 }
 
@@ -288,9 +289,6 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 	})
 
 	It("is deleted without a signature if its removal is complete, because nothing confirms it", func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { // no agent may believe that an OperatorVersion is its own
-			Expect(managed.DeleteAllOf(ctx, &kudo.OperatorVersion{}, client.InNamespace(h.namespace))).To(Succeed())
-		})
 		h.lose(ctx)
 		h.tamper(ctx, func(i *kudo.Instance) { i.Annotations[kudo.AnnotationHubDeleted] = "2026-01-01T00:00:00Z" })
 		h.tamperStatus(ctx, func(i *kudo.Instance) {
