@@ -165,7 +165,7 @@ var (
 	times    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z`)
 	versions = regexp.MustCompile(`(\d\.\d\.\d)-[0-9a-f]{8}\b`)
 	hashes   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
-	signed   = regexp.MustCompile(`\bv1\.[0-9A-Za-z_-]{43}`) // they cover uids
+	signed   = regexp.MustCompile(`\bv[0-9]+\.[0-9A-Za-z_-]{43}`) // they cover uids
 	piped    = regexp.MustCompile(`\b(X[a-z-]+)-[0-9a-f]{8}\b`)
 )
 
