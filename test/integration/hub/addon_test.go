@@ -541,7 +541,14 @@ var _ = Describe("The add-on controller", func() {
 			kafka, next := f.enable(ctx, cluster, "kafka"), f.enable(ctx, cluster, "next")
 			for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{kafka, next} {
 				Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+				Eventually(resolvedOf(instanceOf(addOn))).WithContext(ctx).Should(HaveField("Status", "True"))
 			}
+			By("waiting until the hub has seen these writes, as it has if it resolves one more add-on")
+			f.define(ctx, "last", runs(version))
+			last := f.enable(ctx, cluster, "last")
+			Eventually(conditionOf(last, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+			Eventually(resolvedOf(instanceOf(last))).WithContext(ctx).Should(HaveField("Status", "True"))
+
 			mended := w.cut()
 			DeferCleanup(mended)
 			before := on(cluster, writes)()

@@ -416,6 +416,10 @@ var _ = Describe("A dependency", func() {
 		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{a, afterwards} {
 			degraded(ctx, addOn, f.required("b"))
 		}
+		By("waiting until the hub has seen these writes, as it has if it judges one more add-on")
+		f.define(ctx, "last", f.needing(need{Name: "b"}))
+		degraded(ctx, f.enable(ctx, cluster, "last"), f.required("b"))
+
 		mended := w.cut()
 		DeferCleanup(mended)
 		before := len(on(cluster, writes)())
