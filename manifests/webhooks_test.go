@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
 func TestWebhooksAt(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
-	"github.com/tandem-addons/tandem/pkg/availability"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/availability"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // systemAuthorities is the path of the public certificate authorities in the image of addon-agent, the same as on most systems.

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/hub/ocm"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
-	"github.com/tandem-addons/tandem/pkg/monitoring"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
 )
 
 func main() {

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/monitoring"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
 	"github.com/tandem-addons/tandem/pkg/ui"
 )
 

@@ -14,7 +14,7 @@ cd "$here"
 suite=bookworm
 packages=systemd,conntrack,iptables,nftables,iproute2,ethtool,kmod,jq,procps,containerd,runc,containernetworking-plugins,busybox-static
 # The image of Pipe tasks, and of the specs' pods.
-busybox=$(sed -n 's/.*DefaultImage = "\(.*\)".*/\1/p' ../../pkg/pipe/*.go)
+busybox=$(sed -n 's/.*DefaultImage = "\(.*\)".*/\1/p' ../../pkg/core/pipe/*.go)
 
 say() { printf 'kind: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }

@@ -36,16 +36,16 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/tandem-addons/tandem/pkg/agent/availability"
+	"github.com/tandem-addons/tandem/pkg/agent/addonstatus"
 	"github.com/tandem-addons/tandem/pkg/agent/engine"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/renewal"
 	"github.com/tandem-addons/tandem/pkg/agent/report"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/monitoring"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
 )
 
 // Options configure the agent: its managed cluster and its connections to both clusters.
@@ -156,7 +156,7 @@ func lead(ctx context.Context, o Options) error {
 	if err := mirror.Index(ctx, local); err != nil {
 		return fmt.Errorf("indexing Instances: %w", err)
 	}
-	measured, err := availability.NewMetrics(registry.Registry)
+	measured, err := addonstatus.NewMetrics(registry.Registry)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func runBoth(ctx context.Context, o Options, kept shared, local ctrl.Manager) er
 
 // shared is used by controllers of both clusters, and outlives connections to the hub.
 type shared struct {
-	metrics *availability.Metrics
+	metrics *addonstatus.Metrics
 	// writes are those of mirrored Instances, by all controllers: none acts on an older Instance in the cache.
 	writes *controller.Writes
 	// secrets are the values of sensitive parameters.
@@ -222,7 +222,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
 			Grace: o.ProgressGrace, RetryDelay: o.PlanRetryDelay, Unserved: kept.unserved,
 		}, local),
-		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
+		addonstatus.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),
 	)
 }
@@ -243,14 +243,14 @@ func addHub(o Options, kept shared, hub, local ctrl.Manager) error {
 			Cluster: o.ClusterName, Statuses: statuses, Writes: kept.writes, Signer: kept.signer, Rights: o.Rights,
 		}, hub, local),
 		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval, Signer: kept.signer}, hub, local),
-		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics, Signer: kept.signer}, hub, local),
-		availability.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
+		addonstatus.Add(addonstatus.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics, Signer: kept.signer}, hub, local),
+		addonstatus.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
 		kept.secrets.AddSweep(o.ClusterName, cmp.Or(o.SweepInterval, time.Minute), hub),
 	)
 }
 
-func (o Options) lease() availability.LeaseOptions {
-	return availability.LeaseOptions{Version: o.Version, Period: o.LeasePeriod}
+func (o Options) lease() addonstatus.LeaseOptions {
+	return addonstatus.LeaseOptions{Version: o.Version, Period: o.LeasePeriod}
 }
 
 // keepHub runs the controllers that connect to the hub, and restarts them when they end because the hub was unreachable for too long.

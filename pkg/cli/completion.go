@@ -16,7 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // completionTime is the timeout for the hub during completion. Completion fails silently after it.
@@ -43,7 +43,7 @@ var argumentChoices = map[string]choices{
 
 // flagChoices maps flags to the choices for their values.
 var flagChoices = map[string]choices{
-	"cluster":   allOf(survey.ManagedClusterKind),
+	"cluster":   allOf(read.ManagedClusterKind),
 	"namespace": allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
 }
 
@@ -129,7 +129,7 @@ func inTime(ctx context.Context, f *hubclient.Factory, found choices, said words
 // allOf returns the names of all objects of a cluster-scoped kind.
 func allOf(kind schema.GroupVersionKind) choices {
 	return func(ctx context.Context, c client.Client, _ words) ([]string, error) {
-		return survey.NamesIn(ctx, c, "", kind)
+		return read.NamesIn(ctx, c, "", kind)
 	}
 }
 
@@ -138,17 +138,17 @@ func installedNames(ctx context.Context, c client.Client, said words) ([]string,
 	if said.cluster == "" {
 		return nil, nil
 	}
-	instances, err := survey.NamesIn(ctx, c, said.cluster, kudo.GroupVersion.WithKind("Instance"))
+	instances, err := read.NamesIn(ctx, c, said.cluster, kudo.GroupVersion.WithKind("Instance"))
 	if err != nil {
 		return nil, err
 	}
-	addOns, err := survey.NamesIn(ctx, c, said.cluster, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
+	addOns, err := read.NamesIn(ctx, c, said.cluster, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	return append(instances, addOns...), err
 }
 
 // packageNames returns the names of the OperatorVersions.
 func packageNames(ctx context.Context, c client.Client, said words) ([]string, error) {
-	return survey.NamesIn(ctx, c, said.namespace, kudo.GroupVersion.WithKind("OperatorVersion"))
+	return read.NamesIn(ctx, c, said.namespace, kudo.GroupVersion.WithKind("OperatorVersion"))
 }
 
 // planChoices returns the plans of the Instance named by the first argument.
@@ -160,7 +160,7 @@ func planChoices(ctx context.Context, c client.Client, said words) ([]string, er
 	if err := c.Get(ctx, client.ObjectKey{Namespace: said.cluster, Name: said.args[0]}, instance); err != nil {
 		return nil, err
 	}
-	view := survey.View(ctx, c, instance)
+	view := read.View(ctx, c, instance)
 	if view.Version == nil {
 		return nil, view.Unreadable
 	}

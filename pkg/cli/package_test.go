@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
 func TestANewPackageIsValidAndCanBePacked(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // definitions emits an event on a ClusterManagementAddOn with malformed dependencies: once for each change of them, regardless of the

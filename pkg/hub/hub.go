@@ -25,14 +25,14 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/hub/ocm"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/hub/uninstall"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/monitoring"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
 )
 
 // leaderLease is the name of the Lease for leader election.

@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // instances resolves Instances in the namespaces of managed clusters, whether they belong to an add-on or a user: condition Resolved

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/hub/ocm"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // metrics are the hub's metrics in addition to controller-runtime's. Only the leader exposes them, so that they can be summed over

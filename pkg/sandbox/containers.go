@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/sandbox/kubelet"
 )
 

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	decide "github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // patchInstance and the following functions return the requests that actions send.
@@ -52,7 +52,7 @@ func writesOf(instance *kudo.Instance) []authorizationv1.ResourceAttributes {
 	if !ownedByAddOn(instance) {
 		return []authorizationv1.ResourceAttributes{patchInstance(cluster, name)}
 	}
-	config := decide.ConfigName(cluster, name).Name
+	config := change.ConfigName(cluster, name).Name
 	return []authorizationv1.ResourceAttributes{
 		onAddOn("patch", "managedclusteraddons", cluster, name),
 		onAddOn("create", "addondeploymentconfigs", cluster, config), onAddOn("patch", "addondeploymentconfigs", cluster, config),
@@ -78,7 +78,7 @@ func (v visit) planForms(ctx context.Context, p progress.View) planForms {
 	if p.Version != nil {
 		forms.Plans = slices.Sorted(maps.Keys(p.Version.Spec.Plans))
 	}
-	if cancellation, err := decide.Cancel(instance); err == nil {
+	if cancellation, err := change.Cancel(instance); err == nil {
 		forms.Cancel = cmp.Or(cancellation.Running, cancellation.Pending)
 	}
 	return forms
@@ -87,11 +87,11 @@ func (v visit) planForms(ctx context.Context, p progress.View) planForms {
 // instanceOfRequest reads the Instance of a request and its OperatorVersion.
 func instanceOfRequest(ctx context.Context, c client.Client, r *http.Request) (progress.View, error) {
 	key := client.ObjectKey{Namespace: r.PathValue("cluster"), Name: r.PathValue("instance")}
-	instance, err := survey.ReadInstance(ctx, c, key)
+	instance, err := read.ReadInstance(ctx, c, key)
 	if err != nil {
 		return progress.View{}, err
 	}
-	return survey.View(ctx, c, instance), nil
+	return read.View(ctx, c, instance), nil
 }
 
 // seenOf identifies the state of an Instance that requests for plans depend on. Progress within a plan does not change it.
@@ -110,7 +110,7 @@ func runPlan(ctx context.Context, c client.Client, r *http.Request) (proposal, e
 		return proposal{}, err
 	}
 	name, instance := r.PostFormValue("plan"), view.Instance
-	wanted, warnings, err := decide.Run(view, name, types.UID(uuid.NewString()), nil)
+	wanted, warnings, err := change.Run(view, name, types.UID(uuid.NewString()), nil)
 	if err != nil {
 		return proposal{}, err
 	}
@@ -119,13 +119,13 @@ func runPlan(ctx context.Context, c client.Client, r *http.Request) (proposal, e
 		Command: command("plan run %s %s --cluster %s", instance.Name, name, instance.Namespace), Fields: map[string]string{"plan": name},
 		Seen: seenOf(instance), Back: instancePath(instance.Namespace, instance.Name),
 		Effects: []string{fmt.Sprintf("Plan %s is requested with the current version and parameters.", name)},
-		do:      func(ctx context.Context) error { return decide.RequestUnchanged(ctx, c, instance, wanted) },
+		do:      func(ctx context.Context) error { return change.RequestUnchanged(ctx, c, instance, wanted) },
 	}
 	p.Path = p.Back + "/run"
 	asked := view
 	asked.Instance = instance.DeepCopy()
 	asked.Instance.Spec = wanted
-	if ahead := decide.Ahead(asked, name); ahead != "" {
+	if ahead := change.Ahead(asked, name); ahead != "" {
 		p.Effects = append(p.Effects, ahead)
 	}
 	if view.Version != nil {
@@ -141,7 +141,7 @@ func cancelPlan(ctx context.Context, c client.Client, r *http.Request) (proposal
 		return proposal{}, err
 	}
 	instance := view.Instance
-	cancellation, err := decide.Cancel(instance)
+	cancellation, err := change.Cancel(instance)
 	if err != nil {
 		return proposal{}, err
 	}
@@ -150,7 +150,7 @@ func cancelPlan(ctx context.Context, c client.Client, r *http.Request) (proposal
 		Title: fmt.Sprintf("Cancel plan %s of %s on %s", name, instance.Name, instance.Namespace), Button: "Cancel plan " + name,
 		Command: command("plan cancel %s --cluster %s", instance.Name, instance.Namespace),
 		Seen:    seenOf(instance), Back: instancePath(instance.Namespace, instance.Name),
-		do: func(ctx context.Context) error { return decide.RequestUnchanged(ctx, c, instance, cancellation.Spec) },
+		do: func(ctx context.Context) error { return change.RequestUnchanged(ctx, c, instance, cancellation.Spec) },
 	}
 	p.Path = p.Back + "/cancel"
 	if running := cancellation.Running; running != "" {
@@ -166,18 +166,18 @@ func cancelPlan(ctx context.Context, c client.Client, r *http.Request) (proposal
 // disableAddOn deletes an add-on, as `kubectl addon disable` does.
 func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
 	cluster, name := r.PathValue("cluster"), r.PathValue("addon")
-	view, err := survey.Cluster(ctx, c, cluster)
+	view, err := read.Cluster(ctx, c, cluster)
 	if err != nil {
 		return proposal{}, err
 	}
 	addOn := view.AddOns[name]
 	if addOn == nil {
-		return proposal{}, decide.NotEnabled(view, name)
+		return proposal{}, change.NotEnabled(view, name)
 	}
-	if err := decide.Reenabled(view.Definitions[name].Object, "cluster "+cluster); err != nil {
+	if err := change.Reenabled(view.Definitions[name].Object, "cluster "+cluster); err != nil {
 		return proposal{}, fmt.Errorf("add-on %q would be enabled again: %w", name, err)
 	}
-	detached, err := survey.DetachedClusters(ctx, c, []string{cluster})
+	detached, err := read.DetachedClusters(ctx, c, []string{cluster})
 	if err != nil {
 		return proposal{}, err
 	}
@@ -191,12 +191,12 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 		}
 		effects = append(effects, lost...)
 	}
-	affected, required := decide.Affected(name, view.Dependents(name))
+	affected, required := change.Affected(name, view.Dependents(name))
 	p := proposal{
 		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Command: command("disable %s --cluster %s", name, cluster),
 		Effects: effects,
 		Seen:    fmt.Sprintf("%s/%d/%s", addOn.UID, addOn.Generation, strings.Join(affected, "/")), Back: whyPath(cluster, name),
-		do: func(ctx context.Context) error { return decide.Delete(ctx, c, addOn) },
+		do: func(ctx context.Context) error { return change.Delete(ctx, c, addOn) },
 	}
 	p.Path = p.Back + "/disable"
 	if len(affected) == 0 {
@@ -220,10 +220,10 @@ func losses(ctx context.Context, c client.Client, addOn *addonv1alpha1.ManagedCl
 	case isHidden(err):
 		return []string{"What else is deleted is unknown: you are not permitted to list the Instances of the cluster."}, nil
 	case err != nil:
-		return nil, survey.ListingProblem("Instances", addOn.Namespace, err)
+		return nil, read.ListingProblem("Instances", addOn.Namespace, err)
 	}
 	var sentences []string
-	for _, loss := range (decide.Removal{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}).Losses(list.Items) {
+	for _, loss := range (change.Removal{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}).Losses(list.Items) {
 		sentence := loss.String()
 		sentences = append(sentences, strings.ToUpper(sentence[:1])+sentence[1:]+".")
 	}

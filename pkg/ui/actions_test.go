@@ -21,11 +21,11 @@ import (
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	decide "github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/preview"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
 )
 
 // store returns an Instance that has been deployed, and its version.
@@ -54,19 +54,19 @@ func store() (*kudo.Instance, *kudo.OperatorVersion) {
 func TestProposals(t *testing.T) {
 	instance, version := store()
 	g := given{set: map[string]string{"SIZE": "2"}, unset: []string{"TEXT"}}
-	change := decide.Change{Cluster: "cluster1", Change: preview.Change{
+	edited := change.Change{Cluster: "cluster1", Change: preview.Change{
 		Before: instance, After: instance.DeepCopy(), Version: version, Started: version, Instances: []kudo.Instance{*instance},
 	}}
-	change.After.Spec.Parameters = map[string]string{"SIZE": "2"}
+	edited.After.Spec.Parameters = map[string]string{"SIZE": "2"}
 	update := updateProposal(instance, version, g)
-	update.describeChange(change)
+	update.describeChange(edited)
 	golden(t, "proposal-update", frame{Title: update.Title, Template: "proposal", View: update.shownTo("token")})
 	broken := version.DeepCopy()
 	broken.Spec.Tasks = append(broken.Spec.Tasks, kudo.Task{Name: "never", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{
 		DummyTaskSpec: kudo.DummyTaskSpec{WantErr: true, Fatal: true},
 	}})
 	broken.Spec.Plans["deploy"].Phases[0].Steps[0].Tasks = []string{"config", "never"}
-	worse := change
+	worse := edited
 	worse.Version = broken
 	failing := updateProposal(instance, broken, g)
 	failing.describeChange(worse)
@@ -76,25 +76,25 @@ func TestProposals(t *testing.T) {
 	golden(t, "proposal-refused", frame{Title: refused.Title, Template: "proposal", View: refused.shownTo("token")})
 
 	view := cluster(metav1.Time{})
-	e := decide.Enabling{View: view, AddOn: "zookeeper", Desired: decide.Desired{Namespace: "data", WithDependencies: true}}
+	e := change.Enabling{View: view, AddOn: "zookeeper", Desired: change.Desired{Namespace: "data", WithDependencies: true}}
 	enable := enableProposal(e, given{set: map[string]string{"SIZE": "2"}})
-	step := decide.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper"}}}
+	step := change.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper"}}}
 	step.Wanted.Spec.InstallNamespace = "data"
 	step.Config = &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper-parameters"}}
 	step.Config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "SIZE", Value: "2"}, {Name: "TEXT", Value: "from before"}}
 	step.Parameters = map[string]string{"SIZE": "2"}
 	enable.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: step.Parameters})
-	enabled := decide.Change{Cluster: "cluster1", Step: &step, Change: preview.Change{After: instance.DeepCopy(), Version: version}}
+	enabled := change.Change{Cluster: "cluster1", Step: &step, Change: preview.Change{After: instance.DeepCopy(), Version: version}}
 	enabled.After.Name, enabled.After.Spec.Parameters = "zookeeper", map[string]string{"SIZE": "2"}
-	enable.describeEnabling(decide.Enablement{Changes: []decide.Change{enabled}}, version)
+	enable.describeEnabling(change.Enablement{Changes: []change.Change{enabled}}, version)
 	golden(t, "proposal-enable", frame{Title: enable.Title, Template: "proposal", View: enable.shownTo("token")})
 
-	gone := decide.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}
+	gone := change.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}
 	gone.Before, gone.Started = instance, version
 	golden(t, "whatif", frame{Title: "What if", Template: "whatif", View: whatIfView{
 		Name: "store", Back: addOnPath("store"), Change: ifUpgraded, Version: "store-2.0.0", Versions: []string{"store-1.0.0", "store-2.0.0"},
 		Clusters: 60, More: 10, Commands: []string{command("upgrade store --all-clusters --dry-run")},
-		DryRun: decide.DryRunOf([]decide.Change{change, gone}, decide.Refusals{"cluster3": errAbsent}),
+		DryRun: change.DryRunOf([]change.Change{edited, gone}, change.Refusals{"cluster3": errAbsent}),
 	}})
 }
 
@@ -175,7 +175,7 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 func TestAFailedActionSaysWhatIsKnown(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "instances"}, "kafka", errors.New("no"))
 	unanswered := fmt.Errorf("changing the Instance: %w", context.DeadlineExceeded)
-	written := []decide.Written{{Kind: "AddOnDeploymentConfig", Name: "kafka-parameters", Cluster: "c1", Effect: "created"}}
+	written := []change.Written{{Kind: "AddOnDeploymentConfig", Name: "kafka-parameters", Cluster: "c1", Effect: "created"}}
 	for sentence, test := range map[string]struct {
 		err    error
 		title  string

@@ -10,9 +10,9 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/layout"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
 
 // addOnView is what page Add-on shows.
@@ -22,7 +22,7 @@ type addOnView struct {
 	Counts  []stateCount
 	Total   int
 	Reasons []reasonRow
-	Graph   graph
+	Graph   dependencyGraph
 	// Versions lists the OperatorVersions that Instances of the add-on run, with their numbers.
 	Versions []versionCount
 	// Dependents lists the add-ons that depend on it, with their clusters.
@@ -43,11 +43,11 @@ type versionCount struct {
 
 func addOnPage(ctx context.Context, v visit) (frame, error) {
 	name := v.PathValue("addon")
-	glance, err := survey.Glance(ctx, v.reader, labels.Everything())
+	glance, err := read.Glance(ctx, v.reader, labels.Everything())
 	if err != nil {
 		return frame{}, err
 	}
-	definitions, err := survey.Definitions(ctx, v.reader)
+	definitions, err := read.Definitions(ctx, v.reader)
 	if err != nil && !isHidden(err) {
 		return frame{}, err
 	}
@@ -56,7 +56,7 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 		return frame{}, errAbsent
 	}
 	if definitions != nil {
-		dependents, err := survey.Dependents(ctx, v.reader, name)
+		dependents, err := read.Dependents(ctx, v.reader, name)
 		if err == nil {
 			view.Dependents = fleet.DependentsOf(dependents)
 		}
@@ -95,13 +95,13 @@ func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definit
 }
 
 // definitionGraph draws an add-on with all that it depends on and all that depends on it, each in the worst state on any cluster.
-func definitionGraph(name string, definitions map[string]fleet.Definition, worst map[string]fleet.State) graph {
+func definitionGraph(name string, definitions map[string]fleet.Definition, worst map[string]fleet.State) dependencyGraph {
 	below, above := map[string][]string{}, map[string][]string{}
 	var needs []need
 	for _, from := range slices.Sorted(maps.Keys(definitions)) {
 		for _, to := range definitions[from].Needs {
 			below[from], above[to.Name] = append(below[from], to.Name), append(above[to.Name], from)
-			needs = append(needs, need{layout.Edge{From: from, To: to.Name}, to.Type == addonv1alpha1.DependencyTypeOptional})
+			needs = append(needs, need{graph.Edge{From: from, To: to.Name}, to.Type == addonv1alpha1.DependencyTypeOptional})
 		}
 	}
 	drawn := map[string]bool{}

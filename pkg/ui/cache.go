@@ -27,8 +27,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // Hub is a read-only cache of the hub's add-ons, Instances, packages and clusters. It tells when an object changes, and since when the hub
@@ -76,14 +76,14 @@ func (k kind) has(namespace string) bool {
 // kindsOf returns the kinds to cache.
 func kindsOf() []kind {
 	cluster := &metav1.PartialObjectMetadata{}
-	cluster.SetGroupVersionKind(survey.ManagedClusterKind)
+	cluster.SetGroupVersionKind(read.ManagedClusterKind)
 	return []kind{
 		{object: &addonv1alpha1.ManagedClusterAddOn{}, gvk: addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"), resource: "managedclusteraddons"},
 		{object: &addonv1alpha1.ClusterManagementAddOn{}, gvk: addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn"),
 			resource: "clustermanagementaddons", optional: true},
 		{object: &kudo.Instance{}, gvk: kudo.GroupVersion.WithKind("Instance"), resource: "instances", optional: true},
 		{object: &kudo.OperatorVersion{}, gvk: kudo.GroupVersion.WithKind("OperatorVersion"), resource: "operatorversions", optional: true},
-		{object: cluster, gvk: survey.ManagedClusterKind, resource: "managedclusters", optional: true},
+		{object: cluster, gvk: read.ManagedClusterKind, resource: "managedclusters", optional: true},
 		{object: &coordinationv1.Lease{}, gvk: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", quiet: true, optional: true,
 			field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
 	}

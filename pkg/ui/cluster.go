@@ -14,12 +14,12 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/explanation"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/layout"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/console/why"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
 
 // clusterView is what page Cluster shows.
@@ -28,7 +28,7 @@ type clusterView struct {
 	AddOns  []addOnRow
 	// Instances lists the Instances that belong to no add-on.
 	Instances []instanceRow
-	Graph     graph
+	Graph     dependencyGraph
 	Malformed []string
 	Agent     agentView
 	Commands  []string
@@ -76,21 +76,21 @@ func clusterPage(ctx context.Context, v visit) (frame, error) {
 // cluster reads a cluster with its Instances. A cluster without add-ons has to be known as a ManagedCluster that the user may read. Without
 // permission to list definitions, it has none.
 func (v visit) cluster(ctx context.Context, name string) (fleet.Cluster, error) {
-	definitions, err := survey.Definitions(ctx, v.reader)
+	definitions, err := read.Definitions(ctx, v.reader)
 	if err != nil && !isHidden(err) {
 		return fleet.Cluster{}, err
 	}
-	cluster, err := survey.AddOns(ctx, v.reader, name, definitions)
-	if missing := (*survey.MissingError)(nil); errors.As(err, &missing) {
+	cluster, err := read.AddOns(ctx, v.reader, name, definitions)
+	if missing := (*read.MissingError)(nil); errors.As(err, &missing) {
 		return cluster, errAbsent
 	}
 	if err != nil {
 		return cluster, err
 	}
-	cluster.Instances, err = survey.Instances(ctx, v.reader, name)
+	cluster.Instances, err = read.Instances(ctx, v.reader, name)
 	if err == nil && len(cluster.AddOns)+len(cluster.Instances) == 0 {
-		var known survey.ManagedClusters
-		known, err = survey.Clusters(ctx, v.reader, name, labels.Everything())
+		var known read.ManagedClusters
+		known, err = read.Clusters(ctx, v.reader, name, labels.Everything())
 		if err == nil && !slices.Contains(known.Names, name) {
 			err = errAbsent
 		}
@@ -114,7 +114,7 @@ func clusterOf(cluster fleet.Cluster) clusterView {
 			if _, drawn := nodes[judged.Name]; !drawn {
 				nodes[judged.Name] = node{state: fleet.NotEnabled, note: "not enabled", path: whyPath(cluster.Name, judged.Name)}
 			}
-			needs = append(needs, need{layout.Edge{From: name, To: judged.Name}, judged.Type == addonv1alpha1.DependencyTypeOptional})
+			needs = append(needs, need{graph.Edge{From: name, To: judged.Name}, judged.Type == addonv1alpha1.DependencyTypeOptional})
 		}
 	}
 	view.Graph = graphOf("Dependencies of the add-ons on cluster "+cluster.Name, nodes, needs)
@@ -173,17 +173,17 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 }
 
 // explained explains the state of an add-on, as far as the user may read the definitions.
-func explained(cluster fleet.Cluster, name string) explanation.Data {
+func explained(cluster fleet.Cluster, name string) why.Data {
 	if cluster.Definitions == nil {
-		return explanation.Data{AddOn: name, Cluster: cluster.Name,
+		return why.Data{AddOn: name, Cluster: cluster.Name,
 			Explanation: "Its dependencies are unknown, because you may not list ClusterManagementAddOns. The conditions below are what it reports."}
 	}
-	return explanation.Of(cluster, name).Data(name)
+	return why.Of(cluster, name).Data(name)
 }
 
 // whyView is what page Why shows.
 type whyView struct {
-	explanation.Data
+	why.Data
 	fleet.Glimpse
 	Installed  bool
 	Planned    bool
@@ -204,7 +204,7 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 	if cluster.Lacks(name) != nil {
 		return frame{}, errAbsent
 	}
-	if cluster.Peers, err = survey.Peers(ctx, v.reader, cluster); err != nil {
+	if cluster.Peers, err = read.Peers(ctx, v.reader, cluster); err != nil {
 		return frame{}, err
 	}
 	view := whyView{

@@ -11,11 +11,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	decide "github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -56,19 +56,19 @@ func without(addOn string, all fleet.Glance) []string {
 }
 
 // enablingOf returns the add-on that a request enables, without its parameters.
-func enablingOf(ctx context.Context, c client.Client, r *http.Request) (decide.Enabling, error) {
+func enablingOf(ctx context.Context, c client.Client, r *http.Request) (change.Enabling, error) {
 	cluster, name := strings.TrimSpace(r.PostFormValue("cluster")), strings.TrimSpace(r.PostFormValue("addon"))
 	if cluster == "" || name == "" {
-		return decide.Enabling{}, errors.New("name an add-on and a cluster")
+		return change.Enabling{}, errors.New("name an add-on and a cluster")
 	}
-	view, err := survey.Cluster(ctx, c, cluster)
+	view, err := read.Cluster(ctx, c, cluster)
 	if err == nil {
-		err = decide.Undefined(view.Definitions, name)
+		err = change.Undefined(view.Definitions, name)
 	}
 	if err != nil {
-		return decide.Enabling{}, err
+		return change.Enabling{}, err
 	}
-	e := decide.Enabling{View: view, AddOn: name, Desired: decide.Desired{
+	e := change.Enabling{View: view, AddOn: name, Desired: change.Desired{
 		Namespace: strings.TrimSpace(r.PostFormValue("namespace")), WithDependencies: r.PostFormValue("dependencies") != "",
 	}}
 	if going := e.Removals(); len(going) > 0 {
@@ -83,7 +83,7 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 	if err != nil {
 		return proposal{}, err
 	}
-	reader := decide.NewReader(ctx, c)
+	reader := change.NewReader(ctx, c)
 	version, err := e.Version(ctx, reader)
 	if err != nil {
 		return proposal{}, err
@@ -96,7 +96,7 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 	p := enableProposal(e, g)
 	p.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: g.set})
 	found, err := e.Decide(ctx, reader)
-	if problem := decide.InvalidNamespace(e.Namespace); problem != "" {
+	if problem := change.InvalidNamespace(e.Namespace); problem != "" {
 		err = fmt.Errorf("namespace %q: %s", e.Namespace, problem)
 	}
 	p.describeEnabling(found, version)
@@ -111,8 +111,8 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 }
 
 // writeAll writes steps in their order, and stops at the first that fails.
-func writeAll(ctx context.Context, c client.Client, steps []decide.Step) error {
-	var done []decide.Written
+func writeAll(ctx context.Context, c client.Client, steps []change.Step) error {
+	var done []change.Written
 	for _, step := range steps {
 		written, err := step.Write(ctx, c)
 		if done = append(done, written...); err != nil {
@@ -123,7 +123,7 @@ func writeAll(ctx context.Context, c client.Client, steps []decide.Step) error {
 }
 
 // enableProposal returns the proposal without its effects.
-func enableProposal(e decide.Enabling, g given) proposal {
+func enableProposal(e change.Enabling, g given) proposal {
 	cluster, name := e.View.Name, e.AddOn
 	p := proposal{
 		Title: fmt.Sprintf("Enable %s on %s", name, cluster), Button: "Enable " + name, Path: "/enable", Back: whyPath(cluster, name),
@@ -146,7 +146,7 @@ func enableProposal(e decide.Enabling, g given) proposal {
 }
 
 // describeEnabling adds the effects, and identifies the state that they are for.
-func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.OperatorVersion) {
+func (p *proposal) describeEnabling(found change.Enablement, version *kudo.OperatorVersion) {
 	if found.Waiting != "" {
 		p.Options.Missing = true
 		p.Warnings = append(p.Warnings, found.Waiting+"; it is installed once they are available")
@@ -156,16 +156,16 @@ func (p *proposal) describeEnabling(found decide.Enablement, version *kudo.Opera
 		p.describeStep(step)
 	}
 	p.describeVersion(found, version)
-	for _, change := range found.Changes {
-		if change.Remarks = nil; change.After != nil || change.Unknown != "" { // the remarks are among the warnings
-			p.addChange(change)
+	for _, c := range found.Changes {
+		if c.Remarks = nil; c.After != nil || c.Unknown != "" { // the remarks are among the warnings
+			p.addChange(c)
 		}
 	}
 	p.Seen += text.OneLine(strings.Join(p.Warnings, "/"))
 }
 
 // describeStep adds the write of an add-on.
-func (p *proposal) describeStep(step decide.Step) {
+func (p *proposal) describeStep(step change.Step) {
 	name, where := step.Wanted.Name, ""
 	if step.Wanted.Spec.InstallNamespace != "" {
 		where = " in namespace " + step.Wanted.Spec.InstallNamespace
@@ -187,7 +187,7 @@ func (p *proposal) describeStep(step decide.Step) {
 }
 
 // keptVariables returns the variables that the config of a step has besides the given parameters: it may remain from an add-on that was disabled.
-func keptVariables(step decide.Step) []string {
+func keptVariables(step change.Step) []string {
 	var names []string
 	for _, variable := range step.Config.Spec.CustomizedVariables {
 		if _, isGiven := step.Parameters[variable.Name]; !isGiven {
@@ -198,7 +198,7 @@ func keptVariables(step decide.Step) []string {
 }
 
 // describeVersion adds the OperatorVersion that installs the requested add-on, and its plan if its effects are unknown.
-func (p *proposal) describeVersion(found decide.Enablement, version *kudo.OperatorVersion) {
+func (p *proposal) describeVersion(found change.Enablement, version *kudo.OperatorVersion) {
 	if version == nil {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -154,7 +154,7 @@ type groupRow struct {
 
 func fleetPage(ctx context.Context, v visit) (frame, error) {
 	f := filterOf(v.URL.Query())
-	all, err := survey.Glance(ctx, v.reader, f.selector)
+	all, err := read.Glance(ctx, v.reader, f.selector)
 	if err != nil {
 		return frame{}, err
 	}

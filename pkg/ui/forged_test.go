@@ -6,9 +6,9 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/explanation"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/why"
 	"github.com/tandem-addons/tandem/test/forged"
 	"github.com/tandem-addons/tandem/test/sample"
 )
@@ -45,7 +45,7 @@ func FuzzForgedStatus(f *testing.F) {
 		shown.Instances = map[string]*kudo.Instance{"kafka": instance, "zookeeper": &child}
 		for name, addOn := range shown.AddOns {
 			rendered(t, frame{Title: name, Template: "why", View: whyView{
-				Data: explanation.Of(shown.Cluster, name).Data(name), Glimpse: fleet.GlimpseOf(addOn), Conditions: addOn.Status.Conditions,
+				Data: why.Of(shown.Cluster, name).Data(name), Glimpse: fleet.GlimpseOf(addOn), Conditions: addOn.Status.Conditions,
 			}})
 		}
 		rendered(t, frame{Title: "cluster1", Template: "cluster", View: clusterOf(shown.Cluster)})

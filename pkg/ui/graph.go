@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/layout"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/text"
+	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
 
-// graph is a drawing of dependencies: each add-on is left of those that it depends on.
-type graph struct {
+// dependencyGraph is a drawing of dependencies: each add-on is left of those that it depends on.
+type dependencyGraph struct {
 	Label         string
 	Width, Height int
 	Boxes         []box
@@ -46,29 +46,29 @@ type node struct {
 
 // need is a dependency to draw.
 type need struct {
-	layout.Edge
+	graph.Edge
 	optional bool
 }
 
 // boxSize are the measures of a graph in pixels; longest is the number of characters that fit into a box.
-var boxSize = layout.Size{Width: 204, Height: 44, Across: 56, Down: 14}
+var boxSize = graph.Size{Width: 204, Height: 44, Across: 56, Down: 14}
 
 const longest = 20
 
 // graphOf draws add-ons and dependencies.
-func graphOf(label string, nodes map[string]node, needs []need) graph {
+func graphOf(label string, nodes map[string]node, needs []need) dependencyGraph {
 	var names []string
 	for name := range nodes {
 		names = append(names, name)
 	}
-	optional, below := map[layout.Edge]bool{}, map[string][]string{}
-	edges := make([]layout.Edge, len(needs))
+	optional, below := map[graph.Edge]bool{}, map[string][]string{}
+	edges := make([]graph.Edge, len(needs))
 	for i, n := range needs {
 		edges[i], optional[n.Edge] = n.Edge, n.optional
 		below[n.From] = append(below[n.From], n.To)
 	}
-	drawing := layout.Of(names, edges, boxSize)
-	g := graph{Label: label, Width: drawing.Width, Height: drawing.Height}
+	drawing := graph.Of(names, edges, boxSize)
+	g := dependencyGraph{Label: label, Width: drawing.Width, Height: drawing.Height}
 	for _, placed := range drawing.Nodes {
 		n := nodes[placed.Name]
 		g.Boxes = append(g.Boxes, box{
@@ -83,7 +83,7 @@ func graphOf(label string, nodes map[string]node, needs []need) graph {
 }
 
 // curve returns a smooth path through points, as SVG.
-func curve(points []layout.Point) string {
+func curve(points []graph.Point) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "M%d %d", points[0].X, points[0].Y)
 	for i, to := range points[1:] {
@@ -95,10 +95,10 @@ func curve(points []layout.Point) string {
 }
 
 // OuterWidth is the width with a margin for outlines.
-func (g graph) OuterWidth() int { return g.Width + 4 }
+func (g dependencyGraph) OuterWidth() int { return g.Width + 4 }
 
 // OuterHeight is the height with a margin for outlines.
-func (g graph) OuterHeight() int { return g.Height + 4 }
+func (g dependencyGraph) OuterHeight() int { return g.Height + 4 }
 
 // Width is the width of a box.
 func (b box) Width() int { return boxSize.Width }

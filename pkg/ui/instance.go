@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // instanceView is what page Instance shows.
@@ -56,8 +56,8 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 	if err := v.Get(ctx, key, instance); err != nil {
 		return frame{}, err
 	}
-	progressing := survey.View(ctx, v.reader, instance)
-	if err := survey.Children(ctx, v.reader, &progressing); err != nil && !isHidden(err) {
+	progressing := read.View(ctx, v.reader, instance)
+	if err := read.Children(ctx, v.reader, &progressing); err != nil && !isHidden(err) {
 		return frame{}, err
 	}
 	view := instanceOf(progressing, v)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 )
 
 // TestAStreamEndsWhoseClientDoesNotRead covers a client that opens a live page and does not read it: buffers of the connection fill up.

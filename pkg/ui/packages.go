@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 func isMissingKind(err error) bool { return meta.IsNoMatchError(err) }
@@ -28,7 +28,7 @@ type packageRow struct {
 }
 
 func packagesPage(ctx context.Context, v visit) (frame, error) {
-	versions, err := survey.StoredVersions(ctx, v.reader, "")
+	versions, err := read.StoredVersions(ctx, v.reader, "")
 	if err != nil {
 		return frame{}, err
 	}

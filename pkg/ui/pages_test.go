@@ -18,9 +18,9 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/explanation"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/why"
 )
 
 var writeGolden = flag.Bool("update", false, "write testdata/*.html instead of comparing with it")
@@ -107,7 +107,7 @@ func TestPages(t *testing.T) {
 	view := cluster(at)
 	golden(t, "cluster", frame{Title: "Cluster cluster1", Template: "cluster", View: clusterOf(view)})
 	golden(t, "why", frame{Title: "kafka on cluster1", Template: "why", View: whyView{
-		Data: explanation.Of(view, "kafka").Data("kafka"), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: view.AddOns["kafka"].Status.Conditions,
+		Data: why.Of(view, "kafka").Data("kafka"), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: view.AddOns["kafka"].Status.Conditions,
 	}})
 	golden(t, "addon", frame{Title: "Add-on kafka", Template: "addon", View: addOnOf("kafka", small, view.Definitions)})
 	instance := view.Instances["kafka"]

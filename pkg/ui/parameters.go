@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	decide "github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -32,7 +32,7 @@ type parameterForm struct {
 // parametersOf returns the parameters of a spec, without plain values of sensitive ones: admission refuses those, but may not have been
 // in place.
 func parametersOf(spec kudo.InstanceSpec, version *kudo.OperatorVersion) map[string]string {
-	texts := maps.Clone(decide.TextsOf(spec))
+	texts := maps.Clone(change.TextsOf(spec))
 	if version == nil {
 		return texts
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	decide "github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 )
 
 // fieldManager is the owner of the fields that the dashboard writes.
@@ -32,7 +32,7 @@ type proposal struct {
 	// Plan is the plan that would run; nil if none would.
 	Plan *kudo.PlanStatus
 	// Changes are the changes of Instances, as far as they are known.
-	Changes []decide.ChangeData
+	Changes []change.ChangeData
 	// Options and Parameters change the proposal; Base are the fields of the form for Options beside them.
 	Options    *enableOptions
 	Parameters parameterForm
@@ -68,7 +68,7 @@ func (p proposal) shownTo(token string) proposal {
 
 // Footer names what was not checked; empty if everything was.
 func (p proposal) Footer() string {
-	return decide.DryRun{Changes: p.Changes, NotChecked: decide.NotChecked(p.Changes)}.Footer()
+	return change.DryRun{Changes: p.Changes, NotChecked: change.NotChecked(p.Changes)}.Footer()
 }
 
 // refused returns a proposal that cannot be made, with the reason. An answer of the hub stays an error.
@@ -83,7 +83,7 @@ func (p proposal) refused(reason error) (proposal, error) {
 
 // incompleteError is the error of an action that has changed something before it failed.
 type incompleteError struct {
-	done []decide.Written
+	done []change.Written
 	err  error
 }
 
@@ -100,7 +100,7 @@ func (e *incompleteError) Error() string {
 func (e *incompleteError) Unwrap() error { return e.err }
 
 // incomplete returns the error of an action with what was written before.
-func incomplete(done []decide.Written, err error) error {
+func incomplete(done []change.Written, err error) error {
 	if err == nil || len(done) == 0 {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // Rights decides what one user may do.
@@ -46,7 +46,7 @@ func (r reader) kindOf(object runtime.Object) (kind, error) {
 	if err := r.refused[gvk]; err != nil {
 		return kind{}, err
 	}
-	if gvk == survey.ManagedClusterKind {
+	if gvk == read.ManagedClusterKind {
 		return kind{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
 	return kind{}, fmt.Errorf("%s is not cached", gvk)
@@ -101,7 +101,7 @@ func (r reader) List(ctx context.Context, list client.ObjectList, options ...cli
 		return refusal(k.gvk.Group, k.resource, "", asked.Namespace)
 	}
 	asked.Limit, asked.Continue = 0, ""
-	if names, only := list.(*metav1.PartialObjectMetadataList); only && k.gvk != survey.ManagedClusterKind {
+	if names, only := list.(*metav1.PartialObjectMetadataList); only && k.gvk != read.ManagedClusterKind {
 		err = r.listNames(ctx, names, k, &asked)
 	} else {
 		err = r.cache.List(ctx, list, &asked)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 )
 
 // Collectors returns the metrics of the server and of its gate.

@@ -21,7 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

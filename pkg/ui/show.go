@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	decide "github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -42,7 +42,7 @@ func parametersPath(cluster, instance string) string {
 // updateParameters changes parameters of an Instance or of the add-on that owns it, as `kubectl addon update` does.
 func updateParameters(ctx context.Context, c client.Client, r *http.Request) (proposal, error) {
 	key := client.ObjectKey{Namespace: r.PathValue("cluster"), Name: r.PathValue("instance")}
-	state, err := decide.Gather(ctx, c, []string{key.Namespace})
+	state, err := change.Gather(ctx, c, []string{key.Namespace})
 	if err != nil {
 		return proposal{}, err
 	}
@@ -62,13 +62,13 @@ func updateParameters(ctx context.Context, c client.Client, r *http.Request) (pr
 		return proposal{}, err
 	}
 	p := updateProposal(instance, version, g)
-	change, err := state.Edit(ctx, decide.Edit{ObjectKey: key, Parameters: g.set, Unset: g.unset})
+	edited, err := state.Edit(ctx, change.Edit{ObjectKey: key, Parameters: g.set, Unset: g.unset})
 	if err != nil {
 		return p.refused(err)
 	}
-	p.describeChange(change)
+	p.describeChange(edited)
 	p.do = func(ctx context.Context) error {
-		written, err := change.Write(ctx, c, decide.RequestUnchanged)
+		written, err := edited.Write(ctx, c, change.RequestUnchanged)
 		return incomplete(written, err)
 	}
 	return p, nil
@@ -88,17 +88,17 @@ func updateProposal(instance *kudo.Instance, version *kudo.OperatorVersion, g gi
 }
 
 // describeChange adds the effects, or why the change is refused, and identifies the state that they are for.
-func (p *proposal) describeChange(change decide.Change) {
-	p.Seen += seenOfChange(change)
-	p.addChange(change)
-	if err := change.Refused(); err != nil {
+func (p *proposal) describeChange(c change.Change) {
+	p.Seen += seenOfChange(c)
+	p.addChange(c)
+	if err := c.Refused(); err != nil {
 		p.Refusal = err.Error()
 	}
 }
 
 // addChange adds a change of an Instance with its warnings, which are shown beside it.
-func (p *proposal) addChange(change decide.Change) {
-	data := change.Data()
+func (p *proposal) addChange(c change.Change) {
+	data := c.Data()
 	p.Warnings = append(p.Warnings, data.Warnings...)
 	data.Warnings = nil
 	p.Changes = append(p.Changes, data)
@@ -133,19 +133,19 @@ func parameterTexts(g given, version *kudo.OperatorVersion, spec kudo.InstanceSp
 }
 
 // seenOfChange identifies the state of the objects beside the Instance that a change depends on.
-func seenOfChange(change decide.Change) string {
+func seenOfChange(c change.Change) string {
 	seen := ""
-	if change.Version != nil {
-		seen += "/" + string(change.Version.UID)
+	if c.Version != nil {
+		seen += "/" + string(c.Version.UID)
 	}
-	if change.Step != nil {
-		seen += seenOfStep(*change.Step)
+	if c.Step != nil {
+		seen += seenOfStep(*c.Step)
 	}
 	return seen
 }
 
 // seenOfStep identifies the state of an add-on and of its parameters.
-func seenOfStep(step decide.Step) string {
+func seenOfStep(step change.Step) string {
 	seen := "/" + step.Wanted.Name
 	if step.Current != nil {
 		seen += fmt.Sprintf("/%s/%d", step.Current.UID, step.Current.Generation)

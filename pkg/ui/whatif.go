@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	decide "github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -39,7 +39,7 @@ type whatIfView struct {
 	Versions        []string
 	// Clusters is the number of clusters that have it, More the number of those that are not shown.
 	Clusters, More int
-	decide.DryRun
+	change.DryRun
 	Commands []string
 }
 
@@ -53,7 +53,7 @@ func (v visit) foresees(ctx context.Context) bool {
 
 func whatIfAddOnPage(ctx context.Context, v visit) (frame, error) {
 	name := v.PathValue("addon")
-	glance, err := survey.Glance(ctx, v.reader, labels.Everything())
+	glance, err := read.Glance(ctx, v.reader, labels.Everything())
 	if err != nil {
 		return frame{}, err
 	}
@@ -79,7 +79,7 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	}
 	view.Clusters, view.More = len(clusters), max(0, len(clusters)-mostForeseen)
 	clusters = clusters[:len(clusters)-view.More]
-	state, err := decide.GatherCached(ctx, survey.Remembering(complete{v.reader}), clusters)
+	state, err := change.GatherCached(ctx, read.Remembering(complete{v.reader}), clusters)
 	if err != nil {
 		return frame{}, err
 	}
@@ -91,33 +91,33 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	if query.Get("change") == ifUpgraded {
 		view.Change = ifUpgraded
 	}
-	var changes []decide.Change
-	refused := decide.Refusals{}
+	var changes []change.Change
+	refused := change.Refusals{}
 	for _, cluster := range clusters {
-		change, err := view.on(ctx, state, client.ObjectKey{Namespace: cluster, Name: view.Name})
+		edited, err := view.on(ctx, state, client.ObjectKey{Namespace: cluster, Name: view.Name})
 		switch {
-		case errors.Is(err, decide.ErrAbsent):
+		case errors.Is(err, change.ErrAbsent):
 		case err != nil:
 			refused[cluster] = err
 		default:
-			changes = append(changes, change)
+			changes = append(changes, edited)
 		}
 	}
 	if len(changes)+len(refused) == 0 {
 		return frame{}, errAbsent
 	}
-	view.DryRun, view.Commands = decide.DryRunOf(changes, refused), view.commands()
+	view.DryRun, view.Commands = change.DryRunOf(changes, refused), view.commands()
 	return frame{Title: "What if: " + view.Name, Template: "whatif", View: view}, nil
 }
 
 // on returns the change on a cluster.
-func (w whatIfView) on(ctx context.Context, state *decide.State, key client.ObjectKey) (decide.Change, error) {
+func (w whatIfView) on(ctx context.Context, state *change.State, key client.ObjectKey) (change.Change, error) {
 	if w.Change == ifUpgraded {
-		return state.Edit(ctx, decide.Edit{ObjectKey: key, Upgrade: true, Choice: decide.Choice{Version: w.Version}})
+		return state.Edit(ctx, change.Edit{ObjectKey: key, Upgrade: true, Choice: change.Choice{Version: w.Version}})
 	}
 	removal, err := state.Removal(key)
 	if err != nil {
-		return decide.Change{}, err
+		return change.Change{}, err
 	}
 	return state.Remove(ctx, removal)
 }
@@ -139,7 +139,7 @@ func (w whatIfView) commands() []string {
 }
 
 // versionsFor returns the OperatorVersions of the operators that the Instances of the name run.
-func (v visit) versionsFor(ctx context.Context, state *decide.State, name string, clusters []string) ([]string, error) {
+func (v visit) versionsFor(ctx context.Context, state *change.State, name string, clusters []string) ([]string, error) {
 	type operator struct{ namespace, name string }
 	operators := map[operator]bool{}
 	for _, cluster := range clusters {
@@ -157,7 +157,7 @@ func (v visit) versionsFor(ctx context.Context, state *decide.State, name string
 	}
 	names := map[string]bool{}
 	for of := range operators {
-		stored, err := survey.StoredVersions(ctx, v.reader, of.namespace)
+		stored, err := read.StoredVersions(ctx, v.reader, of.namespace)
 		if err != nil && !isHidden(err) {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // Scheme returns a scheme with the kinds of a fleet and of its users.
@@ -152,7 +152,7 @@ func version() *kudo.OperatorVersion {
 func clusterObjects(name string, i int) []client.Object {
 	now := metav1.NewMicroTime(time.Now())
 	cluster := &unstructured.Unstructured{}
-	cluster.SetGroupVersionKind(survey.ManagedClusterKind)
+	cluster.SetGroupVersionKind(read.ManagedClusterKind)
 	cluster.SetName(name)
 	cluster.SetLabels(map[string]string{"region": []string{"eu", "us"}[i%2]})
 	objects := []client.Object{namespace(name), cluster, &coordinationv1.Lease{

@@ -17,7 +17,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/test/census"
 )
 

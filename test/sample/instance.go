@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 )
 
 // Instance returns an Instance of kafka on cluster1, without a status.

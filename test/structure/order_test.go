@@ -16,12 +16,12 @@ type exception struct {
 
 // unordered lists the packages whose files have no order: read from the top, they use names that an earlier file declares.
 var unordered = map[string]exception{
-	"pkg/availability":     {1, "from before the rule"},
-	"pkg/dependency":       {2, "from before the rule"},
-	"pkg/health":           {6, "from before the rule"},
-	"pkg/api/kudo/v1beta1": {1, "from before the rule"},
-	"pkg/sandbox":          {7, "from before the rule"},
-	"pkg/sandbox/story":    {4, "from before the rule"},
+	"pkg/core/availability": {1, "from before the rule"},
+	"pkg/core/dependency":   {2, "from before the rule"},
+	"pkg/core/health":       {6, "from before the rule"},
+	"pkg/api/kudo/v1beta1":  {1, "from before the rule"},
+	"pkg/sandbox":           {7, "from before the rule"},
+	"pkg/sandbox/story":     {4, "from before the rule"},
 }
 
 // A file A refers to a file B of its package if A uses a function, a type, a constant or a variable that B declares, or calls a method that

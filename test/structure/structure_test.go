@@ -33,7 +33,7 @@ type listed struct {
 	Deps       []string
 }
 
-// path returns the path of the package below the module's root, such as "pkg/plan".
+// path returns the path of the package below the module's root, such as "pkg/core/plan".
 func (p listed) path() string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 }

@@ -10,28 +10,28 @@ import (
 
 // pure lists the packages that make decisions: their inputs are plain data, without a cluster or a clock.
 var pure = []string{
-	"pkg/availability",
-	"pkg/concurrency",
-	"pkg/dependency",
-	"pkg/expansion",
-	"pkg/explanation",
-	"pkg/fleet",
-	"pkg/health",
-	"pkg/install",
-	"pkg/layout",
-	"pkg/pack",
-	"pkg/parameter",
-	"pkg/pipe",
-	"pkg/plan",
-	"pkg/preview",
-	"pkg/progress",
-	"pkg/render",
-	"pkg/rights",
-	"pkg/sensitive",
-	"pkg/structure",
-	"pkg/template",
+	"pkg/core/availability",
+	"pkg/kube/inflight",
+	"pkg/core/dependency",
+	"pkg/core/render/yaml",
+	"pkg/console/why",
+	"pkg/console/fleet",
+	"pkg/core/health",
+	"pkg/core/install",
+	"pkg/ui/graph",
+	"pkg/core/pack",
+	"pkg/core/parameter",
+	"pkg/core/pipe",
+	"pkg/core/plan",
+	"pkg/core/preview",
+	"pkg/console/progress",
+	"pkg/core/render",
+	"pkg/core/rights",
+	"pkg/core/sensitive",
+	"pkg/core/render/structure",
+	"pkg/core/render/template",
 	"pkg/text",
-	"pkg/tree",
+	"pkg/core/tree",
 }
 
 // foundation lists what every pure package may import in addition to the standard library and other pure packages.
@@ -47,12 +47,12 @@ var foundation = []string{
 
 // subjects lists the libraries that a single pure package may import as its subject.
 var subjects = map[string][]string{
-	"pkg/health":   {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
-	"pkg/install":  {"github.com/google/uuid"},
-	"pkg/pack":     {"github.com/Masterminds/semver/v3"},
-	"pkg/template": {"github.com/Masterminds/sprig/v3"},
-	"pkg/text":     {"github.com/pmezard/go-difflib/difflib"},
-	"pkg/tree":     {"github.com/Masterminds/semver/v3"},
+	"pkg/core/health":          {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
+	"pkg/core/install":         {"github.com/google/uuid"},
+	"pkg/core/pack":            {"github.com/Masterminds/semver/v3"},
+	"pkg/core/render/template": {"github.com/Masterminds/sprig/v3"},
+	"pkg/text":                 {"github.com/pmezard/go-difflib/difflib"},
+	"pkg/core/tree":            {"github.com/Masterminds/semver/v3"},
 }
 
 // edges lists the packages that do I/O. They do not import each other; only the programs in cmd and tests use them.

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 var (

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent/remote"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // clients apply and delete objects on the managed cluster, and run commands in containers.

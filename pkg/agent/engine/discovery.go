@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // listPatience is the timeout for listing one kind.

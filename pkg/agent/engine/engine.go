@@ -1,4 +1,4 @@
-// Package engine runs the plans of mirrored Instances on the managed cluster: it observes, calls pkg/plan to decide, acts, and writes the
+// Package engine runs the plans of mirrored Instances on the managed cluster: it observes, calls pkg/core/plan to decide, acts, and writes the
 // status. It touches only that cluster, so plans continue while the hub is unreachable.
 package engine
 
@@ -22,14 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/bindings"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pipe"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
 // A failed task is retried after one second at first, and after one minute at most.

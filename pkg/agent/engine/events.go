@@ -19,10 +19,10 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/health"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/core/health"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // specChanged admits all changes of an Instance except for the engine's own status writes.

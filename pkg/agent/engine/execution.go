@@ -13,10 +13,10 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pipe"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
-	"github.com/tandem-addons/tandem/pkg/sensitive"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
 
 // execution is status.execution together with its OperatorVersion.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

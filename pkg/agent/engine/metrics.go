@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // metrics of executions.

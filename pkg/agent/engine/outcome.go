@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

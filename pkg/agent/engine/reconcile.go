@@ -16,8 +16,8 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // inARow is the maximum number of rounds for one Instance before others are reconciled.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/definition"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // listedPause is the interval of checks whether the cache has listed a kind.

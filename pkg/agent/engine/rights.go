@@ -12,7 +12,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
 // as returns the engine that acts for an Instance: as its own user if its package or that of its parent declares permissions, which it grants

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

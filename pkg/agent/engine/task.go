@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
 // carryOut observes one task of the running execution, completes it as far as possible, and returns its outcome, whose message has no sensitive

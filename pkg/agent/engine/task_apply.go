@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // applyAll applies the task's objects in the listed order, once per execution, marks objects that it no longer renders, and judges the

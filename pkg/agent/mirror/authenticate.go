@@ -17,7 +17,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
 // The Secret in the agent's namespace with the key of signatures.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 // copyVersion mirrors the OperatorVersion that the Instance's spec refers to, and returns the mirror's name. An OperatorVersion is immutable,

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/identity"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/identity"
 )
 
 // look is how often the stored certificate is read, because it may be replaced. A failed renewal is retried after firstRetry at

@@ -24,12 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // fieldManager is the field manager of the report.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
 func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {

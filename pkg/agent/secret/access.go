@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
 // Reader is the identity that needs the permission to get the Secrets that an Instance refers to: that of its plans.

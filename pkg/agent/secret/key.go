@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/sensitive"
+	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
 
 // keyField is the field of a Secret that holds a key.

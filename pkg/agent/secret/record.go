@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/sensitive"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
 
 // maxRecordBytes limits the texts of a record. Newer ones replace the oldest: templates with random values render others each time.

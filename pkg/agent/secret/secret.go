@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/rights"
-	"github.com/tandem-addons/tandem/pkg/sensitive"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
 
 // fieldManager is the field manager of copies and of the key of digests.

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/rights"
-	"github.com/tandem-addons/tandem/pkg/sensitive"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

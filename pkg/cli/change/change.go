@@ -12,10 +12,10 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // changeOptions selects the Instances and add-ons to change, the change, and how to apply it.
@@ -25,7 +25,7 @@ type changeOptions struct {
 	name  string
 	given givenParameters
 	// choice selects the version of the operator.
-	choice action.Choice
+	choice change.Choice
 	refusalFlags
 	dryRunFlags
 	terminal.WaitFlags
@@ -64,7 +64,7 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 }
 
 // decider returns the change that a command makes on a cluster.
-type decider func(ctx context.Context, state *action.State, cluster string) (action.Change, error)
+type decider func(ctx context.Context, state *change.State, cluster string) (change.Change, error)
 
 // run applies the change that decide returns to each of the clusters.
 func (o *changeOptions) run(ctx context.Context, decide decider) error {
@@ -84,7 +84,7 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	if err != nil {
 		return err
 	}
-	state, err := action.Gather(ctx, survey.Remembering(h), clusters)
+	state, err := change.Gather(ctx, read.Remembering(h), clusters)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 }
 
 // warnOf prints the warnings that the hub does not return when the changes are written.
-func warnOf(out io.Writer, changes []action.Change) error {
+func warnOf(out io.Writer, changes []change.Change) error {
 	hints := terminal.ClusterTexts{}
 	for _, c := range changes {
 		for _, remark := range c.Remarks {
@@ -120,18 +120,18 @@ func warnOf(out io.Writer, changes []action.Change) error {
 // changes returns the changes on the clusters, and those that are refused. Clusters without an object of the name are omitted, unless they
 // were named explicitly. It returns an error if no cluster has one.
 func (o *changeOptions) changes(
-	ctx context.Context, state *action.State, clusters []string, decide decider,
-) ([]action.Change, action.Refusals, error) {
-	var changes []action.Change
-	refused := action.Refusals{}
+	ctx context.Context, state *change.State, clusters []string, decide decider,
+) ([]change.Change, change.Refusals, error) {
+	var changes []change.Change
+	refused := change.Refusals{}
 	for _, cluster := range clusters {
 		found, err := decide(ctx, state, cluster)
 		if err == nil {
 			err = o.refuse(&found, o.dryRun)
 		}
 		switch {
-		case errors.Is(err, action.ErrAbsent) && len(o.Names) == 0:
-		case errors.Is(err, action.ErrAbsent):
+		case errors.Is(err, change.ErrAbsent) && len(o.Names) == 0:
+		case errors.Is(err, change.ErrAbsent):
 			refused[cluster] = state.Lacks(client.ObjectKey{Namespace: cluster, Name: o.name})
 		case err != nil:
 			refused[cluster] = err
@@ -146,15 +146,15 @@ func (o *changeOptions) changes(
 }
 
 // edit returns the change of the existing object on a cluster.
-func (o *changeOptions) edit(ctx context.Context, state *action.State, cluster string, upgrade bool) (action.Change, error) {
-	return state.Edit(ctx, action.Edit{
+func (o *changeOptions) edit(ctx context.Context, state *change.State, cluster string, upgrade bool) (change.Change, error) {
+	return state.Edit(ctx, change.Edit{
 		ObjectKey: client.ObjectKey{Namespace: cluster, Name: o.name}, Parameters: o.given.of(cluster), Unset: o.given.unset,
 		Upgrade: upgrade, Choice: o.choice,
 	})
 }
 
 // writeChanges writes the changes and returns the Instances to wait for.
-func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, changes []action.Change) ([]awaitedPlan, error) {
+func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, changes []change.Change) ([]awaitedPlan, error) {
 	var done []awaitedPlan
 	texts, problems := make([]string, len(changes)), make([]error, len(changes))
 	write := func(i int) { texts[i], problems[i] = write(ctx, h, &changes[i]) }
@@ -169,9 +169,9 @@ func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions
 
 // write writes the change and returns a message that states what was written and the resulting plans. If it fails, the message states what
 // was written before.
-func write(ctx context.Context, h client.Client, c *action.Change) (string, error) {
+func write(ctx context.Context, h client.Client, c *change.Change) (string, error) {
 	coming := comingText(c)
-	written, err := c.Write(ctx, requester(h), action.Request)
+	written, err := c.Write(ctx, requester(h), change.Request)
 	if err != nil {
 		return writtenText(written), err
 	}
@@ -179,7 +179,7 @@ func write(ctx context.Context, h client.Client, c *action.Change) (string, erro
 }
 
 // writtenText returns a line for each written object.
-func writtenText(written []action.Written) string {
+func writtenText(written []change.Written) string {
 	var b strings.Builder
 	for _, w := range written {
 		fmt.Fprintln(&b, w)
@@ -188,7 +188,7 @@ func writtenText(written []action.Written) string {
 }
 
 // awaited returns the wait for the plans of the Instance.
-func awaited(c *action.Change) awaitedPlan {
+func awaited(c *change.Change) awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.Cluster, Name: c.After.Name}, generation: c.After.Generation}
 	if c.Step != nil {
 		a.wanted, a.stood = c.After, problemBefore(c.Step.Current)
@@ -210,7 +210,7 @@ func (o *changeOptions) checkExisting(cmd *cobra.Command, of string) error {
 
 // checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
-	if problem := action.InvalidNamespace(namespace); problem != "" {
+	if problem := change.InvalidNamespace(namespace); problem != "" {
 		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\" flag: %s", namespace, problem)
 	}
 	return nil

@@ -11,18 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
 // changesAcross returns changes of Instances of one operator: two clusters with identical changes, one with an installation, and one
 // refusal.
-func changesAcross() ([]action.Change, action.Refusals) {
+func changesAcross() ([]change.Change, change.Refusals) {
 	version := sample.ViewOf("deploy", kudo.Complete).Version
 	version.Spec.Templates = map[string]string{
 		"pod.yaml":     "apiVersion: v1\nkind: Pod\n",
@@ -45,8 +45,8 @@ func changesAcross() ([]action.Change, action.Refusals) {
 	child := kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{Plans: map[string]kudo.Plan{"deploy": {}}}}
 	child.Name, child.Namespace, child.Spec.Operator.Name = "zookeeper-1.0.0", version.Namespace, "zookeeper"
 
-	of := func(cluster string, before bool) action.Change {
-		c := action.Change{Cluster: cluster, Change: preview.Change{Version: version, Candidates: []kudo.OperatorVersion{child}}}
+	of := func(cluster string, before bool) change.Change {
+		c := change.Change{Cluster: cluster, Change: preview.Change{Version: version, Candidates: []kudo.OperatorVersion{child}}}
 		c.After = sample.Instance()
 		c.After.Namespace = cluster
 		if before {
@@ -60,16 +60,16 @@ func changesAcross() ([]action.Change, action.Refusals) {
 		}
 		return c
 	}
-	changes := []action.Change{of("cluster1", true), of("cluster2", false), of("cluster3", true)}
+	changes := []change.Change{of("cluster1", true), of("cluster2", false), of("cluster3", true)}
 	changes[1].Warnings = []string{"the Instance cannot run yet: it is too early"}
-	return changes, action.Refusals{
+	return changes, change.Refusals{
 		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": must be an integer`),
 		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": must be an integer`),
 	}
 }
 
 func TestDryRun(t *testing.T) {
-	data := action.DryRunOf(changesAcross())
+	data := change.DryRunOf(changesAcross())
 	clitest.Golden(t, "change", dryRunText(data, false))
 	clitest.Golden(t, "change-wide", dryRunText(data, true))
 	clitest.Golden(t, "change-data", clitest.Printed(t, "yaml", terminal.Shown{Data: data}))
@@ -79,8 +79,8 @@ func TestDryRunFailsWhereAChangeWould(t *testing.T) {
 	changes, refused := changesAcross()
 	o := terminal.NewOutput()
 	for name, test := range map[string]struct {
-		changes []action.Change
-		refused action.Refusals
+		changes []change.Change
+		refused change.Refusals
 		want    string
 	}{
 		"on clusters that refuse it, and where a task fails": {changes, refused, "the change would fail on 5 clusters (cluster1, cluster2, cluster3, …); nothing was written"},
@@ -96,13 +96,13 @@ func TestDryRunFailsWhereAChangeWould(t *testing.T) {
 
 func TestChangesThatWouldFailAreNotWritten(t *testing.T) {
 	all, _ := changesAcross()
-	decide := func(_ context.Context, _ *action.State, cluster string) (action.Change, error) {
-		change := all[slices.IndexFunc(all, func(c action.Change) bool { return c.Cluster == cluster })]
+	decide := func(_ context.Context, _ *change.State, cluster string) (change.Change, error) {
+		chosen := all[slices.IndexFunc(all, func(c change.Change) bool { return c.Cluster == cluster })]
 		if cluster == "cluster2" { // without the task that fails
-			change.Version = change.Version.DeepCopy()
-			change.Version.Spec.Plans["deploy"] = kudo.Plan{}
+			chosen.Version = chosen.Version.DeepCopy()
+			chosen.Version.Spec.Plans["deploy"] = kudo.Plan{}
 		}
-		return change, nil
+		return chosen, nil
 	}
 	for name, test := range map[string]struct {
 		options changeOptions
@@ -141,17 +141,17 @@ func TestChangesThatWouldFailAreNotWritten(t *testing.T) {
 
 func TestWarningsOfTasksAreShown(t *testing.T) {
 	all, _ := changesAcross()
-	change := all[1]
-	change.Version.Spec.Tasks[5].Spec.DummyTaskSpec = kudo.DummyTaskSpec{}
-	if diff := cmp.Diff("  plan deploy runs: no plan has run yet\n  warning: task \"wrong\": the Dummy task is configured to wait\n", comingText(&change)); diff != "" {
+	shown := all[1]
+	shown.Version.Spec.Tasks[5].Spec.DummyTaskSpec = kudo.DummyTaskSpec{}
+	if diff := cmp.Diff("  plan deploy runs: no plan has run yet\n  warning: task \"wrong\": the Dummy task is configured to wait\n", comingText(&shown)); diff != "" {
 		t.Error(diff)
 	}
 	var b strings.Builder
-	writeChange(&b, change.Data(), false)
+	writeChange(&b, shown.Data(), false)
 	if !strings.Contains(b.String(), "task wrong (Dummy)\n      warning: the Dummy task is configured to wait\n") {
 		t.Errorf("got %s", b.String())
 	}
-	if err := change.Refused(); err != nil {
+	if err := shown.Refused(); err != nil {
 		t.Error(err)
 	}
 }
@@ -182,7 +182,7 @@ func TestParametersOfClusters(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if diff := cmp.Diff(test.want, action.Changed(map[string]string{"OLD": "0"}, given.of("cluster1"), given.unset)); diff != "" {
+			if diff := cmp.Diff(test.want, change.Changed(map[string]string{"OLD": "0"}, given.of("cluster1"), given.unset)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -259,7 +259,7 @@ func TestUpdateNamesWhatPruningDeletes(t *testing.T) {
 	before.Status.Inventory = []kudo.InventoryEntry{definition, kept}
 	after := before.DeepCopy()
 	after.Spec.OperatorVersion.Name = version.Name
-	got := comingText(&action.Change{Change: preview.Change{Before: before, After: after, Version: version}})
+	got := comingText(&change.Change{Change: preview.Change{Before: before, After: after, Version: version}})
 	const want = "  plan deploy runs: change of OperatorVersion\n" +
 		"  at the end: remove CustomResourceDefinition topics.example.com: with every object of its kind on the cluster, including those that users have created, " +
 		"which the hub does not know; Instances have 0 objects of API group example.com\n" +

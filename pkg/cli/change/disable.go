@@ -10,10 +10,10 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -112,7 +112,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 	if err != nil {
 		return found, err
 	}
-	definitions, fleet, err := survey.Fleet(ctx, c, clusters)
+	definitions, fleet, err := read.Fleet(ctx, c, clusters)
 	if err != nil {
 		return found, err
 	}
@@ -120,7 +120,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		view := fleet[cluster]
 		if view.AddOns[addOn] == nil {
 			if len(where.Names) > 0 {
-				return found, action.NotEnabled(view, addOn)
+				return found, change.NotEnabled(view, addOn)
 			}
 			continue
 		}
@@ -132,7 +132,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		return found, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters; see 'kubectl addon get %s'",
 			addOn, len(clusters), addOn)
 	}
-	if found.detached, err = survey.DetachedClusters(ctx, c, clustersOf(found.there)); err != nil {
+	if found.detached, err = read.DetachedClusters(ctx, c, clustersOf(found.there)); err != nil {
 		return found, err
 	}
 	for i := range found.there {
@@ -142,7 +142,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 			}
 		}
 	}
-	found.returns = action.Reenabled(definitions[addOn].Object, terminal.OnClusters(clustersOf(found.there)))
+	found.returns = change.Reenabled(definitions[addOn].Object, terminal.OnClusters(clustersOf(found.there)))
 	return found, nil
 }
 

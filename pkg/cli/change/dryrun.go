@@ -7,13 +7,13 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 )
 
 // showChanges prints the changes. It returns an error with the number of clusters on which the change is refused.
-func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes []action.Change, refused action.Refusals) error {
-	data := action.DryRunOf(changes, refused)
+func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes []change.Change, refused change.Refusals) error {
+	data := change.DryRunOf(changes, refused)
 	if err := o.Print(streams.Out, terminal.Shown{Text: dryRunText(data, o.Format == terminal.FormatWide), Data: data}); err != nil {
 		return err
 	}

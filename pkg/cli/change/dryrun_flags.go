@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
 )
 
 // dryRunFlags holds --dry-run and its output format.
@@ -48,7 +48,7 @@ func (f *refusalFlags) addRefusal(cmd *cobra.Command) {
 }
 
 // refuse sets the validation of the change, and returns an error if one of its plans would fail, unless the change is forced or only shown.
-func (f *refusalFlags) refuse(c *action.Change, isShown bool) error {
+func (f *refusalFlags) refuse(c *change.Change, isShown bool) error {
 	c.Validation = preview.Validation(f.validation)
 	if f.force || isShown {
 		return nil

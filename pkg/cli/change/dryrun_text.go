@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // dryRunText returns a paragraph for each group of clusters. With wide it includes all clusters and complete created objects.
-func dryRunText(d action.DryRun, wide bool) string {
+func dryRunText(d change.DryRun, wide bool) string {
 	var b strings.Builder
 	for i, group := range d.Changes {
 		if i > 0 {
@@ -42,7 +42,7 @@ func heading(clusters []string, wide bool) string {
 	return text
 }
 
-func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
+func writeChange(b *strings.Builder, d change.ChangeData, wide bool) {
 	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), subject(d), d.WriteText())
 	switch {
 	case d.From != "" && d.To != "" && d.From != d.To:
@@ -68,7 +68,7 @@ func writeChange(b *strings.Builder, d action.ChangeData, wide bool) {
 }
 
 // subject returns the name of the changed object.
-func subject(d action.ChangeData) string {
+func subject(d change.ChangeData) string {
 	switch {
 	case d.Instance != "":
 		return "Instance " + text.Word(d.Instance)
@@ -184,7 +184,7 @@ func diffs(d preview.Data, wide bool) string {
 }
 
 // comingText describes the plans that would run.
-func comingText(c *action.Change) string {
+func comingText(c *change.Change) string {
 	var b strings.Builder
 	coming := preview.DataOf(preview.Of(c.Change))
 	for _, p := range coming.Plans {

@@ -13,12 +13,12 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // EnableOptions holds the arguments and flags of the command.
@@ -26,7 +26,7 @@ type EnableOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
 	addOn string
-	action.Desired
+	change.Desired
 	refusalFlags
 	dryRunFlags
 	terminal.WaitFlags
@@ -102,11 +102,11 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	if err != nil {
 		return err
 	}
-	definitions, fleet, err := survey.Fleet(ctx, h, clusters)
+	definitions, fleet, err := read.Fleet(ctx, h, clusters)
 	if err != nil {
 		return err
 	}
-	if err := action.Undefined(definitions, o.addOn); err != nil {
+	if err := change.Undefined(definitions, o.addOn); err != nil {
 		return err
 	}
 	if o.dryRun {
@@ -114,7 +114,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	}
 	first, err := o.enableOn(ctx, h, fleet, clusters, o.IOStreams)
 	again := func(ctx context.Context, clusters []string, streams genericiooptions.IOStreams) (enabled, error) {
-		_, fleet, err := survey.Fleet(ctx, h, clusters)
+		_, fleet, err := read.Fleet(ctx, h, clusters)
 		if err != nil {
 			return enabled{}, err
 		}
@@ -128,16 +128,16 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 type enabling struct {
 	cluster  string
 	removals []*addonv1alpha1.ManagedClusterAddOn
-	action.Enablement
+	change.Enablement
 	refused error
 }
 
 // decide returns what enables the add-on on each of the clusters. It is refused where a plan would fail, unless that is forced or only shown.
 func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string) []enabling {
-	reader := action.NewReader(ctx, survey.Remembering(h))
+	reader := change.NewReader(ctx, read.Remembering(h))
 	var all []enabling
 	for _, cluster := range clusters {
-		e := action.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
+		e := change.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
 		next := enabling{cluster: cluster, removals: e.Removals()}
 		next.Enablement, next.refused = e.After(next.removals).Decide(ctx, reader)
 		for i := range next.Changes {
@@ -167,19 +167,19 @@ func (e enabling) hints() []string {
 
 // preview prints the changes of the add-ons. The hints are about the last one of a cluster, which is the requested one.
 func (o *EnableOptions) preview(all []enabling) error {
-	var changes []action.Change
-	refused := action.Refusals{}
+	var changes []change.Change
+	refused := change.Refusals{}
 	for _, e := range all {
 		if e.refused != nil {
 			refused[e.cluster] = e.refused
 			continue
 		}
-		for i, change := range e.Changes {
-			change.Remarks = nil
+		for i, c := range e.Changes {
+			c.Remarks = nil
 			if i == len(e.Changes)-1 {
-				change.Remarks = e.hints()
+				c.Remarks = e.hints()
 			}
-			changes = append(changes, change)
+			changes = append(changes, c)
 		}
 	}
 	return showChanges(o.IOStreams, o.output, changes, refused)
@@ -190,7 +190,7 @@ func (o *EnableOptions) enableOn(
 	ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string, streams genericiooptions.IOStreams,
 ) (enabled, error) {
 	hints := terminal.ClusterTexts{}
-	var steps []action.Step
+	var steps []change.Step
 	var result enabled
 	var problems []error
 	for _, e := range o.decide(ctx, h, fleet, clusters) {
@@ -218,8 +218,8 @@ func (o *EnableOptions) enableOn(
 
 // carryOut writes the steps of each cluster in order and returns the completed steps. A failure stops the remaining steps of the same
 // cluster only.
-func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []action.Step) ([]action.Step, error) {
-	byCluster := map[string][]action.Step{}
+func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []change.Step) ([]change.Step, error) {
+	byCluster := map[string][]change.Step{}
 	for _, s := range steps {
 		byCluster[s.Wanted.Namespace] = append(byCluster[s.Wanted.Namespace], s)
 	}
@@ -235,7 +235,7 @@ func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []actio
 			finished[i]++
 		}
 	}
-	var done []action.Step
+	var done []change.Step
 	atOnce(len(clusters), write, func(i int) {
 		problems[i] = errors.Join(printers.WriteEscaped(out, texts[i]), problems[i])
 		done = append(done, byCluster[clusters[i]][:finished[i]]...)

@@ -12,15 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/dependency"
-	"github.com/tandem-addons/tandem/pkg/preview"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
@@ -81,7 +81,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			if test.change != nil {
 				test.change(addOn)
 			}
-			got := &target{Step: action.Step{Current: test.current, Wanted: addOn, Parameters: test.given}}
+			got := &target{Step: change.Step{Current: test.current, Wanted: addOn, Parameters: test.given}}
 			got.judge(addOn, test.Find)
 			if diff := cmp.Diff(test.err, clitest.ErrorText(got.problem)); diff != "" {
 				t.Error(diff)
@@ -142,32 +142,32 @@ func TestEnableSaysWhatItStillWaitsFor(t *testing.T) {
 
 func TestEnableShowsADryRun(t *testing.T) {
 	all, _ := changesAcross()
-	of := func(i int, addOn string) action.Change {
-		change := all[i]
-		change.Warnings, change.Remarks = nil, []string{"the add-on stays"}
-		change.Step = &action.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: change.Cluster, Name: addOn}}}
-		return change
+	of := func(i int, addOn string) change.Change {
+		c := all[i]
+		c.Warnings, c.Remarks = nil, []string{"the add-on stays"}
+		c.Step = &change.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: c.Cluster, Name: addOn}}}
+		return c
 	}
-	graphs := func(cluster, unknown string) action.Change {
-		change := of(0, "graphs")
-		change.Cluster, change.Change, change.Remarks, change.Unknown = cluster, preview.Change{}, nil, unknown
-		return change
+	graphs := func(cluster, unknown string) change.Change {
+		c := of(0, "graphs")
+		c.Cluster, c.Change, c.Remarks, c.Unknown = cluster, preview.Change{}, nil, unknown
+		return c
 	}
 	removed := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}
 	kafka := of(1, "kafka")
-	forbidden := func(cluster string) action.Change {
+	forbidden := func(cluster string) change.Change {
 		return graphs(cluster, "reading Instance "+cluster+"/graphs: forbidden")
 	}
 	streams := clitest.StreamsOf("")
 	o := &EnableOptions{Factory: &hubclient.Factory{IOStreams: streams}, dryRunFlags: dryRunFlags{dryRun: true, output: terminal.NewOutput()}}
 	err := o.preview([]enabling{
-		{cluster: "cluster2", removals: []*addonv1alpha1.ManagedClusterAddOn{removed}, Enablement: action.Enablement{
-			Changes: []action.Change{graphs("cluster2", ""), kafka}, Waiting: "kafka is waiting for required add-ons: Required zookeeper (NotInstalled)",
+		{cluster: "cluster2", removals: []*addonv1alpha1.ManagedClusterAddOn{removed}, Enablement: change.Enablement{
+			Changes: []change.Change{graphs("cluster2", ""), kafka}, Waiting: "kafka is waiting for required add-ons: Required zookeeper (NotInstalled)",
 			Remarks: []string{"kafka: the add-on stays"},
 		}},
-		{cluster: "cluster4", Enablement: action.Enablement{Changes: []action.Change{forbidden("cluster4")}}},
-		{cluster: "cluster5", Enablement: action.Enablement{Changes: []action.Change{forbidden("cluster5")}}},
-		{cluster: "cluster6", refused: errors.New("OCM enables it"), Enablement: action.Enablement{Remarks: []string{"kafka: ignored"}}},
+		{cluster: "cluster4", Enablement: change.Enablement{Changes: []change.Change{forbidden("cluster4")}}},
+		{cluster: "cluster5", Enablement: change.Enablement{Changes: []change.Change{forbidden("cluster5")}}},
+		{cluster: "cluster6", refused: errors.New("OCM enables it"), Enablement: change.Enablement{Remarks: []string{"kafka: ignored"}}},
 	})
 	if diff := cmp.Diff("the change would fail on 2 clusters (cluster2, cluster6); nothing was written", clitest.ErrorText(err)); diff != "" {
 		t.Error(diff)
@@ -178,7 +178,7 @@ func TestEnableShowsADryRun(t *testing.T) {
 func TestDisableAsks(t *testing.T) {
 	kafka := dependency.Dependent{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
 	graphs := dependency.Dependent{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional}
-	reenabled := action.ByPlacement(sample.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
+	reenabled := change.ByPlacement(sample.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
 	for name, test := range map[string]struct {
 		dependents []dependency.Dependent
 		options    DisableOptions

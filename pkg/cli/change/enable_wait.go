@@ -18,22 +18,22 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // enabled is the result of enabling an add-on on clusters.
 type enabled struct {
 	// done lists the completed steps.
-	done []action.Step
+	done []change.Step
 	// going lists the add-ons that are being removed, and are enabled again once they are gone.
 	going []installed
 }
@@ -168,7 +168,7 @@ func (w *enableWait) open() []string {
 
 // target is an add-on to wait for.
 type target struct {
-	action.Step
+	change.Step
 	// seen is set once the add-on was observed. settled ends the wait: the add-on is available, or problem states why it will not be.
 	seen, settled bool
 	problem       error
@@ -186,7 +186,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 	t.seen = true
 	switch err := reader.Get(ctx, key, instance); {
 	case err == nil && install.OwnedBy(instance, addOn):
-		t.judge(addOn, new(survey.View(ctx, reader, instance)))
+		t.judge(addOn, new(read.View(ctx, reader, instance)))
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading Instance %s: %w", key, err)
 	default:
@@ -240,7 +240,7 @@ func (t *target) settle(problem error) { t.settled, t.problem = true, problem }
 // applied reports whether the Instance has the given parameters.
 func (t *target) applied(instance *kudo.Instance) bool {
 	for name, value := range t.Parameters {
-		if !action.SetsTo(instance.Spec, name, value) {
+		if !change.SetsTo(instance.Spec, name, value) {
 			return false
 		}
 	}

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -74,8 +74,8 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 }
 
 func runInstall(ctx context.Context, o *InstallOptions) error {
-	return o.run(ctx, func(ctx context.Context, state *action.State, cluster string) (action.Change, error) {
-		return state.Install(ctx, action.Installation{
+	return o.run(ctx, func(ctx context.Context, state *change.State, cluster string) (change.Change, error) {
+		return state.Install(ctx, change.Installation{
 			Cluster: cluster, Operator: o.operator, Name: o.name, Namespace: o.namespace, Parameters: o.given.of(cluster), Choice: o.choice,
 		})
 	})
@@ -119,7 +119,7 @@ func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOption
 }
 
 func runUpdate(ctx context.Context, o *UpdateOptions) error {
-	return o.run(ctx, func(ctx context.Context, state *action.State, cluster string) (action.Change, error) {
+	return o.run(ctx, func(ctx context.Context, state *change.State, cluster string) (change.Change, error) {
 		return o.edit(ctx, state, cluster, false)
 	})
 }
@@ -162,7 +162,7 @@ func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOpti
 }
 
 func runUpgrade(ctx context.Context, o *UpgradeOptions) error {
-	return o.run(ctx, func(ctx context.Context, state *action.State, cluster string) (action.Change, error) {
+	return o.run(ctx, func(ctx context.Context, state *change.State, cluster string) (change.Change, error) {
 		return o.edit(ctx, state, cluster, true)
 	})
 }

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // installed holds the objects on the hub that are to be uninstalled from one cluster.
-type installed action.Removal
+type installed change.Removal
 
 // gatherInstalled reads the existing objects of that key.
 func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey) (installed, error) {
@@ -26,7 +26,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 		return found, err
 	}
 	if found.AddOn != nil {
-		view, err := survey.Cluster(ctx, c, key.Namespace)
+		view, err := read.Cluster(ctx, c, key.Namespace)
 		if err != nil {
 			return found, err
 		}
@@ -56,7 +56,7 @@ func (i installed) now(ctx context.Context, c client.Reader) (installed, error) 
 		if err := c.List(ctx, &instances, client.InNamespace(i.Namespace)); err != nil {
 			return i, fmt.Errorf("listing Instances of cluster %q: %w", i.Namespace, err)
 		}
-		next.Below = action.Descendants(next.Instance, instances.Items)
+		next.Below = change.Descendants(next.Instance, instances.Items)
 	}
 	return next, nil
 }

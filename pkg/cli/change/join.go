@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
-	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/identity"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/identity"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -58,7 +58,7 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 		case cluster == "" || parameter == "":
 			return terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: must be NAME=VALUE or CLUSTER/NAME=VALUE", name)
 		default:
-			g.byCluster[cluster] = action.Merged(g.byCluster[cluster], map[string]string{parameter: value})
+			g.byCluster[cluster] = change.Merged(g.byCluster[cluster], map[string]string{parameter: value})
 		}
 	}
 	for _, name := range g.unset {
@@ -71,7 +71,7 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 
 // of returns the parameters of a cluster.
 func (g *givenParameters) of(cluster string) map[string]string {
-	return action.Merged(g.all, g.byCluster[cluster])
+	return change.Merged(g.all, g.byCluster[cluster])
 }
 
 // none reports whether no parameter changes.

@@ -11,12 +11,12 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -62,17 +62,17 @@ func runPlanCancel(ctx context.Context, o *PlanCancelOptions) error {
 // planCancel cancels the running plan and withdraws a request that has not started. If there is neither, it returns an error that names the
 // last plan.
 func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, key client.ObjectKey, wait bool, timeout time.Duration) error {
-	instance, err := survey.ReadInstance(ctx, h, key)
+	instance, err := read.ReadInstance(ctx, h, key)
 	if err != nil {
 		return err
 	}
-	cancellation, err := action.Cancel(instance)
+	cancellation, err := change.Cancel(instance)
 	if err != nil {
 		return err
 	}
 	name, pending, running := text.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), cancellation.Pending, cancellation.Running
 	a := awaitedPlan{ObjectKey: key, plan: running, request: cancellation.Spec.PlanExecution.UID}
-	if err := action.Request(ctx, requester(h), instance, cancellation.Spec); err != nil {
+	if err := change.Request(ctx, requester(h), instance, cancellation.Spec); err != nil {
 		return err
 	}
 	text := ""

@@ -12,12 +12,12 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -98,19 +98,19 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 
 // planRun requests the plan and, if requested, waits for its end.
 func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *PlanRunOptions) error {
-	instance, err := survey.ReadInstance(ctx, h, key)
+	instance, err := read.ReadInstance(ctx, h, key)
 	if err != nil {
 		return err
 	}
-	view := survey.View(ctx, h, instance)
-	wanted, warnings, err := action.Run(view, o.plan, types.UID(uuid.NewString()), o.parameters)
+	view := read.View(ctx, h, instance)
+	wanted, warnings, err := change.Run(view, o.plan, types.UID(uuid.NewString()), o.parameters)
 	if err != nil {
 		return err
 	}
 	if err := terminal.Warn(o.ErrOut, warnings...); err != nil {
 		return err
 	}
-	if err := action.Request(ctx, requester(h), instance, wanted); err != nil {
+	if err := change.Request(ctx, requester(h), instance, wanted); err != nil {
 		return err
 	}
 	if err := printers.WriteEscaped(o.Out, askedText(view, o.plan)); err != nil || !o.Wait {
@@ -123,7 +123,7 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 // askedText describes the result of a request for a plan.
 func askedText(v progress.View, plan string) string {
 	text := fmt.Sprintf("%s plan %s requested\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
-	if ahead := action.Ahead(v, plan); ahead != "" {
+	if ahead := change.Ahead(v, plan); ahead != "" {
 		text += ahead + "\n"
 	}
 	return text

@@ -13,7 +13,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 

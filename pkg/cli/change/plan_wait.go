@@ -17,16 +17,16 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -190,7 +190,7 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	case err != nil:
 		return false, fmt.Errorf("reading %s: %w", w, err)
 	}
-	if w.wanted != nil && !action.SameSpec(instance, w.wanted) {
+	if w.wanted != nil && !change.SameSpec(instance, w.wanted) {
 		return false, w.lookAtAddOn(ctx, reader)
 	}
 	return w.judge(ctx, reader, instance)
@@ -198,9 +198,9 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 
 // judge decides from the Instance whether the wait is over.
 func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *kudo.Instance) (bool, error) {
-	view := survey.View(ctx, reader, instance)
+	view := read.View(ctx, reader, instance)
 	if len(instance.Status.Children) > 0 {
-		if err := survey.Children(ctx, reader, &view); err != nil {
+		if err := read.Children(ctx, reader, &view); err != nil {
 			return false, err
 		}
 	}

@@ -13,11 +13,11 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -50,7 +50,7 @@ func (r removal) run(ctx context.Context, wait terminal.WaitFlags) error {
 	}
 	w := goneWait{hub: r.hub, progress: r.hub.Progress(r.streams.ErrOut), going: going}
 	problems = append(problems, w.await(ctx, r.hub, wait.Timeout))
-	detached, err := survey.DetachedClusters(ctx, r.hub, clustersOf(going)) // meanwhile
+	detached, err := read.DetachedClusters(ctx, r.hub, clustersOf(going)) // meanwhile
 	r.detached, problems = r.detached.Union(detached), append(problems, err)
 	for _, i := range going {
 		if !slices.ContainsFunc(w.going, func(left installed) bool { return left.ObjectKey == i.ObjectKey }) {
@@ -78,7 +78,7 @@ func remove(ctx context.Context, c client.Client, found installed) error {
 	if found.AddOn != nil {
 		object = found.AddOn
 	}
-	if err := action.Delete(ctx, c, object); err != nil {
+	if err := change.Delete(ctx, c, object); err != nil {
 		return fmt.Errorf("deleting %s: %w", found, err)
 	}
 	return nil
@@ -91,15 +91,15 @@ func losses(ctx context.Context, c client.Reader, found []installed, detached se
 		return nil, nil
 	}
 	instances := map[string][]kudo.Instance{}
-	for _, namespace := range survey.NamespacesOf(clustersOf(going)) {
+	for _, namespace := range read.NamespacesOf(clustersOf(going)) {
 		var list kudo.InstanceList
 		switch err := c.List(ctx, &list, client.InNamespace(namespace)); {
 		case meta.IsNoMatchError(err): // no add-on is run by plans
 			return nil, nil
 		case apierrors.IsForbidden(err):
-			return []string{"it is unknown what else is deleted: " + survey.ListingProblem("Instances", namespace, err).Error()}, nil
+			return []string{"it is unknown what else is deleted: " + read.ListingProblem("Instances", namespace, err).Error()}, nil
 		case err != nil:
-			return nil, survey.ListingProblem("Instances", namespace, err)
+			return nil, read.ListingProblem("Instances", namespace, err)
 		}
 		for _, instance := range list.Items {
 			instances[instance.Namespace] = append(instances[instance.Namespace], instance)

@@ -14,11 +14,11 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -99,7 +99,7 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 	if err != nil {
 		return err
 	}
-	detached, err := survey.DetachedClusters(ctx, h, clustersOf(found))
+	detached, err := read.DetachedClusters(ctx, h, clustersOf(found))
 	if err != nil {
 		return err
 	}
@@ -130,26 +130,26 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 
 // gatherUninstalling reads the existing objects of that name on the selected clusters. Clusters without one are omitted, unless they were
 // named explicitly.
-func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOptions) ([]installed, action.Refusals, error) {
+func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOptions) ([]installed, change.Refusals, error) {
 	clusters, err := o.toUninstall(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
 	var found []installed
-	refused := action.Refusals{}
+	refused := change.Refusals{}
 	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(clusters))) {
 		i, err := gatherInstalled(ctx, c, client.ObjectKey{Namespace: cluster, Name: o.name})
 		switch {
 		case err != nil:
 			return nil, nil, err
 		case !i.gone():
-			if err := action.Removal(i).Refused(); err != nil && !o.force {
+			if err := change.Removal(i).Refused(); err != nil && !o.force {
 				refused[cluster] = err
 				continue
 			}
 			found = append(found, i)
 		case len(o.Names) > 0:
-			others, err := survey.InventoryOf(ctx, c, cluster)
+			others, err := read.InventoryOf(ctx, c, cluster)
 			if err != nil {
 				return nil, nil, err
 			}

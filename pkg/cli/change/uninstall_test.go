@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
@@ -215,7 +215,7 @@ func TestUninstallDryRunShowsAnAddOnWithoutAnInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "cluster cluster1: managedclusteraddon.addon.open-cluster-management.io/kafka would be removed\n  no plan runs\n"
-	if diff := cmp.Diff(want, dryRunText(action.DryRunOf(changes, nil), false)); diff != "" {
+	if diff := cmp.Diff(want, dryRunText(change.DryRunOf(changes, nil), false)); diff != "" {
 		t.Error(diff)
 	}
 }

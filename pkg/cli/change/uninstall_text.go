@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // String returns the name as kubectl prints it: of the add-on, or else of the Instance.
-func (i installed) String() string { return action.Removal(i).Object() }
+func (i installed) String() string { return change.Removal(i).Object() }
 
 // suffering lists the affected dependents, and the detached clusters; required reports whether a dependent becomes unavailable.
 func suffering(found []installed, detached sets.Set[string]) (texts []string, required bool) {
@@ -29,7 +29,7 @@ func suffering(found []installed, detached sets.Set[string]) (texts []string, re
 		}
 	}
 	for _, i := range found {
-		affected, requires := action.Affected(i.Name, i.Dependents)
+		affected, requires := change.Affected(i.Name, i.Dependents)
 		required = required || requires
 		for _, text := range affected {
 			suffers.Add(i.Namespace, text)
@@ -42,13 +42,13 @@ func suffering(found []installed, detached sets.Set[string]) (texts []string, re
 func lossTexts(found []installed, instances map[string][]kudo.Instance) []string {
 	known := map[string]int{}
 	for _, i := range found {
-		for _, loss := range action.Removal(i).Losses(instances[i.Namespace]) {
+		for _, loss := range change.Removal(i).Losses(instances[i.Namespace]) {
 			known[loss.Text] += loss.Known
 		}
 	}
 	texts := terminal.ClusterTexts{}
 	for _, i := range found {
-		for _, loss := range action.Removal(i).Losses(instances[i.Namespace]) {
+		for _, loss := range change.Removal(i).Losses(instances[i.Namespace]) {
 			loss.Known = known[loss.Text] // of all these clusters
 			texts.Add(i.Namespace, loss.String())
 		}

@@ -23,8 +23,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/inspect"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
-	"github.com/tandem-addons/tandem/pkg/explanation"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/console/why"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -81,7 +81,7 @@ func plural(count int, one, more string) string {
 
 // registrations reads the ManagedClusters.
 func (d *diagnosis) registrations(ctx context.Context, at side, clusters []string) {
-	kind := collected{group: survey.ManagedClusterKind.Group, version: survey.ManagedClusterKind.Version, kind: survey.ManagedClusterKind.Kind}
+	kind := collected{group: read.ManagedClusterKind.Group, version: read.ManagedClusterKind.Version, kind: read.ManagedClusterKind.Kind}
 	for _, cluster := range clusters {
 		kind.options = []client.ListOption{client.MatchingFields{"metadata.name": cluster}}
 		d.collect(ctx, at, "", metav1.NamespaceAll, []collected{kind})
@@ -90,12 +90,12 @@ func (d *diagnosis) registrations(ctx context.Context, at side, clusters []strin
 
 // judge evaluates a cluster's add-ons and Instances with the current decision logic.
 func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) {
-	view, err := survey.Cluster(ctx, h, cluster)
+	view, err := read.Cluster(ctx, h, cluster)
 	if err == nil {
-		view.Instances, err = survey.Instances(ctx, h, cluster)
+		view.Instances, err = read.Instances(ctx, h, cluster)
 	}
 	if err == nil {
-		view.Peers, err = survey.Peers(ctx, h, view)
+		view.Peers, err = read.Peers(ctx, h, view)
 	}
 	if err != nil {
 		d.failed("add-ons of cluster "+cluster, err)
@@ -103,11 +103,11 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 	}
 	var whys, plans []string
 	for _, name := range view.Installed() {
-		why := explanation.Of(view, name)
-		whys = append(whys, name+"\n\n"+why.Text())
+		explained := why.Of(view, name)
+		whys = append(whys, name+"\n\n"+explained.Text())
 	}
 	for _, name := range slices.Sorted(maps.Keys(view.Instances)) {
-		plans = append(plans, planstatus.Text(survey.View(ctx, h, view.Instances[name])))
+		plans = append(plans, planstatus.Text(read.View(ctx, h, view.Instances[name])))
 	}
 	for name, texts := range map[string][]string{"why.txt": whys, "plans.txt": plans} {
 		if len(texts) > 0 {

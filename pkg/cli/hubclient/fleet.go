@@ -11,8 +11,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // summary has the fields of a ManagedClusterAddOn that a fleet overview needs; managed fields, which are most of an object, are not
@@ -53,14 +53,14 @@ func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addon
 		return err
 	}
 	meant := selected(clusters)
-	for _, namespace := range survey.NamespacesOf(clusters) {
+	for _, namespace := range read.NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *summary) {
 			if meant(s.Metadata.Namespace) {
 				visit(s.addOn())
 			}
 		})
 		if err != nil {
-			return survey.ListingProblem("add-ons", namespace, err)
+			return read.ListingProblem("add-ons", namespace, err)
 		}
 	}
 	return nil
@@ -116,14 +116,14 @@ func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*ku
 		return err
 	}
 	meant := selected(clusters)
-	for _, namespace := range survey.NamespacesOf(clusters) {
+	for _, namespace := range read.NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *instanceSummary) {
 			if instance := s.instance(); meant(instance.Namespace) && fleet.Independent(instance) {
 				visit(instance)
 			}
 		})
 		if err != nil {
-			err = survey.ListingProblem("Instances", namespace, err)
+			err = read.ListingProblem("Instances", namespace, err)
 		}
 		if apierrors.IsForbidden(err) {
 			unreadable(err)

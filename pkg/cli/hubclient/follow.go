@@ -15,7 +15,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // Look reads the current state and reports whether the wait is over.
@@ -36,7 +36,7 @@ func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 	if !watched.WaitForCacheSync(ctx) {
 		return context.Cause(ctx)
 	}
-	reader := view{Reader: survey.Remembering(h.Client), watched: watched}
+	reader := view{Reader: read.Remembering(h.Client), watched: watched}
 	for {
 		done, err := look(ctx, reader)
 		if ctx.Err() != nil {
@@ -85,7 +85,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 			}
 		},
 	}
-	if len(clusters) <= survey.WatchedByName {
+	if len(clusters) <= read.WatchedByName {
 		options.DefaultNamespaces = map[string]cache.Config{}
 		for _, cluster := range clusters {
 			options.DefaultNamespaces[cluster] = cache.Config{}

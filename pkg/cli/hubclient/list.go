@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // lister returns the list request for a page of objects of a kind, in one namespace or in all.
@@ -36,7 +36,7 @@ func (h Hub) Lists(gvk schema.GroupVersionKind) (lister, error) {
 	}
 	return func(namespace, page string) *rest.Request {
 		request := c.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(mapping.Resource.Resource).
-			Param("limit", strconv.Itoa(survey.PageSize))
+			Param("limit", strconv.Itoa(read.PageSize))
 		if page == "" {
 			return request
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // Selection selects managed clusters.
@@ -81,7 +81,7 @@ func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, er
 	}
 	if len(s.Names) > 0 {
 		names := slices.Compact(slices.Sorted(slices.Values(s.Names)))
-		there, err := survey.Clusters(ctx, c, "", labels.Everything())
+		there, err := read.Clusters(ctx, c, "", labels.Everything())
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, er
 		}
 		return names, nil
 	}
-	found, err := survey.Clusters(ctx, c, "", s.labels)
+	found, err := read.Clusters(ctx, c, "", s.labels)
 	switch {
 	case err != nil:
 		return nil, err
@@ -117,7 +117,7 @@ func (s *Selection) placementKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-var placementKinds = schema.GroupVersion{Group: survey.ManagedClusterKind.Group, Version: "v1beta1"}
+var placementKinds = schema.GroupVersion{Group: read.ManagedClusterKind.Group, Version: "v1beta1"}
 
 // placementLabel is OCM's label on the PlacementDecisions of a Placement.
 const placementLabel = "cluster.open-cluster-management.io/placement"

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // VersionsOnce returns a function that returns the OperatorVersions in a namespace, read on the first call.
@@ -15,7 +15,7 @@ func VersionsOnce(ctx context.Context, f *Factory, namespace string) func() ([]k
 		if err != nil {
 			return nil, err
 		}
-		versions, err := survey.StoredVersions(ctx, c, namespace)
+		versions, err := read.StoredVersions(ctx, c, namespace)
 		return versions, Advise(err, namespace)
 	})
 }

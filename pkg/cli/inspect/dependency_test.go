@@ -12,9 +12,9 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/dependency"
-	"github.com/tandem-addons/tandem/pkg/explanation"
-	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/why"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
@@ -172,7 +172,7 @@ func TestWhyText(t *testing.T) {
 		"why-agent-behind-true":           sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.Works, sample.VerdictThen),
 		"why-malformed":                   sample.Defined("shop:").With("shop", sample.HeldBack, sample.VerdictThen).Annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
-		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, explanation.Of(view.Cluster, "shop").Text()) })
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, why.Of(view.Cluster, "shop").Text()) })
 	}
 }
 
@@ -184,7 +184,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 	} {
 		for _, name := range []string{"shop", "kafka", "zookeeper"} {
 			view := sample.Defined(lines...).With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged()
-			if text := explanation.Of(view.Cluster, name).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
+			if text := why.Of(view.Cluster, name).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
 		}
@@ -200,7 +200,7 @@ func TestWhyQuotesNames(t *testing.T) {
 	instance.Name, instance.Status.Execution = "shop", &kudo.Execution{Plan: "$(reboot)"}
 	view.Instances = map[string]*kudo.Instance{"shop": instance}
 	const want = "kubectl addon plan run shop '$(reboot)' --cluster cluster1"
-	if text := explanation.Of(view.Cluster, "shop").Text(); !strings.Contains(text, want) {
+	if text := why.Of(view.Cluster, "shop").Text(); !strings.Contains(text, want) {
 		t.Errorf("want %q, got\n%s", want, text)
 	}
 }
@@ -212,7 +212,7 @@ func TestWhySaysWhenAFailedPlanStartsAgain(t *testing.T) {
 	instance.Status.Execution = &kudo.Execution{Plan: "backup", Owed: []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed,
 		RetryTime: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}}}
 	view.Instances = map[string]*kudo.Instance{"shop": instance}
-	text := explanation.Of(view.Cluster, "shop").Text()
+	text := why.Of(view.Cluster, "shop").Text()
 	for _, want := range []string{
 		"Fix the cause: plan deploy starts again at 2026-01-02T03:04:05Z, or run it now.", "kubectl addon plan run shop deploy --cluster cluster1",
 	} {
@@ -230,7 +230,7 @@ func TestWhySaysWhyAnInstanceIsNotMirrored(t *testing.T) {
 	ready.ObservedGeneration = 1
 	instance.Status.Conditions = []metav1.Condition{sample.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""), ready}
 	view.Instances = map[string]*kudo.Instance{"shop": instance}
-	text := explanation.Of(view.Cluster, "shop").Text()
+	text := why.Of(view.Cluster, "shop").Text()
 	const want = `The plans of shop do not run yet: namespace "shop" of the managed cluster is being deleted.`
 	if !strings.Contains(text, want) || strings.Contains(text, "check that addon-agent is running") {
 		t.Errorf("want %q, got\n%s", want, text)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // DependentsOptions holds the arguments and flags of the command.
@@ -50,7 +50,7 @@ func runDependents(ctx context.Context, o *DependentsOptions) error {
 	if err != nil {
 		return err
 	}
-	view, err := survey.Dependents(ctx, c, o.addOn)
+	view, err := read.Dependents(ctx, c, o.addOn)
 	if err != nil {
 		return hubclient.Advise(err, "")
 	}

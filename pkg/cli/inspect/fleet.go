@@ -11,8 +11,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // FleetOptions holds the arguments and flags of the command.
@@ -72,7 +72,7 @@ func Glance(ctx context.Context, h hubclient.Hub, where hubclient.Selection, unr
 	found := fleet.Glance{}
 	var of []string
 	if where.Everything() {
-		clusters, err := survey.Clusters(ctx, h, "", labels.Everything())
+		clusters, err := read.Clusters(ctx, h, "", labels.Everything())
 		if err != nil {
 			return nil, err
 		}

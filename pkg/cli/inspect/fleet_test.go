@@ -12,7 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

@@ -19,9 +19,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -124,7 +124,7 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 			return list, err
 		}
 	}
-	definitions, err := survey.Definitions(ctx, h)
+	definitions, err := read.Definitions(ctx, h)
 	if err != nil {
 		return list, err
 	}

@@ -7,9 +7,9 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/dependency"
-	"github.com/tandem-addons/tandem/pkg/explanation"
-	"github.com/tandem-addons/tandem/pkg/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/why"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestWhatProgramsRead(t *testing.T) {
 	cluster := sample.Defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
 		With("shop", sample.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()
-	tree, why := fleet.TreeOf(cluster.Cluster, nil), explanation.Of(cluster.Cluster, "shop")
+	tree, explained := fleet.TreeOf(cluster.Cluster, nil), why.Of(cluster.Cluster, "shop")
 	dependents := fleet.DependentsOf(fleet.DependentsView{
 		AddOn:     "zookeeper",
 		Direct:    dependency.Direct(map[string][]addonv1alpha1.AddonDependency{"kafka": sample.Define("kafka: zookeeper").Spec.Dependencies, "shop": sample.Define("shop: kafka?").Spec.Dependencies}),
@@ -25,7 +25,7 @@ func TestWhatProgramsRead(t *testing.T) {
 		Malformed: []error{errors.New(`ClusterManagementAddOn "broken": no list`)},
 	})
 	for name, s := range map[string]terminal.Shown{
-		"tree": {Data: tree, Names: treeNames(tree, cluster.Cluster)}, "why": {Data: why.Data("shop")},
+		"tree": {Data: tree, Names: treeNames(tree, cluster.Cluster)}, "why": {Data: explained.Data("shop")},
 		"dependents": {Data: dependents, Names: dependentsNames(dependents)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -52,11 +52,11 @@ func runPlanHistory(ctx context.Context, o *PlanHistoryOptions) error {
 	if err != nil {
 		return err
 	}
-	instance, err := survey.ReadInstance(ctx, c, client.ObjectKey{Namespace: o.cluster, Name: o.name})
+	instance, err := read.ReadInstance(ctx, c, client.ObjectKey{Namespace: o.cluster, Name: o.name})
 	if err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
-	data := progress.HistoryOf(survey.View(ctx, c, instance))
+	data := progress.HistoryOf(read.View(ctx, c, instance))
 	return o.output.Print(o.Out, terminal.Shown{Text: historyText(data, time.Now()), Data: data})
 }
 

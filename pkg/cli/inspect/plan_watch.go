@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -44,9 +44,9 @@ func (w *statusWatch) look(ctx context.Context, reader client.Reader) (bool, err
 	instance, addOn := &kudo.Instance{}, &addonv1alpha1.ManagedClusterAddOn{}
 	err := reader.Get(ctx, w.ObjectKey, instance)
 	if err == nil {
-		view := survey.View(ctx, reader, instance)
+		view := read.View(ctx, reader, instance)
 		if w.withChildren {
-			err = survey.Children(ctx, reader, &view)
+			err = read.Children(ctx, reader, &view)
 		}
 		if err != nil {
 			return false, err

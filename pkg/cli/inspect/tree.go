@@ -12,8 +12,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/fleet"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -56,7 +56,7 @@ func runTree(ctx context.Context, o *TreeOptions) error {
 	if err != nil {
 		return err
 	}
-	view, err := survey.Cluster(ctx, c, o.cluster)
+	view, err := read.Cluster(ctx, c, o.cluster)
 	if err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}

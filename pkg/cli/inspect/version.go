@@ -19,7 +19,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // VersionOptions holds the arguments and flags of the command.
@@ -118,7 +118,7 @@ func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selecti
 	var clusters []string
 	said := map[string]string{}
 	if where.Everything() {
-		there, err := survey.Clusters(ctx, c, "", labels.Everything())
+		there, err := read.Clusters(ctx, c, "", labels.Everything())
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selecti
 			said[cluster] = ""
 		}
 	}
-	for _, namespace := range survey.NamespacesOf(clusters) {
+	for _, namespace := range read.NamespacesOf(clusters) {
 		err := eachLease(ctx, c, namespace, func(lease *metav1.PartialObjectMetadata) {
 			if _, asked := said[lease.Namespace]; asked || clusters == nil {
 				said[lease.Namespace] = lease.Labels[addonv1alpha1.LabelVersion]
@@ -153,7 +153,7 @@ func eachLease(ctx context.Context, c client.Reader, namespace string, visit fun
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"})
 		err := c.List(ctx, page, client.InNamespace(namespace), client.MatchingFields{"metadata.name": addonv1alpha1.AgentLease},
-			client.Limit(survey.PageSize), client.Continue(next))
+			client.Limit(read.PageSize), client.Continue(next))
 		switch {
 		case apierrors.IsForbidden(err) && namespace == metav1.NamespaceAll:
 			return fmt.Errorf("reading the versions of the agents: %w; select clusters with --cluster", err)

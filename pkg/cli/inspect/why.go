@@ -7,8 +7,8 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/explanation"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/console/why"
 )
 
 // WhyOptions holds the arguments and flags of the command.
@@ -48,19 +48,19 @@ func runWhy(ctx context.Context, o *WhyOptions) error {
 	if err != nil {
 		return err
 	}
-	view, err := survey.Cluster(ctx, c, o.cluster)
+	view, err := read.Cluster(ctx, c, o.cluster)
 	if err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
-	if view.Instances, err = survey.Instances(ctx, c, o.cluster); err != nil {
+	if view.Instances, err = read.Instances(ctx, c, o.cluster); err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
-	if view.Peers, err = survey.Peers(ctx, c, view); err != nil {
+	if view.Peers, err = read.Peers(ctx, c, view); err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
 	if err := view.Lacks(o.addOn); err != nil {
 		return err
 	}
-	why := explanation.Of(view, o.addOn)
-	return o.output.Print(o.Out, terminal.Shown{Text: why.Text(), Data: why.Data(o.addOn)})
+	explained := why.Of(view, o.addOn)
+	return o.output.Print(o.Out, terminal.Shown{Text: explained.Text(), Data: explained.Data(o.addOn)})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
-	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // bundle is a package with all packages that it depends on.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
-	"github.com/tandem-addons/tandem/pkg/tree"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
 
 // changedFields returns the names of the fields that differ between two versions. The exact name of a child's OperatorVersion is no

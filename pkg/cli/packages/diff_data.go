@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
-	"github.com/tandem-addons/tandem/pkg/parameter"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

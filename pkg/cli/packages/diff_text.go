@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

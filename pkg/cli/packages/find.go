@@ -10,9 +10,9 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // packageView is a package from any location.
@@ -95,7 +95,7 @@ func (b *bundle) view(name string) (packageView, error) {
 
 // storedPackage returns a package on the hub.
 func storedPackage(ctx context.Context, c client.Client, namespace, name string) (packageView, error) {
-	versions, err := survey.StoredVersions(ctx, c, namespace)
+	versions, err := read.StoredVersions(ctx, c, namespace)
 	if err != nil {
 		return packageView{}, err
 	}

@@ -17,8 +17,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // ListOptions holds the arguments and flags of the command.

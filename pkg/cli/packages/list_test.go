@@ -6,7 +6,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
 func TestListText(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // PushOptions holds the arguments and flags of the command.
@@ -139,7 +139,7 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 // describing returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,
 // because all its versions share one Operator. If the user may not list the versions on the hub, it is the highest of the members.
 func describing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
-	versions, err := survey.StoredVersions(ctx, c, namespace)
+	versions, err := read.StoredVersions(ctx, c, namespace)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	yamlv3 "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/expansion"
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // catalog holds the entries of a KUDO repository and its includes, by operator. The first entry of a version takes precedence.
@@ -128,14 +128,14 @@ func (l *loader) readIndex(ctx context.Context, at *url.URL, into catalog) ([]*u
 // parseIndex parses an index.yaml. Versions are read as text, so that 1.10 stays 1.10.
 func parseIndex(content []byte) (index, error) {
 	var found index
-	document, _, err := expansion.First(string(content), expansion.MaxIndex)
+	document, _, err := yaml.First(string(content), yaml.MaxIndex)
 	switch {
 	case err == nil:
 		err = document.Decode(&found)
 	case errors.Is(err, io.EOF):
 		err = nil
 	}
-	var mistyped *yaml.TypeError
+	var mistyped *yamlv3.TypeError
 	if errors.As(err, &mistyped) {
 		err = errors.New(strings.Join(mistyped.Errors, "; "))
 	}

@@ -13,9 +13,9 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
-	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // parametersText returns a table; wide includes all fields of a definition.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
 // source is the location of a package: a folder on disk or in a tarball.

@@ -9,7 +9,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 )
 
 // Tree returns the tree of plans. If children are shown, it includes the existing and the switched-off children.

@@ -10,8 +10,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -21,9 +21,9 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
 	if err == nil {
-		view := survey.View(ctx, c, instance)
+		view := read.View(ctx, c, instance)
 		if withChildren {
-			err = survey.Children(ctx, c, &view)
+			err = read.Children(ctx, c, &view)
 		}
 		return shown(view), err
 	}
@@ -40,7 +40,7 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	if !apierrors.IsNotFound(err) {
 		return terminal.Shown{}, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
-	found, err := survey.InventoryOf(ctx, c, key.Namespace)
+	found, err := read.InventoryOf(ctx, c, key.Namespace)
 	if err != nil {
 		return terminal.Shown{}, err
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/test/forged"
 	"github.com/tandem-addons/tandem/test/sample"
 )

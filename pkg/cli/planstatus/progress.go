@@ -8,7 +8,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

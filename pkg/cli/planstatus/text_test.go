@@ -12,7 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/progress"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 

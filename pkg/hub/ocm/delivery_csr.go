@@ -12,7 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/identity"
+	"github.com/tandem-addons/tandem/pkg/kube/identity"
 )
 
 // agentDNSName is the name that OCM's klusterlet writes into every request for addon-agent. It is never resolved.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
 // The variables of an AddOnDeploymentConfig that restrict what plans may do, and the flags of addon-agent that they set.

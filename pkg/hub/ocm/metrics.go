@@ -3,7 +3,7 @@ package ocm
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // Metrics are the metrics of the integration with OCM. Only the leader exposes them.

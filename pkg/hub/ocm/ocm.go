@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // Controllers are the controllers that only run on a hub with OCM: for the delivery of addon-agent, and for OCM's rollouts. The presence of

@@ -23,10 +23,10 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // rollouts reports the progress of each configuration of a plan-based add-on to OCM's addon-manager, which continues a rollout

@@ -13,10 +13,10 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/availability"
-	"github.com/tandem-addons/tandem/pkg/dependency"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/core/availability"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // at is when the conditions of these tests last changed.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 // IsManaged reports whether the namespace belongs to a managed cluster that is not being deleted.

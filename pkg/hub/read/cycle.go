@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // Cycles tracks which dependencies lead back to the add-on that declares them. An edge closes or opens a cycle for all of its members, so a

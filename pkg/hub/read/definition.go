@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
 
 // DeclaredBy returns the dependencies that the add-on of that name declares. An add-on without a definition has none. problem reports that

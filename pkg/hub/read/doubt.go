@@ -12,7 +12,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 // Doubts tracks the add-ons with doubtful variables. Their judgement depends on other OperatorVersions and other add-ons, whose changes

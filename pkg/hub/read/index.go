@@ -15,9 +15,9 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/dependency"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/tree"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
 
 // The indexes of the cache. They map a changed object to the objects that it affects, so that nothing polls.

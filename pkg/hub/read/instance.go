@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // Instance reads everything that decides about an Instance, except for the problems of its OperatorVersion and its tree of child operators.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/lru"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
 // Verifications caches, by uid, the problems of each OperatorVersion, whose spec is immutable: thousands of Instances may run the same one.

@@ -18,8 +18,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // releaseAddOns removes the fields written by addon-manager from every add-on. An add-on that changes meanwhile is retried in the next

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // refuseWhileLed returns an error while the Lease has a holder. A leader that terminates properly releases it.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
-	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 type uninstallation struct {

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
-	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // definition judges a write of a ClusterManagementAddOn by its dependencies: it rejects malformed ones and cycles. It warns about configs

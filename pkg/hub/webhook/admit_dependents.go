@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/text"
 )

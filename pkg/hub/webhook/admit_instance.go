@@ -4,8 +4,8 @@ import (
 	"context"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
-	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // instance judges a write of an Instance in the namespace of a managed cluster by its parameters, its plan request and the plans that it

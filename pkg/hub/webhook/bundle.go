@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // caBundles updates the CA bundle of the webhook server in all of Tandem's objects that call it: the field caBundle of resource definitions

@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 )
 
 // The limits of a request. API servers send two objects at most, accept none of more than 3 MiB themselves, and wait for 30 s at most.

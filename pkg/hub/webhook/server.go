@@ -24,9 +24,9 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
-	"github.com/tandem-addons/tandem/pkg/endpoint"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 )
 
 // endpoints returns the handlers of the webhook server, by path. manifests/crds and manifests/admission configure the API server to call

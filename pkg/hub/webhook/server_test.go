@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 )
 
 func TestWebhookAddress(t *testing.T) {

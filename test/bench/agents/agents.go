@@ -13,7 +13,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 

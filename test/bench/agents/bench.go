@@ -21,7 +21,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/bench/program"
 	"github.com/tandem-addons/tandem/test/bench/stage"

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/tree"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/test/bench/stage"
 	"github.com/tandem-addons/tandem/test/sample"
 )

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/kube/controller"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/audit"
 )

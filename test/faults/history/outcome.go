@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
 // Healthy reports whether the Instance is Ready and resolved, or does not exist.

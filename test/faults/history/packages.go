@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
 // Folder is the folder of the packages in the repository.

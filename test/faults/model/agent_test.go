@@ -13,9 +13,9 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // mirror is one pass of the agent's mirror.

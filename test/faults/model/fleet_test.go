@@ -14,8 +14,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/availability"
-	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/availability"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
 
 // addOns are the names of the add-ons of a fleet.

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/tree"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // situation gathers what install.Judge and install.Admit depend on.

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
-	"github.com/tandem-addons/tandem/pkg/tree"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
 
 // TestParameters compares parameter.Values with a naive reading of the types, for values that are of their type, of another one, or of none.

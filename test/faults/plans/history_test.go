@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/test/faults/history"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"

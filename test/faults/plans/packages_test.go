@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
 func TestPackagesAreValid(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/hub"
-	"github.com/tandem-addons/tandem/pkg/identity"
+	"github.com/tandem-addons/tandem/pkg/kube/identity"
 	"github.com/tandem-addons/tandem/test/faults/proxy"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )

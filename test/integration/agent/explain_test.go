@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
 var _ = Describe("A step that waits for a workload", func() {

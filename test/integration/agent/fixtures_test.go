@@ -18,7 +18,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 

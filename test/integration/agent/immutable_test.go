@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/sandbox/kubelet"
 	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 	"github.com/tandem-addons/tandem/test/integration/environment"

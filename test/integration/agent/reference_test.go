@@ -16,7 +16,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
 // account is the service account of a package's pods, bound to one rule in a namespace or, if it is empty, in the whole cluster.

@@ -28,8 +28,8 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/pack"
-	"github.com/tandem-addons/tandem/pkg/rights"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	tried "github.com/tandem-addons/tandem/test/rights"
 )

@@ -14,7 +14,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )

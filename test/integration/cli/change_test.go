@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tandem-addons/tandem/pkg/action"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -291,13 +291,13 @@ plans:
 		Expect(environment.Edit(ctx, hub, at(ctx, cluster, "safe"), func(i *kudo.Instance) {
 			i.Spec.ParametersFrom = []kudo.ParameterFrom{from("A", "old"), from("B", "old"), from("C", "theirs"), from("E", "theirs")}
 		})).To(Succeed())
-		Expect(action.Request(ctx, hub, instance, wanted)).To(Succeed())
+		Expect(change.Request(ctx, hub, instance, wanted)).To(Succeed())
 		Expect(at(ctx, cluster, "safe").Spec.ParametersFrom).To(ConsistOf(
 			from("A", "mine"), from("C", "theirs"), from("D", "mine"), from("E", "theirs")))
 
 		By("changing no Instance that was created since under the same name")
 		instance.UID = "another"
-		Expect(action.Request(ctx, hub, instance, wanted)).To(MatchError(ContainSubstring("uid")))
+		Expect(change.Request(ctx, hub, instance, wanted)).To(MatchError(ContainSubstring("uid")))
 	})
 
 	It("are refused where a plan would fail, unless they are forced", func(ctx SpecContext) {

@@ -23,7 +23,7 @@ import (
 	"k8s.io/kubelet/pkg/cri/streaming/portforward"
 
 	"github.com/tandem-addons/tandem/manifests"
-	"github.com/tandem-addons/tandem/pkg/monitoring"
+	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
 	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/core/render"
 )
 
 var _ = Describe("packages on the hub", func() {

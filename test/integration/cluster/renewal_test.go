@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
-	"github.com/tandem-addons/tandem/pkg/identity"
+	"github.com/tandem-addons/tandem/pkg/kube/identity"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 

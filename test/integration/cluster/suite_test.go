@@ -18,7 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
 	"github.com/tandem-addons/tandem/pkg/hub"
-	"github.com/tandem-addons/tandem/pkg/identity"
+	"github.com/tandem-addons/tandem/pkg/kube/identity"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )

@@ -25,8 +25,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // clusteradm sends the requests of clusteradm 1.x's commands, by the same clients and in the same order.

@@ -28,8 +28,8 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )

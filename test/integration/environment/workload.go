@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
 )
 
 // EndJob sets the status of a Job that has ended, with condition JobComplete or JobFailed, as the Job controller does.

@@ -20,8 +20,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/hub"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
-// pkg/apply evaluates how the API server rejects a JSON patch.
+// pkg/kube/apply evaluates how the API server rejects a JSON patch.
 var _ = Describe("A patch of what was read", func() {
 	var (
 		f        fleet

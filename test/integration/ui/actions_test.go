@@ -20,7 +20,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/survey"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	dashboard "github.com/tandem-addons/tandem/pkg/ui"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -80,7 +80,7 @@ func acting(ctx context.Context) site {
 
 var _ = Describe("actions of the dashboard", func() {
 	const page = "/clusters/cluster-06/instances/kafka"
-	read := func(ctx context.Context) *kudo.Instance {
+	stored := func(ctx context.Context) *kudo.Instance {
 		GinkgoHelper()
 		instance := &kudo.Instance{}
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "cluster-06", Name: "kafka"}, instance)).To(Succeed())
@@ -89,12 +89,12 @@ var _ = Describe("actions of the dashboard", func() {
 	It("runs and cancels a plan as it was shown, as the user who asks", func(ctx context.Context) {
 		operator := acting(ctx).as(token(ctx, "acts", "", fleet.Operating))
 		Expect(operator.get(page).body).To(ContainSubstring("Run…"))
-		before := read(ctx)
+		before := stored(ctx)
 		run := url.Values{"plan": {"deploy"}}
 		shown := operator.post(page+"/run/preview", run)
 		Expect(shown.status).To(Equal(http.StatusOK), shown.body)
 		Expect(shown.body).To(ContainSubstring("kubectl addon plan run kafka deploy --cluster cluster-06"))
-		Expect(read(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
+		Expect(stored(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
 
 		By("refusing what was previewed for another state")
 		Expect(environment.Edit(ctx, hub, before, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"BROKERS": "4"} })).To(Succeed())
@@ -102,13 +102,13 @@ var _ = Describe("actions of the dashboard", func() {
 		stale := operator.post(page+"/run", run)
 		Expect(stale.status).To(Equal(http.StatusConflict))
 		Expect(stale.body).To(ContainSubstring("Nothing was changed"))
-		Expect(read(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
+		Expect(stored(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
 
 		By("running and cancelling it")
 		Expect(operator.confirm(page+"/run", url.Values{"plan": {"backup"}}).status).To(Equal(http.StatusSeeOther))
-		Expect(read(ctx).Spec.PlanExecution.PlanName).To(Equal("backup"))
+		Expect(stored(ctx).Spec.PlanExecution.PlanName).To(Equal("backup"))
 		Expect(operator.confirm(page+"/cancel", url.Values{}, "Plan backup is no longer requested.").status).To(Equal(http.StatusSeeOther))
-		Expect(read(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
+		Expect(stored(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
 		Expect(operator.post(page+"/cancel/preview", url.Values{}).status).To(Equal(http.StatusUnprocessableEntity))
 		none := operator.post(page+"/run/preview", url.Values{"plan": {"none"}})
 		Expect(none.body).To(ContainSubstring("has no plan"))
@@ -132,7 +132,7 @@ var _ = Describe("actions of the dashboard", func() {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "certs"}}
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
 		registered := &unstructured.Unstructured{}
-		registered.SetGroupVersionKind(survey.ManagedClusterKind)
+		registered.SetGroupVersionKind(read.ManagedClusterKind)
 		registered.SetName(cluster)
 		Expect(hub.Create(ctx, registered)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, registered)).To(Succeed()) })
@@ -162,7 +162,7 @@ var _ = Describe("actions of the dashboard", func() {
 	It("says that objects stay before it disables an add-on on a cluster that is being detached", func(ctx context.Context) {
 		const cluster = "cluster-leaving"
 		registered := &unstructured.Unstructured{}
-		registered.SetGroupVersionKind(survey.ManagedClusterKind)
+		registered.SetGroupVersionKind(read.ManagedClusterKind)
 		registered.SetName(cluster)
 		registered.SetFinalizers([]string{"example.com/held"})
 		Expect(hub.Create(ctx, registered)).To(Succeed())
@@ -197,7 +197,7 @@ var _ = Describe("actions of the dashboard", func() {
 			Expect(strings.ReplaceAll(there.body, "cluster-06", "cluster-0x")).To(Equal(none.body), action)
 			Expect(viewer.post(page+action, url.Values{"token": {"wrong"}}).status).To(Equal(http.StatusForbidden), action)
 		}
-		Expect(read(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
+		Expect(stored(ctx).Spec.PlanExecution.PlanName).To(BeEmpty())
 
 		cached, err := dashboard.NewHub(ctx, env.Config, nil)
 		Expect(err).NotTo(HaveOccurred())

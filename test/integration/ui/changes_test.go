@@ -20,7 +20,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	dashboard "github.com/tandem-addons/tandem/pkg/ui"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 	"github.com/tandem-addons/tandem/test/integration/environment"

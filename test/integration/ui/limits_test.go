@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/tandem-addons/tandem/pkg/endpoint"
+	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 	dashboard "github.com/tandem-addons/tandem/pkg/ui"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 )

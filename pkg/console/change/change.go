@@ -1,0 +1,78 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
+)
+
+// Change is a change of an Instance, or of the add-on that determines it, on one cluster.
+type Change struct {
+	preview.Change
+	Cluster string
+	// Step is the write of an add-on that determines the Instance.
+	Step *Step
+	// Object is the object to delete on the hub; empty if there is none.
+	Object string
+	// Warnings holds the warnings of admission and the affected dependents. Remarks are warnings that the hub does not return on a write.
+	Warnings, Remarks []string
+	// Unknown is why the effects on the Instance are unknown; empty if they are known.
+	Unknown string
+}
+
+// Patch is how Write changes an existing Instance: Request or RequestUnchanged.
+type Patch func(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error
+
+// Write writes the change and returns what was written, even if it fails. It updates After with the written Instance.
+func (c *Change) Write(ctx context.Context, hub client.Client, patch Patch) ([]Written, error) {
+	if c.Step != nil {
+		return c.Step.Write(ctx, hub)
+	}
+	did := "configured"
+	switch {
+	case c.Before == nil:
+		did = "created"
+		if err := hub.Create(ctx, c.After); err != nil {
+			return nil, fmt.Errorf("creating Instance %q of cluster %q: %w", c.After.Name, c.Cluster, err)
+		}
+	case SameSpec(c.Before, c.After):
+		did = "unchanged"
+	default:
+		current := c.Before.DeepCopy()
+		if err := patch(ctx, hub, current, c.After.Spec); err != nil {
+			return nil, err
+		}
+		c.After = current
+	}
+	return []Written{{kudo.GroupVersion.Group, "Instance", c.After.Name, c.Cluster, did}}, nil
+}
+
+// SameSpec reports whether two Instances have the same spec.
+func SameSpec(a, b *kudo.Instance) bool {
+	return referenceOf(a) == referenceOf(b) && install.SameParameters(a.Spec, b.Spec)
+}
+
+func referenceOf(i *kudo.Instance) corev1.ObjectReference {
+	return corev1.ObjectReference{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
+}
+
+// Refusals holds the errors of clusters that are not changed, by cluster.
+type Refusals map[string]error
+
+// Err returns an error that lists the clusters with their reasons.
+func (r Refusals) Err() error {
+	var problems []error
+	for _, cluster := range slices.Sorted(maps.Keys(r)) {
+		problems = append(problems, r[cluster])
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,128 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
+
+// ConfigName returns the name of the AddOnDeploymentConfig for the given parameters.
+func ConfigName(cluster, addOn string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster, Name: addOn + "-parameters"}
+}
+
+// configured returns the step with the parameters as an AddOnDeploymentConfig that the add-on refers to.
+func (s Step) configured(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, given Desired) (Step, error) {
+	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
+	if err := rolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
+		return s, err
+	}
+	wanted := s.Wanted.DeepCopy()
+	if err := refer(definition, wanted, own); err != nil {
+		return s, err
+	}
+	config := &addonv1alpha1.AddOnDeploymentConfig{}
+	switch err := reader.Get(ctx, own, config); {
+	case err == nil:
+		s.CurrentConfig = config
+	case !apierrors.IsNotFound(err):
+		return s, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", own, err)
+	}
+	if s.CurrentConfig == nil && len(given.Parameters) == 0 { // there is nothing to unset
+		return s, nil
+	}
+	s.Wanted = wanted
+	s.Config, s.Parameters = withVariables(s.CurrentConfig, own, given.Parameters, given.Unset), given.Parameters
+	return s, nil
+}
+
+// refer makes the add-on refer to its AddOnDeploymentConfig own, after the default one. It returns an error if the add-on already refers to
+// another one, which only its author should change.
+func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, own types.NamespacedName) error {
+	supported := definition.Spec.SupportedConfigs
+	at := slices.IndexFunc(supported, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == configResource })
+	if at < 0 {
+		return fmt.Errorf("add-on %q does not support parameters: its ClusterManagementAddOn does not list %s in spec.supportedConfigs",
+			addOn.Name, configResource.Resource)
+	}
+	var last *types.NamespacedName
+	for _, config := range addOn.Spec.Configs {
+		if config.ConfigGroupResource == configResource {
+			last = new(types.NamespacedName(config.ConfigReferent))
+		}
+	}
+	switch {
+	case last != nil && *last == own:
+		return nil
+	case last != nil:
+		return fmt.Errorf("add-on %q on cluster %s takes its parameters from AddOnDeploymentConfig %s; change them there "+
+			"('kubectl edit addondeploymentconfig %s -n %s')", addOn.Name, addOn.Namespace, last, last.Name, last.Namespace)
+	case supported[at].DefaultConfig != nil:
+		addOn.Spec.Configs = append(addOn.Spec.Configs, upstream.AddOnConfig{
+			ConfigGroupResource: configResource, ConfigReferent: *supported[at].DefaultConfig,
+		})
+	}
+	addOn.Spec.Configs = append(addOn.Spec.Configs, upstream.AddOnConfig{
+		ConfigGroupResource: configResource, ConfigReferent: upstream.ConfigReferent(own),
+	})
+	return nil
+}
+
+// rolledOut returns an error if a Placement provides a config of the add-on, because a reference in the add-on itself would override it.
+func rolledOut(
+	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
+) error {
+	ofResource := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == resource }
+	if definition == nil || slices.ContainsFunc(addOn.Spec.Configs, ofResource) {
+		return nil
+	}
+	for _, placement := range definition.Spec.InstallStrategy.Placements {
+		i := slices.IndexFunc(placement.Configs, ofResource)
+		if i < 0 || !hasConfig(addOn, placement.Configs[i]) {
+			continue
+		}
+		config := placement.Configs[i]
+		return fmt.Errorf("add-on %q on cluster %s takes its %s from %s %s/%s, which OCM applies to all clusters that Placement %s/%s "+
+			"selects; change that object, or refer to another one in spec.installStrategy ('kubectl edit clustermanagementaddon %s')",
+			addOn.Name, addOn.Namespace, what, resource.Resource, config.Namespace, config.Name, placement.Namespace, placement.Name, addOn.Name)
+	}
+	return nil
+}
+
+// hasConfig reports whether OCM has resolved the config for the add-on.
+func hasConfig(addOn *addonv1alpha1.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
+	return slices.ContainsFunc(addOn.Status.ConfigReferences, func(r upstream.ConfigReference) bool {
+		return r.ConfigGroupResource == config.ConfigGroupResource && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == config.ConfigReferent
+	})
+}
+
+// withVariables returns the config with variables set and removed, or a new config if there is none.
+func withVariables(
+	current *addonv1alpha1.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string, unset []string,
+) *addonv1alpha1.AddOnDeploymentConfig {
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	if current != nil {
+		config = current.DeepCopy()
+	}
+	variables := config.Spec.CustomizedVariables
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		at := slices.IndexFunc(variables, func(v upstream.CustomizedVariable) bool { return v.Name == name })
+		if at < 0 {
+			at, variables = len(variables), append(variables, upstream.CustomizedVariable{Name: name})
+		}
+		variables[at].Value = given[name]
+	}
+	config.Spec.CustomizedVariables = slices.DeleteFunc(variables, func(v upstream.CustomizedVariable) bool { return slices.Contains(unset, v.Name) })
+	return config
+}

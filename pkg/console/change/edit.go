@@ -1,0 +1,146 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/preview"
+)
+
+// Edit is a change of an existing Instance, or of the add-on that owns it.
+type Edit struct {
+	// ObjectKey is the cluster and the name.
+	client.ObjectKey
+	// Parameters are the parameters to set as given on the command line, and Unset lists those to reset to their defaults.
+	Parameters map[string]string
+	Unset      []string
+	// Upgrade is set if the OperatorVersion changes too: to Choice.
+	Upgrade bool
+	Choice
+}
+
+// Edit returns the change of the existing object: of the Instance, or of the add-on that owns it. It returns ErrAbsent if there is neither.
+func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
+	existing, addOn := s.Existing(e.ObjectKey), s.fleet[e.Namespace].AddOns[e.Name]
+	switch {
+	case existing == nil && addOn == nil:
+		return Change{}, ErrAbsent
+	case addOn != nil && (existing == nil || install.OwnedBy(existing, addOn)):
+		return s.editAddOn(ctx, e)
+	case !existing.DeletionTimestamp.IsZero():
+		return Change{}, fmt.Errorf("cluster %s: Instance %q is being removed; see 'kubectl addon plan status %s --cluster %s'",
+			e.Namespace, e.Name, e.Name, e.Namespace)
+	case existing.Parent() != nil:
+		return Change{}, fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which determines its version and parameters; "+
+			"change the parent instead", e.Namespace, e.Name, existing.Parent().Name)
+	}
+	after := existing.DeepCopy()
+	version, err := s.versionAfter(ctx, existing, e)
+	if err != nil {
+		return Change{}, fmt.Errorf("cluster %s: %w", e.Namespace, err)
+	}
+	if e.Upgrade {
+		after.Spec.OperatorVersion = reference(version)
+	}
+	if err := e.setParameters(&after.Spec, version); err != nil {
+		return Change{}, fmt.Errorf("cluster %s: Instance %q: %w", e.Namespace, e.Name, err)
+	}
+	return s.judged(ctx, Change{Cluster: e.Namespace, Change: preview.Change{Before: existing, After: after}})
+}
+
+// setParameters changes the parameters in the spec of an Instance.
+func (e Edit) setParameters(spec *kudo.InstanceSpec, version *kudo.OperatorVersion) error {
+	current := TextsOf(*spec)
+	if err := unsettable(version, e.Unset, func(name string) bool { _, set := current[name]; return set }); err != nil {
+		return err
+	}
+	return SetParameters(spec, Changed(current, e.Parameters, e.Unset), version)
+}
+
+// versionAfter returns the OperatorVersion that the Instance runs after the change; nil if it does not change and does not exist.
+func (s *State) versionAfter(ctx context.Context, existing *kudo.Instance, e Edit) (*kudo.OperatorVersion, error) {
+	if e.Upgrade {
+		return s.chooseFor(ctx, install.VersionOf(existing), e.Choice)
+	}
+	return s.Version(ctx, install.VersionOf(existing))
+}
+
+// versionResource is the resource of an OperatorVersion in the configs of an add-on.
+var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+
+// editAddOn changes the add-on that determines the Instance: its parameters and, with Upgrade, its OperatorVersion.
+func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
+	found := Change{Cluster: edit.Namespace}
+	view := s.fleet[edit.Namespace]
+	if err := Undefined(view.Definitions, edit.Name); err != nil {
+		return found, err
+	}
+	definition := view.Definitions[edit.Name]
+	if !definition.PlanManaged {
+		return found, fmt.Errorf("add-on %q on cluster %s is not plan-based; change it in the way that its provider documents",
+			edit.Name, edit.Namespace)
+	}
+	e := Enabling{View: view, AddOn: edit.Name, Desired: Desired{Parameters: edit.Parameters, Unset: edit.Unset}}
+	next, err := e.step(edit.Name)
+	if err == nil && len(edit.Parameters)+len(edit.Unset) > 0 {
+		next, err = next.configured(ctx, s.reader, definition.Object, e.Desired)
+	}
+	if err == nil && edit.Upgrade {
+		err = s.upgrade(ctx, definition.Object, next.Wanted, edit.Choice)
+	}
+	if err != nil {
+		return found, err
+	}
+	found.Step = &next
+	if found, err = s.followed(ctx, found, definition.Object); err == nil {
+		err = e.undefined(found.Version)
+	}
+	if err == nil {
+		err = e.unsettable(found.Version, next.CurrentConfig)
+	}
+	return found, err
+}
+
+// upgrade sets the add-on's reference to the requested version. The reference is omitted if the version is the definition's default.
+func (s *State) upgrade(
+	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, choice Choice,
+) error {
+	if err := rolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
+		return err
+	}
+	resolved, predicted := resolvable(definition, addOn)
+	version, err := s.chooseFor(ctx, install.Configure(resolved, predicted, install.Namespaces{}).OperatorVersion, choice)
+	if err != nil {
+		return fmt.Errorf("add-on %q on cluster %s: %w", addOn.Name, addOn.Namespace, err)
+	}
+	referent := upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name}
+	ofVersion := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == versionResource }
+	addOn.Spec.Configs = slices.DeleteFunc(addOn.Spec.Configs, ofVersion)
+	for _, supported := range definition.Spec.SupportedConfigs {
+		if supported.ConfigGroupResource == versionResource && supported.DefaultConfig != nil && *supported.DefaultConfig == referent {
+			return nil
+		}
+	}
+	addOn.Spec.Configs = append(addOn.Spec.Configs, upstream.AddOnConfig{ConfigGroupResource: versionResource, ConfigReferent: referent})
+	return nil
+}
+
+// followed completes the change of an add-on with the Instance that the hub derives from it.
+func (s *State) followed(ctx context.Context, found Change, definition *addonv1alpha1.ClusterManagementAddOn) (Change, error) {
+	a, err := gatherInstall(ctx, s.reader, definition, *found.Step)
+	if err != nil {
+		return found, err
+	}
+	a.Instances = s.instances[found.Cluster]
+	if found, err = s.reader.follow(ctx, found, a); err == nil && found.After == nil {
+		err = notReady(a.ManagedAddOn)
+	}
+	return found, err
+}

@@ -1,0 +1,136 @@
+// Package change decides what users change, for the kubectl plugin and the dashboard. It reads and writes the hub with the client that it is
+// given.
+package change
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Run returns the Instance's spec with a request for a plan under that UID and with changed parameters, and the warnings of the hub. It
+// omits the request if the parameters alone trigger the plan. It returns an error if the plan cannot be requested.
+func Run(v progress.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
+	if err := refuses(v, plan, parameters); err != nil {
+		return kudo.InstanceSpec{}, nil, err
+	}
+	wanted := v.Instance.DeepCopy()
+	if err := SetParameters(&wanted.Spec, Merged(TextsOf(wanted.Spec), parameters), v.Version); err != nil {
+		return kudo.InstanceSpec{}, nil, fmt.Errorf("parameters of Instance %q: %w", wanted.Name, err)
+	}
+	wanted.Spec.PlanExecution = kudo.PlanExecution{}
+	if (progress.View{Instance: wanted, Version: v.Version}).Due() != plan {
+		wanted.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
+	}
+	warnings, err := install.Admit(
+		&install.Instance{Instance: v.Instance, Version: v.Version}, install.Instance{Instance: wanted, Version: v.Version},
+	)
+	return wanted.Spec, warnings, err
+}
+
+// refuses returns an error for a plan that cannot be requested.
+func refuses(v progress.View, plan string, parameters map[string]string) error {
+	instance := v.Instance
+	if !instance.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("only plan %s can run for Instance %q of cluster %q because the Instance is being removed; "+
+			"see 'kubectl addon plan status %s --cluster %s'",
+			kudo.CleanupPlan, instance.Name, instance.Namespace, instance.Name, instance.Namespace)
+	}
+	if apierrors.IsNotFound(v.Unreadable) {
+		return fmt.Errorf("%w; push its package first ('kubectl addon package push DIR')", v.Unreadable)
+	}
+	if v.Version != nil {
+		if err := lacksPlan(v.Version, plan); err != nil {
+			return err
+		}
+	}
+	owner := metav1.GetControllerOf(instance)
+	switch {
+	case len(parameters) == 0 || owner == nil:
+		return nil
+	case owner.Kind == "Instance":
+		return fmt.Errorf("the parameters of Instance %q come from its parent, Instance %q; change them there", instance.Name, owner.Name)
+	default:
+		return fmt.Errorf("the parameters of Instance %q come from add-on %q; "+
+			"change them with 'kubectl addon update %s --cluster %s -p NAME=VALUE'",
+			instance.Name, owner.Name, owner.Name, instance.Namespace)
+	}
+}
+
+// lacksPlan returns an error if the OperatorVersion does not have the plan.
+func lacksPlan(version *kudo.OperatorVersion, plan string) error {
+	plans := slices.Sorted(maps.Keys(version.Spec.Plans))
+	if slices.Contains(plans, plan) {
+		return nil
+	}
+	return fmt.Errorf("OperatorVersion %q has no plan %q%s; available plans: %s",
+		version.Name, plan, text.DidYouMean(plan, plans), text.Listed(plans))
+}
+
+// Ahead states which plan runs before a requested one; empty if none does.
+func Ahead(v progress.View, plan string) string {
+	if first := v.Due(); first != "" && first != plan {
+		return fmt.Sprintf("Plan %s runs first because of the changed parameters.", first)
+	}
+	if running := progress.RunningPlan(v.Instance); running != "" && running != plan {
+		return fmt.Sprintf("It is queued until the running plan %s ends.", running)
+	}
+	return ""
+}
+
+// Cancellation is what ends the running plan of an Instance and withdraws a request that has not started.
+type Cancellation struct {
+	// Spec is the desired spec of the Instance.
+	Spec kudo.InstanceSpec
+	// Running and Pending are the running plan, and the one that is no longer requested; empty if there is none.
+	Running, Pending string
+}
+
+// Cancel returns the cancellation of the Instance's plan. If there is nothing to cancel, it returns an error that names the last plan.
+func Cancel(instance *kudo.Instance) (Cancellation, error) {
+	if err := cancelProblem(instance); err != nil {
+		return Cancellation{}, err
+	}
+	c := Cancellation{Spec: *instance.Spec.DeepCopy(), Running: progress.RunningPlan(instance), Pending: pending(instance)}
+	c.Spec.PlanExecution = kudo.PlanExecution{}
+	if c.Running != "" {
+		c.Spec.PlanExecution = kudo.PlanExecution{PlanName: c.Running, UID: instance.Status.Execution.UID, Cancel: true}
+	}
+	return c, nil
+}
+
+// pending returns the plan that was requested manually and has not started, or an empty string.
+func pending(instance *kudo.Instance) string {
+	request, last := instance.Spec.PlanExecution, instance.Status.Execution
+	if request.Cancel || last != nil && (request.UID == last.Request || request.UID == last.UID) {
+		return ""
+	}
+	return request.PlanName
+}
+
+// cancelProblem returns an error that states why there is nothing to cancel.
+func cancelProblem(instance *kudo.Instance) error {
+	last := instance.Status.Execution
+	switch {
+	case !instance.DeletionTimestamp.IsZero():
+		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be cancelled; to release the Instance, "+
+			"see 'kubectl addon uninstall --help'", instance.Name, instance.Namespace)
+	case progress.RunningPlan(instance) != "" || pending(instance) != "":
+		return nil
+	case last == nil:
+		return fmt.Errorf("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)
+	default:
+		return fmt.Errorf("no plan of Instance %q on cluster %q is running: the last plan, %q, is %s; "+
+			"see 'kubectl addon plan history %s --cluster %s'",
+			instance.Name, instance.Namespace, last.Plan, progress.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
+	}
+}

@@ -1,0 +1,210 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Removal is an add-on or Instance to remove from a cluster.
+type Removal struct {
+	client.ObjectKey
+	// AddOn is nil if the Instance belongs to no add-on, and Instance if the add-on has none. Definition is the add-on's; nil if there is none.
+	AddOn      *addonv1alpha1.ManagedClusterAddOn
+	Definition *addonv1alpha1.ClusterManagementAddOn
+	Instance   *kudo.Instance
+	// Below lists the Instance's descendants, each before its own children.
+	Below []kudo.Instance
+	// Dependents lists the add-ons on the cluster that depend on the add-on.
+	Dependents []dependency.Dependent
+}
+
+// Removal returns the removal of the existing add-on, or else of the Instance. It returns ErrAbsent if there is neither, and an error if the
+// hub would re-create it.
+func (s *State) Removal(key client.ObjectKey) (Removal, error) {
+	view, existing := s.fleet[key.Namespace], s.Existing(key)
+	r := Removal{ObjectKey: key, AddOn: view.AddOns[key.Name]}
+	if existing != nil && (r.AddOn == nil || metav1.IsControlledBy(existing, r.AddOn)) {
+		r.Instance, r.Below = existing, Descendants(existing, s.instances[key.Namespace])
+	}
+	switch {
+	case r.AddOn != nil:
+		r.Definition, r.Dependents = view.Definitions[key.Name].Object, view.Dependents(key.Name)
+	case r.Instance == nil:
+		return r, ErrAbsent
+	}
+	return r, r.Refused()
+}
+
+// Refused returns an error for an object that would be re-created: an add-on by OCM, or a child Instance by its parent.
+func (r Removal) Refused() error {
+	switch {
+	case r.AddOn != nil && r.AddOn.DeletionTimestamp.IsZero():
+		return Reenabled(r.Definition, "cluster "+r.Namespace)
+	case r.AddOn != nil || r.Instance == nil || !r.Instance.DeletionTimestamp.IsZero():
+		return nil
+	}
+	owner := metav1.GetControllerOf(r.Instance)
+	if owner == nil || owner.Kind != "Instance" {
+		return nil
+	}
+	return fmt.Errorf("%q is a child of Instance %q, which would re-create it; uninstall the parent, or change its parameters", r.Name, owner.Name)
+}
+
+// Object returns the name of the object to delete on the hub.
+func (r Removal) Object() string {
+	if r.AddOn != nil {
+		return text.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", r.Name)
+	}
+	return text.ObjectName(kudo.GroupVersion.Group, "Instance", r.Name)
+}
+
+// Remove returns the change that the removal makes.
+func (s *State) Remove(ctx context.Context, r Removal) (Change, error) {
+	affected, _ := Affected(r.Name, r.Dependents)
+	going := Change{Cluster: r.Namespace, Warnings: affected, Object: r.Object()}
+	if r.Instance == nil {
+		return going, nil
+	}
+	var err error
+	if going.Started, err = s.reader.startedVersion(ctx, r.Instance); err != nil {
+		return going, err
+	}
+	going.Before, going.Instances = r.Instance, r.Below
+	going.Candidates, err = s.reader.candidates(install.VersionOf(r.Instance).Namespace, going.Started)
+	return going, err
+}
+
+// Descendants returns the Instance's descendants among instances, each before its own children.
+func Descendants(root *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
+	var found []kudo.Instance
+	met := map[types.UID]bool{root.UID: true} // stops at owner references that form a cycle
+	var add func(parent *kudo.Instance)
+	add = func(parent *kudo.Instance) {
+		for i := range instances {
+			if child := &instances[i]; metav1.IsControlledBy(child, parent) && !met[child.UID] {
+				met[child.UID] = true
+				found = append(found, *child)
+				add(child)
+			}
+		}
+	}
+	add(root)
+	return found
+}
+
+// Loss is what a removal deletes besides the objects of the Instances that it removes, or what it keeps.
+type Loss struct {
+	// Text is a sentence without a full stop.
+	Text string
+	// Of describes objects that are deleted as well, and Known is how many of them the Instances of the cluster have: the hub does not know
+	// others. Of is empty if nothing else is deleted.
+	Of    string
+	Known int
+}
+
+// String returns the sentence with the number of objects.
+func (l Loss) String() string {
+	if l.Of == "" {
+		return l.Text
+	}
+	return fmt.Sprintf("%s; Instances have %s %s", l.Text, text.Counted(l.Known, "object"), l.Of)
+}
+
+// Losses returns what else the removal deletes according to the agents' reports, and what the package keeps. instances are those of the cluster.
+func (r Removal) Losses(instances []kudo.Instance) []Loss {
+	definitions, namespaces, sets, kept := takers(plan.Settled(r.inventory(instances)))
+	var losses []Loss
+	switch known := plan.CountTaken(instances, definitions...); len(definitions) {
+	case 0:
+	case 1:
+		losses = append(losses, Loss{kinds(definitions) + " is deleted with every object of its kind, " + unknown, "of its API group", known})
+	default:
+		losses = append(losses, Loss{kinds(definitions) + " are deleted with every object of their kinds, " + unknown, "of their API groups", known})
+	}
+	switch known := plan.CountTaken(instances, namespaces...); len(namespaces) {
+	case 0:
+	case 1:
+		losses = append(losses, Loss{kinds(namespaces) + " is deleted with everything in it, " + unknown, "in it", known})
+	default:
+		losses = append(losses, Loss{kinds(namespaces) + " are deleted with everything in them, " + unknown, "in them", known})
+	}
+	if len(sets) > 0 {
+		losses = append(losses, Loss{Text: "volume claims of " + kinds(sets) + " are deleted with their data, unless the package keeps them"})
+	}
+	if len(kept) > 0 {
+		losses = append(losses, Loss{Text: "the package keeps " + listed(kept, kudo.InventoryEntry.String)})
+	}
+	return losses
+}
+
+// takers returns the objects of an inventory whose deletion deletes others, and those that are kept.
+func takers(inventory []kudo.InventoryEntry) (definitions, namespaces, sets, kept []kudo.InventoryEntry) {
+	for _, entry := range inventory {
+		_, stays := plan.KeptNote(entry, inventory)
+		switch {
+		case entry.Keep && stays:
+			kept = append(kept, entry)
+		case plan.IsDefinition(entry):
+			definitions = append(definitions, entry)
+		case plan.IsNamespace(entry):
+			namespaces = append(namespaces, entry)
+		case plan.IsStatefulSet(entry):
+			sets = append(sets, entry)
+		}
+	}
+	return definitions, namespaces, sets, kept
+}
+
+// unknown describes the objects whose number the hub does not know.
+const unknown = "including objects that users have created, which the hub does not know"
+
+// inventory returns the objects of the Instances to remove.
+func (r Removal) inventory(instances []kudo.Instance) []kudo.InventoryEntry {
+	root := r.Instance
+	if root == nil {
+		at := slices.IndexFunc(instances, func(i kudo.Instance) bool {
+			return i.Name == r.Name && r.AddOn != nil && metav1.IsControlledBy(&i, r.AddOn)
+		})
+		if at < 0 {
+			return nil
+		}
+		root = &instances[at]
+	}
+	all := slices.Clone(root.Status.Inventory)
+	for _, below := range Descendants(root, instances) {
+		all = append(all, below.Status.Inventory...)
+	}
+	return all
+}
+
+// kinds lists the names of objects of one kind.
+func kinds(entries []kudo.InventoryEntry) string {
+	kind := entries[0].Kind
+	if len(entries) > 1 {
+		kind += "s"
+	}
+	return kind + " " + listed(entries, func(e kudo.InventoryEntry) string { return e.Name })
+}
+
+// listed lists objects, at most mostListed of them.
+func listed(entries []kudo.InventoryEntry, name func(kudo.InventoryEntry) string) string {
+	const mostListed = 5
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = text.OneLine(name(entry))
+	}
+	return strings.Join(text.Limit(names, mostListed, "more"), ", ")
+}

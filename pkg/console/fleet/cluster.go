@@ -1,0 +1,110 @@
+// Package fleet summarizes the add-ons of a fleet as the hub has them: of one cluster, with the verdict on their dependencies, and of all
+// clusters, by state and reason. It is pure and touches no cluster.
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Cluster holds the add-ons of a cluster and their dependencies.
+type Cluster struct {
+	Name string
+	// Definitions and AddOns are keyed by name; Definitions has the definitions of the whole hub.
+	Definitions map[string]Definition
+	AddOns      map[string]*addonv1alpha1.ManagedClusterAddOn
+	// Instances holds the cluster's Instances by name; nil if they were not read.
+	Instances map[string]*kudo.Instance
+	// Peers are add-ons of other clusters, by name: those on which OCM rolls out a configuration that has not reached this cluster. They are
+	// missing if they were not read.
+	Peers map[string][]Peer
+}
+
+// Definition holds the declarations of a ClusterManagementAddOn. It is parsed once, because evaluations of dependencies use it often.
+type Definition struct {
+	Needs []addonv1alpha1.AddonDependency
+	// Malformed is the problem of a declaration that cannot be evaluated.
+	Malformed error
+	// PlanManaged is set if the add-on is plan-based.
+	PlanManaged bool
+	Object      *addonv1alpha1.ClusterManagementAddOn
+}
+
+// DefinitionOf parses the declarations of a ClusterManagementAddOn.
+func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
+	needs, problem := dependency.Declared(object)
+	return Definition{Needs: needs, Malformed: problem, PlanManaged: install.IsPlanManaged(object), Object: object}
+}
+
+// Lacks returns an error if neither the hub nor the cluster has an add-on of the name.
+func (v Cluster) Lacks(name string) error {
+	if _, defined := v.Definitions[name]; defined || v.AddOns[name] != nil {
+		return nil
+	}
+	if v.Instances[name] != nil {
+		return fmt.Errorf("%q is an Instance without an add-on: run 'kubectl addon plan status %s --cluster %s'", name, name, v.Name)
+	}
+	return fmt.Errorf("add-on %q not found; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
+		name, v.Name, text.Listed(v.Installed()), text.Listed(slices.Sorted(maps.Keys(v.Definitions))))
+}
+
+// Installed returns the sorted names of the add-ons on the cluster.
+func (v Cluster) Installed() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
+
+// Needs returns the declared dependencies of an add-on.
+func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency { return v.Definitions[name].Needs }
+
+// See returns the state of an add-on as evaluated by dependency.
+func (v Cluster) See(name string) dependency.Seen {
+	seen := dependency.See(nil, v.AddOns[name])
+	_, seen.Defined = v.Definitions[name]
+	return seen
+}
+
+// Judge evaluates the dependencies of an add-on as addon-manager does.
+func (v Cluster) Judge(name string) dependency.Verdict {
+	needs := v.Needs(name)
+	seen := make(map[string]dependency.Seen, len(needs))
+	for _, need := range needs {
+		s := v.See(need.Name)
+		s.Cycle = dependency.Cycle(name, need.Name, v.Needs)
+		seen[need.Name] = s
+	}
+	addOn := v.AddOns[name]
+	if addOn == nil {
+		return dependency.Evaluate(needs, seen, nil)
+	}
+	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded))
+}
+
+// Once returns a function that caches the results of a function by name.
+func Once[T any](of func(name string) T) func(name string) T {
+	known := map[string]T{}
+	return func(name string) T {
+		if _, asked := known[name]; !asked {
+			known[name] = of(name)
+		}
+		return known[name]
+	}
+}
+
+// Dependents returns the dependents of an add-on on the cluster, except those that are being deleted.
+func (v Cluster) Dependents(name string) []dependency.Dependent {
+	needs := make(map[string][]addonv1alpha1.AddonDependency, len(v.Definitions))
+	for of := range v.Definitions {
+		needs[of] = v.Needs(of)
+	}
+	return dependency.Dependents(name, dependency.Direct(needs), func(other string) bool {
+		there := v.AddOns[other]
+		return there != nil && there.DeletionTimestamp.IsZero()
+	})
+}

@@ -1,0 +1,153 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+)
+
+// Tree is the output of `tree`.
+type Tree struct {
+	Cluster string     `json:"cluster"`
+	AddOns  []TreeNode `json:"addOns"`
+	// Malformed lists the add-ons whose dependencies cannot be parsed, so that their last verdict is kept.
+	Malformed []string `json:"malformed,omitempty"`
+}
+
+// TreeNode is an add-on, with the verdict on it as a dependency of its parent.
+type TreeNode struct {
+	AddOn string                       `json:"addOn"`
+	Type  addonv1alpha1.DependencyType `json:"type,omitempty"`
+	State string                       `json:"state"`
+	// Cause states why the parent's dependency is not satisfied; empty if it is.
+	Cause string `json:"cause,omitempty"`
+	// Cycle is set if the add-on is its own ancestor; Repeated is set if its dependencies are shown elsewhere in the tree.
+	Cycle     bool       `json:"cycle,omitempty"`
+	Repeated  bool       `json:"repeated,omitempty"`
+	DependsOn []TreeNode `json:"dependsOn,omitempty"`
+}
+
+// TreeOf returns the trees of the given add-ons, or of all on the cluster.
+func TreeOf(view Cluster, roots []string) Tree {
+	if len(roots) == 0 {
+		roots = Roots(view)
+	}
+	tree := addOnTree{view: view, shown: map[string]bool{}}
+	data := Tree{Cluster: view.Name, AddOns: []TreeNode{}}
+	for _, root := range roots {
+		data.AddOns = append(data.AddOns, tree.node(dependency.Judgement{Name: root, Satisfied: true}, nil))
+	}
+	data.Malformed = tree.problems
+	return data
+}
+
+func (n TreeNode) Visit(each func(TreeNode)) {
+	each(n)
+	for _, below := range n.DependsOn {
+		below.Visit(each)
+	}
+}
+
+// Roots returns a set of add-ons from which all add-ons of the cluster are reachable: the ones that no other installed add-on leads to,
+// directly or through missing add-ons, and one of each cycle that no other add-on leads to.
+func Roots(view Cluster) []string {
+	reach := map[string]map[string]bool{}
+	for _, name := range view.Installed() {
+		reach[name] = map[string]bool{}
+		Reach(view, name, reach[name])
+	}
+	var roots []string
+	reached := map[string]bool{}
+	for _, name := range view.Installed() {
+		below := slices.ContainsFunc(view.Installed(), func(other string) bool { return reach[other][name] && !reach[name][other] })
+		if !below && !reached[name] {
+			roots = append(roots, name)
+			maps.Copy(reached, reach[name])
+		}
+	}
+	return roots
+}
+
+// Reach adds an add-on and all its direct and indirect dependencies to reached.
+func Reach(v Cluster, name string, reached map[string]bool) {
+	if reached[name] {
+		return
+	}
+	reached[name] = true
+	for _, need := range v.Needs(name) {
+		Reach(v, need.Name, reached)
+	}
+}
+
+// addOnTree builds the tree of add-ons.
+type addOnTree struct {
+	view Cluster
+	// shown holds the add-ons that are already in the tree with their dependencies.
+	shown map[string]bool
+	// problems lists the malformed declarations in the tree.
+	problems []string
+}
+
+// node returns the node of a dependency, with its own dependencies as children. above lists its ancestors.
+func (t *addOnTree) node(j dependency.Judgement, above []string) TreeNode {
+	n := TreeNode{AddOn: j.Name, Type: j.Type, State: stateOf(t.view, j.Name), Cause: causeText(j)}
+	if t.shown[j.Name] {
+		n.Cycle = slices.Contains(above, j.Name)
+		n.Repeated = !n.Cycle && len(t.view.Needs(j.Name)) > 0
+		return n
+	}
+	t.shown[j.Name] = true
+	if problem := t.view.Definitions[j.Name].Malformed; problem != nil {
+		t.problems = append(t.problems, problem.Error())
+	}
+	above = append(slices.Clip(above), j.Name)
+	for _, need := range t.view.Judge(j.Name) {
+		n.DependsOn = append(n.DependsOn, t.node(need, above))
+	}
+	return n
+}
+
+// stateOf returns the state of an add-on on the cluster, in the terms of the causes.
+func stateOf(v Cluster, name string) string {
+	seen := v.See(name)
+	switch {
+	case !seen.Installed && !seen.Defined:
+		return "no such add-on"
+	case !seen.Installed:
+		return "not installed"
+	case seen.Deleting:
+		return "deleting"
+	case seen.Available == "":
+		return "not available (not reported yet)"
+	case seen.Available == metav1.ConditionFalse:
+		return fmt.Sprintf("not available (%s)", seen.Reason)
+	case seen.Available == metav1.ConditionUnknown:
+		return fmt.Sprintf("unknown (%s)", seen.Reason)
+	case meta.IsStatusConditionTrue(v.AddOns[name].Status.Conditions, addonv1alpha1.ConditionDegraded):
+		return "available, degraded"
+	case seen.Reason == addonv1alpha1.ReasonUpdating:
+		return "available, updating"
+	default:
+		return "available"
+	}
+}
+
+// causeText states why a dependency is not satisfied; empty if it is.
+func causeText(j dependency.Judgement) string {
+	switch {
+	case j.Cause == dependency.Circular:
+		return fmt.Sprintf("%s: %s", j.Cause, dependency.Way(j.Cycle))
+	case j.Held && j.Satisfied:
+		return "satisfied when last known"
+	case j.Held:
+		return fmt.Sprintf("%s, not satisfied when last known", j.Cause)
+	default:
+		return string(j.Cause)
+	}
+}

@@ -1,0 +1,73 @@
+// Package read reads the state of add-ons and Instances from the hub, or from a cache of it. It writes nothing.
+package read
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+)
+
+// PageSize limits the memory needed on both sides.
+const PageSize = 1000
+
+// WatchedByName is the number of clusters that are watched individually. For more clusters a single watch covers the whole fleet.
+const WatchedByName = 20
+
+// Fleet reads the definitions of the hub and the add-ons of the clusters.
+func Fleet(ctx context.Context, c client.Reader, clusters []string) (map[string]fleet.Definition, map[string]fleet.Cluster, error) {
+	return FleetIn(ctx, c, clusters, NamespacesOf(clusters))
+}
+
+// FleetIn is Fleet with the namespaces to list.
+func FleetIn(
+	ctx context.Context, c client.Reader, clusters, namespaces []string,
+) (map[string]fleet.Definition, map[string]fleet.Cluster, error) {
+	definitions, err := Definitions(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	clusterViews := make(map[string]fleet.Cluster, len(clusters))
+	for _, cluster := range clusters {
+		clusterViews[cluster] = fleet.Cluster{Name: cluster, Definitions: definitions, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
+	}
+	for _, namespace := range namespaces {
+		for page := (addonv1alpha1.ManagedClusterAddOnList{}); ; {
+			next := page.Continue
+			page = addonv1alpha1.ManagedClusterAddOnList{}
+			if err := c.List(ctx, &page, client.InNamespace(namespace), client.Limit(PageSize), client.Continue(next)); err != nil {
+				return nil, nil, ListingProblem("add-ons", namespace, err)
+			}
+			for i := range page.Items {
+				if view, meant := clusterViews[page.Items[i].Namespace]; meant {
+					page.Items[i].ManagedFields = nil
+					view.AddOns[page.Items[i].Name] = &page.Items[i]
+				}
+			}
+			if page.Continue == "" {
+				break
+			}
+		}
+	}
+	return definitions, clusterViews, nil
+}
+
+// NamespacesOf returns the namespaces to list for the clusters, with nil for all: each one separately, or all in one list.
+func NamespacesOf(clusters []string) []string {
+	if clusters == nil || len(clusters) > WatchedByName {
+		return []string{metav1.NamespaceAll}
+	}
+	return clusters
+}
+
+// ListingProblem returns the error of a list in a namespace, or in all.
+func ListingProblem(objects, namespace string, err error) error {
+	if namespace == metav1.NamespaceAll {
+		return fmt.Errorf("listing the %s of all clusters: %w", objects, err)
+	}
+	return fmt.Errorf("listing the %s of cluster %q: %w", objects, namespace, err)
+}

@@ -1,0 +1,35 @@
+package read
+
+import (
+	"testing"
+)
+
+func TestInventoryLacks(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		found Inventory
+		want  string
+	}{
+		"a cluster with other things": {
+			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Names: []string{"c1"}}, Instances: []string{"a", "kafka"}, AddOns: []string{"kafka"}},
+			`cluster "c1" has no Instance or add-on "shop"; Instances: a, kafka; add-ons: kafka`,
+		},
+		"a cluster with nothing": {
+			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Names: []string{"c1"}}},
+			`cluster "c1" has no Instance or add-on "shop"; Instances: none; add-ons: none`,
+		},
+		"a cluster that does not exist": {
+			Inventory{ManagedClusters: ManagedClusters{Cluster: "c9", Names: []string{"c1", "c2"}}}, `managed cluster "c9" not found; managed clusters: c1, c2`,
+		},
+		"no clusters at all": {Inventory{ManagedClusters: ManagedClusters{Cluster: "c9"}}, `managed cluster "c9" not found; managed clusters: none`},
+		"clusters that the user may not read": {
+			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Unreadable: true}},
+			`cluster "c1" has no Instance or add-on "shop"; Instances: none; add-ons: none`,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := test.found.Lacks("shop").Error(); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,127 @@
+// Package why explains why an add-on is not available on a cluster, down to the root causes, and suggests the commands that fix it.
+// It is pure and touches no cluster.
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Explanation is why an add-on is not available: sentences and suggested commands.
+type Explanation struct {
+	view      fleet.Cluster
+	sentences []string
+	// told lists the root causes mentioned in the sentences.
+	told []dependency.Root
+	// enable lists the commands that enable add-ons, dependencies first; commands lists all others.
+	enable, commands []string
+}
+
+// Text returns a paragraph followed by the commands.
+func (e *Explanation) Text() string {
+	text := strings.Join(e.sentences, " ") + "\n"
+	if len(e.commands) > 0 {
+		text += "\n  " + strings.Join(e.commands, "\n  ") + "\n"
+	}
+	return text
+}
+
+// Data is an explanation for programs.
+type Data struct {
+	AddOn       string `json:"addOn"`
+	Cluster     string `json:"cluster"`
+	Explanation string `json:"explanation"`
+	// Causes lists the root causes among its dependencies.
+	Causes []Cause `json:"causes"`
+	// Commands lists the suggested commands in order.
+	Commands []string `json:"commands"`
+}
+
+// Cause is an add-on that is a root cause, and its problem.
+type Cause struct {
+	AddOn string                       `json:"addOn"`
+	Type  addonv1alpha1.DependencyType `json:"type"`
+	Cause dependency.Cause             `json:"cause,omitempty"`
+	// Path lists the chain of dependencies from the requested add-on; Cycle is the cycle through the requested add-on, if that is the cause.
+	Path  []string `json:"path"`
+	Cycle []string `json:"cycle,omitempty"`
+}
+
+func (e *Explanation) Data(addOn string) Data {
+	data := Data{
+		AddOn: addOn, Cluster: e.view.Name, Explanation: strings.Join(e.sentences, " "),
+		Causes: []Cause{}, Commands: append([]string{}, e.commands...),
+	}
+	for _, root := range e.told {
+		data.Causes = append(data.Causes, Cause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Path: root.Way, Cycle: root.Cycle})
+	}
+	return data
+}
+
+func (e *Explanation) say(format string, args ...any) {
+	e.sentences = append(e.sentences, fmt.Sprintf(format, args...))
+}
+
+func (e *Explanation) do(format string, names ...string) {
+	if command := text.Command(format, names...); !slices.Contains(e.commands, command) {
+		e.commands = append(e.commands, command)
+	}
+}
+
+// look suggests the command that shows more about an add-on: its plans if it is plan-based.
+func (e *Explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	if meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
+		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
+		return
+	}
+	e.do("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
+}
+
+// lastTold returns condition Degraded with the hub's last verdict on an add-on's dependencies, or nil if none were unmet.
+func lastTold(addOn *addonv1alpha1.ManagedClusterAddOn) *metav1.Condition {
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
+	if degraded == nil || degraded.Status != metav1.ConditionTrue || !dependency.IsReason(degraded.Reason) {
+		return nil
+	}
+	return degraded
+}
+
+func waitsFor(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	if len(addOn.Finalizers) == 0 {
+		return ""
+	}
+	text := " and is waiting for finalizers " + strings.Join(addOn.Finalizers, ", ")
+	if remaining := progress.RemainingText(addOn); remaining != "" {
+		text += ": " + remaining
+	}
+	return text
+}
+
+func stateText(available *metav1.Condition) string {
+	if available.Status == metav1.ConditionUnknown {
+		return "in an unknown state"
+	}
+	return "not available"
+}
+
+// reasonText returns reason and message without a full stop.
+func reasonText(condition *metav1.Condition) string {
+	message := strings.TrimSuffix(text.Joined(condition.Message), ".")
+	if message == "" {
+		return condition.Reason
+	}
+	return condition.Reason + ": " + message
+}
+
+// sentence returns the text with a full stop.
+func sentence(text string) string { return strings.TrimSuffix(text, ".") + "." }

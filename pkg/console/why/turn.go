@@ -1,0 +1,63 @@
+package why
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/core/availability"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+)
+
+// lag states which controller is next if the add-on's conditions do not match the verdict.
+func (e *Explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, reason string) {
+	told := ""
+	if last := lastTold(addOn); last != nil {
+		told = last.Reason
+	}
+	switch {
+	case told != reason:
+		e.say("Condition Degraded is not up to date yet; if this takes longer than a few seconds, check that addon-manager is running on " +
+			"the hub.")
+	case reason != addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
+		if awaited(seen) {
+			e.turn(addOn)
+		}
+	case seen.Available != metav1.ConditionFalse && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped:
+		e.say("Condition Available is not up to date yet; if this takes longer than a few seconds, check that addon-agent is running on "+
+			"cluster %s.", e.view.Name)
+	}
+}
+
+// overtaken reports whether Available still reports a missing required add-on that the verdict may no longer contain.
+func overtaken(seen dependency.Seen) bool {
+	return seen.Available == metav1.ConditionFalse && seen.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+}
+
+// awaited reports whether the status of an add-on with all its required dependencies is still to be reported.
+func awaited(seen dependency.Seen) bool {
+	return seen.Available == "" || overtaken(seen) ||
+		seen.Available == metav1.ConditionUnknown && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped
+}
+
+// turn states which controller reports the availability of an add-on, now that all its required dependencies are met.
+func (e *Explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	whose := "its own controller because its health check mode is Customized: " +
+		"check that this controller is running and writes condition Available"
+	lease, leased := availability.LeaseOf(addOn)
+	switch host := addOn.Annotations[upstream.HostingClusterNameAnnotationKey]; {
+	case meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil:
+		whose = fmt.Sprintf("addon-agent on cluster %s, based on the plans of the add-on: check that addon-agent is running there", e.view.Name)
+	case leased:
+		whose = fmt.Sprintf("OCM's klusterlet on cluster %s within 30 s, or without OCM by addon-agent there, based on lease %s: "+
+			"check that one of them is running and that the lease is renewed", e.view.Name, lease)
+	case addOn.Status.HealthCheck.Mode != upstream.HealthCheckModeCustomized:
+		whose = fmt.Sprintf("OCM's klusterlet of cluster %s within 30 s, based on a lease on hosting cluster %s: "+
+			"check that this klusterlet is running and that the lease is renewed", e.view.Name, host)
+	}
+	e.say("The availability of %s is reported by %s.", addOn.Name, whose)
+	e.look(addOn)
+}

@@ -1,0 +1,177 @@
+package install
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+)
+
+// Rollout is what OCM's addon-manager needs to follow the rollout of a configuration of a plan-based add-on: the same data that
+// addon-framework reports for other add-ons (docs/decisions: Tandem reports rollout progress in a ManifestWork).
+type Rollout struct {
+	// SpecHashes are the hashes missing from status.configReferences, by index: those of configs that the add-on itself names.
+	SpecHashes map[int]string
+	// Mark identifies the configuration that has reached the cluster, in OCM's format (annotation config-spec-hash of a ManifestWork);
+	// empty if none has, and during the change from one to the next.
+	Mark string
+	// Applied is condition ManifestApplied.
+	Applied metav1.Condition
+	// State is the progress of the rollout on this cluster.
+	State RolloutState
+}
+
+// RolloutState is the progress of a rollout on one cluster.
+type RolloutState string
+
+const (
+	// RolloutDone means that the cluster runs the configuration that OCM desires.
+	RolloutDone RolloutState = ""
+	// RolloutWaiting means that the cluster is not included in the rollout yet, or that OCM has not resolved its configuration.
+	RolloutWaiting RolloutState = "Waiting"
+	// RolloutProgressing means that the configuration is being applied.
+	RolloutProgressing RolloutState = "Progressing"
+	// RolloutFailed means that the plan has failed, or that the configuration is invalid. This blocks the clusters that wait.
+	RolloutFailed RolloutState = "Failed"
+)
+
+// SupportedConfigs returns the configs that a plan-based add-on supports.
+func SupportedConfigs() []upstream.ConfigGroupResource {
+	return []upstream.ConfigGroupResource{deploymentConfigs, operatorVersions}
+}
+
+// RolloutOf returns the rollout data for OCM; nil if OCM does not manage the add-on's configuration. marked is the current mark.
+//
+// A configuration has reached the cluster once the add-on's Instance has it and is Ready with it: a plan that fails sets no mark and so
+// blocks the rollout. Later changes of the add-on's health do not remove the mark. The next configuration removes it as soon as the
+// Instance gets it: a rollback has to complete again. An invalid configuration reaches no Instance, so it is never marked.
+func RolloutOf(a AddOn, marked string) *Rollout {
+	if !IsPlanManaged(a.Definition) || !managedByOCM(a.Definition, a.ManagedAddOn) {
+		return nil
+	}
+	rollout := &Rollout{SpecHashes: missingHashes(a), Mark: marked, Applied: metav1.Condition{
+		Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonPlanNotComplete,
+		Message: "no plan has completed with the add-on's current configuration yet",
+	}}
+	wanted, decision := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a)
+	switch {
+	case wanted == "":
+	case wanted == marked || reached(a.OwnInstance(), decision.Instance, a.Version):
+		rollout.Mark = wanted
+		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
+		rollout.Applied.Message = "a plan has completed with the add-on's current configuration"
+	case decision.Instance != nil:
+		rollout.Mark = ""
+	}
+	rollout.State = rolloutState(a.ManagedAddOn, a.OwnInstance(), decision.Resolved, rollout.Applied.Status == metav1.ConditionTrue)
+	return rollout
+}
+
+// RolloutStateOf returns the progress as the conditions of the add-on and its Instance report it. The Instance may be nil.
+func RolloutStateOf(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance) RolloutState {
+	conditions := addOn.Status.Conditions
+	state := rolloutState(addOn, own, meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved),
+		meta.IsStatusConditionTrue(conditions, addonv1alpha1.ConditionManifestApplied))
+	available := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionAvailable)
+	if state == RolloutProgressing && own == nil && available != nil && available.Reason == kudo.ReasonPlanFailed {
+		return RolloutFailed
+	}
+	return state
+}
+
+// rolloutState returns the progress, given the add-on's Instance and condition Resolved, which may be nil, and whether the configuration that
+// OCM desires is applied.
+func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn, own *kudo.Instance, resolved *metav1.Condition, applied bool) RolloutState {
+	switch {
+	case !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured):
+		return RolloutWaiting
+	case applied:
+		return RolloutDone
+	case own != nil && hasFailed(own), IsLasting(resolved):
+		return RolloutFailed
+	default:
+		return RolloutProgressing
+	}
+}
+
+// hasFailed reports whether the last plan of an Instance has failed at its current generation, also while it is retried.
+func hasFailed(i *kudo.Instance) bool {
+	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
+	return ready != nil && ready.ObservedGeneration == i.Generation && (ready.Reason == kudo.ReasonPlanFailed || plan.Retries(i.Status) > 0)
+}
+
+// reached reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if an
+// Instance is wanted.
+func reached(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
+	if own == nil || want == nil || !Matches(own, want) {
+		return false
+	}
+	if ran := own.Status.Execution; ran != nil && ran.OperatorVersion.UID != version.UID {
+		return false // the version was deleted and pushed again, and the agent does not have the new one yet
+	}
+	ready := meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == own.Generation
+}
+
+// mark formats references like OCM: a JSON object of RESOURCE.GROUP/NAMESPACE/NAME and hash. It is empty if a hash is unknown.
+func mark(references []upstream.ConfigReference) string {
+	if len(references) == 0 {
+		return ""
+	}
+	hashes := make(map[string]string, len(references))
+	for _, r := range references {
+		if r.DesiredConfig == nil || r.DesiredConfig.SpecHash == "" {
+			return ""
+		}
+		hashes[fmt.Sprintf("%s.%s/%s/%s", r.Resource, r.Group, r.DesiredConfig.Namespace, r.DesiredConfig.Name)] = r.DesiredConfig.SpecHash
+	}
+	spelt, _ := json.Marshal(hashes) // strings always encode
+	return string(spelt)
+}
+
+// Desired returns a fingerprint of the add-on configuration that OCM desires: it changes when the configuration does.
+func Desired(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	var desired strings.Builder
+	for _, r := range addOn.Status.ConfigReferences {
+		if r.DesiredConfig != nil {
+			fmt.Fprintln(&desired, r.ConfigGroupResource, *r.DesiredConfig)
+		}
+	}
+	return desired.String()
+}
+
+// missingHashes returns the hashes of configs that the add-on itself names: OCM takes those as they are, and other configs by its rollout
+// strategy.
+func missingHashes(a AddOn) map[int]string {
+	missing := map[int]string{}
+	for i, r := range a.ManagedAddOn.Status.ConfigReferences {
+		if r.DesiredConfig == nil || !namesItself(a.ManagedAddOn, r.ConfigGroupResource, r.DesiredConfig.ConfigReferent) {
+			continue
+		}
+		if hash := hashOf(a, r); hash != "" && hash != r.DesiredConfig.SpecHash {
+			missing[i] = hash
+		}
+	}
+	return missing
+}
+
+// hashOf returns the hash of the referenced object; empty if it does not exist.
+func hashOf(a AddOn, r upstream.ConfigReference) string {
+	name := types.NamespacedName(r.DesiredConfig.ConfigReferent)
+	switch {
+	case r.ConfigGroupResource == operatorVersions && a.Version != nil && name == a.Configuration.OperatorVersion:
+		return VersionHash(a.Version)
+	case r.ConfigGroupResource == deploymentConfigs && a.DeploymentConfigs[name] != nil:
+		return DeploymentConfigHash(a.DeploymentConfigs[name])
+	default:
+		return ""
+	}
+}

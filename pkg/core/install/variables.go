@@ -1,0 +1,207 @@
+package install
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Doubt is a variable that may be a misspelt parameter: the OperatorVersion does not define it, and its name is close to a parameter that
+// the configuration does not set.
+type Doubt struct {
+	Variable string
+	// Meant is the closest of those parameters.
+	Meant string
+	// Configs are the AddOnDeploymentConfigs that set the variable, in the order in which they are applied.
+	Configs []types.NamespacedName
+}
+
+// Others holds what shows whether a doubtful variable serves another purpose: at least all versions of the operators concerned, and the
+// add-ons that name one of the AddOnDeploymentConfigs, with their definitions. It ignores everything else.
+type Others struct {
+	Versions    []kudo.OperatorVersion
+	Definitions []addonv1alpha1.ClusterManagementAddOn
+	AddOns      []addonv1alpha1.ManagedClusterAddOn
+}
+
+// Define returns the names of the doubtful variables of an add-on that another version of its operator defines, or another add-on that uses
+// one of the AddOnDeploymentConfigs. Whether an add-on defines a variable cannot be known if it is not plan-based, or if its OperatorVersion
+// does not exist: both count as defining it.
+func (o Others) Define(addOn, operator string, doubts []Doubt) map[string]bool {
+	defined := map[string]bool{}
+	for _, doubt := range doubts {
+		defined[doubt.Variable] = o.operatorDefines(operator, doubt.Variable) ||
+			slices.ContainsFunc(o.Users(addOn, doubt.Configs), func(u User) bool { return o.mayDefine(u, doubt.Variable) })
+	}
+	return defined
+}
+
+// User is an add-on that uses an AddOnDeploymentConfig.
+type User struct {
+	// Definition is nil if it does not exist.
+	Definition *addonv1alpha1.ClusterManagementAddOn
+	// Versions are the names of the OperatorVersions that it may run.
+	Versions []types.NamespacedName
+}
+
+// Users returns the add-ons that use one of the configs, except for those of a name. Specs decide: every status follows from them.
+func (o Others) Users(except string, configs []types.NamespacedName) []User {
+	var users []User
+	definitions := make(map[string]*addonv1alpha1.ClusterManagementAddOn, len(o.Definitions))
+	for i := range o.Definitions {
+		definition := &o.Definitions[i]
+		definitions[definition.Name] = definition
+		if named := Named(definition, nil); definition.Name != except && namesAny(named, configs) {
+			users = append(users, User{Definition: definition, Versions: versionsAmong(named)})
+		}
+	}
+	for i := range o.AddOns {
+		addOn := &o.AddOns[i]
+		if named := NamedBySpec(addOn); addOn.Name != except && namesAny(named, configs) {
+			definition := definitions[addOn.Name]
+			users = append(users, User{Definition: definition, Versions: versionsAmong(append(named, Named(definition, nil)...))})
+		}
+	}
+	return users
+}
+
+// namesAny reports whether the references include one of the AddOnDeploymentConfigs.
+func namesAny(named []Reference, configs []types.NamespacedName) bool {
+	return slices.ContainsFunc(named, func(r Reference) bool {
+		return r.Resource == deploymentConfigs.Resource && slices.Contains(configs, r.NamespacedName)
+	})
+}
+
+// versionsAmong returns the names of the OperatorVersions among the references.
+func versionsAmong(named []Reference) []types.NamespacedName {
+	var versions []types.NamespacedName
+	for _, r := range named {
+		if r.Resource == operatorVersions.Resource && !slices.Contains(versions, r.NamespacedName) {
+			versions = append(versions, r.NamespacedName)
+		}
+	}
+	return versions
+}
+
+// mayDefine reports whether the add-on defines the variable, as far as that can be known.
+func (o Others) mayDefine(u User, variable string) bool {
+	if !IsPlanManaged(u.Definition) {
+		return true
+	}
+	return slices.ContainsFunc(u.Versions, func(name types.NamespacedName) bool {
+		at := slices.IndexFunc(o.Versions, func(v kudo.OperatorVersion) bool { return v.Namespace == name.Namespace && v.Name == name.Name })
+		return at < 0 || o.operatorDefines(o.Versions[at].OperatorName(), variable)
+	})
+}
+
+// operatorDefines reports whether any version of the operator defines the parameter.
+func (o Others) operatorDefines(operator, name string) bool {
+	return slices.ContainsFunc(o.Versions, func(v kudo.OperatorVersion) bool {
+		return v.OperatorName() == operator &&
+			slices.ContainsFunc(v.Spec.Parameters, func(p kudo.Parameter) bool { return p.Name == name })
+	})
+}
+
+// given are the variables of all AddOnDeploymentConfigs of an add-on.
+type given struct {
+	version *kudo.OperatorVersion
+	// parameters are the values of the variables that the version defines; later AddOnDeploymentConfigs take precedence.
+	parameters map[string]string
+	// references are those of the sensitive ones, and invalid the problems of the others.
+	references []kudo.ParameterFrom
+	invalid    []Problem
+	// undefined are the names of the others, with the AddOnDeploymentConfigs that set them.
+	undefined map[string][]types.NamespacedName
+}
+
+// variablesOf merges the variables of the existing AddOnDeploymentConfigs, in that order.
+func variablesOf(
+	version *kudo.OperatorVersion, order []types.NamespacedName, configs map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig,
+) given {
+	g := given{version: version, parameters: map[string]string{}, undefined: map[string][]types.NamespacedName{}}
+	if len(order) == 0 {
+		return g
+	}
+	defined := make(map[string]bool, len(version.Spec.Parameters))
+	for _, p := range version.Spec.Parameters {
+		defined[p.Name] = true
+	}
+	setBy := map[string]types.NamespacedName{}
+	for _, name := range order {
+		config := configs[name]
+		if config == nil {
+			continue
+		}
+		for _, variable := range config.Spec.CustomizedVariables {
+			if defined[variable.Name] {
+				g.parameters[variable.Name], setBy[variable.Name] = variable.Value, name
+			} else {
+				g.undefined[variable.Name] = append(g.undefined[variable.Name], name)
+			}
+		}
+	}
+	var problems []parameter.Problem
+	g.parameters, g.references, problems = parameter.References(version.Spec.Parameters, g.parameters)
+	for _, problem := range problems {
+		g.invalid = append(g.invalid, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+			"AddOnDeploymentConfig %s: variable %s: %s", setBy[problem.Parameter], problem.Parameter, problem.Reason)})
+	}
+	return g
+}
+
+// doubts returns the doubtful variables, sorted.
+func (g given) doubts() []Doubt {
+	if len(g.undefined) == 0 {
+		return nil
+	}
+	var unset []string
+	for _, p := range g.version.Spec.Parameters {
+		// A variable has the name of an identifier.
+		_, set := g.parameters[p.Name]
+		set = set || slices.ContainsFunc(g.references, func(f kudo.ParameterFrom) bool { return f.Name == p.Name })
+		if !set && len(validation.IsCIdentifier(p.Name)) == 0 {
+			unset = append(unset, p.Name)
+		}
+	}
+	var doubts []Doubt
+	for _, name := range slices.Sorted(maps.Keys(g.undefined)) {
+		if meant := text.ClosestMatch(name, unset); meant != "" {
+			doubts = append(doubts, Doubt{Variable: name, Meant: meant, Configs: g.undefined[name]})
+		}
+	}
+	return doubts
+}
+
+// misspelt returns the doubtful variables that are not defined elsewhere.
+func (g given) misspelt(definedElsewhere map[string]bool) []Doubt {
+	return slices.DeleteFunc(g.doubts(), func(d Doubt) bool { return definedElsewhere[d.Variable] })
+}
+
+// ignored returns the names of the undefined variables that are not misspelt, sorted.
+func (g given) ignored(misspelt []Doubt) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.undefined)), func(name string) bool {
+		return slices.ContainsFunc(misspelt, func(d Doubt) bool { return d.Variable == name })
+	})
+}
+
+// problems returns a problem for each sensitive variable that is no reference, and for each misspelt variable, up to a limit.
+func (g given) problems(misspelt []Doubt) []Problem {
+	problems := slices.Clone(g.invalid[:min(len(g.invalid), problemLimit)])
+	for _, doubt := range misspelt[:min(len(misspelt), problemLimit)] {
+		problems = append(problems, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+			"AddOnDeploymentConfig %s sets variable %s, which OperatorVersion %q does not define: did you mean %s? Correct or remove the variable",
+			doubt.Configs[0], doubt.Variable, g.version.Name, doubt.Meant)})
+	}
+	if left := len(misspelt) - problemLimit; left > 0 {
+		problems = append(problems, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf("and %d more misspelt variables", left)})
+	}
+	return problems
+}

@@ -1,0 +1,126 @@
+package pack
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/rights"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Rights returns the permissions that a valid package needs, for the tasks of all plans and for the Secrets of sensitive parameters, and notes
+// about what they do not include because it depends on the cluster or on parameters. Templates are rendered with the default parameters.
+func (p *Package) Rights() (permissions *kudo.Permissions, unknown []string) {
+	needs := needsOf(newSubject(&p.Version))
+	return needs.Permissions(), needs.Unknown()
+}
+
+// use is a template and what a task does with its objects.
+type use struct {
+	task, template string
+	kind           rights.Use
+	objects        []*unstructured.Unstructured
+	err            error
+}
+
+// needsOf works out the permissions that all tasks need. A task that no plan runs needs none.
+func needsOf(s *subject) *rights.Needs {
+	c := probe(s.OperatorVersionSpec)
+	var uses []use
+	for _, t := range s.Tasks {
+		if s.runs(t.Name) {
+			uses = append(uses, usesOf(c, t)...)
+		}
+	}
+	var all []*unstructured.Unstructured
+	for _, u := range uses {
+		all = append(all, u.objects...)
+	}
+	needs := rights.NewNeeds(c.Namespace, all)
+	for _, p := range s.Parameters {
+		if p.IsSensitive() {
+			needs.AddReference(p.Name)
+		}
+		if isTrue(p.Structure) {
+			needs.Note("parameter %s is inserted as YAML: objects in it are included only from the default", text.Quote(p.Name))
+		}
+	}
+	for _, u := range uses {
+		for _, object := range u.objects {
+			needs.Add(u.task, u.kind, object)
+		}
+		s.beyondDefaults(needs, u)
+	}
+	return needs
+}
+
+// runs reports whether a step of any plan names the task.
+func (s *subject) runs(task string) bool {
+	found := false
+	s.eachStep(func(_ string, step *kudo.Step, _ string) { found = found || slices.Contains(step.Tasks, task) })
+	return found
+}
+
+// usesOf renders the templates of a task.
+func usesOf(c render.Context, t kudo.Task) []use {
+	kinds := map[string]rights.Use{kudo.TaskApply: rights.Applies, kudo.TaskDelete: rights.Deletes, kudo.TaskToggle: rights.Toggles}
+	if t.Kind == kudo.TaskPipe {
+		pod := use{task: t.Name, template: t.Spec.Pod, kind: rights.Pipes}
+		var object *unstructured.Unstructured
+		if object, pod.err = render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name)); pod.err == nil {
+			pod.objects = []*unstructured.Unstructured{object}
+		}
+		return []use{pod, {task: t.Name, kind: rights.Applies, objects: pipe.Artifacts(c.Instance, t)}}
+	}
+	if !hasResources(t.Kind) {
+		return nil
+	}
+	var uses []use
+	for _, name := range t.Spec.Resources {
+		u := use{task: t.Name, template: name, kind: kinds[t.Kind]}
+		u.objects, u.err = render.Objects(c, name)
+		uses = append(uses, u)
+	}
+	return uses
+}
+
+var (
+	// variableType matches a kind or an API version that a template prints.
+	variableType = regexp.MustCompile(`(?m)^(?:-? *)(?:apiVersion|kind):.*\{\{`)
+	// variableNamespace matches a namespace that a template prints, other than the Instance's.
+	variableNamespace = regexp.MustCompile(`(?m)^ +namespace:[ \t]*["']?\{\{-?[ \t]*([^}]*?)[ \t]*-?\}\}`)
+)
+
+// beyondDefaults adds what a template may render with other parameters than the defaults: the kinds that are written in it, and notes about
+// kinds and namespaces that are not.
+func (s *subject) beyondDefaults(needs *rights.Needs, u use) {
+	source := s.Templates[u.template]
+	if u.err != nil {
+		needs.Note("template %s does not render with the default parameters: only the kinds that are written in it are known", text.Quote(u.template))
+	}
+	for _, written := range writtenKinds(source) {
+		kind, _ := render.Successor(written.gvk)
+		if !slices.ContainsFunc(u.objects, func(o *unstructured.Unstructured) bool { return sameKind(o, kind) }) {
+			needs.AddKind(u.task, u.kind, kind)
+		}
+	}
+	if variableType.MatchString(source) {
+		needs.Note("the kinds of template %s depend on parameters: those of the defaults are included", text.Quote(u.template))
+	}
+	for _, m := range variableNamespace.FindAllStringSubmatch(source, -1) {
+		if expression, _, _ := strings.Cut(m[1], "|"); strings.TrimSpace(expression) != ".Namespace" {
+			needs.Note("the namespaces of template %s depend on parameters: those of the defaults are included", text.Quote(u.template))
+		}
+	}
+}
+
+func sameKind(o *unstructured.Unstructured, kind schema.GroupVersionKind) bool {
+	return o.GroupVersionKind().GroupKind() == kind.GroupKind()
+}

@@ -1,0 +1,252 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+)
+
+// observed returns an Instance with the plan "deploy", two parallel tasks, in the given state.
+func observed(status kudo.ExecutionStatus, change ...func(*plan.Observation)) plan.Observation {
+	version := versionOf("update", "backup")
+	version.Tasks = []kudo.Task{{Name: "one"}, {Name: "two"}}
+	steps := []kudo.Step{{Name: "s1", Tasks: []string{"one"}}, {Name: "s2", Tasks: []string{"two"}}}
+	version.Plans["deploy"] = kudo.Plan{Phases: []kudo.Phase{{Name: "p", Strategy: kudo.Parallel, Steps: steps}}}
+	instance := &kudo.Instance{}
+	instance.Namespace, instance.Name = "apps", "kafka"
+	instance.Annotations = map[string]string{kudo.AnnotationHubGeneration: "7"}
+	instance.Spec.OperatorVersion.Name = "kafka-1.0.0-11111111"
+	instance.Spec.Parameters = map[string]string{"PLAIN": "a"}
+	deploy := plan.Begin("deploy", version.Plans["deploy"], "x", noon)
+	if deploy.Status = status; status == kudo.FatalError {
+		deploy.Message = "no image"
+	}
+	instance.Status = kudo.InstanceStatus{
+		Execution:  &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one, Parameters: map[string]string{"PLAIN": "a"}},
+		Whole:      &kudo.WholeVersion{OperatorVersion: one},
+		PlanStatus: map[string]kudo.PlanStatus{"deploy": deploy},
+		Inventory:  []kudo.InventoryEntry{config("kept", "one"), config("left", "three")},
+	}
+	switch {
+	case status == kudo.FatalError:
+		instance.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed}}
+	case status.Running():
+		instance.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy"}}
+	}
+	o := plan.Observation{
+		Now: noon, Instance: instance, Owner: plan.Owner{Namespace: "apps", Name: "kafka"},
+		Desired: version, Reference: one, Running: version,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func removing(o *plan.Observation) {
+	o.Instance.Annotations[kudo.AnnotationHubDeleted] = "2026-01-01T12:00:00Z"
+}
+
+// withCleanup adds a cleanup plan to the running version; a non-empty status means that the plan has run to that state.
+func withCleanup(status kudo.ExecutionStatus) func(*plan.Observation) {
+	return func(o *plan.Observation) {
+		o.Running.Plans["cleanup"] = kudo.Plan{}
+		if status != "" {
+			o.Instance.Status.Execution.Plan = "cleanup"
+			o.Instance.Status.PlanStatus["cleanup"] = kudo.PlanStatus{Name: "cleanup", UID: "x", Status: status, Message: "no image"}
+		}
+	}
+}
+
+func parameter(name, value string) func(*plan.Observation) {
+	return func(o *plan.Observation) { o.Instance.Spec.Parameters = map[string]string{"PLAIN": "a", name: value} }
+}
+
+func neverStarted(o *plan.Observation) {
+	o.Running, o.Instance.Status = nil, kudo.InstanceStatus{}
+}
+
+func cancelled(o *plan.Observation) {
+	o.Instance.Spec.PlanExecution = kudo.PlanExecution{UID: "x", Cancel: true}
+}
+
+func TestDecide(t *testing.T) {
+	missing := func(o *plan.Observation) { o.Desired = nil }
+	lost := func(o *plan.Observation) { o.Running = nil }
+	unplanned := func(name string) func(*plan.Observation) {
+		return func(o *plan.Observation) { delete(o.Desired.Plans, name) }
+	}
+	for name, test := range map[string]struct {
+		observed plan.Observation
+		want     plan.ActionKind
+		starts   string
+		tasks    int
+		prunes   int
+		reason   string
+		message  string
+		after    time.Duration
+	}{
+		"the first plan starts":                     {observed: observed("", neverStarted), want: plan.ActionStart, starts: "deploy"},
+		"a changed parameter starts its plan":       {observed: observed(kudo.Complete, parameter("BACKUP", "b")), want: plan.ActionStart, starts: "backup"},
+		"it starts even after a failure":            {observed: observed(kudo.FatalError, parameter("PLAIN", "b")), want: plan.ActionStart, starts: "update"},
+		"a plan that runs goes a step further":      {observed: observed(kudo.InProgress), want: plan.ActionStep, tasks: 2},
+		"so does one with a task that failed":       {observed: observed(kudo.Error), want: plan.ActionStep, tasks: 2},
+		"it does while another plan waits":          {observed: observed(kudo.InProgress, parameter("BACKUP", "b")), want: plan.ActionStep, tasks: 2},
+		"it does while what is asked for is missed": {observed: observed(kudo.InProgress, missing), want: plan.ActionStep, tasks: 2},
+		"it does while the next plan does not exist": {
+			observed: observed(kudo.InProgress, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionStep, tasks: 2,
+		},
+		"one that is cancelled ends": {
+			observed: observed(kudo.InProgress, cancelled), want: plan.ActionCancel, reason: kudo.ReasonPlanInProgress, message: `plan "deploy" is running: cancelled`,
+		},
+		"one that has ended cannot be cancelled": {observed: observed(kudo.Complete, cancelled), want: plan.ActionSettle, prunes: 1},
+		"a complete plan settles, and prunes what is of no task": {
+			observed: observed(kudo.Complete), want: plan.ActionSettle, prunes: 1,
+		},
+		"a failed plan is only told": {
+			observed: observed(kudo.FatalError), want: plan.ActionWait, reason: kudo.ReasonPlanFailed, message: `plan "deploy" failed: no image`,
+		},
+		"a version that is missing is waited for": {
+			observed: observed(kudo.Complete, missing), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
+			message: `OperatorVersion "kafka-1.0.0-11111111" is not on the managed cluster yet: waiting for its mirror`,
+		},
+		"so is one that is lost": {
+			observed: observed(kudo.InProgress, lost), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
+			message: `OperatorVersion "kafka-1.0.0" of the last execution no longer exists`,
+		},
+		"a plan that does not exist is told": {
+			observed: observed(kudo.Complete, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionWait, reason: kudo.ReasonPlanFailed,
+			message: `the OperatorVersion has no plan "backup"`,
+		},
+		"a removal deletes everything":      {observed: observed(kudo.Complete, removing), want: plan.ActionRemove},
+		"a removal supersedes a plan":       {observed: observed(kudo.InProgress, removing), want: plan.ActionRemove},
+		"a removal starts the cleanup plan": {observed: observed(kudo.InProgress, removing, withCleanup("")), want: plan.ActionStart, starts: "cleanup"},
+		"a removal continues with it":       {observed: observed(kudo.Complete, removing, withCleanup(kudo.InProgress)), want: plan.ActionStep},
+		"a removal follows it":              {observed: observed(kudo.Complete, removing, withCleanup(kudo.Complete)), want: plan.ActionRemove},
+		"a cleanup plan that failed runs again": {
+			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError)), want: plan.ActionStart, starts: "cleanup",
+		},
+		"but not immediately": {
+			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
+			want:     plan.ActionWait, reason: kudo.ReasonRemoving, after: time.Minute, message: `plan "cleanup" failed and will be retried: no image; ` +
+				"if it cannot succeed, annotate the Instance on the hub with kudo.dev/skip-cleanup=true to remove its objects without the plan, " +
+				"or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
+		},
+		"nothing was started, and nothing is left": {
+			observed: observed("", neverStarted, removing), want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,
+		},
+		"nothing was started, and something is left": {
+			observed: observed("", neverStarted, removing, func(o *plan.Observation) {
+				o.Instance.Status.Inventory = []kudo.InventoryEntry{config("left", "one")}
+			}),
+			want: plan.ActionRemove,
+		},
+		"what is removed stays so": {
+			observed: observed(kudo.Complete, removing, func(o *plan.Observation) {
+				o.Instance.Status.Conditions = []metav1.Condition{plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft)}
+			}),
+			want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := *test.observed.Instance.DeepCopy()
+			got := plan.Decide(test.observed)
+			if diff := cmp.Diff(before, *test.observed.Instance); diff != "" {
+				t.Errorf("Decide changed its input:\n%s", diff)
+			}
+			if got.Kind != test.want || len(got.Tasks) != test.tasks || len(got.Prune) != test.prunes || got.After != test.after {
+				t.Errorf("want %s of %d tasks with %d to prune, after %v; got %+v", test.want, test.tasks, test.prunes, test.after, got)
+			}
+			if got.Ready.Reason != test.reason || got.Ready.Message != test.message {
+				t.Errorf("want %s: %s\ngot %s: %s", test.reason, test.message, got.Ready.Reason, got.Ready.Message)
+			}
+			if starts := got.Start.Start; (starts == nil) != (test.starts == "") || starts != nil && starts.Plan != test.starts {
+				t.Errorf("want plan %q to start, got %+v", test.starts, starts)
+			}
+			if again := plan.Decide(test.observed); !cmp.Equal(got, again) {
+				t.Errorf("it decides otherwise the second time:\n%s", cmp.Diff(got, again))
+			}
+		})
+	}
+}
+
+func TestDecideRecordsWhatItSays(t *testing.T) {
+	cancel := plan.Decide(observed(kudo.InProgress, cancelled))
+	if got := cancel.Status.PlanStatus["deploy"]; got.Status != kudo.FatalError || got.Message != "cancelled" {
+		t.Errorf("a plan that is cancelled is recorded as %s: %s", got.Status, got.Message)
+	}
+	removed := observed(kudo.Complete, removing).Removed()
+	if len(removed.Status.Inventory) > 0 || removed.Status.Execution == nil {
+		t.Errorf("once nothing is left, the status says %+v", removed.Status)
+	}
+	failed := observed(kudo.FatalError)
+	if diff := cmp.Diff(failed.Instance.Status, plan.Decide(failed).Status); diff != "" {
+		t.Errorf("a wait changes the plans:\n%s", diff)
+	}
+}
+
+func TestPodsOfPipesEndWithTheirExecution(t *testing.T) {
+	pod := func(name string, execution types.UID, marks map[string]string) plan.Object {
+		live := object("Pod", name)
+		live.SetNamespace("apps")
+		live.SetLabels(map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "kafka"})
+		annotations := map[string]string{kudo.AnnotationExecution: string(execution)}
+		for key, value := range marks {
+			annotations[key] = value
+		}
+		live.SetAnnotations(annotations)
+		return plan.Object{Want: live, Live: live}
+	}
+	ofPipe := map[string]string{kudo.AnnotationPipe: "true"}
+	foreign := pod("foreign", "w", ofPipe)
+	foreign.Live.SetLabels(nil)
+	pods := func(o *plan.Observation) {
+		o.Pods = []plan.Object{pod("now", "x", ofPipe), pod("earlier", "w", ofPipe), pod("workload", "w", nil), foreign}
+	}
+	for name, test := range map[string]struct {
+		observed plan.Observation
+		want     []string
+	}{
+		"the execution continues":          {observed(kudo.InProgress, pods), []string{"earlier"}},
+		"it continues without its version": {observed(kudo.InProgress, pods, func(o *plan.Observation) { o.Running = nil }), []string{"earlier"}},
+		"it is complete":                   {observed(kudo.Complete, pods), []string{"now", "earlier"}},
+		"it has failed":                    {observed(kudo.FatalError, pods), []string{"now", "earlier"}},
+		"it is cancelled":                  {observed(kudo.InProgress, pods, cancelled), []string{"now", "earlier"}},
+		"another one starts":               {observed(kudo.Error, pods, parameter("BACKUP", "b"), func(o *plan.Observation) { o.Instance.Annotations[kudo.AnnotationHubGeneration] = "8" }), []string{"now", "earlier"}},
+		"the Instance is removed":          {observed(kudo.InProgress, pods, removing), []string{"now", "earlier"}},
+		"nothing was started for it ever":  {observed("", pods, neverStarted), []string{"now", "earlier"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, pod := range plan.Decide(test.observed).Pods {
+				got = append(got, pod.Live.GetName())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnInstanceAtRestIsNotReadyBeforeWhatIsDueHasRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed plan.Observation
+		reason   string
+	}{
+		"nothing is due":     {observed(kudo.Complete), kudo.ReasonHealthy},
+		"a plan is due":      {observed(kudo.Complete, parameter("BACKUP", "b")), kudo.ReasonPlanPending},
+		"its removal is due": {observed(kudo.Complete, removing), kudo.ReasonRemoving},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.observed.Settled(nil, nil); got.Reason != test.reason {
+				t.Errorf("want %s, got %+v", test.reason, got)
+			}
+		})
+	}
+}

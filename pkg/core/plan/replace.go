@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/health"
+)
+
+// Unchangeable reports whether the object is a Job: almost nothing of an existing Job can be changed.
+func Unchangeable(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
+}
+
+// CannotChange says that the fields of an existing object cannot be changed, and how to proceed.
+func CannotChange(fields ...string) string {
+	return strings.Join(fields, ", ") + " cannot be changed while the object exists: delete the object and run the plan again, or give it another name " +
+		"in the package"
+}
+
+// Replaceable reports whether a task that has not begun may delete the object to re-create it. This is true for Jobs, except those that the
+// execution itself has applied: no Job is replaced twice in one execution, whatever its tasks render.
+func (o Object) Replaceable(execution types.UID) bool {
+	return o.Live != nil && Unchangeable(o.Live) && !o.AppliedBy(execution)
+}
+
+// Spent reports whether the object can no longer become healthy by applying it: it is being deleted, or has failed.
+func (o Object) Spent() bool {
+	return o.Deleted() || health.Of(o.Live).Status == health.Failed
+}
+
+// ReplaceOutcome returns the outcome for objects that are deleted before their task can begin: Pending until all are deleted.
+func ReplaceOutcome(objects []Object) Outcome {
+	outcome := DeleteOutcome(objects)
+	if outcome.Status != kudo.Complete {
+		outcome = Outcome{Status: kudo.Pending, Message: outcome.Message + ", and will be re-created"}
+	}
+	return outcome
+}

@@ -1,0 +1,276 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/health"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/core/sensitive"
+)
+
+// Object is one object of a task: the desired object, and the live object on the cluster (nil if it does not exist).
+type Object struct {
+	Want, Live *unstructured.Unstructured
+
+	// Classes are the StorageClasses of the cluster if the health of Live depends on them (health.DependsOnStorageClass); nil if they were
+	// not read.
+	Classes []health.StorageClass
+
+	// Refusal is why the API server refuses updates of the live object, which is being deleted; empty if it does not, or was not asked.
+	Refusal string
+
+	// Unread is why the object can be read in no version of its kind, although it may exist; empty if it was read, and Live is its state.
+	Unread string
+
+	// Opaque is true if no details of the live object may be shown: it holds a part of a sensitive value that cannot be masked.
+	Opaque bool
+}
+
+// Owner identifies the Instance that objects belong to: its namespace on the managed cluster, its name in labels, which is
+// render.InstanceName, and its uid on the managed cluster.
+type Owner struct {
+	Namespace, Name string
+	UID             types.UID
+}
+
+// TaskAction is the effect of a task on its objects.
+type TaskAction string
+
+const (
+	// Apply applies the objects and waits until they are healthy.
+	Apply TaskAction = "Apply"
+	// Delete removes the objects and waits until they are gone.
+	Delete TaskAction = "Delete"
+	// Pipe applies objects that store files from a pod.
+	Pipe TaskAction = "Pipe"
+	// ApplyChild requests a child Instance from the hub, and waits until it is ready.
+	ApplyChild TaskAction = "ApplyChild"
+	// DeleteChild requests the removal of a child Instance from the hub, and waits until it is deleted.
+	DeleteChild TaskAction = "DeleteChild"
+	// Nothing means that the task has no objects.
+	Nothing TaskAction = "Nothing"
+)
+
+// Makes reports whether the objects exist once the task is complete.
+func (a TaskAction) Makes() bool { return a == Apply || a == Pipe }
+
+// HasObjects reports whether the task renders objects that the agent itself applies or deletes.
+func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
+
+// OfChild reports whether the task waits for the hub to apply or to remove a child Instance.
+func (a TaskAction) OfChild() bool { return a == ApplyChild || a == DeleteChild }
+
+// runsAhead reports whether a task may run before the outcomes of the tasks before it are recorded: it either has no effect if it runs
+// again in the same execution, or only begins to wait for a child.
+func (a TaskAction) runsAhead() bool { return a == Apply || a == Delete || a == Nothing || a.OfChild() }
+
+// TaskActionOf returns the action of a task for the parameters of its execution. An error is terminal: the task cannot run.
+func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (TaskAction, error) {
+	switch task.Kind {
+	case kudo.TaskApply:
+		return Apply, nil
+	case kudo.TaskDelete:
+		return Delete, nil
+	case kudo.TaskToggle:
+		return switched(version, parameters, task.Spec.Parameter, Apply, Delete)
+	case kudo.TaskKudoOperator, kudo.TaskOperator:
+		if task.Spec.EnablingParameter == "" {
+			return ApplyChild, nil
+		}
+		return switched(version, parameters, task.Spec.EnablingParameter, ApplyChild, DeleteChild)
+	case kudo.TaskPipe:
+		return Pipe, nil
+	case kudo.TaskDummy:
+		return Nothing, nil
+	default:
+		return Nothing, fmt.Errorf("this agent does not support tasks of kind %q", task.Kind)
+	}
+}
+
+// switched returns the action that a boolean parameter of that name selects (KEP-23, KEP-36).
+func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, name string, on, off TaskAction) (TaskAction, error) {
+	value, err := parameter.Bool(version.Parameters, parameters, name)
+	switch {
+	case err != nil:
+		return Nothing, err
+	case value:
+		return on, nil
+	default:
+		return off, nil
+	}
+}
+
+// DummyOutcome returns the outcome of a Dummy task (KUDO's rules).
+func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
+	switch {
+	case spec.WantErr && spec.Fatal:
+		return Outcome{Status: kudo.FatalError, Message: "the Dummy task is configured to fail permanently"}
+	case spec.WantErr:
+		return Outcome{Status: kudo.Error, Message: "the Dummy task is configured to fail"}
+	case spec.Done:
+		return Outcome{Status: kudo.Complete}
+	default:
+		return Outcome{Status: kudo.InProgress, Message: "the Dummy task is configured to wait"}
+	}
+}
+
+// AppliedBy reports whether the object is as last applied by a task of that execution.
+func (o Object) AppliedBy(execution types.UID) bool {
+	return o.Live != nil && o.Live.GetAnnotations()[kudo.AnnotationExecution] == string(execution)
+}
+
+// Expired reports whether the object is missing as intended: a Job may set a time after which it is deleted once finished.
+func (o Object) Expired() bool {
+	_, expires, _ := unstructured.NestedFieldNoCopy(o.Want.Object, "spec", "ttlSecondsAfterFinished")
+	return o.Live == nil && o.Want.GetKind() == "Job" && expires
+}
+
+// Deleted reports whether the object is deleted or being deleted.
+func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
+
+// Claim returns a *ForeignError if the object exists and does not belong to the owner.
+func (w Owner) Claim(o Object) error {
+	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) {
+		return nil
+	}
+	return &ForeignError{Live: o.Live, Released: w.Released()}
+}
+
+// Has reports whether the object exists and belongs to the owner.
+func (w Owner) Has(o Object) bool { return o.Live != nil && w.Owns(o.Live) }
+
+// HasApplied reports whether the object exists, belongs to the owner, and was applied by a task, which annotates it and lets the Instance
+// own it; or is a volume claim, which a StatefulSet creates with labels only. Labels alone do not prove it: other programs copy them to
+// objects of their own, and the inventory may name such an object.
+func (w Owner) HasApplied(o Object) bool {
+	return w.Has(o) && (IsClaim(o.Live.GroupVersionKind().GroupKind()) || o.Live.GetAnnotations()[kudo.AnnotationExecution] != "" ||
+		slices.ContainsFunc(o.Live.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return w.UID != "" && r.UID == w.UID }))
+}
+
+var volumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+
+// IsClaim reports whether objects of the kind are volume claims.
+func IsClaim(kind schema.GroupKind) bool { return kind == volumeClaim }
+
+// Owns reports whether an object on the cluster carries the labels of the owner.
+func (w Owner) Owns(live *unstructured.Unstructured) bool {
+	labels := live.GetLabels()
+	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] != w.Name {
+		return false
+	}
+	if namespace, marked := live.GetAnnotations()[kudo.AnnotationInstanceNamespace]; marked {
+		return namespace == w.Namespace
+	}
+	return live.GetNamespace() == w.Namespace
+}
+
+// Released returns the value of the annotation on objects that the owner has released: they stay, belong to no Instance, and only this one may
+// apply them again.
+func (w Owner) Released() string { return w.Namespace + "/" + w.Name }
+
+// hasReleased reports whether the owner has released the object, and no other has taken it over since.
+func (w Owner) hasReleased(live *unstructured.Unstructured) bool {
+	return live.GetAnnotations()[kudo.AnnotationReleasedBy] == w.Released() && isFree(live)
+}
+
+// ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is blocked, else the first that is
+// waited for.
+func ApplyOutcome(objects []Object) Outcome {
+	var blocked, waiting string
+	for _, o := range objects {
+		if o.Live == nil {
+			return Outcome{Status: kudo.InProgress, Message: Describe(o.Want) + ": no longer exists and will be applied again"}
+		}
+		switch result := o.health(); {
+		case result.Status == health.Failed:
+			return Outcome{Status: kudo.FatalError, Message: result.Message}
+		case result.Status == health.Healthy:
+		case result.Blocked:
+			blocked = cmp.Or(blocked, result.Message)
+		default:
+			waiting = cmp.Or(waiting, result.Message)
+		}
+	}
+	switch {
+	case blocked != "":
+		return Outcome{Status: kudo.Error, Message: blocked}
+	case waiting != "":
+		return Outcome{Status: kudo.InProgress, Message: waiting}
+	default:
+		return Outcome{Status: kudo.Complete}
+	}
+}
+
+// health judges the live object.
+func (o Object) health() health.Result {
+	result := health.Of(o.Live)
+	if o.Classes != nil && health.DependsOnStorageClass(o.Live) {
+		result = health.OfClaim(o.Live, o.Classes)
+	}
+	if o.Opaque && o.Live != nil {
+		result.Message = Describe(o.Live) + ": is not healthy, and " + sensitive.NotShown
+	}
+	return result
+}
+
+// DeleteOutcome returns the outcome for deleted objects. It names the first one that still exists; objects blocked by a finalizer come
+// before others.
+func DeleteOutcome(objects []Object) Outcome {
+	there := slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return o.Live == nil })
+	if len(there) == 0 {
+		return Outcome{Status: kudo.Complete}
+	}
+	held := slices.IndexFunc(there, Object.held)
+	return Outcome{Status: kudo.InProgress, Message: deleting(there[max(held, 0)])}
+}
+
+// held reports whether another writer's finalizer blocks the deletion of the object.
+func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
+
+// deleting describes what blocks the deletion of an object.
+func deleting(o Object) string {
+	message, held := Describe(o.Live)+": is being deleted", holders(o.Live)
+	switch {
+	case len(held) > 0 && o.Opaque:
+		message += ", held by finalizers"
+	case len(held) > 0:
+		message += ", held by finalizer " + strings.Join(held, ", ")
+	case o.Refusal != "" && len(o.Live.GetFinalizers()) > 0:
+		message += ", held by finalizer " + strings.Join(o.Live.GetFinalizers(), ", ")
+	}
+	if o.Refusal != "" {
+		message += ", whose removal is refused: " + o.Refusal
+	}
+	return message
+}
+
+// stuckDelay is how long an object is being deleted before it counts as stuck.
+const stuckDelay = 5 * time.Second
+
+// Stuck returns the position of the first object whose deletion takes long because of its finalizers, those of other writers first; negative if
+// there is none.
+func Stuck(objects []Object, now time.Time) int {
+	isStuck := func(o Object) bool {
+		return o.Live != nil && o.Live.GetDeletionTimestamp() != nil && len(o.Live.GetFinalizers()) > 0 &&
+			now.Sub(o.Live.GetDeletionTimestamp().Time) >= stuckDelay
+	}
+	if held := slices.IndexFunc(objects, func(o Object) bool { return o.held() && isStuck(o) }); held >= 0 {
+		return held
+	}
+	return slices.IndexFunc(objects, isStuck)
+}
+
+// holders returns the finalizers of an object except for foreground deletion, which completes by itself.
+func holders(live *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
+}

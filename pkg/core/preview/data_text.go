@@ -1,0 +1,75 @@
+package preview
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+)
+
+// CauseText returns the reason why a plan runs.
+func (p PlanData) CauseText() string {
+	changed := "parameter " + strings.Join(p.Parameters, ", ")
+	if len(p.Parameters) > 1 {
+		changed = "parameters " + strings.Join(p.Parameters, ", ")
+	}
+	switch p.Cause {
+	case plan.Installation:
+		return "no plan has run yet"
+	case plan.OtherVersion:
+		if len(p.Parameters) == 0 {
+			return "change of OperatorVersion"
+		}
+		return "change of OperatorVersion and " + changed
+	case plan.OtherParameters:
+		return "change of " + changed
+	case plan.StillOwed:
+		return "still owed: not complete yet"
+	case plan.RemovalRequested:
+		return "before the objects of the Instance are removed"
+	default:
+		return "requested manually"
+	}
+}
+
+// PodsText states whether pods restart, unless that is obvious.
+func (p PlanData) PodsText() string {
+	switch {
+	case p.Cause == plan.Installation || p.Cause == plan.RemovalRequested:
+		return ""
+	case p.RestartsPods:
+		return "all pods of the applied objects restart"
+	case len(p.NoRestart) > 0:
+		return "pods restart only where they change (forcePodRestart is false)"
+	default:
+		return ""
+	}
+}
+
+// KindText returns the kind of a task, with its action if that depends on a parameter or a pod.
+func (t TaskData) KindText() string {
+	switch t.Kind {
+	case kudo.TaskToggle:
+		return fmt.Sprintf("%s: %s", t.Kind, strings.ToLower(string(t.Action)))
+	case kudo.TaskPipe:
+		return fmt.Sprintf("%s: a pod writes the files", t.Kind)
+	default:
+		return string(t.Kind)
+	}
+}
+
+// verbs are the effects as actions that a plan attempts.
+var verbs = map[Effect]string{
+	Created: "create", Changed: "change", Removed: "remove", Kept: "keep", Annotated: "annotate", Restarted: "restart", Replaced: "replace",
+	Renewed: "renew",
+}
+
+// Verb returns the action that has the effect: whether it succeeds is known on the cluster only.
+func (e Effect) Verb() string { return cmp.Or(verbs[e], string(e)) }
+
+// String returns kind, namespace and name.
+func (o ObjectData) String() string {
+	return kudo.InventoryEntry{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
+}

@@ -1,0 +1,65 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/core/render/template"
+)
+
+// Named renders the template source, which holds one object, and sets the object's name. It serves objects whose name the package does not
+// choose, such as the pod of a Pipe task. It returns the errors of Objects.
+func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
+	rendered, err := NamedTemplate(c, source, name)
+	if err != nil {
+		return nil, err
+	}
+	return rendered.Objects[0], nil
+}
+
+// NamedTemplate is Named with the traces of sensitive parameters in the object.
+func NamedTemplate(c Context, source, name string) (Rendering, error) {
+	r, err := newRenderer(c, source)
+	if err != nil {
+		return Rendering{}, err
+	}
+	docs, err := r.documents(source)
+	if err != nil {
+		return Rendering{}, err
+	}
+	if len(docs.all) != 1 {
+		return Rendering{}, template.NewError(source, fmt.Errorf("must contain exactly one object, got %d documents", len(docs.all)))
+	}
+	decoded, err := docs.decoder.objects(docs.all[0], &r.room)
+	if err == nil && len(decoded) != 1 {
+		err = fmt.Errorf("must contain exactly one object, got %d", len(decoded))
+	}
+	if err != nil {
+		return Rendering{}, docs.fail(source, 0, err)
+	}
+	metadata, err := child(decoded[0], "metadata", "metadata")
+	if err != nil {
+		return Rendering{}, docs.fail(source, 0, err)
+	}
+	metadata["name"] = name
+	object, err := r.finish(decoded[0])
+	if err != nil {
+		return Rendering{}, docs.fail(source, 0, err)
+	}
+	docs.note(0, object)
+	return Rendering{Objects: []*unstructured.Unstructured{object}, Traces: r.traces, Blocks: r.blocks, Omissions: r.omissions}, nil
+}
+
+// Mark returns a copy of an object with the labels and annotations that Objects sets.
+func Mark(c Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if c.Version == nil {
+		return nil, errors.New("marking an object: no OperatorVersion")
+	}
+	marked := object.DeepCopy()
+	if err := (&renderer{Context: c}).mark(marked); err != nil {
+		return nil, fmt.Errorf("%s: %w", identify(object, ""), err)
+	}
+	return marked, nil
+}
