@@ -17,7 +17,7 @@ func TestHubAndAgentFetchNothing(t *testing.T) {
 		"os/exec":    {"Command", "CommandContext"},
 	}
 	inCluster := func(folder string) bool {
-		return slices.ContainsFunc([]string{"cmd/addon-manager", "cmd/addon-agent", "pkg/hub", "pkg/agent", "pkg/kube/controller", "pkg/kube/apply", "pkg/kube/identity"},
+		return slices.ContainsFunc([]string{"cmd/addon-manager", "cmd/addon-agent", "pkg/hub", "pkg/agent", "pkg/kube"},
 			func(part string) bool { return within(part)(folder) })
 	}
 	for _, s := range sources(t) {
