@@ -137,8 +137,8 @@ func (s *settings) complete() error {
 		own, _ := os.ReadFile(podNamespace) // outside of the cluster there is none
 		s.options.Namespace = cmp.Or(strings.TrimSpace(string(own)), agent.DefaultNamespace)
 	}
-	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
-		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.LongestPeriod)
+	if period := s.options.LeasePeriod; period < time.Second || period > availability.MaxPeriod {
+		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.MaxPeriod)
 	}
 	var err error
 	s.options.Rights, err = s.permissions.policy(s.options.Namespace)

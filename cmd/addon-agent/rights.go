@@ -68,7 +68,7 @@ func (p *powers) Set(list string) error {
 
 // policy returns the policy that the flags describe; the agent is in the namespace.
 func (p *permissions) policy(namespace string) (rights.Policy, error) {
-	policy := rights.Policy{DefaultServiceAccount: p.account, Escalation: p.escalation, Reserved: rights.Reserved(namespace)}
+	policy := rights.Policy{DefaultServiceAccount: p.account, Escalation: p.escalation, Reserved: rights.ReservedNamespaces(namespace)}
 	switch p.mode {
 	case "declared":
 		policy.Declared = true

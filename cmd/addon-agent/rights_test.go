@@ -11,7 +11,7 @@ import (
 )
 
 func TestFlagsDescribeThePolicy(t *testing.T) {
-	reserved := rights.Reserved("own")
+	reserved := rights.ReservedNamespaces("own")
 	for name, test := range map[string]struct {
 		flags   string
 		want    rights.Policy

@@ -97,7 +97,7 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	refused := a.act(ctx, state, decision.Instance)
 	switch {
 	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
-		decision = decision.Refused(addOn, refused)
+		decision = decision.WithRejection(addOn, refused)
 	case refused != nil:
 		return controller.RetryConflict(refused)
 	}
@@ -330,6 +330,6 @@ func viewAddOn(a *addonv1alpha1.ManagedClusterAddOn) addOnView {
 		customized: a.Status.HealthCheck.Mode == upstream.HealthCheckModeCustomized,
 		configured: controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
 		resolved:   controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved),
-		references: install.Desired(a),
+		references: install.DesiredFingerprint(a),
 	}
 }

@@ -90,7 +90,7 @@ func (c *children) confirm(ctx context.Context, parent *kudo.Instance) error {
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(parent), err)
 	}
-	if install.Outdated(parent, current) {
+	if install.IsStale(parent, current) {
 		return unknownToCache(parent, "has changed")
 	}
 	if parent.Status.Execution == nil || !parent.DeletionTimestamp.IsZero() {

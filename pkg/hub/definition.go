@@ -36,7 +36,7 @@ func (d *definitions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	if err := d.client.Get(ctx, request.NamespacedName, &definition); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("reading ClusterManagementAddOn %q: %w", request.Name, err))
 	}
-	if _, err := dependency.Declared(&definition); err != nil {
+	if _, err := dependency.DeclaredBy(&definition); err != nil {
 		d.recorder.Eventf(&definition, nil, corev1.EventTypeWarning, eventDependenciesMalformed, actionEvaluate, "%s",
 			controller.Note(fmt.Sprintf("%v; every cluster keeps the last verdict", err)))
 	}

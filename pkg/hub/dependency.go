@@ -89,7 +89,7 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 	}
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if problem != nil { // the definitions controller reports it; the last verdict stays
-		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.Recalled(previous)))
+		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.UnmetFrom(previous)))
 		return false, nil
 	}
 	seen, err := read.Dependencies(ctx, d.client, addOn.Namespace, needs, d.cycles.Of(addOn.Name))

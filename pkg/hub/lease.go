@@ -97,7 +97,7 @@ func (l *leases) left(lease *coordinationv1.Lease, now time.Time) time.Duration 
 		last = renewal{renewed: lease.Spec.RenewTime, seen: now}
 		l.renewals[key] = last
 	}
-	return cmp.Or(l.grace, availability.Grace(lease)) - now.Sub(last.seen)
+	return cmp.Or(l.grace, availability.LeaseTimeout(lease)) - now.Sub(last.seen)
 }
 
 func (l *leases) forget(key types.NamespacedName) {

@@ -15,7 +15,7 @@ const (
 // ClosestMatch returns the one of names that is closest to name: equal except for case, separators and a file's extension, or else with few
 // edits. It returns the first of equally close names, and "" if none is close.
 func ClosestMatch(name string, names []string) string {
-	wanted := folded(name)
+	wanted := fold(name)
 	if wanted == "" || len(wanted) > maxLength {
 		return ""
 	}
@@ -25,7 +25,7 @@ func ClosestMatch(name string, names []string) string {
 		if len(candidate) > 2*maxLength {
 			continue
 		}
-		if edits := distance(wanted, folded(candidate), fewest); edits < fewest {
+		if edits := distance(wanted, fold(candidate), fewest); edits < fewest {
 			closest, fewest = candidate, edits
 		}
 	}
@@ -34,8 +34,8 @@ func ClosestMatch(name string, names []string) string {
 
 var separators = strings.NewReplacer("_", "", "-", "", ".", "")
 
-// folded returns a name without case, separators and extension.
-func folded(name string) string {
+// fold returns a name without case, separators and extension.
+func fold(name string) string {
 	return separators.Replace(strings.ToLower(strings.TrimSuffix(name, path.Ext(name))))
 }
 
@@ -49,7 +49,7 @@ func distance(a, b string, limit int) int {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal, least := row[0], i+1
+		diagonal, lowest := row[0], i+1
 		row[0] = i + 1
 		for j := range len(b) {
 			replaced := diagonal
@@ -58,9 +58,9 @@ func distance(a, b string, limit int) int {
 			}
 			diagonal = row[j+1]
 			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-			least = min(least, row[j+1])
+			lowest = min(lowest, row[j+1])
 		}
-		if least >= limit {
+		if lowest >= limit {
 			return limit
 		}
 	}

@@ -17,8 +17,8 @@ func Word(name string) string {
 // listLimit is the number of names listed in an error.
 const listLimit = 20
 
-// Listed returns a list of names for a message, limited in length; "none" if it is empty.
-func Listed(names []string) string {
+// ListOrNone returns a list of names for a message, limited in length; "none" if it is empty.
+func ListOrNone(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
@@ -34,8 +34,8 @@ func DidYouMean(name string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", closest)
 }
 
-// Joined joins the lines of a message, so that it fits into a tree. Lines that are not sentences are separated by semicolons.
-func Joined(message string) string {
+// JoinMessage joins the lines of a message, so that it fits into a tree. Lines that are not sentences are separated by semicolons.
+func JoinMessage(message string) string {
 	return JoinLines(strings.TrimSpace(message))
 }
 
@@ -44,8 +44,8 @@ func JoinLines(lines string) string {
 	return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(lines)
 }
 
-// Counted returns a number with a noun, in the plural unless it is one.
-func Counted(n int, noun string) string {
+// Plural returns a number with a noun, in the plural unless it is one.
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -88,13 +88,13 @@ func (l Limits) ofRequest(user string) []endpoint.Limit {
 func (l Limits) explain(limit string) string {
 	switch limit {
 	case limitSessionLivePages:
-		return fmt.Sprintf("your session has the maximum of %s; close some", text.Counted(maxSessionLivePages, "live page"))
+		return fmt.Sprintf("your session has the maximum of %s; close some", text.Plural(maxSessionLivePages, "live page"))
 	case limitUserLivePages:
-		return fmt.Sprintf("you have the maximum of %s; close some", text.Counted(l.MaxUserLivePages, "live page"))
+		return fmt.Sprintf("you have the maximum of %s; close some", text.Plural(l.MaxUserLivePages, "live page"))
 	case limitClientLivePages:
-		return fmt.Sprintf("your address has the maximum of %s; close some", text.Counted(l.MaxClientConnections, "live page"))
+		return fmt.Sprintf("your address has the maximum of %s; close some", text.Plural(l.MaxClientConnections, "live page"))
 	case limitLivePages:
-		return fmt.Sprintf("the dashboard has the maximum of %s", text.Counted(l.MaxLivePages, "live page"))
+		return fmt.Sprintf("the dashboard has the maximum of %s", text.Plural(l.MaxLivePages, "live page"))
 	default:
 		return "you have sent too many requests at a time; try again"
 	}

@@ -18,7 +18,7 @@ import (
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"mark": fleet.State.Mark, "statetext": fleet.State.Text, "stateclass": stateClass, "runclass": runClass, "runmark": runMark, "runtext": runText,
-		"counted": text.Counted, "oneline": text.Joined, "join": func(names []string) string { return strings.Join(names, ", ") },
+		"counted": text.Plural, "oneline": text.JoinMessage, "join": func(names []string) string { return strings.Join(names, ", ") },
 		"clusterpath": clusterPath, "whypath": whyPath, "instancepath": instancePath, "addonpath": addOnPath, "packagepath": packagePath,
 		"stamp": stamp, "machine": machine, "limited": func(names []string) string { return text.List(names, 4) },
 	}

@@ -30,9 +30,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
-// grace is the delay of a condition that only changes the reason why an add-on is unavailable, after the change that leads to it: while an
+// reasonDelay is the delay of a condition that only changes the reason why an add-on is unavailable, after the change that leads to it: while an
 // add-on is installed, such reasons follow each other quickly, and nothing depends on them.
-const grace = time.Second
+const reasonDelay = time.Second
 
 // conditionManager is the field manager of condition Available.
 const conditionManager = "addon-agent-availability"
@@ -71,11 +71,11 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		sightings: controller.NewSightings[string](), quiet: controller.NewQuietPeriods(time.Now), metrics: o.Metrics, clock: time.Now,
 	}
 	b := controller.New(hub, "availability", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.quiet.Respecified(), noted[client.Object](a.sightings))).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.quiet.Respecified(), recordSightings[client.Object](a.sightings))).
 		Watches(&kudo.Instance{}, a.quiet.Before(handler.Funcs{}, addOnOf)).
-		WatchesRawSource(mirror.Source(o.Cluster, local, noted[*kudo.Instance](a.sightings)))
+		WatchesRawSource(mirror.Source(o.Cluster, local, recordSightings[*kudo.Instance](a.sightings)))
 	if o.Standalone {
-		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), noted[*coordinationv1.Lease](a.sightings)))
+		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), recordSightings[*coordinationv1.Lease](a.sightings)))
 	}
 	if err := b.Complete(a); err != nil {
 		return fmt.Errorf("adding availability: %w", err)
@@ -143,7 +143,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn) (availability.Seen, error) {
 	seen := availability.Seen{AddOn: subject, Standalone: a.standalone}
 	var err error
-	if seen.Instance, seen.Unconfirmed, err = a.signer.Find(ctx, a.local, subject.Name); err != nil {
+	if seen.Instance, seen.Unsigned, err = a.signer.Find(ctx, a.local, subject.Name); err != nil {
 		return seen, err
 	}
 	name, leased := availability.LeaseOf(subject)
@@ -182,7 +182,7 @@ func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	want.ObservedGeneration = subject.Generation
 	before := meta.FindStatusCondition(subject.Status.Conditions, want.Type)
 	if _, changed := apply.Settle(subject.Status.Conditions, want, a.clock()); changed {
-		if err := a.postponed(client.ObjectKeyFromObject(subject), before, &want, since); err != nil {
+		if err := a.postpone(client.ObjectKeyFromObject(subject), before, &want, since); err != nil {
 			return err
 		}
 	}
@@ -193,8 +193,8 @@ func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	return err
 }
 
-// postponed returns a Postponed error if a changed condition is not written yet.
-func (a *available) postponed(key types.NamespacedName, before, want *metav1.Condition, since time.Time) error {
+// postpone returns a Postponed error if a changed condition is not written yet.
+func (a *available) postpone(key types.NamespacedName, before, want *metav1.Condition, since time.Time) error {
 	if isVerdict(want) {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (a *available) postponed(key types.NamespacedName, before, want *metav1.Con
 			return err
 		}
 	}
-	if left := grace - a.clock().Sub(since); left > 0 && isProgress(before, want) {
+	if left := reasonDelay - a.clock().Sub(since); left > 0 && isProgress(before, want) {
 		return &controller.Postponed{For: left}
 	}
 	return nil
@@ -219,8 +219,8 @@ func isVerdict(available *metav1.Condition) bool {
 	return available != nil && available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
-// noted admits everything, and records when it was observed.
-func noted[O client.Object](s *controller.Sightings[string]) predicate.TypedPredicate[O] {
+// recordSightings admits everything, and records when it was observed.
+func recordSightings[O client.Object](s *controller.Sightings[string]) predicate.TypedPredicate[O] {
 	return predicate.NewTypedPredicateFuncs(func(o O) bool {
 		s.Keep(o.GetName(), time.Now())
 		return true

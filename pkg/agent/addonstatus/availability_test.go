@@ -26,20 +26,20 @@ func TestOnlyProgressIsDelayed(t *testing.T) {
 		before, want *metav1.Condition
 		waited, left time.Duration
 	}{
-		"the first state":                            {nil, progress, 0, grace},
+		"the first state":                            {nil, progress, 0, reasonDelay},
 		"the first state, when it is available":      {nil, works, 0, 0},
 		"the first state, a verdict":                 {nil, verdict, 0, 0},
-		"a verdict that is withdrawn":                {verdict, progress, 0, grace},
+		"a verdict that is withdrawn":                {verdict, progress, 0, reasonDelay},
 		"a verdict that is withdrawn, when it works": {verdict, works, 0, 0},
-		"progress":                     {progress, progress, 0, grace},
-		"progress, after a while":      {progress, progress, grace / 4, grace * 3 / 4},
-		"progress that was delayed":    {progress, progress, grace, 0},
-		"progress of what was unknown": {unknown, progress, 0, grace},
+		"progress":                     {progress, progress, 0, reasonDelay},
+		"progress, after a while":      {progress, progress, reasonDelay / 4, reasonDelay * 3 / 4},
+		"progress that was delayed":    {progress, progress, reasonDelay, 0},
+		"progress of what was unknown": {unknown, progress, 0, reasonDelay},
 		"progress to available":        {progress, works, 0, 0},
 		"a failure":                    {works, progress, 0, 0},
 		"a verdict":                    {works, verdict, 0, 0},
 	} {
-		err := a.postponed(types.NamespacedName{Name: "kafka"}, tc.before, tc.want, now.Add(-tc.waited))
+		err := a.postpone(types.NamespacedName{Name: "kafka"}, tc.before, tc.want, now.Add(-tc.waited))
 		var postponed *controller.Postponed
 		if errors.As(err, &postponed) != (tc.left > 0) || postponed != nil && postponed.For != tc.left {
 			t.Errorf("%s: %v, want a delay of %s", name, err, tc.left)

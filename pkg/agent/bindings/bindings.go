@@ -49,8 +49,8 @@ type place struct {
 
 func placeOf(o client.Object) place { return place{reflect.TypeOf(o), client.ObjectKeyFromObject(o)} }
 
-// mostWritten is the maximum number of remembered writes. Others are only compared with the cache.
-const mostWritten = 10_000
+// maxWrites is the maximum number of remembered writes. Others are only compared with the cache.
+const maxWrites = 10_000
 
 // byInstance is the index of Roles and bindings by NAMESPACE/NAME of their Instance.
 const byInstance = "tandem.rights.instance"
@@ -71,7 +71,7 @@ func New(ctx context.Context, local ctrl.Manager) (*Keeper, error) {
 			return nil, fmt.Errorf("indexing Roles and bindings by Instance: %w", err)
 		}
 	}
-	return &Keeper{client: local.GetClient(), live: local.GetAPIReader(), writes: controller.NewExpectations(placeOf, mostWritten)}, nil
+	return &Keeper{client: local.GetClient(), live: local.GetAPIReader(), writes: controller.NewExpectations(placeOf, maxWrites)}, nil
 }
 
 // Watch makes a controller of Instances reconcile an Instance whose Roles or bindings were changed or deleted by another writer, or exist although
@@ -98,7 +98,7 @@ func instanceOf(o client.Object) types.NamespacedName {
 // Sync makes the permissions of an Instance's user exactly those of the grants. It reports whether it wrote anything that a user gains. A grant in
 // a namespace that does not exist is left out: a task may create the namespace.
 func (k *Keeper) Sync(ctx context.Context, instance types.NamespacedName, grants []rights.Grant) (written bool, err error) {
-	existing, err := k.existing(ctx, instance)
+	existing, err := k.objectsOf(ctx, instance)
 	if err != nil {
 		return false, err
 	}
@@ -132,12 +132,12 @@ func take(existing []client.Object, want client.Object) (have client.Object, oth
 
 // Has reports whether the Instance's user has permissions, according to the cache.
 func (k *Keeper) Has(ctx context.Context, instance types.NamespacedName) (bool, error) {
-	existing, err := k.existing(ctx, instance)
+	existing, err := k.objectsOf(ctx, instance)
 	return len(existing) > 0, err
 }
 
-// existing returns the Roles and bindings of an Instance in the cache, bindings first, so that a user loses permissions before Roles disappear.
-func (k *Keeper) existing(ctx context.Context, instance types.NamespacedName) ([]client.Object, error) {
+// objectsOf returns the Roles and bindings of an Instance in the cache, bindings first, so that a user loses permissions before Roles disappear.
+func (k *Keeper) objectsOf(ctx context.Context, instance types.NamespacedName) ([]client.Object, error) {
 	var existing []client.Object
 	for _, list := range kinds() {
 		if err := k.client.List(ctx, list, client.MatchingFields{byInstance: instance.String()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -202,7 +202,7 @@ func objects(instance types.NamespacedName, grant rights.Grant) []client.Object 
 // write applies an object unless it is up to date; have is the object in the cache, nil if there is none. It re-creates an object whose other
 // fields apply cannot correct.
 func (k *Keeper) write(ctx context.Context, have, want client.Object) (written bool, err error) {
-	if have, err = k.newest(ctx, have, want); err != nil {
+	if have, err = k.readFresh(ctx, have, want); err != nil {
 		return false, err
 	}
 	same, correctable := compare(have, want)
@@ -228,8 +228,8 @@ func (k *Keeper) write(ctx context.Context, have, want client.Object) (written b
 	return true, nil
 }
 
-// newest returns the object in the cache, or on the API server if the cache lacks the last write.
-func (k *Keeper) newest(ctx context.Context, have, want client.Object) (client.Object, error) {
+// readFresh returns the object in the cache, or on the API server if the cache lacks the last write.
+func (k *Keeper) readFresh(ctx context.Context, have, want client.Object) (client.Object, error) {
 	cached := have
 	if cached == nil {
 		cached = want // without a resource version, it is older than any write

@@ -164,8 +164,8 @@ type limits struct {
 // RBAC applies a change of permissions after a moment, on each API server at another time. A request that lacks a permission is repeated for
 // graceful after a change. For settled after it, its task is retried; then the permission is not declared.
 const (
-	graceful = 2 * time.Second
-	settled  = 10 * time.Second
+	requestRetryTimeout = 2 * time.Second
+	taskRetryTimeout    = 10 * time.Second
 )
 
 // missingRight reports that the package does not declare a permission that a task needs.
@@ -184,7 +184,7 @@ func (l *limits) explain(err error) error {
 		return err
 	}
 	if why := rights.Refusal(l.user, err.Error()); why != "" {
-		return &missingRight{why: why, final: l.clock().Sub(*l.granted.Load()) > settled, err: err}
+		return &missingRight{why: why, final: l.clock().Sub(*l.granted.Load()) > taskRetryTimeout, err: err}
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (l *limits) explain(err error) error {
 func (l *limits) try(ctx context.Context, send func() error) error {
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		err := l.explain(send())
-		if _, missing := err.(*missingRight); !missing || l.clock().Add(pause).Sub(*l.granted.Load()) > graceful {
+		if _, missing := err.(*missingRight); !missing || l.clock().Add(pause).Sub(*l.granted.Load()) > requestRetryTimeout {
 			return err
 		}
 		select {

@@ -24,12 +24,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// leastTalk is the minimum time between status writes that only change messages. Timestamps in a status have whole seconds: it is at least
+// minMessageInterval is the minimum time between status writes that only change messages. Timestamps in a status have whole seconds: it is at least
 // one.
-const leastTalk = 2 * time.Second
+const minMessageInterval = 2 * time.Second
 
-// mostNote is the maximum number of bytes of a message in an event's note, which the API limits.
-const mostNote = 900
+// maxNoteBytes is the maximum number of bytes of a message in an event's note, which the API limits.
+const maxNoteBytes = 900
 
 // result is the result of a round.
 type result struct {
@@ -44,8 +44,8 @@ type result struct {
 	// postponed is true if nothing is written yet.
 	postponed bool
 
-	// unhurried is true if a change of messages only may be delayed.
-	unhurried bool
+	// paced is true if a change of messages only may be delayed.
+	paced bool
 
 	// unsearched describes the kinds that a completed removal could not search; empty if there are none.
 	unsearched string
@@ -62,8 +62,8 @@ type judgement struct {
 	until     time.Time
 }
 
-// masked returns the result without sensitive values in its messages.
-func (r result) masked(m sensitive.Masker) result {
+// mask returns the result without sensitive values in its messages.
+func (r result) mask(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
 	r.unsearched, r.omitted = m.Text(r.unsearched), m.Text(r.omitted)
 	if r.available != nil {
@@ -77,8 +77,8 @@ func (r result) masked(m sensitive.Masker) result {
 // notFollowed begins the remark in condition Ready of a healthy Instance about Secrets that are not read.
 const notFollowed = "; changes of Secrets are not followed: "
 
-// remarked returns the result with a remark about Secrets that the plans of a healthy Instance may not read; refused is empty if there are none.
-func (r result) remarked(refused string) result {
+// withRemark returns the result with a remark about Secrets that the plans of a healthy Instance may not read; refused is empty if there are none.
+func (r result) withRemark(refused string) result {
 	if r.ready.Status != metav1.ConditionTrue {
 		return r
 	}
@@ -89,8 +89,8 @@ func (r result) remarked(refused string) result {
 	return r
 }
 
-// recorded returns the result of an action that is only recorded.
-func recorded(action plan.Action) result {
+// resultOf returns the result of an action that is only recorded.
+func resultOf(action plan.Action) result {
 	r := result{
 		status: action.Status, judgement: judgement{ready: action.Ready},
 		again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt || action.Kind == plan.ActionHalt, after: action.After,
@@ -119,15 +119,15 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget 
 	if request := plan.LastRequest(status); request != nil {
 		setCondition(&status, *request, o.Now)
 	}
-	if !r.unhurried || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
+	if !r.paced || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
 		return status, r.after
 	}
 	written := stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp
 	switch age := o.Now.Sub(ptr.Deref(written, metav1.Time{}).Time).Abs(); {
-	case age < leastTalk:
-		return stored, soonest(r.after, leastTalk)
-	case age < longestSilence && !budget.TryAccept():
-		return stored, soonest(r.after, min(longestGrace, longestSilence-age))
+	case age < minMessageInterval:
+		return stored, soonest(r.after, minMessageInterval)
+	case age < maxMessageInterval && !budget.TryAccept():
+		return stored, soonest(r.after, min(longPace, maxMessageInterval-age))
 	default:
 		return status, r.after
 	}
@@ -185,14 +185,14 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
 	}
-	e.announce(o, status)
+	e.emitEnd(o, status)
 	return committed, nil
 }
 
-// begun emits the event of the start of a plan, once the plan has run for a while.
-func (e *engine) begun(x *execution, now time.Time) {
+// emitStart emits the event of the start of a plan, once the plan has run for a while.
+func (e *engine) emitStart(x *execution, now time.Time) {
 	status, instance := x.instance.Status.PlanStatus[x.Plan], x.instance
-	wait := longestGrace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)
+	wait := longPace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)
 	e.beginnings.of(instance.UID, x.UID, wait, func() {
 		if retries := plan.Retries(x.instance.Status); retries > 0 {
 			e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started again: retry %d", x.Plan, retries)
@@ -202,8 +202,8 @@ func (e *engine) begun(x *execution, now time.Time) {
 	})
 }
 
-// announce emits events for plans that have ended.
-func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
+// emitEnd emits events for plans that have ended.
+func (e *engine) emitEnd(o plan.Observation, after kudo.InstanceStatus) {
 	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
 		then, now := o.Instance.Status.PlanStatus[name], after.PlanStatus[name]
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
@@ -218,7 +218,7 @@ func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
 			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
 		case kudo.FatalError:
 			e.metrics.end(operatorOf(o), now, o.Now)
-			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "%s", text.Prefix(plan.FailedText(after, name), mostNote))
+			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "%s", text.Prefix(plan.FailedText(after, name), maxNoteBytes))
 		default:
 			if now.UID != then.UID && name == after.Execution.Plan && plan.Retries(after) > 0 {
 				e.metrics.retries.WithLabelValues(operatorOf(o), name).Inc()

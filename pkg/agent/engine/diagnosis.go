@@ -18,18 +18,18 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// slow is how long a step may run before it is diagnosed, and the interval of further diagnoses: pods are not watched.
-const slow = 10 * time.Second
+// diagnosisInterval is how long a step may run before it is diagnosed, and the interval of further diagnoses: pods are not watched.
+const diagnosisInterval = 10 * time.Second
 
-// patience is how long the diagnosis waits for a kubelet, which may be unreachable.
-const patience = 3 * time.Second
+// logTimeout is how long the diagnosis waits for a kubelet, which may be unreachable.
+const logTimeout = 3 * time.Second
 
 // explain adds to the message of a slow or failed step what is wrong with the pods of its workload: that one cannot be created, an image that cannot
 // be pulled, a command that fails, a probe that does not pass, a volume that is not provisioned. The workload's own status does not include this. A claim whose
 // StorageClass does not exist is an error.
 func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
-	late := outcome.Status == kudo.InProgress && x.age(placed, e.clock()) >= slow
+	late := outcome.Status == kudo.InProgress && x.age(placed, e.clock()) >= diagnosisInterval
 	if workload == nil || !late && outcome.Status != kudo.FatalError || e.view.IsOpaque(workload) {
 		return outcome
 	}
@@ -42,7 +42,7 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 		outcome.Message += e.creationFailure(ctx, workload, pods)
 		return outcome
 	}
-	outcome.Message += ": " + why + e.lastWords(ctx, pod)
+	outcome.Message += ": " + why + e.failureText(ctx, pod)
 	if claim := plan.FirstUnboundClaim(e.claimsOf(ctx, pod)); claim.Status != health.Healthy {
 		outcome.Message += ": " + claim.Message
 		if claim.Blocked && late {
@@ -76,7 +76,7 @@ type refusal struct {
 // probe adds to the object whose deletion is stuck why the API server refuses the update that removes its finalizers: usually an admission
 // webhook whose server was removed. The object's own status does not include this.
 func (e *engine) probe(ctx context.Context, objects []plan.Object) []plan.Object {
-	at := plan.Stuck(objects, e.clock())
+	at := plan.FindStuck(objects, e.clock())
 	if at < 0 || e.view.IsOpaque(objects[at].Live) {
 		return objects
 	}
@@ -104,7 +104,7 @@ const maxRefusal = 1024
 // pods cannot be listed. Like explain, it looks at the pods only while a slow plan waits for the workload.
 func (e *engine) crashLoop(ctx context.Context, x *execution, status kudo.InstanceStatus, workload plan.Object) string {
 	started := ptr.Deref(status.PlanStatus[x.Plan].StartedTimestamp, metav1.Time{})
-	if now := e.clock(); now.Sub(started.Time) < slow || !workload.NeedsLookAtPods() {
+	if now := e.clock(); now.Sub(started.Time) < diagnosisInterval || !workload.NeedsLookAtPods() {
 		return ""
 	}
 	pods, err := e.podsOf(ctx, x, workload.Live, plan.PodSelector(workload.Live))
@@ -133,10 +133,10 @@ func (e *engine) podsOf(
 	return pods.Items, nil
 }
 
-// lastWords returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the identity
+// failureText returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the identity
 // of the plan, which may lack the permission.
-func (e *engine) lastWords(ctx context.Context, pod *unstructured.Unstructured) string {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (e *engine) failureText(ctx context.Context, pod *unstructured.Unstructured) string {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	container, previous := health.FailedContainer(pod)
 	words := ""
@@ -188,5 +188,5 @@ func (e *engine) claimsOf(ctx context.Context, pod *unstructured.Unstructured) [
 	if classed, err := e.objects.withClasses(ctx, claims); err == nil {
 		claims = classed
 	}
-	return e.view.Shown(claims)
+	return e.view.MaskObjects(claims)
 }

@@ -30,8 +30,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// listPatience is the timeout for listing one kind.
-const listPatience = 5 * time.Second
+// listTimeout is the timeout for listing one kind.
+const listTimeout = 5 * time.Second
 
 var (
 	// errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
@@ -58,7 +58,7 @@ type sweeper struct {
 }
 
 func newSweeper(live client.Reader, kinds discovery.DiscoveryInterface) *sweeper {
-	return &sweeper{live: live, discovery: kinds, done: make(chan event.TypedGenericEvent[client.Object]), asked: lru.New(mostKnown)}
+	return &sweeper{live: live, discovery: kinds, done: make(chan event.TypedGenericEvent[client.Object]), asked: lru.New(maxRemembered)}
 }
 
 // question identifies a search by the state of the Instance that needs it: what was found for another state may be outdated.
@@ -82,10 +82,10 @@ type look struct {
 	err   error
 }
 
-// owned searches the given kinds, or all kinds of the cluster if kinds is nil, by label for objects that tasks of the owner have applied, and
+// findOwned searches the given kinds, or all kinds of the cluster if kinds is nil, by label for objects that tasks of the owner have applied, and
 // for the volume claims of its StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds that it has
 // searched or could not read. The error is errSearching until the search has ended: then the Instance is reconciled again.
-func (s *sweeper) owned(
+func (s *sweeper) findOwned(
 	ctx context.Context, instance *kudo.Instance, owner plan.Owner, kinds []schema.GroupKind,
 ) (found []plan.Object, reads plan.Reads, err error) {
 	if len(validation.IsValidLabelValue(owner.Name)) > 0 {
@@ -234,7 +234,7 @@ func undiscovered(failed map[schema.GroupVersion]error) map[string]error {
 
 // list reads the metadata of applied objects and volume claims of one kind, without those that another object owns.
 func (s *sweeper) list(ctx context.Context, selector labels.Selector, gvk schema.GroupVersionKind) ([]plan.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

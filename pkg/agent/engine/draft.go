@@ -18,21 +18,21 @@ import (
 // plans and removals continue or end earlier, and then the progress needs no write. If too many Instances progress, changed messages and
 // the progress of removals wait for longestSilence.
 const (
-	shortGrace     = 500 * time.Millisecond
-	longestGrace   = 10 * time.Second
-	longestSilence = time.Minute
-	progressQPS    = 2
-	progressBurst  = 5
+	shortPace          = 500 * time.Millisecond
+	longPace           = 10 * time.Second
+	maxMessageInterval = time.Minute
+	progressQPS        = 2
+	progressBurst      = 5
 )
 
-// mostAhead is the maximum number of rounds of tasks that are recorded together.
-const mostAhead = 10
+// maxDraftRounds is the maximum number of rounds of tasks that are recorded together.
+const maxDraftRounds = 10
 
 // drafts hold the progress of executions that is not recorded yet. If the agent is killed, the tasks since the last record run again in the
 // same execution, which changes nothing (plan.Ahead).
 type drafts struct {
-	// grace is how long progress waits if few Instances progress.
-	grace  time.Duration
+	// pace is how long progress waits if few Instances progress.
+	pace   time.Duration
 	budget flowcontrol.RateLimiter
 	mutex  sync.Mutex
 	byName map[types.NamespacedName]draft
@@ -56,8 +56,8 @@ type draft struct {
 	due time.Time
 }
 
-func newDrafts(grace time.Duration) *drafts {
-	return &drafts{grace: grace, budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), byName: map[types.NamespacedName]draft{}}
+func newDrafts(pace time.Duration) *drafts {
+	return &drafts{pace: pace, budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), byName: map[types.NamespacedName]draft{}}
 }
 
 // of returns the draft of an Instance as read. A draft that continues another status is dropped.
@@ -96,9 +96,9 @@ func (d *drafts) keep(x *execution, last draft, status kudo.InstanceStatus, now 
 	switch {
 	case last.begun:
 	case d.budget.TryAccept():
-		next.due = now.Add(d.grace)
+		next.due = now.Add(d.pace)
 	default:
-		next.due = now.Add(longestGrace)
+		next.due = now.Add(longPace)
 	}
 	if !next.due.After(now) {
 		return 0
@@ -135,7 +135,7 @@ func (d draft) resume(x *execution) { x.round, x.inventory.rounds = d.round, map
 // and so are deletions, because other writers may create such objects again. Executions that do not influence condition Ready are recorded at
 // once, too.
 func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
-	return x.round < mostAhead && !x.inventory.once && !x.aside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
+	return x.round < maxDraftRounds && !x.inventory.once && !x.aside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
 		plan.MayWait(x.version, *x.Execution, outcomes)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// executed returns an Instance whose plan deploy has that state.
-func executed(name string, state kudo.ExecutionStatus) *kudo.Instance {
+// newInstance returns an Instance whose plan deploy has that state.
+func newInstance(name string, state kudo.ExecutionStatus) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name, UID: types.UID(name)},
 		Status: kudo.InstanceStatus{
@@ -26,8 +26,8 @@ func executed(name string, state kudo.ExecutionStatus) *kudo.Instance {
 	}
 }
 
-// progressing keeps a draft in which the plan is in progress, its only object was applied in round 0, and the next round is 1.
-func progressing(d *drafts, stored *kudo.Instance, now time.Time) time.Duration {
+// keepProgress keeps a draft in which the plan is in progress, its only object was applied in round 0, and the next round is 1.
+func keepProgress(d *drafts, stored *kudo.Instance, now time.Time) time.Duration {
 	last := d.of(stored)
 	x := &execution{instance: last.onto(stored), Execution: stored.Status.Execution, inventory: &ledger{}}
 	last.resume(x)
@@ -35,16 +35,16 @@ func progressing(d *drafts, stored *kudo.Instance, now time.Time) time.Duration 
 		x.inventory.rounds = map[kudo.InventoryEntry]int{{Kind: "ConfigMap", Name: "a"}: 0}
 	}
 	x.round++
-	next := executed(stored.Name, kudo.InProgress).Status
+	next := newInstance(stored.Name, kudo.InProgress).Status
 	next.Inventory[0].Pending = false
 	return d.keep(x, last, next, now)
 }
 
 func TestDraftContinuesWhereItEnded(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	d, stored := newDrafts(shortGrace), executed("a", kudo.Pending)
-	if wait := progressing(d, stored, now); wait != shortGrace {
-		t.Errorf("recorded after %s, want %s", wait, shortGrace)
+	d, stored := newDrafts(shortPace), newInstance("a", kudo.Pending)
+	if wait := keepProgress(d, stored, now); wait != shortPace {
+		t.Errorf("recorded after %s, want %s", wait, shortPace)
 	}
 	seen := d.of(stored).onto(stored)
 	if got := seen.Status.PlanStatus[kudo.DeployPlan].Status; got != kudo.InProgress || seen.Status.Inventory[0].Pending {
@@ -53,21 +53,21 @@ func TestDraftContinuesWhereItEnded(t *testing.T) {
 	if stored.Status.PlanStatus[kudo.DeployPlan].Status != kudo.Pending || !stored.Status.Inventory[0].Pending {
 		t.Error("the stored status was changed")
 	}
-	if wait := progressing(d, stored, now.Add(shortGrace/2)); wait != shortGrace/2 {
-		t.Errorf("recorded after %s more, want %s: progress does not delay it", wait, shortGrace/2)
+	if wait := keepProgress(d, stored, now.Add(shortPace/2)); wait != shortPace/2 {
+		t.Errorf("recorded after %s more, want %s: progress does not delay it", wait, shortPace/2)
 	}
 	if last := d.of(stored); last.round != 2 || len(last.claims) != 1 {
 		t.Errorf("the draft has round %d and %d claims, want 2 and 1", last.round, len(last.claims))
 	}
-	if wait := progressing(d, stored, now.Add(shortGrace)); wait != 0 {
+	if wait := keepProgress(d, stored, now.Add(shortPace)); wait != 0 {
 		t.Errorf("recorded after %s more, want now", wait)
 	}
 }
 
 func TestDraftOfAStatusWithoutPlans(t *testing.T) {
-	d, stored := newDrafts(shortGrace), executed("a", kudo.Pending)
+	d, stored := newDrafts(shortPace), newInstance("a", kudo.Pending)
 	stored.Status.PlanStatus = nil // as edited or restored
-	progressing(d, stored, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
+	keepProgress(d, stored, time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	if got := d.of(stored).onto(stored).Status.PlanStatus[kudo.DeployPlan].Status; got != kudo.InProgress {
 		t.Errorf("continues with plan %s, want the draft's", got)
 	}
@@ -75,37 +75,37 @@ func TestDraftOfAStatusWithoutPlans(t *testing.T) {
 
 func TestWhatIsRecordedNeedsNoDraft(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	d, recorded := newDrafts(shortGrace), executed("a", kudo.InProgress)
+	d, recorded := newDrafts(shortPace), newInstance("a", kudo.InProgress)
 	recorded.Status.Inventory[0].Pending = false
 	for range 2 * progressBurst {
-		if wait := progressing(d, recorded, now); wait != 0 || d.of(recorded).begun {
+		if wait := keepProgress(d, recorded, now); wait != 0 || d.of(recorded).begun {
 			t.Fatalf("a pass without progress is recorded after %s", wait)
 		}
 	}
-	if wait := progressing(d, executed("b", kudo.Pending), now); wait != shortGrace {
-		t.Errorf("the progress of another Instance is recorded after %s, want %s", wait, shortGrace)
+	if wait := keepProgress(d, newInstance("b", kudo.Pending), now); wait != shortPace {
+		t.Errorf("the progress of another Instance is recorded after %s, want %s", wait, shortPace)
 	}
 }
 
 func TestDraftIsOfOneStatus(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	acknowledged := executed("a", kudo.Pending)
+	acknowledged := newInstance("a", kudo.Pending)
 	acknowledged.Status.Children = []kudo.ChildStatus{{Task: "child"}}
-	other := executed("a", kudo.Pending)
+	other := newInstance("a", kudo.Pending)
 	other.UID = "another"
-	cancelled := executed("a", kudo.FatalError)
+	cancelled := newInstance("a", kudo.FatalError)
 	for name, tc := range map[string]struct {
 		read *kudo.Instance
 		want bool
 	}{
-		"the same status":                           {executed("a", kudo.Pending), true},
+		"the same status":                           {newInstance("a", kudo.Pending), true},
 		"another writer's part of the status":       {acknowledged, true},
 		"another state of the execution":            {cancelled, false},
 		"another Instance of the same name":         {other, false},
-		"a status that was recorded in another way": {executed("b", kudo.Pending), false},
+		"a status that was recorded in another way": {newInstance("b", kudo.Pending), false},
 	} {
-		d := newDrafts(shortGrace)
-		progressing(d, executed("a", kudo.Pending), now)
+		d := newDrafts(shortPace)
+		keepProgress(d, newInstance("a", kudo.Pending), now)
 		if got := d.of(tc.read).begun; got != tc.want {
 			t.Errorf("%s: continues %t, want %t", name, got, tc.want)
 		}
@@ -114,12 +114,12 @@ func TestDraftIsOfOneStatus(t *testing.T) {
 
 func TestFewDraftsAreRecordedSoon(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	d, soon := newDrafts(shortGrace), 0
+	d, soon := newDrafts(shortPace), 0
 	for i := range 3 * progressBurst {
-		switch wait := progressing(d, executed(string(rune('a'+i)), kudo.Pending), now); wait {
-		case shortGrace:
+		switch wait := keepProgress(d, newInstance(string(rune('a'+i)), kudo.Pending), now); wait {
+		case shortPace:
 			soon++
-		case longestGrace:
+		case longPace:
 		default:
 			t.Errorf("recorded after %s", wait)
 		}
@@ -131,7 +131,7 @@ func TestFewDraftsAreRecordedSoon(t *testing.T) {
 
 func TestATaskClaimsItsObjectsAgain(t *testing.T) {
 	l := &ledger{}
-	wants := []*unstructured.Unstructured{nested("ConfigMap", "a", "metadata", "name")}
+	wants := []*unstructured.Unstructured{newObject("ConfigMap", "a", "metadata", "name")}
 	for range 2 {
 		if !l.claim(0, false, wants) {
 			t.Error("parallel tasks may not apply an object")
@@ -150,9 +150,9 @@ func TestATaskClaimsItsObjectsAgain(t *testing.T) {
 
 func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	budget := newDrafts(shortGrace).budget
+	budget := newDrafts(shortPace).budget
 	said := func(message string, ago time.Duration) kudo.InstanceStatus {
-		status := executed("a", kudo.InProgress).Status
+		status := newInstance("a", kudo.InProgress).Status
 		deploy := status.PlanStatus[kudo.DeployPlan]
 		deploy.Message, deploy.LastUpdatedTimestamp = message, &metav1.Time{Time: now.Add(-ago)}
 		status.PlanStatus[kudo.DeployPlan] = deploy
@@ -161,36 +161,36 @@ func TestMessagesOfManyInstancesAreRecordedLess(t *testing.T) {
 	// decides records a status with a message that long after the last one, and returns when it is decided again.
 	decides := func(next kudo.InstanceStatus, ago time.Duration) (kudo.InstanceStatus, time.Duration) {
 		stored := said("1 of 2 pods are ready", ago)
-		r := result{status: next, unhurried: true}
+		r := result{status: next, paced: true}
 		r.ready.Type, r.ready.Status, r.ready.LastTransitionTime = kudo.ConditionReady, metav1.ConditionFalse, metav1.Time{Time: now}
 		stored.Conditions = []metav1.Condition{r.ready}
-		return r.statusOf(plan.Observation{Now: now, Instance: executed("a", kudo.InProgress)}, stored, budget)
+		return r.statusOf(plan.Observation{Now: now, Instance: newInstance("a", kudo.InProgress)}, stored, budget)
 	}
 	records := func(ago time.Duration) (bool, time.Duration) {
 		status, after := decides(said("2 of 3 pods are ready", 0), ago)
 		return status.PlanStatus[kudo.DeployPlan].Message != "1 of 2 pods are ready", after
 	}
 	for range 2 * progressBurst {
-		if _, after := decides(said("1 of 2 pods are ready", leastTalk), leastTalk); after != 0 {
+		if _, after := decides(said("1 of 2 pods are ready", minMessageInterval), minMessageInterval); after != 0 {
 			t.Errorf("a status that is recorded is decided again after %s", after)
 		}
 	}
 	for i := range progressBurst {
-		if recorded, _ := records(leastTalk); !recorded {
+		if recorded, _ := records(minMessageInterval); !recorded {
 			t.Errorf("message %d is not recorded", i)
 		}
 	}
-	if recorded, after := records(leastTalk / 2); recorded || after != leastTalk {
+	if recorded, after := records(minMessageInterval / 2); recorded || after != minMessageInterval {
 		t.Errorf("a message right after another: recorded %t, decided again after %s", recorded, after)
 	}
 	for budget.TryAccept() {
 	}
-	for ago, want := range map[time.Duration]time.Duration{leastTalk: longestGrace, longestGrace: longestGrace, longestSilence - time.Second: time.Second} {
+	for ago, want := range map[time.Duration]time.Duration{minMessageInterval: longPace, longPace: longPace, maxMessageInterval - time.Second: time.Second} {
 		if recorded, after := records(ago); recorded || after != want {
 			t.Errorf("a message beyond the budget, %s after the last one: recorded %t, decided again after %s", ago, recorded, after)
 		}
 	}
-	for _, ago := range []time.Duration{longestSilence, -longestSilence} { // the clock may have been set back
+	for _, ago := range []time.Duration{maxMessageInterval, -maxMessageInterval} { // the clock may have been set back
 		if recorded, _ := records(ago); !recorded {
 			t.Errorf("a message %s after the last one is not recorded", ago)
 		}
@@ -205,12 +205,12 @@ func TestOnlyAPlanThatRunsForAWhileHasAnEventOfItsStart(t *testing.T) {
 		"it runs for a while": {func(starts, _ func(_, _ string)) { starts("kafka", "deploy") }, []string{"deploy"}},
 		"it ends soon": {func(starts, ends func(_, _ string)) {
 			starts("kafka", "deploy")
-			<-time.After(longestGrace / 2)
+			<-time.After(longPace / 2)
 			ends("kafka", "deploy")
 		}, nil},
 		"another plan supersedes it": {func(starts, _ func(_, _ string)) {
 			starts("kafka", "deploy")
-			<-time.After(longestGrace / 2)
+			<-time.After(longPace / 2)
 			starts("kafka", "update")
 		}, []string{"update"}},
 		"the plan of another Instance ends": {func(starts, ends func(_, _ string)) {
@@ -225,10 +225,10 @@ func TestOnlyAPlanThatRunsForAWhileHasAnEventOfItsStart(t *testing.T) {
 				b := newBeginnings()
 				test.run(func(instance, plan string) {
 					for range 2 {
-						b.of(types.UID(instance), types.UID(plan), longestGrace, func() { emitted = append(emitted, plan) })
+						b.of(types.UID(instance), types.UID(plan), longPace, func() { emitted = append(emitted, plan) })
 					}
 				}, func(instance, plan string) { b.end(types.UID(instance), types.UID(plan)) })
-				<-time.After(2 * longestGrace) // in the time of synctest
+				<-time.After(2 * longPace) // in the time of synctest
 				synctest.Wait()
 				if !slices.Equal(emitted, test.want) || len(b.timers) > 0 {
 					t.Errorf("got %q, want %q; %d timers are left", emitted, test.want, len(b.timers))

@@ -34,8 +34,8 @@ import (
 
 // A failed task is retried after one second at first, and after one minute at most.
 const (
-	leastBackoff = time.Second
-	mostBackoff  = time.Minute
+	minBackoff = time.Second
+	maxBackoff = time.Minute
 )
 
 // fieldManager is the field manager of the engine.
@@ -107,8 +107,8 @@ type Options struct {
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
 
-	// Grace is how long progress that nothing depends on may remain unrecorded; half a second if zero.
-	Grace time.Duration
+	// Pace is how long progress that nothing depends on may remain unrecorded; half a second if zero.
+	Pace time.Duration
 
 	// RetryDelay is the delay before the first retry of an owed plan; plan.MinRetryDelay if zero.
 	RetryDelay time.Duration
@@ -140,17 +140,17 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		live:    local.GetAPIReader(),
 		objects: found,
 		sweeper: newSweeper(found.live, found.discovery),
-		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
+		backoff: flowcontrol.NewBackOff(minBackoff, maxBackoff),
 		events:  recorder,
 		metrics: measured,
 		clock:   time.Now,
 
 		signer:  o.Signer,
 		secrets: o.Secrets,
-		drafts:  newDrafts(cmp.Or(o.Grace, shortGrace)), beginnings: newBeginnings(),
+		drafts:  newDrafts(cmp.Or(o.Pace, shortPace)), beginnings: newBeginnings(),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
-		retryDelay: o.RetryDelay, blocked: lru.New(mostKnown),
+		retryDelay: o.RetryDelay, blocked: lru.New(maxRemembered),
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
 	}
@@ -158,7 +158,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	built, err := keeper.Watch(controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers})).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
-		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.heirsOf), builder.WithPredicates(controller.Changed(viewParent))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.descendantsOf), builder.WithPredicates(controller.Changed(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WatchesRawSource(source.Channel(o.Secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
 		WatchesRawSource(source.Channel(e.sweeper.done, &handler.EnqueueRequestForObject{})).

@@ -17,8 +17,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// nested returns an object with one field set.
-func nested(kind string, value any, path ...string) *unstructured.Unstructured {
+// newObject returns an object with one field set.
+func newObject(kind string, value any, path ...string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
 		panic(err)
@@ -27,23 +27,23 @@ func nested(kind string, value any, path ...string) *unstructured.Unstructured {
 }
 
 func TestOnlyWhatIsJudgedOfAnObjectLeadsToAPass(t *testing.T) {
-	plain := nested("Pod", "a", "metadata", "name")
+	plain := newObject("Pod", "a", "metadata", "name")
 	for name, c := range map[string]struct {
 		before, after *unstructured.Unstructured
 		passes        bool
 	}{
 		"nothing":                        {plain, plain, false},
-		"a new resource version":         {nested("ConfigMap", "1", "metadata", "resourceVersion"), nested("ConfigMap", "2", "metadata", "resourceVersion"), false},
-		"what it holds":                  {nested("ConfigMap", "1", "data", "a"), nested("ConfigMap", "2", "data", "a"), false},
-		"a leader that renews":           {nested("ConfigMap", "1", "metadata", "annotations", "leader"), nested("ConfigMap", "2", "metadata", "annotations", "leader"), false},
-		"a counter in its status":        {nested("Pod", int64(1), "status", "count"), nested("Pod", int64(2), "status", "count"), false},
-		"its health":                     {plain, nested("Pod", "Succeeded", "status", "phase"), true},
-		"its labels":                     {plain, nested("Pod", "other", "metadata", "labels", kudo.LabelInstance), true},
-		"who has applied it":             {plain, nested("Pod", "x", "metadata", "annotations", kudo.AnnotationExecution), true},
-		"whose it is":                    {plain, nested("Pod", "x", "metadata", "annotations", kudo.AnnotationInstanceNamespace), true},
-		"its finalizers":                 {plain, nested("Pod", []any{"hold"}, "metadata", "finalizers"), true},
-		"its deletion":                   {plain, nested("Pod", time.Unix(0, 0).Format(time.RFC3339), "metadata", "deletionTimestamp"), true},
-		"another object of its name":     {nested("ConfigMap", "1", "metadata", "uid"), nested("ConfigMap", "2", "metadata", "uid"), true},
+		"a new resource version":         {newObject("ConfigMap", "1", "metadata", "resourceVersion"), newObject("ConfigMap", "2", "metadata", "resourceVersion"), false},
+		"what it holds":                  {newObject("ConfigMap", "1", "data", "a"), newObject("ConfigMap", "2", "data", "a"), false},
+		"a leader that renews":           {newObject("ConfigMap", "1", "metadata", "annotations", "leader"), newObject("ConfigMap", "2", "metadata", "annotations", "leader"), false},
+		"a counter in its status":        {newObject("Pod", int64(1), "status", "count"), newObject("Pod", int64(2), "status", "count"), false},
+		"its health":                     {plain, newObject("Pod", "Succeeded", "status", "phase"), true},
+		"its labels":                     {plain, newObject("Pod", "other", "metadata", "labels", kudo.LabelInstance), true},
+		"who has applied it":             {plain, newObject("Pod", "x", "metadata", "annotations", kudo.AnnotationExecution), true},
+		"whose it is":                    {plain, newObject("Pod", "x", "metadata", "annotations", kudo.AnnotationInstanceNamespace), true},
+		"its finalizers":                 {plain, newObject("Pod", []any{"hold"}, "metadata", "finalizers"), true},
+		"its deletion":                   {plain, newObject("Pod", time.Unix(0, 0).Format(time.RFC3339), "metadata", "deletionTimestamp"), true},
+		"another object of its name":     {newObject("ConfigMap", "1", "metadata", "uid"), newObject("ConfigMap", "2", "metadata", "uid"), true},
 		"the containers of a Pipe's pod": {ofPipe("1"), ofPipe("2"), true},
 		"nothing of the pod of a Pipe":   {ofPipe("1"), ofPipe("1"), false},
 	} {
@@ -57,14 +57,14 @@ func TestOnlyWhatIsJudgedOfAnObjectLeadsToAPass(t *testing.T) {
 }
 
 func ofPipe(resourceVersion string) *unstructured.Unstructured {
-	pod := nested("Pod", "true", "metadata", "annotations", kudo.AnnotationPipe)
+	pod := newObject("Pod", "true", "metadata", "annotations", kudo.AnnotationPipe)
 	pod.SetResourceVersion(resourceVersion)
 	return pod
 }
 
 func TestTasksThatWaitAreLookedAtAgain(t *testing.T) {
 	for status, want := range map[kudo.ExecutionStatus]time.Duration{
-		kudo.InProgress: slow, kudo.Pending: slow, kudo.Error: 0, kudo.Complete: 0, kudo.FatalError: 0,
+		kudo.InProgress: diagnosisInterval, kudo.Pending: diagnosisInterval, kudo.Error: 0, kudo.Complete: 0, kudo.FatalError: 0,
 	} {
 		if got := lookAgain(map[plan.Task]plan.Outcome{{}: {Status: status}}); got != want {
 			t.Errorf("%s: want %v, got %v", status, want, got)
@@ -74,7 +74,7 @@ func TestTasksThatWaitAreLookedAtAgain(t *testing.T) {
 
 func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	e := &engine{backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff)}
+	e := &engine{backoff: flowcontrol.NewBackOff(minBackoff, maxBackoff)}
 	o := plan.Observation{Now: now, Instance: &kudo.Instance{}}
 	var waits []time.Duration
 	for range 8 {
@@ -87,7 +87,7 @@ func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	if !slices.Equal(waits, want) {
 		t.Errorf("want %v, got %v", want, waits)
 	}
-	if wait := e.removalWait(o, nil); wait != removalPause {
+	if wait := e.removalWait(o, nil); wait != removalInterval {
 		t.Errorf("nothing fails any more, and it waits %v", wait)
 	}
 }

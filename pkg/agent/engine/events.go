@@ -27,7 +27,7 @@ import (
 
 // specChanged admits all changes of an Instance except for the engine's own status writes.
 func specChanged() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionChanged(), acknowledged())
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionChanged(), acknowledgementsChanged())
 }
 
 // judgedChanged admits changes of an applied object that affect tasks or condition Ready. Many objects change all the time in irrelevant
@@ -59,8 +59,8 @@ func deletionChanged() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
-// acknowledged admits changes of the hub's status of KudoOperator tasks.
-func acknowledged() predicate.Predicate {
+// acknowledgementsChanged admits changes of the hub's status of KudoOperator tasks.
+func acknowledgementsChanged() predicate.Predicate {
 	return controller.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
 }
 
@@ -168,15 +168,15 @@ func viewParent(o client.Object) string {
 		i.Removing(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status)
 }
 
-// heirsOf maps an Instance to its descendants, which may have its permissions and are removed after it.
-func (e *engine) heirsOf(ctx context.Context, parent client.Object) []reconcile.Request {
+// descendantsOf maps an Instance to its descendants, which may have its permissions and are removed after it.
+func (e *engine) descendantsOf(ctx context.Context, parent client.Object) []reconcile.Request {
 	children := e.requestsFor(ctx, parent.GetNamespace(), byParent, parent.GetName())
-	heirs := slices.Clone(children)
+	requests := slices.Clone(children)
 	for _, child := range children {
 		descendants := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: child.Name}}
-		heirs = append(heirs, e.heirsOf(ctx, descendants)...) // ends, because the name of a child is longer than that of its parent
+		requests = append(requests, e.descendantsOf(ctx, descendants)...) // ends, because the name of a child is longer than that of its parent
 	}
-	return heirs
+	return requests
 }
 
 // withGroup returns the Instances with listed objects of an API group.

@@ -120,13 +120,13 @@ func (e *engine) retrace(o plan.Observation) {
 	}
 	for _, placed := range plan.Everywhere(x.version) {
 		action, _, err := x.asks(placed)
-		_ = x.distorted(placed, action, err) // also renders pods; a task reports its errors when it runs
+		_ = x.checkStructure(placed, action, err) // also renders pods; a task reports its errors when it runs
 	}
 }
 
-// distorted returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error of
+// checkStructure returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error of
 // asks, which does not render the pod of a Pipe task and the parameter file of a KudoOperator task.
-func (x *execution) distorted(placed plan.Placed, action plan.TaskAction, err error) error {
+func (x *execution) checkStructure(placed plan.Placed, action plan.TaskAction, err error) error {
 	switch file := placed.Task.Spec.ParameterFile; {
 	case err != nil:
 	case action == plan.Pipe:
@@ -150,7 +150,7 @@ func (x *execution) cleanupDistorted() error {
 			continue
 		}
 		action, _, err := x.asks(placed)
-		if err := x.distorted(placed, action, err); err != nil {
+		if err := x.checkStructure(placed, action, err); err != nil {
 			return fmt.Errorf("plan %q, %w", placed.Plan, err)
 		}
 	}
@@ -190,7 +190,7 @@ func (x *execution) context(placed plan.Placed) render.Context {
 
 // defines reports whether the package itself contains the CustomResourceDefinition of that kind.
 func (x *execution) defines(kind schema.GroupKind) bool {
-	objects, _ := everything(x)
+	objects, _ := renderAll(x)
 	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		name, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
@@ -198,12 +198,12 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 	})
 }
 
-// mostEverywhere is the maximum number of objects of all plans of a version.
-const mostEverywhere = 2 * plan.MostObjects
+// maxRendered is the maximum number of objects of all plans of a version.
+const maxRendered = 2 * plan.MaxObjects
 
-// everything renders all templates that any task of the version names, each once, and returns outlines of their objects. The error reports
+// renderAll renders all templates that any task of the version names, each once, and returns outlines of their objects. The error reports
 // templates that cannot be rendered with the effective parameters.
-func everything(x *execution) ([]*unstructured.Unstructured, error) {
+func renderAll(x *execution) ([]*unstructured.Unstructured, error) {
 	if x.version == nil {
 		return nil, errors.New("the OperatorVersion no longer exists")
 	}
@@ -220,8 +220,8 @@ func everything(x *execution) ([]*unstructured.Unstructured, error) {
 			seen[template] = true
 			objects, err := x.render(plan.Placed{Task: task}, template)
 			problems = errors.Join(problems, err)
-			if len(outlines)+len(objects) > mostEverywhere {
-				return outlines, errors.Join(problems, fmt.Errorf("the plans of the OperatorVersion have more than %d objects", mostEverywhere))
+			if len(outlines)+len(objects) > maxRendered {
+				return outlines, errors.Join(problems, fmt.Errorf("the plans of the OperatorVersion have more than %d objects", maxRendered))
 			}
 			for _, object := range objects {
 				outlines = append(outlines, plan.Outline(object))
@@ -267,8 +267,8 @@ func (l *ledger) claim(round int, begun bool, objects []*unstructured.Unstructur
 	return true
 }
 
-// applied records that an object was applied.
-func (l *ledger) applied(object plan.Object) {
+// recordApplied records that an object was applied.
+func (l *ledger) recordApplied(object plan.Object) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.entries = plan.MarkApplied(l.entries, plan.Entry(object.Live, ""), plan.Keeps(object.Want))
@@ -311,8 +311,8 @@ func (l *ledger) forget(gone ...kudo.InventoryEntry) {
 	l.entries = plan.Forget(l.entries, gone...)
 }
 
-// gone records that the plan has deleted an object; returns is true if the plan is going to apply it again.
-func (l *ledger) gone(object kudo.InventoryEntry, returns bool) {
+// recordDeleted records that the plan has deleted an object; returns is true if the plan is going to apply it again.
+func (l *ledger) recordDeleted(object kudo.InventoryEntry, returns bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if returns {

@@ -18,12 +18,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// listAhead lists the objects of the next tasks that have not begun and could not be rendered completely when the execution started, such
+// listPending lists the objects of the next tasks that have not begun and could not be rendered completely when the execution started, such
 // as objects of kinds that did not exist. The commit of this pass records every object before it is created. It reports whether it added
 // entries. Errors of a task are reported when it runs.
-func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
+func (e *engine) listPending(x *execution, status kudo.PlanStatus) bool {
 	before := len(x.inventory.entries)
-	for _, at := range plan.Upcoming(x.version.Plans[x.Plan], status) {
+	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {
 		placed, found := plan.Find(x.version, x.Plan, at)
 		if !found {
 			continue
@@ -70,7 +70,7 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 		return nil, nil
 	}
 	x.inventory.deletes()
-	applied, certain, err := e.applied(x)
+	applied, certain, err := e.versionEntries(x)
 	if err != nil || !certain {
 		return nil, err
 	}
@@ -95,11 +95,11 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 func (e *engine) pruneNamespace(
 	ctx context.Context, x *execution, entry kudo.InventoryEntry, applied []kudo.InventoryEntry,
 ) ([]plan.Object, error) {
-	object, err := e.objects.listed(ctx, entry, e.objects.get)
+	object, err := e.objects.readEntry(ctx, entry, e.objects.get)
 	if err != nil {
 		return nil, err
 	}
-	if !x.owner().HasApplied(object) || object.Deleted() {
+	if !x.owner().HasApplied(object) || object.IsDeleted() {
 		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.get)
 	}
 	reason := plan.KeepNamespace(object.Live, x.instance.Namespace, applied)
@@ -115,9 +115,9 @@ func (e *engine) pruneNamespace(
 	return nil, nil
 }
 
-// applied lists all objects that the version applies with the effective parameters, for all tasks of its plans. It is certain if all
+// versionEntries lists all objects that the version applies with the effective parameters, for all tasks of its plans. It is certain if all
 // templates could be rendered.
-func (e *engine) applied(x *execution) (entries []kudo.InventoryEntry, certain bool, err error) {
+func (e *engine) versionEntries(x *execution) (entries []kudo.InventoryEntry, certain bool, err error) {
 	for _, placed := range plan.Everywhere(x.version) {
 		action, wants, err := x.asks(placed)
 		if !action.Makes() {
@@ -140,7 +140,7 @@ func (e *engine) deleteListed(
 	ctx context.Context, x *execution, entries []kudo.InventoryEntry, read reader,
 ) (left []plan.Object, err error) {
 	rendered := sync.OnceValue(func() []*unstructured.Unstructured {
-		objects, _ := everything(x)
+		objects, _ := renderAll(x)
 		return objects
 	})
 	var kept []*unstructured.Unstructured
@@ -169,7 +169,7 @@ func (e *engine) deleteEntry(
 	ctx context.Context, x *execution, entry kudo.InventoryEntry, read reader, rendered func() []*unstructured.Unstructured,
 ) (object plan.Object, released bool, err error) {
 	err = inServedVersion(func() error {
-		if object, err = e.objects.listed(ctx, entry, read); err != nil {
+		if object, err = e.objects.readEntry(ctx, entry, read); err != nil {
 			return err
 		}
 		if !plan.IsKept(entry, object.Live, x.instance.Namespace, rendered) {
@@ -189,17 +189,17 @@ func (e *engine) deleteEntry(
 
 // release removes the marks of the Instance from an object that it has applied, and that then stays. It reports whether there were any.
 func (e *engine) release(ctx context.Context, x *execution, object plan.Object) (released bool, err error) {
-	if object.Deleted() || !x.owner().HasApplied(object) {
+	if object.IsDeleted() || !x.owner().HasApplied(object) {
 		return false, nil
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-		if object.Live, err = e.objects.read(ctx, object.Want); err != nil { // the cache has no field managers
+		if object.Live, err = e.objects.readLive(ctx, object.Want); err != nil { // the cache has no field managers
 			return err
 		}
 		if released = x.owner().HasApplied(object); !released {
 			return nil
 		}
-		return apply.Disown(ctx, e.own.client, object.Live, x.owner().Released(), fieldManager)
+		return apply.Disown(ctx, e.own.client, object.Live, x.owner().ReleasedByValue(), fieldManager)
 	})
 	if err = e.objects.served(object.Want.GroupVersionKind(), err); err != nil && !isGone(err) {
 		return false, fmt.Errorf("releasing %s: %w", plan.Describe(object.Want), e.conceal(object.Want, err))
@@ -221,5 +221,5 @@ func (e *engine) tellKept(instance *kudo.Instance, kept []*unstructured.Unstruct
 	}
 	e.events.Eventf(instance, kept[0], corev1.EventTypeNormal, "ObjectsKept", "Remove",
 		"the package keeps objects, which no longer belong to the Instance: %s",
-		text.Prefix(strings.Join(text.Limit(names, mostKept, "more"), ", "), mostNote))
+		text.Prefix(strings.Join(text.Limit(names, mostKept, "more"), ", "), maxNoteBytes))
 }

@@ -36,9 +36,9 @@ import (
 // errUnwatchable reports that a kind supports neither list nor watch, so that changes of its objects cannot be observed.
 var errUnwatchable = errors.New("objects of this kind are not supported because they cannot be listed or watched")
 
-// readPatience is the timeout for reading an object, including the first list of its kind. An aggregated API server may never respond, and
+// readTimeout is the timeout for reading an object, including the first list of its kind. An aggregated API server may never respond, and
 // must not block unrelated objects.
-const readPatience = 15 * time.Second
+const readTimeout = 15 * time.Second
 
 // objects reads the objects of tasks on the managed cluster, and watches every kind that it has read.
 type objects struct {
@@ -91,8 +91,8 @@ func newObjects(local ctrl.Manager) (*objects, *identities, error) {
 	definitions, err := definition.New(local)
 	return &objects{
 		client: local.GetClient(), live: live, cache: local.GetCache(), discovery: discovered, kinds: live.kinds, definitions: definitions,
-		expectations: controller.NewExpectations(placeOf, mostKnown), deletions: lru.New(mostKnown),
-		refusals: lru.New(mostKnown), watched: map[schema.GroupVersionKind]watched{},
+		expectations: controller.NewExpectations(placeOf, maxRemembered), deletions: lru.New(maxRemembered),
+		refusals: lru.New(maxRemembered), watched: map[schema.GroupVersionKind]watched{},
 	}, acting, err
 }
 
@@ -171,8 +171,8 @@ const missedAfter = 5 * time.Second
 // backup.
 const goneFor = 30 * time.Second
 
-// mostKnown is the maximum number of remembered object versions; other objects are read from the API server.
-const mostKnown = 10000
+// maxRemembered is the maximum number of remembered object versions; other objects are read from the API server.
+const maxRemembered = 10000
 
 // place identifies an object in any version of its kind.
 type place struct {
@@ -223,9 +223,9 @@ func (o *objects) placeAll(
 // reader reads an object; nil if it does not exist.
 type reader func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// listed pairs an inventory entry with the live object, in the version of its kind that the API server prefers now. A kind that the cluster
+// readEntry pairs an inventory entry with the live object, in the version of its kind that the API server prefers now. A kind that the cluster
 // does not define has no live objects.
-func (o *objects) listed(ctx context.Context, entry kudo.InventoryEntry, read reader) (plan.Object, error) {
+func (o *objects) readEntry(ctx context.Context, entry kudo.InventoryEntry, read reader) (plan.Object, error) {
 	kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
 	want := &unstructured.Unstructured{}
 	want.SetGroupVersionKind(kind.WithVersion(""))
@@ -275,9 +275,9 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 	return nil
 }
 
-// cached reads an object, which must carry KUDO's label, from the cache; nil if it does not exist there. filled reports whether the cache
+// readCached reads an object, which must carry KUDO's label, from the cache; nil if it does not exist there. filled reports whether the cache
 // has listed the kind. The kind is watched from then on.
-func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (object *unstructured.Unstructured, filled bool, err error) {
+func (o *objects) readCached(ctx context.Context, want *unstructured.Unstructured) (object *unstructured.Unstructured, filled bool, err error) {
 	if err := o.ensureWatch(ctx, want.GroupVersionKind()); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
@@ -306,17 +306,17 @@ func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (
 
 // get is a reader of the cache, and of the API server if the cache lacks the object or is older than what the engine has seen.
 func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return o.newest(nil)(ctx, want)
+	return o.freshReader(nil)(ctx, want)
 }
 
 // liveObjects are objects as the API server has returned them.
 type liveObjects map[place]*unstructured.Unstructured
 
-// newest returns a reader of the cache; of live if the cache lacks the object or is older; and otherwise of the API server. Nothing that it
+// freshReader returns a reader of the cache; of live if the cache lacks the object or is older; and otherwise of the API server. Nothing that it
 // returns is older than what the engine has seen.
-func (o *objects) newest(live liveObjects) reader {
+func (o *objects) freshReader(live liveObjects) reader {
 	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		cached, _, err := o.cached(ctx, want)
+		cached, _, err := o.readCached(ctx, want)
 		if err != nil {
 			return nil, err
 		}
@@ -328,15 +328,15 @@ func (o *objects) newest(live liveObjects) reader {
 				return found, nil
 			}
 		}
-		return o.read(ctx, want)
+		return o.readLive(ctx, want)
 	}
 }
 
-// applied returns a reader of objects that an execution has applied: of the cache once it shows them, and of the API server while it may
+// appliedReader returns a reader of objects that an execution has applied: of the cache once it shows them, and of the API server while it may
 // show the previous version.
-func (o *objects) applied(execution types.UID) reader {
+func (o *objects) appliedReader(execution types.UID) reader {
 	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		cached, _, err := o.cached(ctx, want)
+		cached, _, err := o.readCached(ctx, want)
 		if err != nil {
 			return nil, err
 		}
@@ -345,48 +345,48 @@ func (o *objects) applied(execution types.UID) reader {
 				return cached, nil
 			}
 		}
-		return o.read(ctx, want)
+		return o.readLive(ctx, want)
 	}
 }
 
-// unmade is a reader before an apply: an object that the cache lacks counts as missing, because the apply then only creates an object and
+// readBeforeApply is a reader before an apply: an object that the cache lacks counts as missing, because the apply then only creates an object and
 // changes none. Existing objects are read from the API server.
-func (o *objects) unmade(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if cached, filled, err := o.cached(ctx, want); err != nil || filled && cached == nil {
+func (o *objects) readBeforeApply(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if cached, filled, err := o.readCached(ctx, want); err != nil || filled && cached == nil {
 		return nil, err
 	}
-	return o.read(ctx, want)
+	return o.readLive(ctx, want)
 }
 
-// known is a reader before a deletion of exactly the version that it returns: of the cache if that has the object or has seen its deletion,
+// readBeforeDelete is a reader before a deletion of exactly the version that it returns: of the cache if that has the object or has seen its deletion,
 // and of the API server otherwise.
-func (o *objects) known(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (o *objects) readBeforeDelete(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if !o.watches(want.GroupVersionKind()) {
-		return o.read(ctx, want)
+		return o.readLive(ctx, want)
 	}
-	cached, filled, err := o.cached(ctx, want)
+	cached, filled, err := o.readCached(ctx, want)
 	noted, deleting := o.deletions.Get(placeOf(want))
 	last, _ := noted.(deletion)
 	switch {
 	case err != nil || cached == nil && !(filled && deleting):
-		return o.read(ctx, want)
+		return o.readLive(ctx, want)
 	case cached == nil:
 		return nil, nil
 	default:
-		return o.confirmed(ctx, cached, last)
+		return o.checkDeletion(ctx, cached, last)
 	}
 }
 
-// confirmed returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of the
+// checkDeletion returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of the
 // deletion, the object is read from the API server, but not in every pass, and even less often once it is gone.
-func (o *objects) confirmed(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
+func (o *objects) checkDeletion(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
 	deleted := last.uid == cached.GetUID()
 	switch {
 	case deleted && last.gone && time.Since(last.at) < goneFor:
 		return nil, nil
 	case deleted && time.Since(last.at) > missedAfter || !deleted && overdue(cached):
 		o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now()})
-		live, err := o.read(ctx, cached)
+		live, err := o.readLive(ctx, cached)
 		if err == nil && live == nil {
 			o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now(), gone: true})
 		}
@@ -413,7 +413,7 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 		return nil, o.served(live.GroupVersionKind(), err)
 	}
 	if live.GroupVersionKind().GroupKind() == definitionKind && !gone { // the API server adds a finalizer, for which others wait
-		return o.read(ctx, live)
+		return o.readLive(ctx, live)
 	}
 	if known {
 		o.deletions.Add(placeOf(live), deletion{uid: live.GetUID(), at: time.Now(), gone: gone})
@@ -432,7 +432,7 @@ func (o *objects) hasCached(ctx context.Context, live *unstructured.Unstructured
 	if !o.watches(live.GroupVersionKind()) {
 		return false
 	}
-	cached, _, err := o.cached(ctx, live)
+	cached, _, err := o.readCached(ctx, live)
 	return err == nil && cached != nil && cached.GetUID() == live.GetUID()
 }
 
@@ -451,12 +451,12 @@ func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) 
 	if err := o.ensureWatch(ctx, want.GroupVersionKind()); err != nil {
 		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
-	return o.read(ctx, want)
+	return o.readLive(ctx, want)
 }
 
-// read is a reader of the API server.
-func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+// readLive is a reader of the API server.
+func (o *objects) readLive(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
@@ -625,7 +625,7 @@ func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, er
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind("PodList"))
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err := o.client.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels{kudo.LabelInstance: owner.Name})
 	if err != nil {
@@ -664,7 +664,7 @@ func (o *objects) classes(ctx context.Context) ([]health.StorageClass, error) {
 	if err := o.ensureWatch(ctx, storageClass); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(storageClass.GroupVersion().WithKind("StorageClassList"))
@@ -692,13 +692,13 @@ func isDefaultClass(class client.Object) bool {
 // changed since it was read is read again.
 func (e *engine) deleteOwn(ctx context.Context, as clients, isOwn func(plan.Object) bool, object plan.Object) (plan.Object, error) {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if !isOwn(object) || object.Deleted() {
+		if !isOwn(object) || object.IsDeleted() {
 			return nil
 		}
 		live, refused := e.objects.delete(ctx, as.client, object.Live)
 		if apierrors.IsConflict(refused) {
 			var err error
-			if object.Live, err = e.objects.read(ctx, object.Want); err != nil {
+			if object.Live, err = e.objects.readLive(ctx, object.Want); err != nil {
 				return err
 			}
 			return refused

@@ -11,11 +11,11 @@ import (
 
 // version returns a ConfigMap at a resource version.
 func version(resourceVersion string) *unstructured.Unstructured {
-	return nested("ConfigMap", resourceVersion, "metadata", "resourceVersion")
+	return newObject("ConfigMap", resourceVersion, "metadata", "resourceVersion")
 }
 
 func TestWhatWasSeenIsOfOneObject(t *testing.T) {
-	k := controller.NewExpectations(placeOf, mostKnown)
+	k := controller.NewExpectations(placeOf, maxRemembered)
 	k.NoteNewest(version("10"))
 	other := version("9")
 	other.SetName("other")
@@ -29,7 +29,7 @@ func TestWhatWasSeenIsOfOneObject(t *testing.T) {
 }
 
 func TestADeletedObjectInTheCache(t *testing.T) {
-	cached := nested("ConfigMap", "x", "metadata", "uid")
+	cached := newObject("ConfigMap", "x", "metadata", "uid")
 	for sentence, test := range map[string]struct {
 		last            deletion
 		exists, deleted bool
@@ -40,7 +40,7 @@ func TestADeletedObjectInTheCache(t *testing.T) {
 		"exists if another one of its name is gone": {deletion{uid: "y", at: time.Now(), gone: true}, true, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := (&objects{}).confirmed(t.Context(), cached, test.last)
+			got, err := (&objects{}).checkDeletion(t.Context(), cached, test.last)
 			if err != nil || (got != nil) != test.exists || got != nil && (got.GetDeletionTimestamp() != nil) != test.deleted {
 				t.Errorf("got %v, %v", got, err)
 			}

@@ -58,8 +58,8 @@ func unreadable(err error) string {
 
 // oneLine formats a masked message for a status. Responses of an API server may quote whole objects.
 func oneLine(message string) string {
-	const most = 4096
-	return text.Prefix(text.OneLine(message), most)
+	const maxBytes = 4096
+	return text.Prefix(text.OneLine(message), maxBytes)
 }
 
 // missingKind returns the outcome of a task with an object of a kind that the cluster does not have: the task is retried, because the kind's
@@ -69,7 +69,7 @@ func missingKind(err error) plan.Outcome {
 	var missing *meta.NoKindMatchError
 	if errors.As(err, &missing) {
 		for _, version := range missing.SearchedVersions {
-			if advice := render.Removed(missing.GroupKind.WithVersion(version)); advice != "" {
+			if advice := render.RemovalAdvice(missing.GroupKind.WithVersion(version)); advice != "" {
 				return fatal(fmt.Errorf("%w: %s", err, advice))
 			}
 		}

@@ -20,12 +20,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
-// inARow is the maximum number of rounds for one Instance before others are reconciled.
-const inARow = 10
+// maxRounds is the maximum number of rounds for one Instance before others are reconciled.
+const maxRounds = 10
 
 // Reconcile advances an Instance in rounds while there is more to do immediately. Later rounds use the response of the last commit.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	instance, pause, err := e.cached(ctx, request.NamespacedName)
+	instance, pause, err := e.readCached(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		e.metrics.await(request.NamespacedName, "", false)
 		e.secrets.Release(request.NamespacedName)
@@ -43,7 +43,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		e.metrics.await(request.NamespacedName, "", false)
 		return reconcile.Result{}, e.disownOrphan(ctx, instance)
 	}
-	for range inARow {
+	for range maxRounds {
 		written, result, err := e.advance(ctx, instance)
 		if written == nil {
 			return result, err
@@ -70,11 +70,11 @@ func (e *engine) authenticate(ctx context.Context, instance *kudo.Instance) (pro
 		if err == nil && !wrote {
 			return true, reconcile.Result{}, nil
 		}
-		return false, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, ignoreConflict(err)
+		return false, reconcile.Result{RequeueAfter: mirror.StaleCacheDelay}, ignoreConflict(err)
 	case !kudo.IsMirror(instance), e.signer.Predates(instance):
 		return false, reconcile.Result{}, nil
 	case e.signer.IsCreating(client.ObjectKeyFromObject(instance)):
-		return false, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
+		return false, reconcile.Result{RequeueAfter: mirror.StaleCacheDelay}, nil
 	}
 	want := plan.Condition(metav1.ConditionFalse, kudo.ReasonNotSigned, notSigned)
 	want.Type = kudo.ConditionSigned
@@ -98,20 +98,20 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// cached reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task is
+// readCached reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task is
 // repeated because of a stale cache. An Instance without an execution needs no confirmation: the next action only records the start of one,
 // which is a conflict if another was recorded.
-func (e *engine) cached(ctx context.Context, name types.NamespacedName) (*kudo.Instance, time.Duration, error) {
+func (e *engine) readCached(ctx context.Context, name types.NamespacedName) (*kudo.Instance, time.Duration, error) {
 	instance := &kudo.Instance{}
 	if err := e.client.Get(ctx, name, instance); err == nil {
 		switch {
 		case e.writes.Behind(instance) > 0:
-			return nil, mirror.StaleCachePause, nil
-		case untouched(instance) && !instance.Removing():
+			return nil, mirror.StaleCacheDelay, nil
+		case isUntouched(instance) && !instance.Removing():
 			return instance, 0, nil
 		}
 	}
-	instance, err := e.read(ctx, name)
+	instance, err := e.readInstance(ctx, name)
 	return instance, 0, err
 }
 
@@ -135,7 +135,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	done = done.remarked(e.view.Refused).masked(e.view.Masker())
+	done = done.withRemark(e.view.Refused).mask(e.view.Masker())
 	status, after := done.statusOf(observed, instance.Status, e.drafts.budget)
 	after = soonest(after, e.view.After)
 	e.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
@@ -145,7 +145,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return nil, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
+		return nil, reconcile.Result{RequeueAfter: mirror.StaleCacheDelay}, nil
 	case err != nil:
 		return nil, reconcile.Result{}, err
 	case written != nil && done.again: // terminates: every such round makes progress
@@ -157,10 +157,10 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 // remark emits events for remarks on a recorded result.
 func (e *engine) remark(instance *kudo.Instance, done result) {
 	if done.unsearched != "" {
-		e.tellUnsearched(instance, done.unsearched)
+		e.emitUnsearched(instance, done.unsearched)
 	}
 	if done.omitted != "" {
-		e.tellOmitted(instance, done.omitted)
+		e.emitOmitted(instance, done.omitted)
 	}
 }
 
@@ -176,11 +176,11 @@ func (e *engine) actingFor(ctx context.Context, instance *kudo.Instance) (*engin
 	if err != nil {
 		return nil, err
 	}
-	return acting.seeing(ctx, instance)
+	return acting.withView(ctx, instance)
 }
 
-// seeing returns the engine with a view of the Instance's sensitive parameters. Instances without any cost no request.
-func (e *engine) seeing(ctx context.Context, instance *kudo.Instance) (*engine, error) {
+// withView returns the engine with a view of the Instance's sensitive parameters. Instances without any cost no request.
+func (e *engine) withView(ctx context.Context, instance *kudo.Instance) (*engine, error) {
 	if !e.secrets.Concerns(instance) {
 		e.secrets.Release(client.ObjectKeyFromObject(instance))
 		return e, nil
@@ -205,7 +205,7 @@ func (e *engine) forgetValues(ctx context.Context, instance *kudo.Instance, done
 // execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	for _, pod := range action.Pods { // a conflict is not repeated: another execution may have created a Pod of the same name
-		if o.Owner.Has(pod) && !pod.Deleted() {
+		if o.Owner.Has(pod) && !pod.IsDeleted() {
 			if _, err := e.objects.delete(ctx, e.own.client, pod.Live); err != nil {
 				return result{}, fmt.Errorf("deleting %s: %w", plan.Describe(pod.Live), err)
 			}
@@ -213,7 +213,7 @@ func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Ac
 	}
 	switch action.Kind {
 	case plan.ActionAdopt:
-		return recorded(action), e.keepValues(ctx, o, action.Status.Execution)
+		return resultOf(action), e.keepValues(ctx, o, action.Status.Execution)
 	case plan.ActionStart:
 		return e.start(ctx, o, action.Start)
 	case plan.ActionStep:
@@ -225,7 +225,7 @@ func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Ac
 	case plan.ActionRemove:
 		return e.remove(ctx, o), nil
 	default:
-		return recorded(action), nil
+		return resultOf(action), nil
 	}
 }
 
@@ -240,8 +240,8 @@ func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Obs
 		return o, err
 	}
 	o.CleanupWait = e.cleanupWait(instance, o.Now)
-	o.Unblocked = e.unblocked(ctx, o)
-	if !untouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
+	o.Unblocked = e.isUnblocked(ctx, o)
+	if !isUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
 		o.Pods, err = e.objects.pods(ctx, o.Owner)
 	}
 	return o, err

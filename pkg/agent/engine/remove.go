@@ -19,31 +19,31 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// removalPause is the interval of checks for remaining objects of an Instance: not all of them are watched.
-const removalPause = time.Second
+// removalInterval is the interval of checks for remaining objects of an Instance: not all of them are watched.
+const removalInterval = time.Second
 
 // remove deletes all objects of the Instance, volume claims last, and waits until they are deleted. The mirror stays until the hub has
 // received this report: only the mirror records that the cleanup plan has run.
 func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	x := e.executionOf(o)
 	if x.Execution == nil {
-		x.Execution, x.version = unstarted(o)
+		x.Execution, x.version = desiredExecution(o)
 	}
 	e.beginnings.end(o.Instance.UID, x.UID)
 	left, err := e.deleteOwned(ctx, x)
 	if errors.Is(err, errSearching) {
-		return result{postponed: true, after: removalPause}
+		return result{postponed: true, after: removalInterval}
 	}
 	e.sweeper.forget(x.instance)
 	if err == nil && left.isNothing() {
-		removed := recorded(o.Removed())
+		removed := resultOf(o.FinishRemoval())
 		removed.unsearched = left.reads.Unread()
 		return removed
 	}
 	found := plan.Adds(o.Instance.Status.Inventory, x.inventory.entries) // they are deleted once that is recorded
 	began, _ := time.Parse(time.RFC3339, o.Instance.Annotations[kudo.AnnotationHubDeleted])
 	removing := e.removing(ctx, o, x, left, err)
-	removing.again, removing.postponed = found, err == nil && !found && e.isUnhurried(o.Now, began)
+	removing.again, removing.postponed = found, err == nil && !found && e.isPaced(o.Now, began)
 	return removing
 }
 
@@ -51,13 +51,13 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 // it waits for needs no record if the removal has just begun.
 func (e *engine) depart(ctx context.Context, o plan.Observation, action plan.Action) result {
 	if action.Kind == plan.ActionHold {
-		held := recorded(action)
-		held.after, held.postponed = removalPause, e.isUnhurried(o.Now, o.Departure.Since)
+		held := resultOf(action)
+		held.after, held.postponed = removalInterval, e.isPaced(o.Now, o.Departure.Since)
 		return held
 	}
 	x := e.executionOf(o)
 	if x.Execution == nil {
-		x.Execution, x.version = unstarted(o)
+		x.Execution, x.version = desiredExecution(o)
 	}
 	custom, _ := plan.Teardown(x.instance.Status.Inventory, o.Departure.Groups)
 	objects, _, err := e.deleteWaves(ctx, x, custom)
@@ -85,7 +85,7 @@ func (r remains) isNothing() bool { return len(r.objects) == 0 && r.wait == "" }
 
 // removing returns the result of a pass that has deleted objects, of which some are left, or that has failed.
 func (e *engine) removing(ctx context.Context, o plan.Observation, x *execution, left remains, err error) result {
-	message := plan.DeleteOutcome(e.view.Shown(e.probe(ctx, left.objects))).Message
+	message := plan.DeleteOutcome(e.view.MaskObjects(e.probe(ctx, left.objects))).Message
 	switch {
 	case err != nil:
 		message = oneLine(e.view.Masker().Text(err.Error()))
@@ -104,15 +104,15 @@ func (e *engine) removing(ctx context.Context, o plan.Observation, x *execution,
 	}
 }
 
-// isUnhurried reports whether the progress of a removal need not be recorded yet: most removals end soon. Deleted objects stay in the
+// isPaced reports whether the progress of a removal need not be recorded yet: most removals end soon. Deleted objects stay in the
 // inventory until it is recorded.
-func (e *engine) isUnhurried(now, began time.Time) bool {
+func (e *engine) isPaced(now, began time.Time) bool {
 	age := now.Sub(began).Abs()
-	return age < leastTalk || age < longestSilence && !e.drafts.budget.TryAccept()
+	return age < minMessageInterval || age < maxMessageInterval && !e.drafts.budget.TryAccept()
 }
 
-// unstarted returns the desired execution if nothing was started: existing objects remain from a cancelled removal.
-func unstarted(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) {
+// desiredExecution returns the desired execution if nothing was started: existing objects remain from a cancelled removal.
+func desiredExecution(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) {
 	unstarted := &kudo.Execution{Parameters: o.Instance.Spec.Parameters}
 	return unstarted, o.Desired
 }
@@ -149,10 +149,10 @@ func (e *engine) deleteClaims(ctx context.Context, x *execution, claims []kudo.I
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	deletable := plan.WithoutRetained(claims, plan.Retained(everything(x)))
+	deletable := plan.WithoutRetained(claims, plan.RetainedClaims(renderAll(x)))
 	x.inventory.forget(claims...)
 	x.inventory.list(deletable...)
-	return e.deleteListed(ctx, x, deletable, e.objects.known)
+	return e.deleteListed(ctx, x, deletable, e.objects.readBeforeDelete)
 }
 
 // deleteWaves deletes the objects of waves, and returns those that still exist. While a finalizer blocks an object of a wave, the next wave waits,
@@ -161,8 +161,8 @@ func (e *engine) deleteWaves(
 	ctx context.Context, x *execution, waves [][]kudo.InventoryEntry,
 ) (left []plan.Object, held bool, err error) {
 	for _, wave := range waves {
-		going, err := e.deleteListed(ctx, x, wave, e.objects.known)
-		if left = append(left, going...); err != nil || plan.Held(going) {
+		going, err := e.deleteListed(ctx, x, wave, e.objects.readBeforeDelete)
+		if left = append(left, going...); err != nil || plan.HasHeldObject(going) {
 			return left, true, err
 		}
 	}
@@ -173,15 +173,15 @@ func (e *engine) deleteWaves(
 // plan.Reads.Required names could not be searched; the objects that it did find are listed all the same.
 func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, plan.Reads, error) {
 	var (
-		render   = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return everything(x) })
-		kept     = sync.OnceValue(func() func(string) bool { return plan.Retained(render()) })
+		render   = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return renderAll(x) })
+		kept     = sync.OnceValue(func() func(string) bool { return plan.RetainedClaims(render()) })
 		rendered []*unstructured.Unstructured
 		problem  error
 	)
-	if !untouched(x.instance) {
+	if !isUntouched(x.instance) {
 		rendered, problem = render()
 	}
-	found, reads, err := e.sweeper.owned(ctx, x.instance, x.owner(), kindsToSearch(x.instance, rendered, problem))
+	found, reads, err := e.sweeper.findOwned(ctx, x.instance, x.owner(), kindsToSearch(x.instance, rendered, problem))
 	if err != nil {
 		return nil, reads, err
 	}
@@ -191,13 +191,13 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, pla
 	for _, o := range found {
 		x.inventory.list(plan.Entry(o.Live, ""))
 	}
-	x.inventory.list(reads.Unsearched(x.instance.Status.Inventory)...) // their kinds must be readable in the next pass, too
-	return found, reads, reads.Required(x.instance.Status.Inventory, rendered)
+	x.inventory.list(reads.UnsearchedEntries(x.instance.Status.Inventory)...) // their kinds must be readable in the next pass, too
+	return found, reads, reads.CheckRequired(x.instance.Status.Inventory, rendered)
 }
 
-// untouched reports whether the Instance has never had objects: no execution was recorded, which happens before anything is applied. Such an
+// isUntouched reports whether the Instance has never had objects: no execution was recorded, which happens before anything is applied. Such an
 // Instance is removed without being rendered, because it may be the rendering that has kept it from starting.
-func untouched(instance *kudo.Instance) bool {
+func isUntouched(instance *kudo.Instance) bool {
 	return instance.Status.Execution == nil && len(instance.Status.Inventory) == 0 && instance.Annotations[kudo.AnnotationInventoryRestored] == ""
 }
 
@@ -210,10 +210,10 @@ func kindsToSearch(instance *kudo.Instance, rendered []*unstructured.Unstructure
 	return plan.RequiredKinds(instance.Status.Inventory, rendered)
 }
 
-// tellUnsearched emits an event for a completed removal that could not search all kinds of the cluster.
-func (e *engine) tellUnsearched(instance *kudo.Instance, unsearched string) {
+// emitUnsearched emits an event for a completed removal that could not search all kinds of the cluster.
+func (e *engine) emitUnsearched(instance *kudo.Instance, unsearched string) {
 	e.events.Eventf(instance, nil, corev1.EventTypeWarning, "SearchIncomplete", "Remove",
-		"objects missing from the inventory may remain, because not every kind could be searched: %s", text.Prefix(unsearched, mostNote))
+		"objects missing from the inventory may remain, because not every kind could be searched: %s", text.Prefix(unsearched, maxNoteBytes))
 }
 
 // removalWait returns how long to wait before the remaining objects are checked again. It increases while that fails, because it may
@@ -222,7 +222,7 @@ func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
 	key := string(o.Instance.UID) + "/removal"
 	if err == nil {
 		e.backoff.DeleteEntry(key)
-		return removalPause
+		return removalInterval
 	}
 	e.backoff.Next(key, o.Now)
 	return e.backoff.Get(key)

@@ -23,15 +23,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// listedPause is the interval of checks whether the cache has listed a kind.
-const listedPause = time.Second
+// listedInterval is the interval of checks whether the cache has listed a kind.
+const listedInterval = time.Second
 
 // onceListed returns a source that enqueues every Instance with listed objects of a kind, once its informer has listed that kind. An object
 // that was judged by a live read and deleted before that list is not in the cache, so its deletion causes no event.
 func (e *engine) onceListed(informer cache.Informer, kind schema.GroupKind) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() {
-			_ = wait.PollUntilContextCancel(ctx, listedPause, true, func(ctx context.Context) (bool, error) {
+			_ = wait.PollUntilContextCancel(ctx, listedInterval, true, func(ctx context.Context) (bool, error) {
 				return informer.IsStopped() || informer.HasSynced() && e.judgeAgain(ctx, kind, queue), nil
 			})
 		}()

@@ -38,7 +38,7 @@ func (e *engine) as(ctx context.Context, instance *kudo.Instance) (*engine, erro
 func (e *engine) authorize(ctx context.Context, instance *kudo.Instance) (actor rights.Actor, granted bool, err error) {
 	key := client.ObjectKeyFromObject(instance)
 	permissions, err := e.permissions(ctx, instance)
-	if errors.Is(err, errBereft) {
+	if errors.Is(err, errParentMissing) {
 		if held, err := e.bindings.Has(ctx, key); err != nil || held {
 			return rights.OwnUser(key.Namespace, key.Name, &kudo.Permissions{}), false, err
 		}
@@ -81,14 +81,14 @@ func (e *engine) reader(ctx context.Context, instance *kudo.Instance) (reader se
 	return reader
 }
 
-// errBereft reports that an Instance which is being removed has the permissions of a parent that no longer exists. Those that it has stay until
+// errParentMissing reports that an Instance which is being removed has the permissions of a parent that no longer exists. Those that it has stay until
 // it is removed.
-var errBereft = errors.New("the parent no longer exists")
+var errParentMissing = errors.New("the parent no longer exists")
 
 // permissions returns the permissions of an Instance: those that its package declares, or the permissions of its parent; nil if no package of
 // them declares any. The hub must have acknowledged the Instance as a child: owner references alone can be written by any user.
 func (e *engine) permissions(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
-	declared, err := e.declared(ctx, instance)
+	declared, err := e.declaredPermissions(ctx, instance)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (e *engine) orInherited(ctx context.Context, instance *kudo.Instance, decla
 	case err == nil && e.signer.IsSigned(parent) && acknowledges(parent, instance):
 		return e.permissions(ctx, parent)
 	case instance.Removing():
-		return nil, errBereft
+		return nil, errParentMissing
 	default:
 		return nil, fmt.Errorf("waiting for parent Instance %q, whose permissions the Instance has: the hub has not reported it as a child yet", name)
 	}
@@ -122,9 +122,9 @@ func acknowledges(parent, child *kudo.Instance) bool {
 	})
 }
 
-// declared returns the permissions that the last started OperatorVersion declares, or the desired one before the first start; together with
+// declaredPermissions returns the permissions that the last started OperatorVersion declares, or the desired one before the first start; together with
 // those of the version before it until the whole plan is complete.
-func (e *engine) declared(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
+func (e *engine) declaredPermissions(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
 	var declared []*kudo.Permissions
 	for _, name := range versionsOf(instance) {
 		version, err := e.version(ctx, instance, name, client.UnsafeDisableDeepCopy) // it is large, and only read
@@ -155,15 +155,15 @@ func (e *engine) forbids(objects []kudo.InventoryEntry) error {
 	return nil
 }
 
-// regrantPause is how long to wait before permissions that could not be granted are granted again.
-const regrantPause = 10 * time.Second
+// regrantDelay is how long to wait before permissions that could not be granted are granted again.
+const regrantDelay = 10 * time.Second
 
 // regrant returns when to grant the permissions of an Instance again; zero if that is not necessary.
 func (e *engine) regrant() time.Duration {
 	if refused := (*rights.Refused)(nil); e.hindrance == nil || errors.As(e.hindrance, &refused) {
 		return 0
 	}
-	return regrantPause
+	return regrantDelay
 }
 
 // disown removes the permissions of an Instance that no longer exists.

@@ -33,7 +33,7 @@ func (e *engine) judge(
 	if err != nil {
 		return judgement{}, err
 	}
-	judged := judgement{ready: o.Settled(objects, children)}
+	judged := judgement{ready: o.SettledReady(objects, children)}
 	judged.available, judged.until = o.SettledAvailable(judged.ready, objects, children)
 	if slices.ContainsFunc(objects, func(o plan.Object) bool { return o.Unread != "" }) && judged.until.IsZero() {
 		judged.until = o.Now.Add(unreadInterval)
@@ -53,7 +53,7 @@ func (e *engine) effects(
 		if entry.Manual || entry.Pending {
 			continue
 		}
-		object, err := e.objects.listed(ctx, entry, e.objects.newest(live))
+		object, err := e.objects.readEntry(ctx, entry, e.objects.freshReader(live))
 		if object.Unread = unreadable(err); err != nil && object.Unread == "" {
 			return nil, nil, err
 		}
@@ -67,12 +67,12 @@ func (e *engine) effects(
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.view.Shown(e.probe(ctx, objects)), children, nil
+	return e.view.MaskObjects(e.probe(ctx, objects)), children, nil
 }
 
-// unblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the plan
+// isUnblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the plan
 // starts again early. If they cannot be read, it starts when its retry is due.
-func (e *engine) unblocked(ctx context.Context, o plan.Observation) bool {
+func (e *engine) isUnblocked(ctx context.Context, o plan.Observation) bool {
 	retry := plan.NextRetry(o.Instance.Status)
 	if retry == nil || o.Instance.Removing() {
 		e.blocked.Remove(o.Instance.UID)
@@ -98,7 +98,7 @@ func (e *engine) guard(ctx context.Context, x *execution, before kudo.InstanceSt
 	}
 	var workloads []plan.Object
 	for _, entry := range plan.Workloads(x.inventory.entries) {
-		workload, err := e.objects.listed(ctx, entry, e.objects.get)
+		workload, err := e.objects.readEntry(ctx, entry, e.objects.get)
 		if err != nil {
 			return err
 		}
@@ -108,18 +108,18 @@ func (e *engine) guard(ctx context.Context, x *execution, before kudo.InstanceSt
 	return nil
 }
 
-// guarded returns the workloads that have to stay available.
-func (e *engine) guarded(ctx context.Context, x *execution, status kudo.InstanceStatus) ([]plan.Workload, error) {
+// guardedWorkloads returns the workloads that have to stay available.
+func (e *engine) guardedWorkloads(ctx context.Context, x *execution, status kudo.InstanceStatus) ([]plan.Workload, error) {
 	var objects []plan.Object
-	for _, entry := range plan.Guarded(status.Inventory) {
-		object, err := e.objects.listed(ctx, entry, e.objects.newest(x.inventory.live))
+	for _, entry := range plan.GuardedWorkloads(status.Inventory) {
+		object, err := e.objects.readEntry(ctx, entry, e.objects.freshReader(x.inventory.live))
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, object)
 	}
 	var workloads []plan.Workload
-	for _, object := range e.view.Shown(objects) {
+	for _, object := range e.view.MaskObjects(objects) {
 		workloads = append(workloads, plan.Workload{Object: object, CrashLoop: e.crashLoop(ctx, x, status, object)})
 	}
 	return workloads, nil

@@ -23,7 +23,7 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
 	x := e.executionOf(o)
 	x.Execution, x.version, x.omissions = status.Execution, choice.Version, &[]render.Omission{}
-	own, owed, unrenderable, distorted := e.rendered(x)
+	own, owed, unrenderable, distorted := e.planEntries(x)
 	if distorted == nil {
 		distorted = x.cleanupDistorted()
 	}
@@ -68,10 +68,10 @@ func describe(omissions []render.Omission) string {
 	return strings.Join(text.Limit(fields, shown, "more"), "; ")
 }
 
-// tellOmitted emits an event for the start of a plan with fields that are not applied.
-func (e *engine) tellOmitted(instance *kudo.Instance, omitted string) {
+// emitOmitted emits an event for the start of a plan with fields that are not applied.
+func (e *engine) emitOmitted(instance *kudo.Instance, omitted string) {
 	e.events.Eventf(instance, nil, corev1.EventTypeWarning, "FieldsOmitted", "Start",
-		"fields of the package's templates are not applied: %s", text.Prefix(omitted, mostNote))
+		"fields of the package's templates are not applied: %s", text.Prefix(omitted, maxNoteBytes))
 }
 
 // keepValues copies the sensitive values of an execution before it is recorded, beside those of the last one.
@@ -94,7 +94,7 @@ func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []k
 		doubtful = slices.Clone(x.inventory.entries)
 	}
 	for _, entry := range doubtful {
-		object, err := e.objects.listed(ctx, entry, e.objects.read)
+		object, err := e.objects.readEntry(ctx, entry, e.objects.readLive)
 		if err != nil {
 			return err
 		}
@@ -105,22 +105,22 @@ func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []k
 	return nil
 }
 
-// rendered lists the objects of the execution's plan, those of the other plans that it affects, and the tasks whose objects cannot be
+// planEntries lists the objects of the execution's plan, those of the other plans that it affects, and the tasks whose objects cannot be
 // rendered or whose kinds cannot be discovered: a task reports that when it runs. distorted is the first task of the plan in which a value
 // changes the structure of a template: then no task runs.
-func (e *engine) rendered(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
-	affected := plan.Affected(x.Execution)
+func (e *engine) planEntries(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
+	affected := plan.AffectedPlans(x.Execution)
 	unrenderable = map[string]bool{}
 	for _, placed := range plan.Everywhere(x.version) {
 		if !affected[placed.Plan] {
 			continue
 		}
-		if len(own)+len(owed) > plan.MostObjects { // refused in any case
+		if len(own)+len(owed) > plan.MaxObjects { // refused in any case
 			break
 		}
 		action, wants, err := x.asks(placed)
 		if distorted == nil && placed.Plan == x.Plan {
-			distorted = x.distorted(placed, action, err)
+			distorted = x.checkStructure(placed, action, err)
 		}
 		if !action.Makes() {
 			continue
@@ -151,5 +151,5 @@ func (e *engine) refuse(ctx context.Context, o plan.Observation, choice plan.Cho
 		}
 	}
 	o.Running = choice.Version
-	return e.end(ctx, o, plan.Refused(choice.Version, started, problem.Error(), o.Now), nil)
+	return e.end(ctx, o, plan.FailExecution(choice.Version, started, problem.Error(), o.Now), nil)
 }

@@ -15,24 +15,24 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// sideBySide is the maximum number of tasks of one execution that run in parallel.
-const sideBySide = 8
+// maxParallelTasks is the maximum number of tasks of one execution that run in parallel.
+const maxParallelTasks = 8
 
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := e.executionOf(o)
 	e.draft.resume(x)
-	e.begun(x, o.Now)
+	e.emitStart(x, o.Now)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome
-	for ; len(tasks) > 0 && x.round < mostAhead; x.round++ {
+	for ; len(tasks) > 0 && x.round < maxDraftRounds; x.round++ {
 		outcomes, after = e.carryOutAll(ctx, x, tasks)
 		if ctx.Err() != nil {
 			return result{}, ctx.Err()
 		}
 		status = o.Advance(status, outcomes)
-		tasks = plan.Ahead(x.version, status, outcomes)
+		tasks = plan.EarlyTasks(x.version, status, outcomes)
 	}
 	progress := status.PlanStatus[x.Plan]
 	continues := e.continues(x, before, progress, outcomes)
@@ -45,7 +45,7 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 		return result{}, err
 	}
 	ended := result{
-		status: status, judgement: judged, again: continues, unhurried: true,
+		status: status, judgement: judged, again: continues, paced: true,
 		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), lookAgain(outcomes)),
 	}
 	ended.after = soonest(ended.after, e.until(judged.until))
@@ -59,11 +59,11 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 // continues lists the objects of the next tasks, and reports whether another round can do more at once. Otherwise it takes a change of the
 // objects that the tasks wait for.
 func (e *engine) continues(x *execution, before, progress kudo.PlanStatus, outcomes map[plan.Task]plan.Outcome) bool {
-	progressed := plan.Progressed(before, progress)
+	progressed := plan.HasProgressed(before, progress)
 	if plan.Waits(plan.Next(x.version.Plans[x.Plan], progress), outcomes) {
-		return progressed && e.listAhead(x, progress)
+		return progressed && e.listPending(x, progress)
 	}
-	return e.listAhead(x, progress) || progressed
+	return e.listPending(x, progress) || progressed
 }
 
 // judgeBeside evaluates an Instance while a plan runs: a plan that was requested manually and is not owed leaves it to the objects. During any
@@ -72,19 +72,19 @@ func (e *engine) judgeBeside(ctx context.Context, o plan.Observation, x *executi
 	if plan.Aside(status) {
 		return e.judge(ctx, o, status.Inventory, nil)
 	}
-	judged := judgement{ready: plan.Running(status.PlanStatus[status.Execution.Plan])}
+	judged := judgement{ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan])}
 	if !plan.Updates(status) {
 		return judged, nil
 	}
-	workloads, err := e.guarded(ctx, x, status)
+	workloads, err := e.guardedWorkloads(ctx, x, status)
 	children, unread := e.children(ctx, o)
 	if err := cmp.Or(err, unread); err != nil { // the progress of the plan is recorded all the same
 		ctrl.LoggerFrom(ctx).Error(err, "failed to read what has to stay available during an update")
-		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(slow)
+		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(diagnosisInterval)
 		return judged, nil
 	}
 	spec, progress := x.version.Plans[x.Plan], status.PlanStatus[x.Plan]
-	judged.available, judged.until = plan.Updating(x.owner(), spec, progress, workloads, children, o.Now)
+	judged.available, judged.until = plan.UpdatingAvailable(x.owner(), spec, progress, workloads, children, o.Now)
 	return judged, nil
 }
 
@@ -99,7 +99,7 @@ func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Tas
 		group    errgroup.Group
 	)
 	e.backoff.GC()
-	group.SetLimit(sideBySide)
+	group.SetLimit(maxParallelTasks)
 	for _, task := range tasks {
 		key := fmt.Sprintf("%s/%d/%d/%d", x.UID, task.Phase, task.Step, task.Task)
 		if e.backoff.IsInBackOffSinceUpdate(key, e.clock()) {
@@ -139,13 +139,13 @@ func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.Instan
 	o.Instance = o.Instance.DeepCopy()
 	o.Instance.Status = status
 	rest := o.Rest()
-	ended, err := recorded(rest), error(nil)
+	ended, err := resultOf(rest), error(nil)
 	if rest.Kind == plan.ActionSettle {
 		ended, err = e.settle(ctx, o, rest.Prune, live)
 	}
 	if err != nil {
 		ended = result{status: status, judgement: judgement{
-			ready: plan.Running(status.PlanStatus[status.Execution.Plan]), available: plan.RecordedAvailable(status),
+			ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan]), available: plan.RecordedAvailable(status),
 		}}
 	}
 	ended.again = true
@@ -156,7 +156,7 @@ func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.Instan
 func lookAgain(outcomes map[plan.Task]plan.Outcome) time.Duration {
 	for _, outcome := range outcomes {
 		if outcome.Status == kudo.InProgress || outcome.Status == kudo.Pending {
-			return slow
+			return diagnosisInterval
 		}
 	}
 	return 0

@@ -26,7 +26,7 @@ func (e *engine) applyAll(
 ) plan.Outcome {
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err == nil {
-		err = x.promised(undefined, e.objects.servedInstead)
+		err = x.checkDefined(undefined, e.objects.servedInstead)
 	}
 	if err != nil {
 		return outcomeOf(err)
@@ -35,7 +35,7 @@ func (e *engine) applyAll(
 		return x.postpone(placed, wants)
 	}
 	if !begun {
-		if outcome := e.makeWay(ctx, x, wants); outcome.Status != kudo.Complete {
+		if outcome := e.deleteBlockingJobs(ctx, x, wants); outcome.Status != kudo.Complete {
 			return outcome
 		}
 	}
@@ -51,7 +51,7 @@ func (e *engine) applyAll(
 			e.objects.servedInstead(undefined[0])}
 	}
 	x.inventory.markSurplus(placed.Task.Name, wants)
-	if outcome := plan.ApplyOutcome(e.view.Shown(objects)); outcome.Status != kudo.Complete {
+	if outcome := plan.ApplyOutcome(e.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
 		return e.explain(ctx, x, placed, objects, outcome)
 	}
 	return plan.Outcome{Status: kudo.Complete}
@@ -59,11 +59,11 @@ func (e *engine) applyAll(
 
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.
 func (x *execution) mayApply(wants []*unstructured.Unstructured, begun bool) bool {
-	return len(plan.Unlisted(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, begun, wants)
+	return len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, begun, wants)
 }
 
-// promised returns an error if the package does not define the kinds that the cluster lacks. instead names the versions that the cluster has.
-func (x *execution) promised(undefined []*unstructured.Unstructured, instead func(*unstructured.Unstructured) string) error {
+// checkDefined returns an error if the package does not define the kinds that the cluster lacks. instead names the versions that the cluster has.
+func (x *execution) checkDefined(undefined []*unstructured.Unstructured, instead func(*unstructured.Unstructured) string) error {
 	for _, want := range undefined {
 		if kind := want.GroupVersionKind(); !x.defines(kind.GroupKind()) {
 			return fmt.Errorf("%s: %w%s", plan.Describe(want),
@@ -73,10 +73,10 @@ func (x *execution) promised(undefined []*unstructured.Unstructured, instead fun
 	return nil
 }
 
-// makeWay deletes Jobs of earlier executions that block a task that has not begun: Jobs that the task changes, which is not possible, and
+// deleteBlockingJobs deletes Jobs of earlier executions that block a task that has not begun: Jobs that the task changes, which is not possible, and
 // Jobs that have failed. It completes once all of them are deleted. The task applies nothing before, so that objects it has applied never
 // need to be replaced.
-func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
+func (e *engine) deleteBlockingJobs(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
 	var going []plan.Object
 	for _, want := range wants {
 		if !plan.Unchangeable(want) {
@@ -96,7 +96,7 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 		if !blocks {
 			continue
 		}
-		if !object.Deleted() {
+		if !object.IsDeleted() {
 			ctrl.LoggerFrom(ctx).Info("replacing a Job of an earlier execution", "object", plan.Describe(object.Live), "execution", x.UID)
 		}
 		if object, err = e.deleteOwn(ctx, e.acting, x.owner().Has, object); err != nil {
@@ -104,13 +104,13 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 		}
 		going = append(going, object)
 	}
-	return plan.ReplaceOutcome(e.view.Shown(going))
+	return plan.ReplaceOutcome(e.view.MaskObjects(going))
 }
 
 // blocks reports whether the object has to be deleted before it can be applied: it is spent, or applying it would change immutable fields. A
 // rejection for another reason that is permanent is left to the apply; any other error says nothing about the fields, and is returned.
 func (e *engine) blocks(ctx context.Context, object plan.Object) (bool, error) {
-	if object.Spent() {
+	if object.IsSpent() {
 		return true, nil
 	}
 	var immutable *apply.ImmutableError
@@ -130,9 +130,9 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
 		var object plan.Object
-		look := e.objects.unmade
+		look := e.objects.readBeforeApply
 		if begun {
-			look = e.objects.applied(x.UID)
+			look = e.objects.appliedReader(x.UID)
 		}
 		// An object that another writer created or replaced between read and apply is read again, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
@@ -143,7 +143,7 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 		if err != nil {
 			return nil, err
 		}
-		if !begun || !object.Expired() {
+		if !begun || !object.IsExpired() {
 			objects = append(objects, object)
 		}
 	}
@@ -153,7 +153,7 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 // apply applies an object, unless its task has begun and look finds it up to date; its pods restart if the execution has a pending restart.
 func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool, look reader) (plan.Object, error) {
 	object, err := e.objects.find(ctx, x.instance, want, look)
-	if err != nil || begun && object.Expired() {
+	if err != nil || begun && object.IsExpired() {
 		return object, err
 	}
 	if err := cmp.Or(e.policy.Protects(want.GetNamespace()), x.owner().Claim(object)); err != nil {
@@ -161,7 +161,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, err
 	}
 	if begun && object.AppliedBy(x.UID) {
-		x.inventory.applied(object)
+		x.inventory.recordApplied(object)
 		e.objects.expectations.NoteNewest(object.Live)
 		return object, nil
 	}
@@ -180,7 +180,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		err = e.objects.served(want.GroupVersionKind(), err)
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.Refused(err, object.Live, desired)))
 	}
-	x.inventory.applied(plan.Object{Want: want, Live: live})
+	x.inventory.recordApplied(plan.Object{Want: want, Live: live})
 	e.objects.deletions.Remove(placeOf(live))
 	e.objects.expectations.NoteNewest(live)
 	return plan.Object{Want: want, Live: live}, nil

@@ -57,7 +57,7 @@ func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child
 // see reads a child's mirror, which is in its parent's namespace.
 func (e *engine) see(ctx context.Context, parent *kudo.Instance, said kudo.ChildStatus) (plan.Child, error) {
 	child := plan.Child{Name: types.NamespacedName{Namespace: parent.Namespace, Name: said.Instance}, Acknowledged: said}
-	mirror, err := e.read(ctx, child.Name)
+	mirror, err := e.readInstance(ctx, child.Name)
 	if apierrors.IsNotFound(err) || err == nil && !e.signer.IsSigned(mirror) {
 		return child, nil
 	}
@@ -65,6 +65,6 @@ func (e *engine) see(ctx context.Context, parent *kudo.Instance, said kudo.Child
 		return child, fmt.Errorf("reading Instance %q: %w", said.Instance, err)
 	}
 	observed, err := e.withVersions(ctx, mirror)
-	child.Mirror, child.Due = mirror, plan.Outstanding(observed.State()) != ""
+	child.Mirror, child.Due = mirror, plan.DueForReady(observed.State()) != ""
 	return child, err
 }

@@ -42,7 +42,7 @@ func (e *engine) deleteAll(
 			x.inventory.dismiss(entry)
 		}
 		if !x.owner().Has(object) {
-			x.inventory.gone(entry, returns)
+			x.inventory.recordDeleted(entry, returns)
 			continue
 		}
 		objects = append(objects, object)
@@ -51,7 +51,7 @@ func (e *engine) deleteAll(
 	if err != nil {
 		return outcomeOf(err)
 	}
-	return plan.DeleteOutcome(e.view.Shown(e.probe(ctx, append(objects, left...))))
+	return plan.DeleteOutcome(e.view.MaskObjects(e.probe(ctx, append(objects, left...))))
 }
 
 // forgetUndefined removes entries of objects whose kind the cluster does not have, with or without a namespace.

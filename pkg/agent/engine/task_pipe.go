@@ -18,8 +18,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
 
-// filePatience is the timeout for reading one file from a container.
-const filePatience = 30 * time.Second
+// fileTimeout is the timeout for reading one file from a container.
+const fileTimeout = 30 * time.Second
 
 // piping is a running Pipe task.
 type piping struct {
@@ -38,14 +38,14 @@ func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, art
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if len(plan.Unlisted(x.instance.Status.Inventory, artifacts)) > 0 {
+	if len(plan.UnlistedObjects(x.instance.Status.Inventory, artifacts)) > 0 {
 		return x.postpone(placed, artifacts)
 	}
 	p := &piping{execution: x, task: placed.Task, artifacts: artifacts}
 	if err := p.render(placed, e.pipeImage); err != nil {
 		return fatal(err)
 	}
-	kept, err := e.kept(ctx, p)
+	kept, err := e.hasStoredFiles(ctx, p)
 	if err != nil {
 		return outcomeOf(err)
 	}
@@ -64,7 +64,7 @@ func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, art
 	if err != nil {
 		return outcomeOf(err)
 	}
-	return plan.DeleteOutcome(e.view.Shown([]plan.Object{pod}))
+	return plan.DeleteOutcome(e.view.MaskObjects([]plan.Object{pod}))
 }
 
 // render renders the pod of the task. An error is terminal.
@@ -84,8 +84,8 @@ func (p *piping) render(placed plan.Placed, image string) error {
 	return nil
 }
 
-// kept reports whether this execution has stored all files. The agent may have stopped before it recorded that.
-func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
+// hasStoredFiles reports whether this execution has stored all files. The agent may have stopped before it recorded that.
+func (e *engine) hasStoredFiles(ctx context.Context, p *piping) (bool, error) {
 	kept := true
 	for _, artifact := range p.artifacts {
 		object, err := e.objects.findLive(ctx, p.instance, artifact)
@@ -95,8 +95,8 @@ func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if object.AppliedBy(p.UID) && !object.Deleted() {
-			p.inventory.applied(object)
+		if object.AppliedBy(p.UID) && !object.IsDeleted() {
+			p.inventory.recordApplied(object)
 			continue
 		}
 		kept = false
@@ -108,7 +108,7 @@ func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	pod, err := e.objects.findLive(ctx, p.instance, p.pod)
 	if err == nil && pod.Live == nil {
-		pod, err = e.apply(ctx, p.execution, p.pod, false, e.objects.unmade)
+		pod, err = e.apply(ctx, p.execution, p.pod, false, e.objects.readBeforeApply)
 	}
 	if err == nil {
 		err = p.owner().Claim(pod)
@@ -116,8 +116,8 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if !pod.AppliedBy(p.UID) || pod.Deleted() { // belongs to an earlier execution, or is lost
-		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome(e.view.Shown([]plan.Object{pod})).Message})
+	if !pod.AppliedBy(p.UID) || pod.IsDeleted() { // belongs to an earlier execution, or is lost
+		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome(e.view.MaskObjects([]plan.Object{pod})).Message})
 	}
 	stage, message := e.progress(pod.Live)
 	switch stage {
@@ -179,10 +179,10 @@ func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 
 // readFile reads a file from the waiting container; for a file that is too large, just enough to detect it.
 func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("timed out after %v", filePatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, fileTimeout, fmt.Errorf("timed out after %v", fileTimeout))
 	defer cancel()
-	const most = pipe.MostBytes + 1
-	content, err := e.acting.remote.Output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
+	const maxBytes = pipe.MaxBytes + 1
+	content, err := e.acting.remote.Output(ctx, pod, pipe.Container, maxBytes, "head", "-c", strconv.Itoa(maxBytes), "--", path)
 	return content, e.acting.limits.explain(err)
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
 
-// read reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
+// readInstance reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
 // the last write is unknown.
-func (e *engine) read(ctx context.Context, name types.NamespacedName, options ...client.GetOption) (*kudo.Instance, error) {
+func (e *engine) readInstance(ctx context.Context, name types.NamespacedName, options ...client.GetOption) (*kudo.Instance, error) {
 	cached, instance := &kudo.Instance{}, &kudo.Instance{}
 	if err := e.client.Get(ctx, name, cached, options...); client.IgnoreNotFound(err) != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 		}
 		o.Running = &started.Spec
 	}
-	return o.Normalized(), nil
+	return o.Normalize(), nil
 }
 
 // version returns the signed OperatorVersion of an Instance; nil if it does not exist. After the first start, one that the cache lacks is read
@@ -124,7 +124,7 @@ func (e *engine) departure(ctx context.Context, of *kudo.Instance) (plan.Departu
 func (e *engine) removedAncestor(ctx context.Context, of *kudo.Instance) (*kudo.Instance, error) {
 	for of.Annotations[kudo.AnnotationParent] != "" {
 		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Annotations[kudo.AnnotationParent]}
-		parent, err := e.read(ctx, name, client.UnsafeDisableDeepCopy)
+		parent, err := e.readInstance(ctx, name, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) || err == nil && !e.signer.IsSigned(parent) {
 			return nil, nil
 		}

@@ -60,7 +60,7 @@ func (m *mirror) authenticate(ctx context.Context, wanted, existing *kudo.Instan
 		}
 		return nil, nil
 	}
-	copies := wanted.DeletionTimestamp == nil && resolved(wanted) // the copy is signed
+	copies := wanted.DeletionTimestamp == nil && isResolved(wanted) // the copy is signed
 	if !signed && !copies {
 		return m.confirm(ctx, wanted, existing)
 	}
@@ -187,7 +187,7 @@ func (m *mirror) confirmVersion(ctx context.Context, existing *kudo.OperatorVers
 	if VersionName(corev1.ObjectReference{Name: reference.Name, UID: reference.UID}) != existing.Name {
 		return nil
 	}
-	if err := m.signed(ctx, existing, func() error { return m.updateAsIs(ctx, existing) }); err != nil {
+	if err := m.signAndWrite(ctx, existing, func() error { return m.updateAsIs(ctx, existing) }); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("signing mirrored OperatorVersion %q: %w", existing.Name, err))
 	}
 	return nil
@@ -206,7 +206,7 @@ func (m *mirror) keepsUnsigned(ctx context.Context, made *kudo.OperatorVersion) 
 			"namespace (spec.installNamespace)", made.Namespace, made.Name)
 	}
 	if HubReference(existing) == HubReference(made) && equality.Semantic.DeepEqual(existing.Spec, made.Spec) {
-		return true, m.signed(ctx, existing, func() error { return m.updateAsIs(ctx, existing) })
+		return true, m.signAndWrite(ctx, existing, func() error { return m.updateAsIs(ctx, existing) })
 	}
 	return false, client.IgnoreNotFound(m.local.Delete(ctx, existing, client.Preconditions{UID: &existing.UID}))
 }

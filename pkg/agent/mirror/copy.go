@@ -87,7 +87,7 @@ func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) er
 	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
 	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && (existing.Status.Execution != nil || len(existing.Status.Inventory) > 0):
 		existing.Status = kudo.InstanceStatus{
-			Inventory: plan.Applied(existing.Status.Inventory), HandledRequests: plan.Current(existing.Status, nil).HandledRequests,
+			Inventory: plan.AppliedEntries(existing.Status.Inventory), HandledRequests: plan.Current(existing.Status, nil).HandledRequests,
 		}
 		return m.writeStatus(ctx, existing)
 	case !copied, !m.signer.IsSigned(existing):
@@ -135,7 +135,7 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	}
 	err := m.createWithNamespace(ctx, made)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, m.taken(ctx, made, err)
+		return nil, m.nameTakenError(ctx, made, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
@@ -144,8 +144,8 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	return made, nil
 }
 
-// taken returns the error for a mirror whose name is taken: a conflict if another mirror has it, which the cache lacks.
-func (m *mirror) taken(ctx context.Context, made *kudo.Instance, refused error) error {
+// nameTakenError returns the error for a mirror whose name is taken: a conflict if another mirror has it, which the cache lacks.
+func (m *mirror) nameTakenError(ctx context.Context, made *kudo.Instance, refused error) error {
 	existing := &kudo.Instance{}
 	if err := m.localLive.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
 		return fmt.Errorf("reading Instance %q: %w", made.Name, err)

@@ -36,7 +36,7 @@ func onHubChanged() predicate.Predicate {
 			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(), uncleaned: i.SkipsCleanup(),
 			executed: i.Status.Execution != nil, children: Acknowledgements(i),
 		}
-		if resolved(i) {
+		if isResolved(i) {
 			view.resolved = meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).LastTransitionTime
 		}
 		return view
@@ -110,8 +110,8 @@ func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []r
 	return requests
 }
 
-// resolved reports whether the hub has resolved this generation.
-func resolved(i *kudo.Instance) bool {
+// isResolved reports whether the hub has resolved this generation.
+func isResolved(i *kudo.Instance) bool {
 	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation
 }

@@ -95,10 +95,10 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		versions:    newReads[types.NamespacedName, types.UID](),
 		attached:    newReads[string, struct{}](),
 		slots:       keymutex.NewHashed(Workers),
-		dropped:     lru.New(mostWritten),
+		dropped:     lru.New(maxWrites),
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
-		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.losing(), m.sightings.noting(), onHubChanged())).
+		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.recordLosses(), m.sightings.record(), onHubChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(isReleased))).
 		WatchesRawSource(Source(o.Cluster, local, mirrorChanged())).
 		WatchesRawSource(controller.Source(local, &kudo.OperatorVersion{}, m.usersOf)).
@@ -127,16 +127,16 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if existing != nil && m.writes.Behind(existing) > 0 { // it is older than the agent's last write
-		return reconcile.Result{RequeueAfter: StaleCachePause}, nil
+		return reconcile.Result{RequeueAfter: StaleCacheDelay}, nil
 	}
-	if wanted, err = m.confirmed(ctx, wanted, existing); err != nil {
+	if wanted, err = m.readFresh(ctx, wanted, existing); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err) // the deletion is another event
 	}
 	m.needs.RLock()
 	err = m.follow(ctx, wanted, existing)
 	m.needs.RUnlock()
 	if apierrors.IsConflict(err) { // the cache is stale: the next reconciliation uses the current state
-		return reconcile.Result{RequeueAfter: StaleCachePause}, nil
+		return reconcile.Result{RequeueAfter: StaleCacheDelay}, nil
 	}
 	if wanted != nil {
 		m.statuses.SetProblem(wanted, problemOf(wanted, err))
@@ -158,12 +158,12 @@ func (m *mirror) resultOf(ctx context.Context, err error) (reconcile.Result, err
 	}
 }
 
-// confirmed returns the Instance on the hub. It reads the Instance live if the cache has an older generation than the mirror, or may lack
+// readFresh returns the Instance on the hub. It reads the Instance live if the cache has an older generation than the mirror, or may lack
 // the removal or the release. After a start, the cache may be filled with an older state, because of which a plan would delete what a newer
 // plan has created, a removal would be cancelled, a removed mirror would be created again, or the objects of a released Instance would be
 // removed. A hub that was restored also has an older generation.
-func (m *mirror) confirmed(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
-	if !Outdated(wanted, existing) && !mayLackRemoval(wanted, existing) {
+func (m *mirror) readFresh(ctx context.Context, wanted, existing *kudo.Instance) (*kudo.Instance, error) {
+	if !IsStale(wanted, existing) && !mayLackRemoval(wanted, existing) {
 		return wanted, nil
 	}
 	current := &kudo.Instance{}
@@ -211,11 +211,11 @@ func (m *mirror) follow(ctx context.Context, wanted, existing *kudo.Instance) er
 	if err != nil {
 		return err
 	}
-	return m.proceed(ctx, wanted, existing)
+	return m.sync(ctx, wanted, existing)
 }
 
-// proceed updates an authentic mirror.
-func (m *mirror) proceed(ctx context.Context, wanted, existing *kudo.Instance) error {
+// sync updates an authentic mirror.
+func (m *mirror) sync(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch {
 	case existing != nil && existing.Removing() && existing.Removed() && !isOf(existing, wanted):
 		return m.drop(ctx, existing)
@@ -236,7 +236,7 @@ func (m *mirror) keep(ctx context.Context, wanted, existing *kudo.Instance) erro
 	switch {
 	case err != nil:
 		return err
-	case resolved(wanted):
+	case isResolved(wanted):
 		return m.copy(ctx, wanted, existing)
 	case existing != nil:
 		return m.acknowledge(ctx, wanted, existing)
@@ -255,7 +255,7 @@ func isOf(existing, wanted *kudo.Instance) bool {
 // complete, and so is one whose last write has not reached the cache for long, as with a watch that hangs.
 func (m *mirror) find(ctx context.Context, name string, wanted *kudo.Instance) (*kudo.Instance, error) {
 	read := func(local client.Reader) (*kudo.Instance, error) {
-		candidates, err := listed(ctx, local, name)
+		candidates, err := listMirrors(ctx, local, name)
 		return m.signer.choose(candidates, wanted), err
 	}
 	existing, err := read(m.local)

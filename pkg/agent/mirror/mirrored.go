@@ -24,8 +24,8 @@ import (
 // Workers is the number of Instances and add-ons that a controller of the agent reconciles in parallel.
 const Workers = 8
 
-// StaleCachePause is how long to wait for a stale cache.
-const StaleCachePause = 50 * time.Millisecond
+// StaleCacheDelay is how long to wait for a stale cache.
+const StaleCacheDelay = 50 * time.Millisecond
 
 // byName is the field selector for Instances by name, which the API server supports and the cache indexes.
 const byName = "metadata.name"
@@ -40,7 +40,7 @@ func Index(ctx context.Context, local ctrl.Manager) error {
 // Find reads the signed mirror of an Instance by its name, which is unique on the hub; nil if there is none. unsigned is true if instead there is
 // one of an earlier release, which is signed once the hub confirms it.
 func (s *Signer) Find(ctx context.Context, local client.Reader, name string) (existing *kudo.Instance, unsigned bool, err error) {
-	candidates, err := listed(ctx, local, name)
+	candidates, err := listMirrors(ctx, local, name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -54,8 +54,8 @@ func (s *Signer) Find(ctx context.Context, local client.Reader, name string) (ex
 	}
 }
 
-// listed reads all Instances of that name that claim to be mirrors.
-func listed(ctx context.Context, local client.Reader, name string) ([]kudo.Instance, error) {
+// listMirrors reads all Instances of that name that claim to be mirrors.
+func listMirrors(ctx context.Context, local client.Reader, name string) ([]kudo.Instance, error) {
 	list := &kudo.InstanceList{}
 	if err := local.List(ctx, list, client.MatchingFields{byName: name}); err != nil {
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
@@ -131,9 +131,9 @@ func Acknowledgements(i *kudo.Instance) string {
 	return fmt.Sprint(i.Status.Children)
 }
 
-// Outdated reports whether an Instance, as read from the cache of the hub, is older than its mirror; both may be nil. The mirror of the same
+// IsStale reports whether an Instance, as read from the cache of the hub, is older than its mirror; both may be nil. The mirror of the same
 // generation may have a request to cancel a plan, which is mirrored before the rest of the next generation.
-func Outdated(wanted, existing *kudo.Instance) bool {
+func IsStale(wanted, existing *kudo.Instance) bool {
 	if wanted == nil || existing == nil || !mirrors(existing, wanted) {
 		return false
 	}

@@ -28,8 +28,8 @@ func newSightings(clock func() time.Time) *sightings {
 	return &sightings{clock: clock, byName: map[string]sighting{}}
 }
 
-// noting admits every event, and notes it.
-func (s *sightings) noting() predicate.Predicate {
+// record admits every event, and notes it.
+func (s *sightings) record() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
@@ -55,8 +55,8 @@ func (s *sightings) forget(name string) {
 	delete(s.byName, name)
 }
 
-// mostReads is the maximum number of remembered reads.
-const mostReads = 100
+// maxReads is the maximum number of remembered reads.
+const maxReads = 100
 
 // reads hold the last result of live reads, by key, so that Instances that change at the same time share them. They are safe for concurrent
 // use.
@@ -68,7 +68,7 @@ type read[V any] struct {
 	value V
 }
 
-func newReads[K comparable, V any]() reads[K, V] { return reads[K, V]{known: lru.New(mostReads)} }
+func newReads[K comparable, V any]() reads[K, V] { return reads[K, V]{known: lru.New(maxReads)} }
 
 // after returns the result of a read that began after a time.
 func (r reads[K, V]) after(key K, seen time.Time) (value V, known bool) {

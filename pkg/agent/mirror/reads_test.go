@@ -15,7 +15,7 @@ func TestReadsAreSharedByInstancesThatWereSeenBefore(t *testing.T) {
 	s := newSightings(func() time.Time { return now })
 	seen := func(name, version string) *kudo.Instance {
 		i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
-		s.noting().Create(event.CreateEvent{Object: i})
+		s.record().Create(event.CreateEvent{Object: i})
 		return i
 	}
 	one, two := seen("one", "1"), seen("two", "2")

@@ -50,7 +50,7 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 	if waits, err := m.waitsForParent(ctx, wanted); err != nil || waits {
 		return err
 	}
-	detached, err := m.detached(ctx, wanted)
+	detached, err := m.isDetached(ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -92,10 +92,10 @@ func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool
 	return parent.UID == owner.UID && parent.DeletionTimestamp != nil && !isReleased(parent), nil
 }
 
-// detached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
+// isDetached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
 // live read that began after the deletion of the Instance was seen, because the namespace is marked before its objects, and at most a second
 // ago, because a child may have waited for its parent since. Instances that are deleted at the same time share reads.
-func (m *mirror) detached(ctx context.Context, deleted *kudo.Instance) (bool, error) {
+func (m *mirror) isDetached(ctx context.Context, deleted *kudo.Instance) (bool, error) {
 	began := m.clock()
 	since := m.sightings.of(deleted)
 	if recent := began.Add(-time.Second); recent.After(since) {

@@ -57,8 +57,8 @@ func (r *resolutions) version(name string, by resolution) (version types.Namespa
 	return chosen.version, known && chosen.by == by
 }
 
-// known reports whether an OperatorVersion of any resolution of an Instance was noted.
-func (r *resolutions) known(name string) bool {
+// hasChoice reports whether an OperatorVersion of any resolution of an Instance was noted.
+func (r *resolutions) hasChoice(name string) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	_, known := r.chosen[name]
@@ -91,10 +91,10 @@ func (r *resolutions) forget(name string) {
 	delete(r.losses, name)
 }
 
-// losing admits every event, and ends the resolution of an Instance that is not resolved.
-func (r *resolutions) losing() predicate.Predicate {
+// recordLosses admits every event, and ends the resolution of an Instance that is not resolved.
+func (r *resolutions) recordLosses() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		if !resolved(o.(*kudo.Instance)) {
+		if !isResolved(o.(*kudo.Instance)) {
 			r.mutex.Lock()
 			defer r.mutex.Unlock()
 			r.losses[o.GetName()]++

@@ -61,8 +61,8 @@ func (s *Statuses) Forget(name string) {
 	delete(s.byName, name)
 }
 
-// Read returns the entry of an Instance.
-func (s *Statuses) Read(i *kudo.Instance) Status {
+// Get returns the entry of an Instance.
+func (s *Statuses) Get(i *kudo.Instance) Status {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.of(i)

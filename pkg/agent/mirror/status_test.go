@@ -15,13 +15,13 @@ func TestNotesAreOfOneInstanceAndGoWithIt(t *testing.T) {
 	n.SetProblem(one, "refused")
 	n.SetRemoved(one)
 	n.SetRemoved(one)
-	if got, want := n.Read(one), (Status{uid: "one", Removed: true, Problem: "refused"}); got != want {
+	if got, want := n.Get(one), (Status{uid: "one", Removed: true, Problem: "refused"}); got != want {
 		t.Errorf("want %+v, got %+v", want, got)
 	}
 	if got := len(n.Changed); got != 2 {
 		t.Errorf("want one event for each change, got %d", got)
 	}
-	if got, want := n.Read(next), (Status{uid: "next"}); got != want {
+	if got, want := n.Get(next), (Status{uid: "next"}); got != want {
 		t.Errorf("want nothing of the next of that name, got %+v", got)
 	}
 	n.SetProblem(next, "")

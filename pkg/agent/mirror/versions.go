@@ -132,7 +132,7 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 		if kept, err := m.keepsUnsigned(ctx, made); err != nil || kept {
 			return nil, err
 		}
-		err := m.signed(ctx, made, func() error { return m.createWithNamespace(ctx, made) })
+		err := m.signAndWrite(ctx, made, func() error { return m.createWithNamespace(ctx, made) })
 		if err == nil {
 			m.created.Store(mirrored, true)
 		}
@@ -167,7 +167,7 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 	if err != nil || len(candidates) == 0 {
 		return err
 	}
-	if candidates, err = unneeded(ctx, m.localLive, candidates); err != nil {
+	if candidates, err = filterUnneeded(ctx, m.localLive, candidates); err != nil {
 		return err
 	}
 	for i := range candidates {
@@ -192,23 +192,23 @@ func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, e
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	candidates, err := unneeded(ctx, m.local, candidates)
+	candidates, err := filterUnneeded(ctx, m.local, candidates)
 	if err != nil || len(candidates) == 0 {
 		return nil, err
 	}
-	return m.unexpected(ctx, candidates)
+	return m.filterUnexpected(ctx, candidates)
 }
 
-// unexpected returns the mirrored versions without those that an Instance on the hub refers to whose choice is not known: the agent may
+// filterUnexpected returns the mirrored versions without those that an Instance on the hub refers to whose choice is not known: the agent may
 // have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
-func (m *mirror) unexpected(ctx context.Context, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
+func (m *mirror) filterUnexpected(ctx context.Context, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := m.hub.List(ctx, instances, client.InNamespace(m.cluster), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Instances on the hub: %w", err)
 	}
 	expected := map[string]bool{} // by namespace, and name on the hub
 	for i := range instances.Items {
-		if wanted := &instances.Items[i]; wanted.DeletionTimestamp == nil && !m.resolutions.known(wanted.Name) {
+		if wanted := &instances.Items[i]; wanted.DeletionTimestamp == nil && !m.resolutions.hasChoice(wanted.Name) {
 			expected[wanted.TargetNamespace()+"/"+m.versionKey(wanted).String()] = true
 		}
 	}
@@ -217,9 +217,9 @@ func (m *mirror) unexpected(ctx context.Context, versions []kudo.OperatorVersion
 	}), nil
 }
 
-// unneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete: its
+// filterUnneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete: its
 // permissions are those of both versions.
-func unneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
+func filterUnneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := local.List(ctx, instances, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)

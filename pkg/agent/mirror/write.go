@@ -18,12 +18,12 @@ import (
 // fieldManager is the field manager of the mirror.
 const fieldManager = "addon-agent-mirror"
 
-// mostWritten is the maximum number of remembered writes of mirrors. Others are read from the API server.
-const mostWritten = 10000
+// maxWrites is the maximum number of remembered writes of mirrors. Others are read from the API server.
+const maxWrites = 10000
 
 // NewWrites returns the writes of mirrored Instances by all controllers, which share them.
 func NewWrites() *controller.Writes {
-	return controller.NewExpectations(client.ObjectKeyFromObject, mostWritten)
+	return controller.NewExpectations(client.ObjectKeyFromObject, maxWrites)
 }
 
 // annotate adds annotations to the existing mirror.
@@ -36,7 +36,7 @@ func (m *mirror) annotate(ctx context.Context, existing *kudo.Instance, marks ma
 }
 
 func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.signed(ctx, changed, func() error { return m.updateAsIs(ctx, changed) }); err != nil {
+	if err := m.signAndWrite(ctx, changed, func() error { return m.updateAsIs(ctx, changed) }); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
 	m.writes.NoteNewest(changed)
@@ -52,8 +52,8 @@ func (m *mirror) updateUnconfirmed(ctx context.Context, changed *kudo.Instance) 
 	return nil
 }
 
-// signed signs a mirror and writes it, again if the API server has normalized it, for example by a default of a newer resource definition.
-func (m *mirror) signed(ctx context.Context, mirrored client.Object, write func() error) error {
+// signAndWrite signs a mirror and writes it, again if the API server has normalized it, for example by a default of a newer resource definition.
+func (m *mirror) signAndWrite(ctx context.Context, mirrored client.Object, write func() error) error {
 	if err := m.signer.Sign(mirrored); err != nil {
 		return err
 	}

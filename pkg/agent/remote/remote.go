@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// mostComplaints is the maximum number of bytes kept of a command's error output.
-const mostComplaints = 1 << 10
+// maxErrorBytes is the maximum number of bytes kept of a command's error output.
+const maxErrorBytes = 1 << 10
 
 // Remote runs commands in containers of the managed cluster and reads their logs through its API server, like `kubectl exec` and
 // `kubectl logs`.
@@ -41,19 +41,19 @@ func New(config *rest.Config, client *http.Client) (*Remote, error) {
 
 // Output runs a command and returns its output, which must not exceed that many bytes. A command that fails returns an exec.CodeExitError
 // with its error output.
-func (r *Remote) Output(ctx context.Context, pod types.NamespacedName, container string, most int, command ...string) ([]byte, error) {
+func (r *Remote) Output(ctx context.Context, pod types.NamespacedName, container string, maxBytes int, command ...string) ([]byte, error) {
 	executor, err := r.executor(pod, &corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true})
 	if err != nil {
 		return nil, err
 	}
-	output, complaints := &capped{most: most}, &capped{most: mostComplaints, cut: true}
+	output, complaints := &capped{maxBytes: maxBytes}, &capped{maxBytes: maxErrorBytes, cut: true}
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: complaints})
 	var failed exec.CodeExitError
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case output.full:
-		return nil, fmt.Errorf("the output of the command exceeds %d bytes", most)
+		return nil, fmt.Errorf("the output of the command exceeds %d bytes", maxBytes)
 	case errors.As(err, &failed):
 		if complaint := strings.TrimSpace(complaints.String()); complaint != "" {
 			failed.Err = fmt.Errorf("%w: %s", failed.Err, complaint)
@@ -94,13 +94,13 @@ func (r *Remote) executor(pod types.NamespacedName, options *corev1.PodExecOptio
 // capped keeps written data up to a number of bytes. Further data is dropped if it may be cut, and an error otherwise.
 type capped struct {
 	bytes.Buffer
-	most int
-	cut  bool
-	full bool
+	maxBytes int
+	cut      bool
+	full     bool
 }
 
 func (c *capped) Write(data []byte) (int, error) {
-	room := c.most - c.Len()
+	room := c.maxBytes - c.Len()
 	if len(data) <= room {
 		return c.Buffer.Write(data)
 	}

@@ -25,11 +25,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/identity"
 )
 
-// look is how often the stored certificate is read, because it may be replaced. A failed renewal is retried after firstRetry at
+// checkInterval is how often the stored certificate is read, because it may be replaced. A failed renewal is retried after firstRetry at
 // first, and after look at most.
 const (
-	look       = time.Hour
-	firstRetry = 30 * time.Second
+	checkInterval   = time.Hour
+	firstRetryDelay = 30 * time.Second
 )
 
 // Options configure the renewal.
@@ -61,15 +61,15 @@ func Add(o Options, local ctrl.Manager) error {
 		return fmt.Errorf("adding the renewal of the certificate: %w", err)
 	}
 	r := &renewal{Options: o, read: local.GetAPIReader(), write: local.GetClient(), expires: expires}
-	r.succeeded()
+	r.resetBackoff()
 	if err := local.Add(manager.RunnableFunc(r.run)); err != nil {
 		return fmt.Errorf("adding the renewal of the certificate: %w", err)
 	}
 	return nil
 }
 
-func (r *renewal) succeeded() {
-	r.retry = wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.2, Steps: 10, Cap: look}
+func (r *renewal) resetBackoff() {
+	r.retry = wait.Backoff{Duration: firstRetryDelay, Factor: 2, Jitter: 0.2, Steps: 10, Cap: checkInterval}
 }
 
 // run renews the certificate whenever it is due, until ctx ends.
@@ -80,7 +80,7 @@ func (r *renewal) run(ctx context.Context) error {
 			pause = r.retry.Step()
 			ctrl.LoggerFrom(ctx).Error(err, "failed to renew the agent's certificate for the hub", "secret", r.Secret, "retryAfter", pause)
 		} else {
-			r.succeeded()
+			r.resetBackoff()
 		}
 		select {
 		case <-ctx.Done():
@@ -99,14 +99,14 @@ func (r *renewal) renewIfDue(ctx context.Context) (time.Duration, error) {
 	}
 	current, err := r.parse(stored)
 	if err != nil || current == nil {
-		return look, err
+		return checkInterval, err
 	}
 	lifetime, bootstrap, err := lifetimeOf(stored, current)
 	if err != nil {
 		return 0, err
 	}
 	if wait := time.Until(identity.RenewAt(current)); wait > 0 && !bootstrap {
-		return min(wait, look), nil
+		return min(wait, checkInterval), nil
 	}
 	if err := r.renew(ctx, stored, current, lifetime); err != nil {
 		return 0, err

@@ -42,9 +42,9 @@ const (
 	progressQPS   = 2
 	progressBurst = 10
 
-	earlyQPS        = 1
-	earlyBurst      = 5
-	longestProgress = 10 * time.Second
+	earlyQPS         = 1
+	earlyBurst       = 5
+	maxProgressDelay = 10 * time.Second
 )
 
 // reporter reports the status of every Instance to the hub. It combines all changes within the interval into one write, except for those
@@ -103,7 +103,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		early:     flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
 		progress:  flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
 		clock:     time.Now,
-		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCachePause, interval),
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCacheDelay, interval),
 		sent:      map[string]sent{},
 		since:     map[string]time.Time{},
 		held:      map[string]*sync.Mutex{},
@@ -145,8 +145,8 @@ func workChanged() predicate.TypedPredicate[*kudo.Instance] {
 	})
 }
 
-// longestLag is how long to wait for the cache to show a report.
-const longestLag = 10 * time.Second
+// cacheLagTimeout is how long to wait for the cache to show a report.
+const cacheLagTimeout = 10 * time.Second
 
 // report is a pending report of an Instance.
 type report struct {
@@ -159,8 +159,8 @@ type report struct {
 	read string
 }
 
-// ended reports whether no plan of the Instance is running.
-func (r *report) ended() bool {
+// hasEnded reports whether no plan of the Instance is running.
+func (r *report) hasEnded() bool {
 	last := r.want.Execution
 	return last != nil && r.want.PlanStatus[last.Plan].Status.Terminal()
 }
@@ -168,7 +168,7 @@ func (r *report) ended() bool {
 // progress reports whether the Instance is on its way to another state, which a later report shows.
 func (r *report) progress() bool {
 	ready := meta.FindStatusCondition(r.want.Conditions, kudo.ConditionReady)
-	return r.want.Execution != nil && !r.ended() || ready != nil && ready.Reason == kudo.ReasonRemoving
+	return r.want.Execution != nil && !r.hasEnded() || ready != nil && ready.Reason == kudo.ReasonRemoving
 }
 
 // Reconcile updates the agent's part of one Instance's status on the hub.
@@ -181,7 +181,7 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if wait := r.wait(due); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return r.retry(request.Name, r.tell(ctx, due))
+	return r.retry(request.Name, r.report(ctx, due))
 }
 
 // ask reports, ahead of queued reports, a child that the hub has to apply or to remove: the plan does not continue until then. There is one
@@ -195,7 +195,7 @@ func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcil
 	if asks, err := r.asksForChild(ctx, due); err != nil || !asks {
 		return reconcile.Result{}, err
 	}
-	return r.retry(request.Name, r.tell(ctx, due))
+	return r.retry(request.Name, r.report(ctx, due))
 }
 
 // retry returns when a report is sent again after a conflict: soon at first, because the cache usually catches up quickly. If it does not,
@@ -239,7 +239,7 @@ func (r *reporter) catchUp(due *report) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	last, known := r.sent[due.onHub.Name]
-	if known && last.read == due.read && r.clock().Sub(last.at) < longestLag {
+	if known && last.read == due.read && r.clock().Sub(last.at) < cacheLagTimeout {
 		due.told, due.onHub.ResourceVersion = last.said, last.written
 	}
 }
@@ -257,28 +257,28 @@ func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) 
 	return plan.AsksForChild(&version.Spec, due.told, due.want), nil
 }
 
-// tell sends a report, after the reports of children whose plans have ended: the parent's plan continued or failed after them, the hub
+// report sends a report, after the reports of children whose plans have ended: the parent's plan continued or failed after them, the hub
 // reruns failed ones, and watchers on the hub see the same order.
-func (r *reporter) tell(ctx context.Context, due *report) error {
+func (r *reporter) report(ctx context.Context, due *report) error {
 	for _, child := range due.onHub.Status.Children {
 		if !strings.HasPrefix(child.Instance, due.onHub.Name+".") { // guards against recursion through a manipulated status
 			continue
 		}
-		if err := r.tellEnded(ctx, types.NamespacedName{Namespace: due.onHub.Namespace, Name: child.Instance}); err != nil {
+		if err := r.reportEnded(ctx, types.NamespacedName{Namespace: due.onHub.Namespace, Name: child.Instance}); err != nil {
 			return err
 		}
 	}
 	return r.send(ctx, due)
 }
 
-// tellEnded sends the pending report, if any, of an Instance whose plan has ended.
-func (r *reporter) tellEnded(ctx context.Context, name types.NamespacedName) error {
+// reportEnded sends the pending report, if any, of an Instance whose plan has ended.
+func (r *reporter) reportEnded(ctx context.Context, name types.NamespacedName) error {
 	defer r.hold(name.Name)()
 	due, err := r.overdue(ctx, name)
-	if err != nil || due == nil || !due.ended() || upToDate(due.told, due.want) {
+	if err != nil || due == nil || !due.hasEnded() || upToDate(due.told, due.want) {
 		return err
 	}
-	return r.tell(ctx, due)
+	return r.report(ctx, due)
 }
 
 // hold locks the reports of an Instance until it is released. The holder of a parent may wait for a child, but not the reverse.
@@ -297,7 +297,7 @@ func (r *reporter) hold(name string) (release func()) {
 // decide returns the desired status on the hub; nil if the agent has nothing to report yet. It ignores a mirror of another Instance of that
 // name.
 func (r *reporter) decide(onHub, existing *kudo.Instance) *kudo.InstanceStatus {
-	noted := r.statuses.Read(onHub)
+	noted := r.statuses.Get(onHub)
 	mirrored := existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(existing)
 	switch {
 	case noted.Removed:
@@ -366,7 +366,7 @@ func (r *reporter) wait(due *report) time.Duration {
 	if wait > 0 || !due.progress() {
 		return wait
 	}
-	left := longestProgress - now.Sub(r.since[name])
+	left := maxProgressDelay - now.Sub(r.since[name])
 	switch {
 	case left > 0 && !r.early.TryAccept():
 		return left

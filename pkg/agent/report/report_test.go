@@ -50,7 +50,7 @@ func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
 
 func TestConflictsAreRetriedLessAndLessOften(t *testing.T) {
 	const interval = time.Second
-	r := &reporter{conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCachePause, interval)}
+	r := &reporter{conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCacheDelay, interval)}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "instances"}, "kafka", nil)
 	for i, step := range []struct {
 		err  error
@@ -78,7 +78,7 @@ func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
 		"the cache lags behind":                      {"kafka", "7", time.Second, 2, "8"},
 		"the cache has it":                           {"kafka", "8", time.Second, 1, "8"},
 		"another writer has written since":           {"kafka", "9", time.Second, 1, "9"},
-		"the hub has gone back, and lost it":         {"kafka", "7", longestLag, 1, "7"},
+		"the hub has gone back, and lost it":         {"kafka", "7", cacheLagTimeout, 1, "7"},
 		"nothing was said of the Instance until now": {"zookeeper", "7", time.Second, 1, "7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestOnlyProgressWaitsWhileManyInstancesReportIt(t *testing.T) {
 	}{
 		"progress of few Instances":                                {kudo.InProgress, 2 * time.Second, always, never, 0},
 		"progress of many, most of which end soon":                 {kudo.InProgress, 2 * time.Second, never, always, 8 * time.Second},
-		"progress of many that has been pending for long":          {kudo.InProgress, longestProgress, never, always, 0},
-		"progress of too many that has been pending for long":      {kudo.InProgress, longestProgress, always, never, interval},
+		"progress of many that has been pending for long":          {kudo.InProgress, maxProgressDelay, never, always, 0},
+		"progress of too many that has been pending for long":      {kudo.InProgress, maxProgressDelay, always, never, interval},
 		"the end of a plan, whatever the number of Instances":      {kudo.Complete, 2 * time.Second, never, never, 0},
 		"the failure of a plan, whatever the number of Instances":  {kudo.FatalError, 2 * time.Second, never, never, 0},
 		"progress of few Instances, within the interval":           {kudo.InProgress, time.Second / 2, always, always, time.Second / 2},

@@ -106,11 +106,11 @@ func (v View) Conceal(o *unstructured.Unstructured, err error) error {
 	if err == nil || !v.IsOpaque(o) {
 		return err
 	}
-	return sensitive.Concealed(err)
+	return sensitive.Conceal(err)
 }
 
-// Shown returns objects to judge, without sensitive values in their messages.
-func (v View) Shown(objects []plan.Object) []plan.Object {
+// MaskObjects returns objects to judge, without sensitive values in their messages.
+func (v View) MaskObjects(objects []plan.Object) []plan.Object {
 	if v.Record == nil {
 		return objects
 	}

@@ -56,7 +56,7 @@ func TestARecordHidesMessagesOfOpaqueObjects(t *testing.T) {
 	if err := v.Conceal(opaque, cause); err.Error() != sensitive.NotShown || !errors.Is(err, cause) || v.Conceal(opaque, nil) != nil {
 		t.Error(err)
 	}
-	shown := v.Shown([]plan.Object{{Want: plainly, Live: plainly}, {Want: opaque, Live: opaque}, {Want: opaque}})
+	shown := v.MaskObjects([]plan.Object{{Want: plainly, Live: plainly}, {Want: opaque, Live: opaque}, {Want: opaque}})
 	if message, _, _ := unstructured.NestedString(shown[0].Live.Object, "status", "message"); message != sensitive.Mask || shown[0].Opaque {
 		t.Errorf("got %v", shown[0])
 	}
@@ -76,7 +76,7 @@ func TestAnInstanceWithoutSensitiveParametersHasNoRecord(t *testing.T) {
 	if v.Masker().Text("text") != "text" || v.IsOpaque(object) || !v.Record.Complete("x") {
 		t.Error("something is masked")
 	}
-	if shown := v.Shown([]plan.Object{{Live: object}}); shown[0].Live != object {
+	if shown := v.MaskObjects([]plan.Object{{Live: object}}); shown[0].Live != object {
 		t.Error("the object is copied")
 	}
 }

@@ -145,8 +145,8 @@ func hubUID(i *kudo.Instance) types.UID {
 	return i.UID
 }
 
-// copied returns the values in the copy of an Instance.
-func (s *Store) copied(ctx context.Context, i *kudo.Instance) (sensitive.Values, error) {
+// copiedValues returns the values in the copy of an Instance.
+func (s *Store) copiedValues(ctx context.Context, i *kudo.Instance) (sensitive.Values, error) {
 	uid := hubUID(i)
 	s.mutex.Lock()
 	values, known := s.copies[uid]
@@ -185,7 +185,7 @@ func (s *Store) Keep(ctx context.Context, i *kudo.Instance, values sensitive.Val
 	if len(values) == 0 {
 		return s.Forget(ctx, i)
 	}
-	if known, err := s.copied(ctx, i); err != nil || maps.Equal(known, values) {
+	if known, err := s.copiedValues(ctx, i); err != nil || maps.Equal(known, values) {
 		return err
 	}
 	data := make(map[string][]byte, len(values))
@@ -207,7 +207,7 @@ func (s *Store) Keep(ctx context.Context, i *kudo.Instance, values sensitive.Val
 // Forget deletes the copy of an Instance's values, if there is one.
 func (s *Store) Forget(ctx context.Context, i *kudo.Instance) error {
 	uid := hubUID(i)
-	if known, err := s.copied(ctx, i); err != nil || len(known) == 0 {
+	if known, err := s.copiedValues(ctx, i); err != nil || len(known) == 0 {
 		return err
 	}
 	return s.remove(ctx, uid)

@@ -45,7 +45,7 @@ func (s *Store) sweep(ctx context.Context, cluster string, cached, live sides) e
 		if len(surplus) == 0 {
 			return nil
 		}
-		needed, err := from.needed(ctx, cluster)
+		needed, err := from.neededUIDs(ctx, cluster)
 		if err != nil {
 			return err
 		}
@@ -67,10 +67,10 @@ func (s *Store) uids() []types.UID {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(s.copies)), func(uid types.UID) bool { return len(s.copies[uid]) == 0 })
 }
 
-// needed returns the uids on the hub of the Instances that may continue with the values of their last execution: those on the hub, whose mirrors
+// neededUIDs returns the uids on the hub of the Instances that may continue with the values of their last execution: those on the hub, whose mirrors
 // may be lost, and those with a mirror, which the hub may have lost. A mirror that is orphaned during its removal starts from the beginning if its
 // Instance reappears; if that is being deleted again, its cleanup plan needs the Secrets themselves.
-func (from sides) needed(ctx context.Context, cluster string) (map[types.UID]bool, error) {
+func (from sides) neededUIDs(ctx context.Context, cluster string) (map[types.UID]bool, error) {
 	onHub, mirrors := &kudo.InstanceList{}, &kudo.InstanceList{}
 	if err := from.hub.List(ctx, onHub, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Instances on the hub: %w", err)

@@ -19,7 +19,7 @@ import (
 
 // A Secret that cannot be read is read again after patience, and one whose former value is still in use after refusedInterval.
 const (
-	patience        = 10 * time.Second
+	retryInterval   = 10 * time.Second
 	refusedInterval = time.Minute
 )
 
@@ -50,7 +50,7 @@ func (s *Store) View(ctx context.Context, i *kudo.Instance, reader Reader) (View
 	if err != nil {
 		return View{}, err
 	}
-	copied, err := s.copied(ctx, i)
+	copied, err := s.copiedValues(ctx, i)
 	if err != nil {
 		return View{}, err
 	}
@@ -121,13 +121,13 @@ func keptValue(i *kudo.Instance, from kudo.ParameterFrom, copied sensitive.Value
 // current returns the references of the spec with the current values.
 func (s *Store) current(ctx context.Context, i *kudo.Instance, key sensitive.Key, references []reference) View {
 	v := View{Values: sensitive.Values{}}
-	v.From = plan.Undigested(i.Spec.ParametersFrom)
+	v.From = plan.WithoutDigests(i.Spec.ParametersFrom)
 	var problems, refusals []string
 	total := 0
 	for at, r := range references {
 		r, value, problem := s.resolve(ctx, r)
 		if r.passing {
-			v.After = patience
+			v.After = retryInterval
 		}
 		if r.refused != nil {
 			refusals = append(refusals, fmt.Sprintf("parameter %q: %v", r.Name, r.refused))
@@ -142,20 +142,22 @@ func (s *Store) current(ctx context.Context, i *kudo.Instance, key sensitive.Key
 		v.From[at] = key.Identify(i.Namespace, i.Name, r.ParameterFrom, string(value))
 		v.Values[sensitive.ID(v.From[at])] = string(value)
 	}
-	v.Unresolved, v.Refused = listed(problems), listed(refusals)
+	v.Unresolved, v.Refused = joinProblems(problems), joinProblems(refusals)
 	if v.Unresolved == "" && v.Refused != "" && v.After > 0 {
 		v.After = refusedInterval
 	}
 	return v
 }
 
-func listed(problems []string) string { return strings.Join(text.Limit(problems, shown, "more"), "; ") }
+func joinProblems(problems []string) string {
+	return strings.Join(text.Limit(problems, shown, "more"), "; ")
+}
 
 // resolve returns the value of a reference, or the problem with it.
 func (s *Store) resolve(ctx context.Context, r reference) (resolved reference, value []byte, problem string) {
 	stored := &corev1.Secret{}
 	if r.refused == nil {
-		if stored, problem, r.passing = s.read(ctx, r.secret, r.SecretKeyRef.Key); problem != "" {
+		if stored, problem, r.passing = s.readSecret(ctx, r.secret, r.SecretKeyRef.Key); problem != "" {
 			return r, nil, problem
 		}
 		r.refused = rights.CheckSecretType(stored)

@@ -81,7 +81,7 @@ func (s *Store) watch(secret types.NamespacedName) *watching {
 			return secrets.Watch(ctx, o)
 		},
 	}, &corev1.Secret{}, 0, toolscache.Indexers{})
-	tell := func(any) {
+	enqueue := func(any) {
 		select {
 		case s.Changed <- event.TypedGenericEvent[client.Object]{
 			Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}},
@@ -91,7 +91,7 @@ func (s *Store) watch(secret types.NamespacedName) *watching {
 	}
 	// Neither fails before the informer runs.
 	_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
+		AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) }, DeleteFunc: enqueue,
 	})
 	_ = informer.SetTransform(toolscache.TransformFunc(func(o any) (any, error) {
 		if object, ok := o.(metav1.Object); ok {
@@ -104,16 +104,16 @@ func (s *Store) watch(secret types.NamespacedName) *watching {
 	return &watching{informer: informer, stop: stop}
 }
 
-// read returns a Secret: as watched, or from the API server until the watch has begun. problem is why it cannot be read, and passing is true if
+// readSecret returns a Secret: as watched, or from the API server until the watch has begun. problem is why it cannot be read, and passing is true if
 // that may end without a change of the Secret.
-func (s *Store) read(ctx context.Context, secret types.NamespacedName, key string) (found *corev1.Secret, problem string, passing bool) {
+func (s *Store) readSecret(ctx context.Context, secret types.NamespacedName, key string) (found *corev1.Secret, problem string, passing bool) {
 	s.mutex.Lock()
 	watched := s.watches[secret]
 	s.mutex.Unlock()
 	if watched != nil && watched.informer.HasSynced() {
 		cached, exists, err := watched.informer.GetStore().GetByKey(secret.String())
 		if err == nil && !exists {
-			return nil, missing(secret, key), false
+			return nil, missingProblem(secret, key), false
 		}
 		if stored, ok := cached.(*corev1.Secret); ok {
 			return stored, "", false
@@ -122,13 +122,13 @@ func (s *Store) read(ctx context.Context, secret types.NamespacedName, key strin
 	stored := &corev1.Secret{}
 	switch err := s.live.Get(ctx, secret, stored); {
 	case apierrors.IsNotFound(err):
-		return nil, missing(secret, key), false
+		return nil, missingProblem(secret, key), false
 	case err != nil:
 		return nil, fmt.Sprintf("Secret %s cannot be read: %v", secret, err), true
 	}
 	return stored, "", false
 }
 
-func missing(secret types.NamespacedName, key string) string {
+func missingProblem(secret types.NamespacedName, key string) string {
 	return fmt.Sprintf("Secret %s does not exist: create it with key %q in namespace %q of the managed cluster", secret, key, secret.Namespace)
 }

@@ -101,7 +101,7 @@ func writePlan(b *strings.Builder, p preview.PlanData, indent string, wide bool)
 		fmt.Fprintf(b, "%s  %s\n", indent, pods)
 	}
 	if p.Problem != "" {
-		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.Joined(p.Problem))
+		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.JoinMessage(p.Problem))
 	}
 	for _, t := range p.Tasks {
 		writeTask(b, t, indent+"  ", wide)
@@ -125,10 +125,10 @@ func writeTask(b *strings.Builder, t preview.TaskData, indent string, wide bool)
 	}
 	b.WriteString("\n")
 	if t.Problem != "" {
-		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.Joined(t.Problem))
+		fmt.Fprintf(b, "%s  fails: %s\n", indent, text.JoinMessage(t.Problem))
 	}
 	for _, warning := range t.Warnings {
-		fmt.Fprintf(b, "%s  warning: %s\n", indent, text.Joined(warning))
+		fmt.Fprintf(b, "%s  warning: %s\n", indent, text.JoinMessage(warning))
 	}
 	writeObjects(b, indent+"  ", t.Objects, wide)
 	if t.Child != nil && t.Child.Data != nil {
@@ -146,13 +146,13 @@ func writeObjects(b *strings.Builder, indent string, objects []preview.ObjectDat
 		}
 		fmt.Fprintf(b, "%s%-9s  %s", indent, o.Effect.Verb(), o)
 		if o.Note != "" {
-			fmt.Fprintf(b, ": %s", text.Joined(o.Note))
+			fmt.Fprintf(b, ": %s", text.JoinMessage(o.Note))
 		}
 		b.WriteString("\n")
 	}
 	if annotated > 0 {
 		fmt.Fprintf(b, "%s%-9s  %s: only the version in an annotation changes\n",
-			indent, preview.Annotated.Verb(), text.Counted(annotated, "object"))
+			indent, preview.Annotated.Verb(), text.Plural(annotated, "object"))
 	}
 }
 
@@ -191,15 +191,15 @@ func comingText(c *change.Change) string {
 		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.CauseText())
 		for _, o := range p.Removed {
 			if o.Note != "" {
-				fmt.Fprintf(&b, "  at the end: %s %s: %s\n", o.Effect.Verb(), o, text.Joined(o.Note))
+				fmt.Fprintf(&b, "  at the end: %s %s: %s\n", o.Effect.Verb(), o, text.JoinMessage(o.Note))
 			}
 		}
 	}
 	for _, warning := range coming.TaskWarnings() {
-		fmt.Fprintf(&b, "  warning: %s\n", text.Joined(warning))
+		fmt.Fprintf(&b, "  warning: %s\n", text.JoinMessage(warning))
 	}
 	if problem := coming.Err(); problem != nil {
-		fmt.Fprintf(&b, "  would fail: %s\n", text.Joined(problem.Error()))
+		fmt.Fprintf(&b, "  would fail: %s\n", text.JoinMessage(problem.Error()))
 	}
 	return b.String()
 }

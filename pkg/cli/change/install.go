@@ -43,7 +43,7 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 			"  kubectl addon install kafka events --selector region=eu -p BROKERS=5 --dry-run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return terminal.Usagef(cmd, "expected OPERATOR [NAME], got %s", text.Counted(len(args), "argument"))
+				return terminal.Usagef(cmd, "expected OPERATOR [NAME], got %s", text.Plural(len(args), "argument"))
 			}
 			return nil
 		},

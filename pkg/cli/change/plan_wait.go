@@ -279,7 +279,7 @@ func (a awaitedPlan) ended(view progress.View) (bool, error) {
 	if a.request != "" || !resting(view) {
 		return false, nil
 	}
-	if failed := plan.Reached(instance.Status, nil).FailedOwed(); failed != "" {
+	if failed := plan.ReachedState(instance.Status, nil).FailedOwed(); failed != "" {
 		return false, planFailed(instance, failed)
 	}
 	return true, nil
@@ -310,12 +310,12 @@ func resting(view progress.View) bool {
 
 func planFailed(instance *kudo.Instance, name string) error {
 	advice := "fix the cause, and run the plan again"
-	if retry := plan.Retried(instance.Status, name); retry != nil {
+	if retry := plan.FindRetry(instance.Status, name); retry != nil {
 		advice = "and fix the cause: the plan starts again at " + retry.RetryTime.UTC().Format(time.RFC3339) + ", or run it now"
 	}
 	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
 		"%[5]s: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
-		name, instance.Name, instance.Namespace, text.Joined(instance.Status.PlanStatus[name].Message), advice)
+		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice)
 }
 
 // hopeless returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.
@@ -324,5 +324,5 @@ func hopeless(kind string, object client.Object, conditions []metav1.Condition) 
 	if !install.IsLasting(resolved) || resolved.ObservedGeneration < object.GetGeneration() {
 		return nil
 	}
-	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, text.Joined(resolved.Message))
+	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, text.JoinMessage(resolved.Message))
 }

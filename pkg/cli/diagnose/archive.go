@@ -73,7 +73,7 @@ func (d *diagnosis) gaps() []string {
 		text  string
 	}{{d.unread, "could not be read"}, {d.left, "omitted because of the size limit"}} {
 		if len(gap.lines) > 0 {
-			gaps = append(gaps, fmt.Sprintf("%s: see %s", text.Counted(len(gap.lines), "item")+" "+gap.text, summaryFile))
+			gaps = append(gaps, fmt.Sprintf("%s: see %s", text.Plural(len(gap.lines), "item")+" "+gap.text, summaryFile))
 		}
 	}
 	return gaps

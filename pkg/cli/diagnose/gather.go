@@ -46,7 +46,7 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 	d.program(ctx, at, h.Config)
 	if left := clusters[min(len(clusters), clustersInDetail):]; len(left) > 0 {
 		d.left = append(d.left, fmt.Sprintf("details of %s, which %s in no worse state than the others: select clusters with --cluster",
-			text.Counted(len(left), "cluster"), plural(len(left), "is", "are")))
+			text.Plural(len(left), "cluster"), plural(len(left), "is", "are")))
 		clusters = clusters[:clustersInDetail]
 	}
 	d.registrations(ctx, at, clusters)

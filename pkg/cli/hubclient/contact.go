@@ -62,6 +62,6 @@ func (c *contact) text() string {
 	if c.lost == nil {
 		return ""
 	}
-	words := strings.Split(text.Joined(c.lost.Error()), ": ")
+	words := strings.Split(text.JoinMessage(c.lost.Error()), ": ")
 	return "is unreachable (" + words[len(words)-1] + "): operations continue there, and are shown again once it reconnects"
 }

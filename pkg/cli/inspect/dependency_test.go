@@ -253,7 +253,7 @@ func TestDependentsText(t *testing.T) {
 		"cluster7": {"zookeeper": true, "portal": true},
 	}
 	malformed := "{"
-	_, problem := dependency.Declared(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+	_, problem := dependency.DeclaredBy(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: "other", Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: malformed},
 	}})
 	for name, tc := range map[string]struct {

@@ -21,7 +21,7 @@ type summary struct{ fleet.Summary }
 func SummaryText(data fleet.Summary, wide bool) string {
 	s := summary{data}
 	if len(s.rows()) == 0 {
-		return fmt.Sprintf("No add-ons are enabled on %s.\n", text.Counted(s.Clusters, "managed cluster"))
+		return fmt.Sprintf("No add-ons are enabled on %s.\n", text.Plural(s.Clusters, "managed cluster"))
 	}
 	text := s.headline() + "\n" + s.addOnTable()
 	if len(s.Reasons) > 0 {
@@ -68,9 +68,9 @@ func (s summary) headline() string {
 			counts[state] += count
 		}
 	}
-	line := text.Counted(s.Clusters, "managed cluster") + ", " + text.Counted(len(s.AddOns), "add-on")
+	line := text.Plural(s.Clusters, "managed cluster") + ", " + text.Plural(len(s.AddOns), "add-on")
 	if len(s.Instances) > 0 {
-		line += ", " + text.Counted(len(s.Instances), "Instance")
+		line += ", " + text.Plural(len(s.Instances), "Instance")
 	}
 	line += fmt.Sprintf(": %d of %d are available", counts[fleet.Available], total)
 	for _, state := range fleet.States {
@@ -137,7 +137,7 @@ func (s summary) matrix(wide bool) string {
 		for _, group := range left {
 			clusters += len(group.Clusters)
 		}
-		fmt.Fprintf(&b, "… and %s in other states (-o wide shows all)\n", text.Counted(clusters, "cluster"))
+		fmt.Fprintf(&b, "… and %s in other states (-o wide shows all)\n", text.Plural(clusters, "cluster"))
 	}
 	return b.String() + "\n" + s.legend()
 }

@@ -159,10 +159,10 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 func notEnabled(name string, defined bool, enabled []string) error {
 	if !defined {
 		return fmt.Errorf("add-on %q%s is not enabled on the selected clusters, and no ClusterManagementAddOn has that name; "+
-			"enabled add-ons: %s", name, text.DidYouMean(name, enabled), text.Listed(enabled))
+			"enabled add-ons: %s", name, text.DidYouMean(name, enabled), text.ListOrNone(enabled))
 	}
 	return fmt.Errorf("add-on %q is not enabled on the selected clusters: run 'kubectl addon enable %s --cluster CLUSTER'; "+
-		"enabled add-ons: %s", name, name, text.Listed(enabled))
+		"enabled add-ons: %s", name, name, text.ListOrNone(enabled))
 }
 
 func (l addOnList) sort() {

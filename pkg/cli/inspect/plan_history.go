@@ -71,7 +71,7 @@ func historyText(h progress.History, now time.Time) string {
 		if run.Manual {
 			status += " (manual)"
 		}
-		rows = append(rows, []string{run.Plan, status, timeText(run.Started), took(run, now), text.Joined(run.Message)})
+		rows = append(rows, []string{run.Plan, status, timeText(run.Started), took(run, now), text.JoinMessage(run.Message)})
 	}
 	return terminal.Table([]string{"PLAN", "STATUS", "STARTED", "DURATION", "MESSAGE"}, rows)
 }

@@ -171,7 +171,7 @@ func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Probl
 
 // find adds a problem about the package that a task names.
 func (m *member) find(task int, severity pack.Severity, format string, args ...any) {
-	m.problems = append(m.problems, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, text.Joined(fmt.Sprintf(format, args...))))
+	m.problems = append(m.problems, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, text.JoinMessage(fmt.Sprintf(format, args...))))
 }
 
 // errNotLookedFor is returned for a name that was not looked up.
@@ -345,7 +345,7 @@ func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
 	if err := l.readCatalog(ctx); err != nil {
 		return nil, err
 	}
-	version, err := tree.Named(name, l.catalog.versions())
+	version, err := tree.Find(name, l.catalog.versions())
 	if err != nil {
 		return nil, fmt.Errorf("in repository %s: %w", shownURL(l.repository), err)
 	}

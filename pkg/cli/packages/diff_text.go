@@ -108,7 +108,7 @@ func (u diffUpgrade) text() string {
 		b.WriteString("Instances cannot be upgraded to this version.\n")
 	}
 	for _, note := range u.Notes {
-		fmt.Fprintf(&b, "  %s\n", text.Joined(note))
+		fmt.Fprintf(&b, "  %s\n", text.JoinMessage(note))
 	}
 	return b.String()
 }

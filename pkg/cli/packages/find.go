@@ -99,7 +99,7 @@ func storedPackage(ctx context.Context, c client.Client, namespace, name string)
 	if err != nil {
 		return packageView{}, err
 	}
-	version, err := tree.Named(name, versions)
+	version, err := tree.Find(name, versions)
 	if err != nil {
 		return packageView{}, fmt.Errorf("in namespace %q on the hub: %w", namespace, err)
 	}

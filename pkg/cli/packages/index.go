@@ -63,7 +63,7 @@ func runIndex(ctx context.Context, o *IndexOptions) error {
 	if err != nil {
 		return err
 	}
-	return printers.WriteEscaped(o.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(o.folder, indexFile), text.Counted(count, "package")))
+	return printers.WriteEscaped(o.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(o.folder, indexFile), text.Plural(count, "package")))
 }
 
 // indexFile is the name of a repository's index.

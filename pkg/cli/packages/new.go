@@ -40,7 +40,7 @@ func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) err
 			"  kubectl addon package new shop ./packages/shop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return terminal.Usagef(cmd, "expected NAME [DIR], got %s", text.Counted(len(args), "argument"))
+				return terminal.Usagef(cmd, "expected NAME [DIR], got %s", text.Plural(len(args), "argument"))
 			}
 			return nil
 		},

@@ -103,7 +103,7 @@ func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
 	if err := replaceFile(file, content.Bytes()); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s created: %s, %d bytes\nsha256=%x\n", file, text.Counted(len(names), "file"), content.Len(), sha256.Sum256(content.Bytes())), nil
+	return fmt.Sprintf("%s created: %s, %d bytes\nsha256=%x\n", file, text.Plural(len(names), "file"), content.Len(), sha256.Sum256(content.Bytes())), nil
 }
 
 // files returns the files of all packages in a folder, and the tarballs there that they refer to.

@@ -143,7 +143,7 @@ func parseIndex(content []byte) (index, error) {
 		err = errors.New("apiVersion is missing")
 	}
 	if err != nil {
-		return index{}, fmt.Errorf("not an index of KUDO packages: %s", text.Joined(err.Error()))
+		return index{}, fmt.Errorf("not an index of KUDO packages: %s", text.JoinMessage(err.Error()))
 	}
 	return found, nil
 }

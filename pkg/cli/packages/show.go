@@ -146,7 +146,7 @@ func packageText(view packageView, wide bool) string {
 		{"OperatorVersion", view.version.Name},
 		{"Version", spec.Version},
 		{"App version", spec.AppVersion},
-		{"Description", text.Joined(view.operator.Description)},
+		{"Description", text.JoinMessage(view.operator.Description)},
 		{"Home page", view.operator.URL},
 		{"Maintainers", maintainersText(view.operator.Maintainers)},
 		{"Source", view.place},

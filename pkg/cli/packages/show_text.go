@@ -34,7 +34,7 @@ func parametersText(view packageView, wide bool) string {
 		if wide {
 			row = append(row, cmp.Or(strings.Join(p.Enum, ", "), "-"), restartText(p))
 		}
-		rows = append(rows, append(row, terminal.Cell(text.Joined(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
+		rows = append(rows, append(row, terminal.Cell(text.JoinMessage(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
 	}
 	return terminal.Table(append(header, "DESCRIPTION"), rows)
 }
@@ -218,7 +218,7 @@ func rulesText(where string, rules []rbacv1.PolicyRule) [][]string {
 func dependenciesText(view packageView) string {
 	switch {
 	case view.problem != nil:
-		return text.Joined(view.problem.Error()) + "\n"
+		return text.JoinMessage(view.problem.Error()) + "\n"
 	case len(view.tree.Children) == 0:
 		return "none\n"
 	default:

@@ -185,9 +185,9 @@ func (b *bundle) validity(name string) error {
 	if problems == 0 {
 		return nil
 	}
-	found := text.Counted(problems, "error")
+	found := text.Plural(problems, "error")
 	if warnings := all - problems; warnings > 0 {
-		found += ", " + text.Counted(warnings, "warning")
+		found += ", " + text.Plural(warnings, "warning")
 	}
 	return fmt.Errorf("package %s is not valid: %s", name, found)
 }

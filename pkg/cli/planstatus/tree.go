@@ -21,7 +21,7 @@ func planTree(view progress.View, plans []string) terminal.Node {
 	}
 	for _, name := range plans {
 		node := planNode(defined[name], view.Plan(name))
-		if retry := plan.Retried(view.Instance.Status, name); retry != nil {
+		if retry := plan.FindRetry(view.Instance.Status, name); retry != nil {
 			node.Text += ", next retry at " + retry.RetryTime.UTC().Format(time.RFC3339)
 		}
 		root.Children = append(root.Children, node)

@@ -15,7 +15,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 		case len(names) == 0 && len(args) > 0:
 			return Usagef(cmd, "unexpected argument %q: the command takes no arguments", args[0])
 		case len(args) != len(names):
-			return Usagef(cmd, "expected %s, got %s", strings.Join(names, " and "), text.Counted(len(args), "argument"))
+			return Usagef(cmd, "expected %s, got %s", strings.Join(names, " and "), text.Plural(len(args), "argument"))
 		}
 		return nil
 	}
@@ -25,7 +25,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 func AtMost(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {
-			return Usagef(cmd, "expected [%s], got %s", strings.Join(names, "] ["), text.Counted(len(args), "argument"))
+			return Usagef(cmd, "expected [%s], got %s", strings.Join(names, "] ["), text.Plural(len(args), "argument"))
 		}
 		return nil
 	}

@@ -40,7 +40,7 @@ const cellLimit = 60
 
 // Cell returns a text as a table cell: on one line, with a placeholder if empty, and truncated unless wide is set.
 func Cell(value string, wide bool) string {
-	if value == "" || text.Joined(value) != value {
+	if value == "" || text.JoinMessage(value) != value {
 		value = strconv.Quote(value)
 	}
 	if wide {
@@ -64,7 +64,7 @@ func Aligned(lines string) string {
 
 // WriteField writes a line with a name and a value, aligned with other fields.
 func WriteField(b *strings.Builder, name, value string) {
-	fmt.Fprintf(b, "%-18s%s\n", name+":", text.Joined(value))
+	fmt.Fprintf(b, "%-18s%s\n", name+":", text.JoinMessage(value))
 }
 
 // StrategyText returns the suffix of a plan or phase that states its strategy.

@@ -21,7 +21,7 @@ type Node struct {
 
 // Explained adds a message to the line, unless a line below it has the same message.
 func (n Node) Explained(message string) Node {
-	n.Message = text.Joined(message)
+	n.Message = text.JoinMessage(message)
 	if n.Message != "" && !n.says(n.Message) {
 		n.Text += ": " + n.Message
 	}

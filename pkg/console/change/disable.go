@@ -28,7 +28,7 @@ func Affected(addOn string, dependents []dependency.Dependent) (texts []string, 
 
 // NotEnabled returns the error about an add-on that does not exist on a cluster.
 func NotEnabled(view fleet.Cluster, addOn string) error {
-	return fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s", addOn, view.Name, text.Listed(view.Installed()))
+	return fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s", addOn, view.Name, text.ListOrNone(view.Installed()))
 }
 
 // Reenabled returns an error if OCM would re-create the add-on after its removal; where names the clusters.
@@ -51,7 +51,7 @@ func placements(definition *addonv1alpha1.ClusterManagementAddOn) string {
 	for _, placement := range definition.Spec.InstallStrategy.Placements {
 		names = append(names, placement.Namespace+"/"+placement.Name)
 	}
-	return text.Listed(names)
+	return text.ListOrNone(names)
 }
 
 // Delete deletes an object unless it is being deleted. An object re-created under the same name is not affected.

@@ -110,7 +110,7 @@ func (c *Change) Refused() error {
 		return nil
 	}
 	return fmt.Errorf("cluster %s: a plan of Instance %q would fail: %s; fix the cause, or use --force to make the change anyway",
-		c.Cluster, data.Instance, text.Joined(problem.Error()))
+		c.Cluster, data.Instance, text.JoinMessage(problem.Error()))
 }
 
 // WriteText describes the effect on the hub.

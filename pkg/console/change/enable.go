@@ -62,7 +62,7 @@ func Undefined(definitions map[string]fleet.Definition, addOn string) error {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(definitions))
-	return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s", addOn, text.DidYouMean(addOn, names), text.Listed(names))
+	return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s", addOn, text.DidYouMean(addOn, names), text.ListOrNone(names))
 }
 
 // InvalidNamespace returns why a name is not valid for a namespace on the managed clusters; empty if it is.
@@ -239,7 +239,7 @@ func (e Enabling) change(ctx context.Context, reader Reader, s Step) (Change, er
 		err = taken(ctx, reader, &a)
 	}
 	if apierrors.IsForbidden(err) {
-		found.Unknown = text.Joined(err.Error()) // the hub checks it later
+		found.Unknown = text.JoinMessage(err.Error()) // the hub checks it later
 		return found, nil
 	}
 	if err != nil {

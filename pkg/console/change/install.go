@@ -60,7 +60,7 @@ func (s *State) find(cluster, name string, choice Choice) (*kudo.OperatorVersion
 		if err != nil {
 			return nil, err
 		}
-		found, err := tree.Named(name, versions)
+		found, err := tree.Find(name, versions)
 		if err == nil && choice == (Choice{}) {
 			return &found, nil
 		}

@@ -44,7 +44,7 @@ func (s *State) judged(ctx context.Context, found Change) (Change, error) {
 		return found, err
 	}
 	if judged := install.Judge(after); judged.Status != metav1.ConditionTrue && judged.Message != stood {
-		return found, fmt.Errorf("cluster %s: Instance %q cannot run: %s: %s", found.Cluster, found.After.Name, judged.Reason, text.Joined(judged.Message))
+		return found, fmt.Errorf("cluster %s: Instance %q cannot run: %s: %s", found.Cluster, found.After.Name, judged.Reason, text.JoinMessage(judged.Message))
 	}
 	return found, nil
 }

@@ -73,7 +73,7 @@ func lacksPlan(version *kudo.OperatorVersion, plan string) error {
 		return nil
 	}
 	return fmt.Errorf("OperatorVersion %q has no plan %q%s; available plans: %s",
-		version.Name, plan, text.DidYouMean(plan, plans), text.Listed(plans))
+		version.Name, plan, text.DidYouMean(plan, plans), text.ListOrNone(plans))
 }
 
 // Ahead states which plan runs before a requested one; empty if none does.

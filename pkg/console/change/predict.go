@@ -38,7 +38,7 @@ func decide(a install.AddOn, started *kudo.OperatorVersion) (install.Decision, e
 		return decision, nil
 	}
 	return install.Decision{}, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
-		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, text.Joined(condition.Message))
+		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, text.JoinMessage(condition.Message))
 }
 
 // waitingReasons are the reasons of add-ons that wait for a condition that resolves itself.
@@ -152,7 +152,7 @@ func (r Reader) foresee(ctx context.Context, found Change, a install.AddOn) (Cha
 	case !apierrors.IsForbidden(err) && len(found.Step.Objects()) > 0:
 		return found, err
 	}
-	found.Unknown = text.Joined(err.Error())
+	found.Unknown = text.JoinMessage(err.Error())
 	return found, nil
 }
 

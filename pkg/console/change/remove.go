@@ -120,7 +120,7 @@ func (l Loss) String() string {
 	if l.Of == "" {
 		return l.Text
 	}
-	return fmt.Sprintf("%s; Instances have %s %s", l.Text, text.Counted(l.Known, "object"), l.Of)
+	return fmt.Sprintf("%s; Instances have %s %s", l.Text, text.Plural(l.Known, "object"), l.Of)
 }
 
 // Losses returns what else the removal deletes according to the agents' reports, and what the package keeps. instances are those of the cluster.

@@ -41,7 +41,7 @@ type Definition struct {
 
 // DefinitionOf parses the declarations of a ClusterManagementAddOn.
 func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
-	needs, problem := dependency.Declared(object)
+	needs, problem := dependency.DeclaredBy(object)
 	return Definition{Needs: needs, Malformed: problem, PlanManaged: install.IsPlanManaged(object), Object: object}
 }
 
@@ -54,7 +54,7 @@ func (v Cluster) Lacks(name string) error {
 		return fmt.Errorf("%q is an Instance without an add-on: run 'kubectl addon plan status %s --cluster %s'", name, name, v.Name)
 	}
 	return fmt.Errorf("add-on %q not found; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
-		name, v.Name, text.Listed(v.Installed()), text.Listed(slices.Sorted(maps.Keys(v.Definitions))))
+		name, v.Name, text.ListOrNone(v.Installed()), text.ListOrNone(slices.Sorted(maps.Keys(v.Definitions))))
 }
 
 // Installed returns the sorted names of the add-ons on the cluster.

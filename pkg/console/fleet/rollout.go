@@ -40,5 +40,5 @@ func (p Peer) RolloutFailure() string {
 	if condition == nil {
 		return ""
 	}
-	return strings.TrimSuffix(text.Joined(condition.Message), ".")
+	return strings.TrimSuffix(text.JoinMessage(condition.Message), ".")
 }

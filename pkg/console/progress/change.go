@@ -34,12 +34,12 @@ func (v View) Due() string {
 	if v.Version == nil {
 		return ""
 	}
-	state := plan.Reached(v.Instance.Status, nil)
+	state := plan.ReachedState(v.Instance.Status, nil)
 	if state.LastStatus.Running() {
-		state = state.Completed()
+		state = state.AfterCompletion()
 	}
 	state.Generation, state.Parameters, state.Request = v.Instance.Generation, v.Instance.Spec.Parameters, v.Instance.Spec.PlanExecution
-	state.Sensitive.From = plan.Undigested(v.Instance.Spec.ParametersFrom)
+	state.Sensitive.From = plan.WithoutDigests(v.Instance.Spec.ParametersFrom)
 	state.Version = &v.Version.Spec
 	state.Reference = corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}
 	return plan.Due(state)
@@ -62,7 +62,7 @@ func NotMirroredText(instance *kudo.Instance) string {
 	if ready == nil || ready.Reason != kudo.ReasonNotMirrored || ready.ObservedGeneration < instance.Generation {
 		return ""
 	}
-	return text.Joined(ready.Message)
+	return text.JoinMessage(ready.Message)
 }
 
 // UnseenText returns the message about a change that the agent has not observed.

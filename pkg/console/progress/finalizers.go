@@ -21,5 +21,5 @@ func RemainingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 
 // FinalizersText lists the finalizers of an object that is being deleted.
 func FinalizersText(kind string, object metav1.Object) string {
-	return fmt.Sprintf("%s %s is held by finalizers: %s", kind, text.Word(object.GetName()), text.Listed(object.GetFinalizers()))
+	return fmt.Sprintf("%s %s is held by finalizers: %s", kind, text.Word(object.GetName()), text.ListOrNone(object.GetFinalizers()))
 }

@@ -64,7 +64,7 @@ func ConditionText(conditions []metav1.Condition, kind, absent string) string {
 	}
 	shown := string(condition.Status) + " (" + condition.Reason + ")"
 	if condition.Message != "" {
-		shown += ": " + text.Joined(condition.Message)
+		shown += ": " + text.JoinMessage(condition.Message)
 	}
 	return shown
 }

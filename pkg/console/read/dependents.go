@@ -32,7 +32,7 @@ func Dependents(ctx context.Context, c client.Reader, addOn string) (fleet.Depen
 	view.Direct = dependency.Direct(needs)
 	if _, defined := definitions[addOn]; !defined && len(view.Direct[addOn]) == 0 {
 		return view, fmt.Errorf("ClusterManagementAddOn %q not found, and no other one depends on it; ClusterManagementAddOns: %s",
-			addOn, text.Listed(slices.Sorted(maps.Keys(definitions))))
+			addOn, text.ListOrNone(slices.Sorted(maps.Keys(definitions))))
 	}
 	asked := map[string]bool{addOn: true}
 	for _, d := range dependency.Dependents(addOn, view.Direct, func(string) bool { return true }) {

@@ -82,7 +82,7 @@ func (i Inventory) Lacks(name string) error {
 		return err
 	}
 	return fmt.Errorf("cluster %q has no Instance or add-on %q; Instances: %s; add-ons: %s",
-		i.Cluster, name, text.Listed(i.Instances), text.Listed(i.AddOns))
+		i.Cluster, name, text.ListOrNone(i.Instances), text.ListOrNone(i.AddOns))
 }
 
 // Missing returns an error if the cluster is known not to exist.
@@ -90,7 +90,7 @@ func (c ManagedClusters) Missing() error {
 	if c.Unreadable || slices.Contains(c.Names, c.Cluster) {
 		return nil
 	}
-	return &MissingError{fmt.Sprintf("managed cluster %q not found; managed clusters: %s", c.Cluster, text.Listed(c.Names))}
+	return &MissingError{fmt.Sprintf("managed cluster %q not found; managed clusters: %s", c.Cluster, text.ListOrNone(c.Names))}
 }
 
 // MissingError is the error for a managed cluster that does not exist. It lists the existing ones.

@@ -116,7 +116,7 @@ func stateText(available *metav1.Condition) string {
 
 // reasonText returns reason and message without a full stop.
 func reasonText(condition *metav1.Condition) string {
-	message := strings.TrimSuffix(text.Joined(condition.Message), ".")
+	message := strings.TrimSuffix(text.JoinMessage(condition.Message), ".")
 	if message == "" {
 		return condition.Reason
 	}

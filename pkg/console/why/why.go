@@ -133,7 +133,7 @@ func (e *Explanation) lacking(name string, verdict dependency.Verdict, t addonv1
 	}
 	for _, j := range unmet {
 		if j.Message != "" {
-			e.say("Without %s: %s", text.Word(j.Name), sentence(text.Joined(j.Message)))
+			e.say("Without %s: %s", text.Word(j.Name), sentence(text.JoinMessage(j.Message)))
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (e *Explanation) failing(subject string, addOn *addonv1alpha1.ManagedCluste
 	seen := e.view.See(addOn.Name)
 	switch problem := e.view.Definitions[addOn.Name].Malformed; {
 	case problem != nil:
-		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, text.Joined(problem.Error()))
+		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, text.JoinMessage(problem.Error()))
 		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 		if available == nil || overtaken(seen) {
 			return
@@ -238,7 +238,7 @@ func (e *Explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	switch {
 	case available == nil || available.Status == metav1.ConditionTrue:
 		return
-	case plan.Missing(*available):
+	case plan.IsMissing(*available):
 		again = kudo.DeployPlan
 		e.say("Plan %s re-creates the missing object: run it again.", again)
 	case available.Reason == kudo.ReasonPlanFailed && plan.NextRetry(instance.Status) != nil:
@@ -255,9 +255,9 @@ func (e *Explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 
 // lastVerdict states that the dependencies are malformed, and which verdict is kept.
 func (e *Explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, problem error) {
-	e.say("Its dependencies are malformed, so their last known state applies: %s.", text.Joined(problem.Error()))
+	e.say("Its dependencies are malformed, so their last known state applies: %s.", text.JoinMessage(problem.Error()))
 	if last := lastTold(addOn); last != nil {
-		e.say("The last known state is: %s", sentence(text.Joined(last.Message)))
+		e.say("The last known state is: %s", sentence(text.JoinMessage(last.Message)))
 	}
 	e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 }
@@ -328,7 +328,7 @@ func (e *Explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 func (e *Explanation) satisfied(name string, available *metav1.Condition, verdict dependency.Verdict) string {
 	switch {
 	case available.Reason == addonv1alpha1.ReasonUpdating:
-		return " and is being updated: " + text.Joined(available.Message)
+		return " and is being updated: " + text.JoinMessage(available.Message)
 	case e.view.Definitions[name].Malformed != nil:
 		return ""
 	case len(verdict) == 0:

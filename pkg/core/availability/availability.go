@@ -21,8 +21,8 @@ type Seen struct {
 	AddOn *addonv1alpha1.ManagedClusterAddOn
 	// Instance is the add-on's Instance on the managed cluster; nil if there is none.
 	Instance *kudo.Instance
-	// Unconfirmed is true if Instance is nil only because the hub has not confirmed it yet since the agent was upgraded.
-	Unconfirmed bool
+	// Unsigned is true if Instance is nil only because the hub has not confirmed it yet since the agent was upgraded.
+	Unsigned bool
 	// Standalone is true if no OCM klusterlet evaluates leases on the managed cluster.
 	Standalone bool
 	// Lease is the lease that LeaseOf names; nil if it does not exist.
@@ -62,7 +62,7 @@ func Of(seen Seen, now time.Time) Judgement {
 // byInstance judges a plan-based add-on. Its Instance covers all child Instances, and has condition Available only while a plan updates it.
 func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
 	switch {
-	case seen.Unconfirmed:
+	case seen.Unsigned:
 		return Judgement{}
 	case seen.Instance == nil:
 		return judgement(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, notInstalled(seen.AddOn, resolved))

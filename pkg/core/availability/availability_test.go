@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 	runs := condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonPlanInProgress, `plan "upgrade" is running: waits`)
 	updated := instance(runs, condition(kudo.ConditionAvailable, metav1.ConditionTrue, kudo.ReasonUpdating, `plan "upgrade" is running`))
 	down := instance(runs, condition(kudo.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: is missing"))
-	outdated := instance(condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well"),
+	stale := instance(condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well"),
 		condition(kudo.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonUnhealthy, "of an agent before a downgrade"))
 
 	for name, test := range map[string]struct {
@@ -98,7 +98,7 @@ func TestOf(t *testing.T) {
 			conditions: []metav1.Condition{resolved}, instance: instance(runs),
 			want: condition(available, metav1.ConditionFalse, kudo.ReasonPlanInProgress, runs.Message)},
 		"one that is ready is available, whatever else is recorded": {
-			conditions: []metav1.Condition{resolved}, instance: outdated,
+			conditions: []metav1.Condition{resolved}, instance: stale,
 			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
 		"one that is held back is not available, and says why": {
 			conditions: []metav1.Condition{waiting},

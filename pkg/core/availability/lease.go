@@ -17,14 +17,14 @@ const (
 	// DefaultPeriod is the renewal period of a lease that does not set one, as in OCM.
 	DefaultPeriod = time.Minute
 
-	// LongestPeriod is the upper limit for the renewal period that a lease sets.
-	LongestPeriod = 24 * time.Hour
+	// MaxPeriod is the upper limit for the renewal period that a lease sets.
+	MaxPeriod = 24 * time.Hour
 
-	// missed is the number of periods that may pass without a renewal, as in OCM.
-	missed = 5
+	// maxMissedPeriods is the number of periods that may pass without a renewal, as in OCM.
+	maxMissedPeriods = 5
 
-	// settling is how long a missing lease of a new add-on is ignored: the add-on may turn out to be plan-based.
-	settling = 2 * time.Second
+	// missingLeaseDelay is how long a missing lease of a new add-on is ignored: the add-on may turn out to be plan-based.
+	missingLeaseDelay = 2 * time.Second
 
 	// installNamespace is OCM's default for an add-on that sets no install namespace.
 	installNamespace = "open-cluster-management-agent-addon"
@@ -49,13 +49,13 @@ func LeaseOf(addOn *addonv1alpha1.ManagedClusterAddOn) (types.NamespacedName, bo
 	return name, true
 }
 
-// Grace returns how long a lease is fresh after a renewal: five of its periods.
-func Grace(lease *coordinationv1.Lease) time.Duration {
+// LeaseTimeout returns how long a lease is fresh after a renewal: five of its periods.
+func LeaseTimeout(lease *coordinationv1.Lease) time.Duration {
 	period := DefaultPeriod
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
-		period = min(time.Duration(*seconds)*time.Second, LongestPeriod)
+		period = min(time.Duration(*seconds)*time.Second, MaxPeriod)
 	}
-	return missed * period
+	return maxMissedPeriods * period
 }
 
 // Fresh reports whether a lease was renewed recently, and until when it is fresh. A lease that was never renewed is not fresh.
@@ -63,7 +63,7 @@ func Fresh(lease *coordinationv1.Lease, now time.Time) (until time.Time, fresh b
 	if lease.Spec.RenewTime == nil {
 		return time.Time{}, false
 	}
-	until = lease.Spec.RenewTime.Add(Grace(lease))
+	until = lease.Spec.RenewTime.Add(LeaseTimeout(lease))
 	return until, now.Before(until)
 }
 
@@ -71,7 +71,7 @@ func Fresh(lease *coordinationv1.Lease, now time.Time) (until time.Time, fresh b
 func byLease(addOn *addonv1alpha1.ManagedClusterAddOn, lease *coordinationv1.Lease, now time.Time) Judgement {
 	if lease == nil {
 		created := addOn.CreationTimestamp.Time
-		if settled := created.Add(settling); !now.Before(created) && now.Before(settled) {
+		if settled := created.Add(missingLeaseDelay); !now.Before(created) && now.Before(settled) {
 			return Judgement{Until: settled}
 		}
 		return judgement(metav1.ConditionUnknown, addonv1alpha1.ReasonLeaseNotFound, fmt.Sprintf("The status of %s add-on is unknown.", addOn.Name))

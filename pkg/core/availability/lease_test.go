@@ -18,8 +18,8 @@ import (
 
 var now = time.Date(2025, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// renewed returns a lease that was renewed the given time ago.
-func renewed(ago time.Duration, change ...func(*coordinationv1.Lease)) *coordinationv1.Lease {
+// newLease returns a lease that was renewed the given time ago.
+func newLease(ago time.Duration, change ...func(*coordinationv1.Lease)) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-ago)}
 	for _, c := range change {
@@ -61,37 +61,37 @@ func TestOfLease(t *testing.T) {
 		klusterlet bool
 		want       availability.Judgement
 	}{
-		"a lease renewed just now is fresh for five minutes":              {lease: renewed(0), want: yes(5 * time.Minute)},
-		"a lease is fresh until five minutes have passed":                 {lease: renewed(5*time.Minute - 1), want: yes(1)},
-		"five minutes after the last renewal a lease is stale":            {lease: renewed(5 * time.Minute), want: no},
-		"five of the lease's own periods count":                           {lease: renewed(40*time.Second, every(10)), want: yes(10 * time.Second)},
-		"a lease with a period of its own is stale after five of them":    {lease: renewed(50*time.Second, every(10)), want: no},
-		"a period of nothing is none":                                     {lease: renewed(time.Minute, every(0)), want: yes(4 * time.Minute)},
-		"a negative period is none":                                       {lease: renewed(time.Minute, every(-7)), want: yes(4 * time.Minute)},
-		"a period of years counts as a day":                               {lease: renewed(0, every(math.MaxInt32)), want: yes(120 * time.Hour)},
+		"a lease renewed just now is fresh for five minutes":              {lease: newLease(0), want: yes(5 * time.Minute)},
+		"a lease is fresh until five minutes have passed":                 {lease: newLease(5*time.Minute - 1), want: yes(1)},
+		"five minutes after the last renewal a lease is stale":            {lease: newLease(5 * time.Minute), want: no},
+		"five of the lease's own periods count":                           {lease: newLease(40*time.Second, every(10)), want: yes(10 * time.Second)},
+		"a lease with a period of its own is stale after five of them":    {lease: newLease(50*time.Second, every(10)), want: no},
+		"a period of nothing is none":                                     {lease: newLease(time.Minute, every(0)), want: yes(4 * time.Minute)},
+		"a negative period is none":                                       {lease: newLease(time.Minute, every(-7)), want: yes(4 * time.Minute)},
+		"a period of years counts as a day":                               {lease: newLease(0, every(math.MaxInt32)), want: yes(120 * time.Hour)},
 		"a lease that was never renewed is stale":                         {lease: &coordinationv1.Lease{}, want: no},
 		"without a lease it is unknown":                                   {want: unknown},
 		"mode Lease is as none":                                           {change: mode(upstream.HealthCheckModeLease), want: unknown},
 		"nothing is made of a lease that a new add-on does not have":      {change: created(time.Second), want: availability.Judgement{Until: now.Add(time.Second)}},
 		"two seconds later it is unknown":                                 {change: created(2 * time.Second), want: unknown},
 		"an add-on from a hub whose clock is ahead does not wait for it":  {change: created(-time.Hour), want: unknown},
-		"the lease of a new add-on counts immediately":                    {change: created(time.Second), lease: renewed(time.Hour), want: no},
-		"an add-on with a health check of its own is left to it":          {change: mode(upstream.HealthCheckModeCustomized), lease: renewed(0), want: nobody},
-		"an unknown health check is evaluated by another controller":      {change: mode("None"), lease: renewed(0), want: nobody},
-		"where a klusterlet judges leases they are left to it":            {klusterlet: true, lease: renewed(0), want: nobody},
-		"an add-on whose agent runs on another cluster is left to others": {change: hosted, lease: renewed(0), want: nobody},
+		"the lease of a new add-on counts immediately":                    {change: created(time.Second), lease: newLease(time.Hour), want: no},
+		"an add-on with a health check of its own is left to it":          {change: mode(upstream.HealthCheckModeCustomized), lease: newLease(0), want: nobody},
+		"an unknown health check is evaluated by another controller":      {change: mode("None"), lease: newLease(0), want: nobody},
+		"where a klusterlet judges leases they are left to it":            {klusterlet: true, lease: newLease(0), want: nobody},
+		"an add-on whose agent runs on another cluster is left to others": {change: markHosted, lease: newLease(0), want: nobody},
 		"a fresh lease does not help an add-on without a required dependency": {
 			change: with(condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks)),
-			lease:  renewed(0),
+			lease:  newLease(0),
 			want:   judged(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks, time.Time{}),
 		},
 		"a missing optional dependency has no influence": {
 			change: with(condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, lacks)),
-			lease:  renewed(0), want: yes(5 * time.Minute),
+			lease:  newLease(0), want: yes(5 * time.Minute),
 		},
 		"a plan-based add-on is not judged by a lease": {
 			change: with(condition(addonv1alpha1.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")),
-			lease:  renewed(0),
+			lease:  newLease(0),
 			want:   judged(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, "the add-on is about to be installed", time.Time{}),
 		},
 	} {
@@ -108,7 +108,7 @@ func TestOfLease(t *testing.T) {
 	}
 }
 
-func hosted(a *addonv1alpha1.ManagedClusterAddOn) {
+func markHosted(a *addonv1alpha1.ManagedClusterAddOn) {
 	a.Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "another"}
 }
 
@@ -124,7 +124,7 @@ func TestLeaseOf(t *testing.T) {
 		"the one where it shall be installed is next": {
 			func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "wanted" }, "wanted/a"},
 		"OCM's is the last resort":        {func(*addonv1alpha1.ManagedClusterAddOn) {}, "open-cluster-management-agent-addon/a"},
-		"an agent elsewhere has no lease": {hosted, ""},
+		"an agent elsewhere has no lease": {markHosted, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			subject := addOn()

@@ -44,13 +44,13 @@ func Admit(
 	}
 	before, known := []addonv1alpha1.AddonDependency(nil), []*MalformedError(nil)
 	if old != nil {
-		before, _, known = read(old)
+		before, _, known = readDeclaration(old)
 	}
-	needs, where, problems := read(new)
+	needs, where, problems := readDeclaration(new)
 	if needs == nil {
 		known = nil // without a list, entries cannot be compared: the write is rejected
 	}
-	refused, stood := added(problems, known)
+	refused, stood := splitProblems(problems, known)
 	for _, problem := range stood {
 		warnings = append(warnings, fmt.Sprintf("%s: %s", problem.Where, problem.Problem))
 	}
@@ -58,16 +58,16 @@ func Admit(
 	return append(warnings, remarks...), join(append(refused, circular...))
 }
 
-// Removed returns the dependencies of old, and the field or annotation that declares them, if new declares none; nil otherwise, also if the
+// FindRemoved returns the dependencies of old, and the field or annotation that declares them, if new declares none; nil otherwise, also if the
 // declaration in new is malformed.
-func Removed(old, new *addonv1alpha1.ClusterManagementAddOn) (needs []addonv1alpha1.AddonDependency, where string) {
+func FindRemoved(old, new *addonv1alpha1.ClusterManagementAddOn) (needs []addonv1alpha1.AddonDependency, where string) {
 	if old == nil {
 		return nil, ""
 	}
-	if left, _, problems := read(new); len(left) > 0 || len(problems) > 0 {
+	if left, _, problems := readDeclaration(new); len(left) > 0 || len(problems) > 0 {
 		return nil, ""
 	}
-	needs, where, _ = read(old)
+	needs, where, _ = readDeclaration(old)
 	return needs, where
 }
 
@@ -79,7 +79,7 @@ func connect(
 	for i, need := range needs {
 		circular := &CircularError{AddOn: addOn, Where: entry(where, i), Cycle: Cycle(addOn, need.Name, needsOf)}
 		switch {
-		case circular.Cycle != nil && named(before, need.Name):
+		case circular.Cycle != nil && hasDependency(before, need.Name):
 			warnings = append(warnings, fmt.Sprintf("%s: %s", circular.Where, circular.problem()))
 		case circular.Cycle != nil:
 			refused = append(refused, circular)
@@ -97,8 +97,8 @@ func sameDeclaration(a, b *addonv1alpha1.ClusterManagementAddOn) bool {
 	return annotatedA == annotatedB && textA == textB && slices.Equal(a.Spec.Dependencies, b.Spec.Dependencies)
 }
 
-// added splits problems into new ones and ones that were known before, at any index.
-func added(problems, known []*MalformedError) (fresh []error, stood []*MalformedError) {
+// splitProblems splits problems into new ones and ones that were known before, at any index.
+func splitProblems(problems, known []*MalformedError) (fresh []error, stood []*MalformedError) {
 	left := map[string]int{}
 	for _, problem := range known {
 		left[problem.Problem]++
@@ -114,8 +114,8 @@ func added(problems, known []*MalformedError) (fresh []error, stood []*Malformed
 	return fresh, stood
 }
 
-// named reports whether needs contain an add-on of that name.
-func named(needs []addonv1alpha1.AddonDependency, name string) bool {
+// hasDependency reports whether needs contain an add-on of that name.
+func hasDependency(needs []addonv1alpha1.AddonDependency, name string) bool {
 	return slices.ContainsFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == name })
 }
 

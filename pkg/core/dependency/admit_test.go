@@ -148,13 +148,13 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestRemoved(t *testing.T) {
+func TestFindRemoved(t *testing.T) {
 	const inAnnotation = "annotation addon.open-cluster-management.io/dependencies"
 	annotated := func(text string, needs ...string) *addonv1alpha1.ClusterManagementAddOn {
-		return definition(&text, needing(needs...)...)
+		return definition(&text, requiredDependencies(needs...)...)
 	}
 	field := func(needs ...string) *addonv1alpha1.ClusterManagementAddOn {
-		return definition(nil, needing(needs...)...)
+		return definition(nil, requiredDependencies(needs...)...)
 	}
 	for name, tc := range map[string]struct {
 		old, new *addonv1alpha1.ClusterManagementAddOn
@@ -177,7 +177,7 @@ func TestRemoved(t *testing.T) {
 		"the annotation becomes malformed":     {annotated(`[{"name":"a"}]`), annotated(`{`), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			needs, where := Removed(tc.old, tc.new)
+			needs, where := FindRemoved(tc.old, tc.new)
 			var got []string
 			for _, need := range needs {
 				got = append(got, need.Name)
@@ -192,8 +192,8 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// needing returns required dependencies.
-func needing(names ...string) []addonv1alpha1.AddonDependency {
+// requiredDependencies returns required dependencies.
+func requiredDependencies(names ...string) []addonv1alpha1.AddonDependency {
 	var needs []addonv1alpha1.AddonDependency
 	for _, name := range names {
 		needs = append(needs, addonv1alpha1.AddonDependency{Name: name, Type: required})

@@ -145,7 +145,7 @@ func checkCycle(t *testing.T, g map[string][]addonv1alpha1.AddonDependency, cycl
 			t.Fatalf("%v meets %s twice", cycle, name)
 		}
 		met[name] = true
-		if i > 0 && !named(g[cycle[i]], name) {
+		if i > 0 && !hasDependency(g[cycle[i]], name) {
 			t.Fatalf("%v: %s does not depend on %s", cycle, cycle[i], name)
 		}
 	}

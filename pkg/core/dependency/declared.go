@@ -29,13 +29,13 @@ const (
 	annotation = "annotation " + addonv1alpha1.AnnotationDependencies
 )
 
-// Declared returns the dependencies of addOn in the declared order, each with its type. The field takes precedence over the annotation. The
+// DeclaredBy returns the dependencies of addOn in the declared order, each with its type. The field takes precedence over the annotation. The
 // error is a *MalformedError.
 //
 // Both follow the same rules. The API server already rejects most problems of the field, but a hub may have a CRD that Tandem did not
 // install. A dependency on itself is not malformed: it is a cycle, which the verdict shows and admission rejects.
-func Declared(addOn *addonv1alpha1.ClusterManagementAddOn) ([]addonv1alpha1.AddonDependency, error) {
-	needs, _, problems := read(addOn)
+func DeclaredBy(addOn *addonv1alpha1.ClusterManagementAddOn) ([]addonv1alpha1.AddonDependency, error) {
+	needs, _, problems := readDeclaration(addOn)
 	if len(problems) > 0 {
 		return nil, problems[0]
 	}
@@ -48,15 +48,15 @@ func Needs(definition *addonv1alpha1.ClusterManagementAddOn) []addonv1alpha1.Add
 	if definition == nil {
 		return nil
 	}
-	needs, err := Declared(definition)
+	needs, err := DeclaredBy(definition)
 	if err != nil {
 		return []addonv1alpha1.AddonDependency{}
 	}
 	return needs
 }
 
-// read returns the declared dependencies with their types, the field or annotation that holds them, and every problem of the declaration.
-func read(addOn *addonv1alpha1.ClusterManagementAddOn) (
+// readDeclaration returns the declared dependencies with their types, the field or annotation that holds them, and every problem of the declaration.
+func readDeclaration(addOn *addonv1alpha1.ClusterManagementAddOn) (
 	needs []addonv1alpha1.AddonDependency, where string, problems []*MalformedError,
 ) {
 	declared, where := addOn.Spec.Dependencies, field

@@ -21,7 +21,7 @@ func definition(annotation *string, field ...addonv1alpha1.AddonDependency) *add
 	return d
 }
 
-func TestDeclared(t *testing.T) {
+func TestDeclaredBy(t *testing.T) {
 	text := func(s string) *string { return &s }
 	need := func(name string, t addonv1alpha1.DependencyType, message string) addonv1alpha1.AddonDependency {
 		return addonv1alpha1.AddonDependency{Name: name, Type: t, Message: message}
@@ -100,7 +100,7 @@ func TestDeclared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.definition.DeepCopy()
-			got, err := Declared(tc.definition)
+			got, err := DeclaredBy(tc.definition)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("dependencies (-want +got):\n%s", diff)
 			}
@@ -130,7 +130,7 @@ func FuzzDeclared(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		needs, err := Declared(definition(&text))
+		needs, err := DeclaredBy(definition(&text))
 		_, refused := Admit(nil, definition(&text), in(graph("a:", "b: kafka")))
 		if err != nil && refused == nil || !utf8.ValidString(fmt.Sprint(refused)) {
 			t.Fatalf("Declared says %v, Admit %v", err, refused)

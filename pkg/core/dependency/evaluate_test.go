@@ -39,7 +39,7 @@ func onCycle(seen Seen, way ...string) Seen {
 	return seen
 }
 
-func degraded(reason string, lines ...string) *metav1.Condition {
+func degradedCondition(reason string, lines ...string) *metav1.Condition {
 	return &metav1.Condition{
 		Type: "Degraded", Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(lines, "\n"),
 	}
@@ -71,7 +71,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		"one that is being updated no longer degrades": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": updating},
-			previous: degraded("RequiredDependencyNotSatisfied", requiredA), notReady: "Required a (Updating)",
+			previous: degradedCondition("RequiredDependencyNotSatisfied", requiredA), notReady: "Required a (Updating)",
 		},
 		"a satisfied dependency needs no definition": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": undefined},
@@ -164,11 +164,11 @@ func TestEvaluate(t *testing.T) {
 		},
 		"an add-on that depends on a member is not part of the cycle: it is evaluated by availability": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
-			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", requiredA),
 		},
 		"a broken cycle is forgotten": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
-			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x"),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x"),
 		},
 
 		"hold: a cycle is still reported": {
@@ -179,13 +179,13 @@ func TestEvaluate(t *testing.T) {
 		"hold: in addition to a cycle": {
 			needs:    []addonv1alpha1.AddonDependency{a, b},
 			seen:     map[string]Seen{"a": onCycle(cutOff, "x", "a", "x"), "b": cutOff},
-			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x", optionalB),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x", optionalB),
 			reason:   "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x\n" + optionalB,
 			causes: "Required a (Circular), Optional b (Unknown)", notReady: "Required a (Circular)",
 		},
 		"hold: a dependency outside of the broken cycle stays unmet": {
 			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
-			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: b -> a -> b"),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", "circular dependency: b -> a -> b"),
 			reason:   "RequiredDependencyNotSatisfied", message: requiredA,
 			causes: "Required a (Unknown)", notReady: "Required a (Unknown)",
 		},
@@ -194,39 +194,39 @@ func TestEvaluate(t *testing.T) {
 		},
 		"hold: cut off and unmet before stays unmet": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff},
-			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", requiredA),
 			reason:   "RequiredDependencyNotSatisfied", message: requiredA,
 			causes: "Required a (Unknown)", notReady: "Required a (Unknown)",
 		},
 		"hold: only what was unmet before is": {
 			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
-			previous: degraded("DependencyNotSatisfied", optionalB+" No graphs"),
+			previous: degradedCondition("DependencyNotSatisfied", optionalB+" No graphs"),
 			reason:   "DependencyNotSatisfied", message: optionalB,
 			causes: "Optional b (Unknown)", notReady: "Required a (Unknown)",
 		},
 		"hold: a name that begins like another one is another one": {
 			needs:    []addonv1alpha1.AddonDependency{{Name: "a-b"}, a},
 			seen:     map[string]Seen{"a": cutOff, "a-b": cutOff},
-			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", requiredA),
 			reason:   "RequiredDependencyNotSatisfied", message: requiredA,
 			causes: "Required a (Unknown)", notReady: "Required a-b (Unknown), Required a (Unknown)",
 		},
 		"hold: a name inside of another one's message was not unmet": {
 			needs:    []addonv1alpha1.AddonDependency{a, b},
 			seen:     map[string]Seen{"a": cutOff, "b": notOnIt},
-			previous: degraded("DependencyNotSatisfied", optionalB+" "+requiredA),
+			previous: degradedCondition("DependencyNotSatisfied", optionalB+" "+requiredA),
 			reason:   "DependencyNotSatisfied", message: optionalB,
 			causes: "Optional b (NotInstalled)", notReady: "Required a (Unknown)",
 		},
 		"hold: the verdict outlives a change of type": {
 			needs: []addonv1alpha1.AddonDependency{{Name: "b", Type: required}}, seen: map[string]Seen{"b": cutOff},
-			previous: degraded("DependencyNotSatisfied", optionalB),
+			previous: degradedCondition("DependencyNotSatisfied", optionalB),
 			reason:   "RequiredDependencyNotSatisfied", message: "Required addon 'b' is not installed or not available.",
 			causes: "Required b (Unknown)", notReady: "Required b (Unknown)",
 		},
 		"hold: another writer's Degraded is no verdict": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff},
-			previous: degraded("DiskFull", requiredA), notReady: "Required a (Unknown)",
+			previous: degradedCondition("DiskFull", requiredA), notReady: "Required a (Unknown)",
 		},
 		"hold: a verdict that was withdrawn is none": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff},
@@ -235,13 +235,13 @@ func TestEvaluate(t *testing.T) {
 		},
 		"hold: what a message leaves out that was cut was unmet": {
 			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
-			previous: degraded("RequiredDependencyNotSatisfied", "Required addon 'z' …", "2 more dependencies are not satisfied."),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", "Required addon 'z' …", "2 more dependencies are not satisfied."),
 			reason:   "RequiredDependencyNotSatisfied", message: requiredA + "\n" + optionalB,
 			causes: "Required a (Unknown), Optional b (Unknown)", notReady: "Required a (Unknown)",
 		},
 		"hold: no Required one is left out where only Optional ones were unmet": {
 			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
-			previous: degraded("DependencyNotSatisfied", "Optional addon 'z' …", "2 more dependencies are not satisfied."),
+			previous: degradedCondition("DependencyNotSatisfied", "Optional addon 'z' …", "2 more dependencies are not satisfied."),
 			reason:   "DependencyNotSatisfied", message: optionalB,
 			causes: "Optional b (Unknown)", notReady: "Required a (Unknown)",
 		},
@@ -261,7 +261,7 @@ func TestEvaluate(t *testing.T) {
 		},
 		"hold: recovery is evaluated again": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
-			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+			previous: degradedCondition("RequiredDependencyNotSatisfied", requiredA),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -316,31 +316,31 @@ func TestSee(t *testing.T) {
 	}
 }
 
-func TestRecalled(t *testing.T) {
+func TestUnmetFrom(t *testing.T) {
 	for name, test := range map[string]struct {
 		degraded *metav1.Condition
 		want     string
 	}{
 		"no condition":               {nil, ""},
-		"another writer's condition": {degraded("DiskFull", "Required addon 'a' is not installed or not available."), ""},
+		"another writer's condition": {degradedCondition("DiskFull", "Required addon 'a' is not installed or not available."), ""},
 		"Required ones, with what is lost": {
-			degraded("RequiredDependencyNotSatisfied",
+			degradedCondition("RequiredDependencyNotSatisfied",
 				"Required addon 'a' is not installed or not available. Required addon 'x' is not installed or not available.",
 				"Required addon 'b' is not installed or not available.",
 				"Optional addon 'c' is not installed or not available. No graphs"),
 			"Required a (Unknown), Required b (Unknown), Optional c (Unknown)",
 		},
 		"cycles": {
-			degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x",
+			degradedCondition("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x",
 				"Optional addon 'b' is not installed or not available.", "circular dependency: x -> c -> d -> x"),
 			"Required a (Unknown), Optional b (Unknown), Optional c (Unknown)",
 		},
-		"a cycle of Optional ones": {degraded("DependencyNotSatisfied", "circular dependency: x -> a -> x"), "Optional a (Unknown)"},
-		"a message that was cut":   {degraded("DependencyNotSatisfied", "Optional addon 'a' is not installed or not available. Much is los…", "7 more dependencies are not satisfied."), "Optional a (Unknown)"},
-		"a custom message":         {degraded("DependencyNotSatisfied", "the addon 'a' is not installed or not available."), ""},
+		"a cycle of Optional ones": {degradedCondition("DependencyNotSatisfied", "circular dependency: x -> a -> x"), "Optional a (Unknown)"},
+		"a message that was cut":   {degradedCondition("DependencyNotSatisfied", "Optional addon 'a' is not installed or not available. Much is los…", "7 more dependencies are not satisfied."), "Optional a (Unknown)"},
+		"a custom message":         {degradedCondition("DependencyNotSatisfied", "the addon 'a' is not installed or not available."), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Summary(Recalled(test.degraded)); got != test.want {
+			if got := Summary(UnmetFrom(test.degraded)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -381,7 +381,7 @@ func TestMessageStaysInItsBound(t *testing.T) {
 }
 
 func TestMessageThatJustFitsStandsWhole(t *testing.T) {
-	lost := strings.Repeat("x", MessageLimit-len(opening(required, "a")+" "))
+	lost := strings.Repeat("x", MessageLimit-len(sentenceStart(required, "a")+" "))
 	if message := Evaluate([]addonv1alpha1.AddonDependency{{Name: "a", Message: lost}}, nil, nil).Message(); len(message) != MessageLimit {
 		t.Errorf("%d bytes, ends with %q", len(message), message[len(message)-10:])
 	}
@@ -528,7 +528,7 @@ func FuzzEvaluate(f *testing.F) {
 		f.Add(seed.text, seed.states, seed.reason, seed.message)
 	}
 	f.Fuzz(func(t *testing.T, text, states, reason, message string) {
-		needs, err := Declared(definition(&text))
+		needs, err := DeclaredBy(definition(&text))
 		if err != nil {
 			return
 		}
@@ -542,7 +542,7 @@ func FuzzEvaluate(f *testing.F) {
 				seen[need.Name] = seenOf(states[i], need.Name)
 			}
 		}
-		checkVerdict(t, needs, seen, degraded(reason, message))
+		checkVerdict(t, needs, seen, degradedCondition(reason, message))
 		checkVerdict(t, needs, seen, nil)
 		checkHold(t, needs, seen)
 	})

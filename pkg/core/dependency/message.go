@@ -32,11 +32,11 @@ func (v Verdict) Message() string {
 	if message := strings.Join(sentences, "\n"); len(message) <= MessageLimit {
 		return message
 	}
-	return cut(sentences)
+	return joinSentences(sentences)
 }
 
-// cut joins as many sentences as fit, and appends the number of the others.
-func cut(sentences []string) string {
+// joinSentences joins as many sentences as fit, and appends the number of the others.
+func joinSentences(sentences []string) string {
 	var message strings.Builder
 	for i, sentence := range sentences {
 		if i == 0 {
@@ -60,9 +60,9 @@ func (j Judgement) sentence() string {
 	case j.Cause == Circular:
 		return circularOpening + Way(j.Cycle)
 	case j.Message == "":
-		return opening(j.Type, j.Name)
+		return sentenceStart(j.Type, j.Name)
 	default:
-		return opening(j.Type, j.Name) + " " + j.Message
+		return sentenceStart(j.Type, j.Name) + " " + j.Message
 	}
 }
 
@@ -72,8 +72,8 @@ const (
 	openingEnd    = "' is not installed or not available."
 )
 
-// opening returns the beginning of the sentence about a dependency.
-func opening(t addonv1alpha1.DependencyType, name string) string {
+// sentenceStart returns the beginning of the sentence about a dependency.
+func sentenceStart(t addonv1alpha1.DependencyType, name string) string {
 	return string(t) + openingMiddle + oneLine(name) + openingEnd
 }
 
@@ -105,8 +105,8 @@ func recall(previous *metav1.Condition) memory {
 
 // unmet reports whether the dependency was not satisfied in the last verdict. Its type may have been different then.
 func (m memory) unmet(j Judgement) bool {
-	required := opening(addonv1alpha1.DependencyTypeRequired, j.Name)
-	optional := opening(addonv1alpha1.DependencyTypeOptional, j.Name)
+	required := sentenceStart(addonv1alpha1.DependencyTypeRequired, j.Name)
+	optional := sentenceStart(addonv1alpha1.DependencyTypeOptional, j.Name)
 	for _, line := range m.lines {
 		if strings.HasPrefix(line, required) || strings.HasPrefix(line, optional) || circularOver(line, j.Name) {
 			return true
@@ -119,10 +119,10 @@ func (m memory) unmet(j Judgement) bool {
 	return j.Type == addonv1alpha1.DependencyTypeOptional || m.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
-// Recalled returns the unsatisfied dependencies that condition Degraded names, for callers that have no other source: a declaration that
+// UnmetFrom returns the unsatisfied dependencies that condition Degraded names, for callers that have no other source: a declaration that
 // has become malformed cannot be judged. The condition does not record causes, so the cause is Unknown. Dependencies that a truncated
 // message omits are missing.
-func Recalled(degraded *metav1.Condition) []Judgement {
+func UnmetFrom(degraded *metav1.Condition) []Judgement {
 	last := recall(degraded)
 	// The line of a cycle does not record the type. Required dependencies are first if the reason includes them.
 	t := addonv1alpha1.DependencyTypeOptional

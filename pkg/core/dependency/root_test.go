@@ -9,8 +9,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// judged returns the verdicts of all add-ons in g for the states in seen. An add-on that is not in seen is available.
-func judged(g map[string][]addonv1alpha1.AddonDependency, seen map[string]Seen) func(name string) Verdict {
+// evaluateAll returns the verdicts of all add-ons in g for the states in seen. An add-on that is not in seen is available.
+func evaluateAll(g map[string][]addonv1alpha1.AddonDependency, seen map[string]Seen) func(name string) Verdict {
 	return func(name string) Verdict {
 		around := map[string]Seen{}
 		for _, need := range g[name] {
@@ -81,7 +81,7 @@ func TestRoots(t *testing.T) {
 		"on itself": {graph: []string{"a: a"}, want: []string{"a -> a: Circular a -> a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			verdictOf := judged(graph(tc.graph...), tc.seen)
+			verdictOf := evaluateAll(graph(tc.graph...), tc.seen)
 			var got []string
 			for _, root := range Roots("a", verdictOf("a").Unmet(), verdictOf) {
 				got = append(got, strings.TrimSpace(Way(root.Way)+": "+string(root.Cause)+" "+Way(root.Cycle)))

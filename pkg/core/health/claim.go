@@ -42,17 +42,17 @@ func unbound(f *fields, classes []StorageClass) verdict {
 	name := classOf(f)
 	if name == nil {
 		if !slices.ContainsFunc(classes, func(c StorageClass) bool { return c.Default }) {
-			return blocked("is not bound: it has no StorageClass, and the cluster has no default StorageClass")
+			return blockedf("is not bound: it has no StorageClass, and the cluster has no default StorageClass")
 		}
-		return f.checked(persistentVolumeClaim(f)) // Kubernetes is about to set the default
+		return f.check(persistentVolumeClaim(f)) // Kubernetes is about to set the default
 	}
 	i := slices.IndexFunc(classes, func(c StorageClass) bool { return c.Name == *name })
 	switch {
 	case i < 0:
-		return blocked("is not bound: StorageClass %s does not exist", *name)
+		return blockedf("is not bound: StorageClass %s does not exist", *name)
 	case classes[i].WaitsForConsumer:
-		return healthy("waits for its first consumer (StorageClass %s)", *name)
+		return healthyf("waits for its first consumer (StorageClass %s)", *name)
 	default:
-		return f.checked(persistentVolumeClaim(f))
+		return f.check(persistentVolumeClaim(f))
 	}
 }

@@ -10,27 +10,27 @@ import (
 func byConditions(f *fields, obj *unstructured.Unstructured) verdict {
 	ready, stalled := f.condition("Ready"), f.condition("Stalled")
 	generation := f.integer(0, "metadata", "generation")
-	if ready.outdated(generation) || stalled.isTrue() && stalled.outdated(generation) {
-		return progressing("generation %d has not been observed yet", generation)
+	if ready.isStale(generation) || stalled.isTrue() && stalled.isStale(generation) {
+		return progressingf("generation %d has not been observed yet", generation)
 	}
 	result, err := status.Compute(obj)
 	if err != nil {
-		return unknown("its status is malformed: %s", foreign("", err.Error()))
+		return unknownf("its status is malformed: %s", foreign("", err.Error()))
 	}
 	switch result.Status {
 	case status.CurrentStatus:
 		if ready.isTrue() {
-			return healthy("is ready")
+			return healthyf("is ready")
 		}
-		return healthy("exists")
+		return healthyf("exists")
 	case status.InProgressStatus:
-		return progressing("is not ready: %s", reasonOf(result))
+		return progressingf("is not ready: %s", reasonOf(result))
 	case status.TerminatingStatus:
-		return progressing("is being deleted")
+		return progressingf("is being deleted")
 	case status.FailedStatus:
-		return failed("%s", reasonOf(result))
+		return failedf("%s", reasonOf(result))
 	default:
-		return unknown("%s", reasonOf(result))
+		return unknownf("%s", reasonOf(result))
 	}
 }
 

@@ -13,10 +13,10 @@ type fields struct {
 	problem string
 }
 
-// checked returns v, unless a field that was read is malformed.
-func (f *fields) checked(v verdict) verdict {
+// check returns v, unless a field that was read is malformed.
+func (f *fields) check(v verdict) verdict {
 	if f.problem != "" {
-		return unknown("%s", f.problem)
+		return unknownf("%s", f.problem)
 	}
 	return v
 }
@@ -25,7 +25,7 @@ func (f *fields) checked(v verdict) verdict {
 func (f *fields) value(path ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(f.object, path...)
 	if err != nil {
-		f.malformed(path, "reachable")
+		f.setMalformed(path, "reachable")
 	}
 	return value
 }
@@ -44,7 +44,7 @@ func (f *fields) integer(missing int64, path ...string) int64 {
 			return int64(value)
 		}
 	}
-	f.malformed(path, "an integer")
+	f.setMalformed(path, "an integer")
 	return missing
 }
 
@@ -55,7 +55,7 @@ func (f *fields) text(path ...string) string {
 	case string:
 		return value
 	}
-	f.malformed(path, "a string")
+	f.setMalformed(path, "a string")
 	return ""
 }
 
@@ -66,7 +66,7 @@ func (f *fields) boolean(path ...string) bool {
 	case bool:
 		return value
 	}
-	f.malformed(path, "true or false")
+	f.setMalformed(path, "true or false")
 	return false
 }
 
@@ -75,13 +75,13 @@ func (f *fields) list(path ...string) []*fields {
 	value := f.value(path...)
 	items, ok := value.([]any)
 	if !ok && value != nil {
-		f.malformed(path, "a list")
+		f.setMalformed(path, "a list")
 	}
 	objects := make([]*fields, 0, len(items))
 	for _, item := range items {
 		object, ok := item.(map[string]any)
 		if !ok {
-			f.malformed(path, "a list of objects")
+			f.setMalformed(path, "a list of objects")
 			return nil
 		}
 		objects = append(objects, &fields{object: object})
@@ -96,7 +96,7 @@ func (f *fields) adopt(part *fields, path string) {
 	}
 }
 
-func (f *fields) malformed(path []string, want string) {
+func (f *fields) setMalformed(path []string, want string) {
 	if f.problem == "" {
 		f.problem = fmt.Sprintf("%s is not %s", strings.Join(path, "."), want)
 	}
@@ -112,8 +112,8 @@ func (c condition) isTrue() bool { return c.status == "True" }
 
 func (c condition) isFalse() bool { return c.status == "False" }
 
-// outdated reports whether the condition belongs to an older generation. Most kinds do not record the generation.
-func (c condition) outdated(generation int64) bool {
+// isStale reports whether the condition belongs to an older generation. Most kinds do not record the generation.
+func (c condition) isStale(generation int64) bool {
 	return c.observedGeneration > 0 && c.observedGeneration < generation
 }
 

@@ -51,9 +51,9 @@ func FuzzOf(f *testing.F) {
 			t.Errorf("message %q does not name the object", got.Message)
 		}
 		observed, found, _ := unstructured.NestedInt64(content, "status", "observedGeneration")
-		outdated := found && observed < obj.GetGeneration() && obj.GetAnnotations() == nil
+		stale := found && observed < obj.GetGeneration() && obj.GetAnnotations() == nil
 		deleted, _, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
-		if (outdated || deleted != nil) && got.Status == Healthy {
+		if (stale || deleted != nil) && got.Status == Healthy {
 			t.Errorf("outdated or deleted, and healthy: %s", got.Message)
 		}
 	})

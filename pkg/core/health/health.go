@@ -41,23 +41,23 @@ type verdict struct {
 	blocked bool
 }
 
-func healthy(format string, args ...any) verdict {
+func healthyf(format string, args ...any) verdict {
 	return verdict{status: Healthy, message: fmt.Sprintf(format, args...)}
 }
 
-func progressing(format string, args ...any) verdict {
+func progressingf(format string, args ...any) verdict {
 	return verdict{status: Progressing, message: fmt.Sprintf(format, args...)}
 }
 
-func blocked(format string, args ...any) verdict {
+func blockedf(format string, args ...any) verdict {
 	return verdict{status: Progressing, message: fmt.Sprintf(format, args...), blocked: true}
 }
 
-func failed(format string, args ...any) verdict {
+func failedf(format string, args ...any) verdict {
 	return verdict{status: Failed, message: fmt.Sprintf(format, args...)}
 }
 
-func unknown(format string, args ...any) verdict {
+func unknownf(format string, args ...any) verdict {
 	return verdict{status: Unknown, message: fmt.Sprintf(format, args...)}
 }
 
@@ -72,19 +72,19 @@ var judges = map[schema.GroupKind]judge{
 	{Group: "apps", Kind: "ReplicaSet"}:                               replicaSet,
 	{Group: "", Kind: "ReplicationController"}:                        replicaSet,
 	{Group: "batch", Kind: "Job"}:                                     job,
-	{Group: "batch", Kind: "CronJob"}:                                 existing,
+	{Group: "batch", Kind: "CronJob"}:                                 alwaysHealthy,
 	{Group: "", Kind: "Pod"}:                                          pod,
 	{Group: "", Kind: "PersistentVolumeClaim"}:                        persistentVolumeClaim,
 	{Group: "", Kind: "PersistentVolume"}:                             persistentVolume,
 	{Group: "", Kind: "Service"}:                                      service,
 	{Group: "", Kind: "Namespace"}:                                    namespace,
-	{Group: "", Kind: "ConfigMap"}:                                    existing,
-	{Group: "", Kind: "Secret"}:                                       existing,
-	{Group: "", Kind: "ServiceAccount"}:                               existing,
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                existing,
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         existing,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:         existing,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  existing,
+	{Group: "", Kind: "ConfigMap"}:                                    alwaysHealthy,
+	{Group: "", Kind: "Secret"}:                                       alwaysHealthy,
+	{Group: "", Kind: "ServiceAccount"}:                               alwaysHealthy,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                alwaysHealthy,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         alwaysHealthy,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:         alwaysHealthy,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  alwaysHealthy,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: customResourceDefinition,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             apiService,
 	instanceKind: instance,
@@ -101,16 +101,16 @@ func Of(obj *unstructured.Unstructured) Result {
 
 func verdictOf(f *fields, obj *unstructured.Unstructured) verdict {
 	if f.has("metadata", "deletionTimestamp") {
-		return progressing("is being deleted")
+		return progressingf("is being deleted")
 	}
 	kind := obj.GroupVersionKind().GroupKind()
-	if v, outdated := generationOf(f, kind); outdated {
-		return f.checked(v)
+	if v, stale := generationOf(f, kind); stale {
+		return f.check(v)
 	}
 	if judge, ok := judges[kind]; ok {
-		return f.checked(judge(f))
+		return f.check(judge(f))
 	}
-	return f.checked(byConditions(f, obj))
+	return f.check(byConditions(f, obj))
 }
 
 // observing are the kinds that always have status.observedGeneration: if it is missing, they have not observed the object
@@ -125,20 +125,20 @@ var observing = map[schema.GroupKind]bool{
 }
 
 // generationOf reports whether the status belongs to an older generation than the spec.
-func generationOf(f *fields, kind schema.GroupKind) (v verdict, outdated bool) {
+func generationOf(f *fields, kind schema.GroupKind) (v verdict, stale bool) {
 	if kind == instanceKind {
 		return verdict{}, false // its observed generation refers to the hub
 	}
 	generation := f.integer(0, "metadata", "generation")
 	if !f.has("status", "observedGeneration") {
-		return progressing("waiting for its controller to observe it"), generation > 0 && observing[kind]
+		return progressingf("waiting for its controller to observe it"), generation > 0 && observing[kind]
 	}
 	observed := f.integer(0, "status", "observedGeneration")
-	return progressing("generation %d has not been observed yet", generation), observed < generation
+	return progressingf("generation %d has not been observed yet", generation), observed < generation
 }
 
-// existing objects are healthy.
-func existing(*fields) verdict { return healthy("exists") }
+// alwaysHealthy objects are healthy.
+func alwaysHealthy(*fields) verdict { return healthyf("exists") }
 
 // subject formats an object: `Kind namespace/name`.
 func subject(obj *unstructured.Unstructured) string {
@@ -159,12 +159,12 @@ const maxForeignRunes = 1024
 func foreign(reason, message string) string {
 	switch {
 	case reason == "":
-		return bounded(message)
+		return truncate(message)
 	case message == "":
-		return bounded(reason)
+		return truncate(reason)
 	default:
-		return bounded(reason) + ": " + bounded(message)
+		return truncate(reason) + ": " + truncate(message)
 	}
 }
 
-func bounded(message string) string { return text.Head(text.OneLine(message), maxForeignRunes) }
+func truncate(message string) string { return text.Head(text.OneLine(message), maxForeignRunes) }

@@ -15,21 +15,21 @@ var instanceKind = schema.GroupKind{Group: kudo.GroupVersion.Group, Kind: "Insta
 func instance(f *fields) verdict {
 	generation, ok := hubGeneration(f)
 	if !ok {
-		return unknown("annotation %s is not a number", kudo.AnnotationHubGeneration)
+		return unknownf("annotation %s is not a number", kudo.AnnotationHubGeneration)
 	}
 	c := f.condition(kudo.ConditionReady)
 	observed := f.integer(0, "status", "observedGeneration")
 	switch {
 	case c.status == "":
-		return progressing("no plan has run yet")
+		return progressingf("no plan has run yet")
 	case observed < generation:
-		return progressing("generation %d has not been observed yet", generation)
+		return progressingf("generation %d has not been observed yet", generation)
 	case c.isTrue():
-		return healthy("is ready")
+		return healthyf("is ready")
 	case c.isFalse() && c.reason == kudo.ReasonPlanFailed:
-		return failed("%s", c.why())
+		return failedf("%s", c.why())
 	default:
-		return progressing("is not ready: %s", c.why())
+		return progressingf("is not ready: %s", c.why())
 	}
 }
 

@@ -10,56 +10,56 @@ import (
 // already determined.
 func job(f *fields) verdict {
 	if c := f.condition("Failed"); c.isTrue() {
-		return failed("failed: %s", c.why())
+		return failedf("failed: %s", c.why())
 	}
 	succeeded := f.integer(0, "status", "succeeded")
 	// Without completions the Job is a work queue: it is complete once one pod has succeeded and all have ended.
 	completions := f.integer(1, "spec", "completions")
 	progress := fmt.Sprintf("%d of %d completions", succeeded, completions)
 	if f.condition("Complete").isTrue() || f.condition("SuccessCriteriaMet").isTrue() {
-		return healthy("complete: %s", progress)
+		return healthyf("complete: %s", progress)
 	}
 	if f.boolean("spec", "suspend") {
-		return progressing("%s, suspended", progress)
+		return progressingf("%s, suspended", progress)
 	}
 	if f.integer(1, "spec", "parallelism") == 0 {
-		return progressing("%s, parallelism is 0", progress)
+		return progressingf("%s, parallelism is 0", progress)
 	}
 	if c := f.condition("FailureTarget"); c.isTrue() {
-		return progressing("%s, failing: %s", progress, c.why())
+		return progressingf("%s, failing: %s", progress, c.why())
 	}
 	if pods := f.integer(0, "status", "failed"); pods > 0 {
-		return progressing("%s, %d failed pods", progress, pods)
+		return progressingf("%s, %d failed pods", progress, pods)
 	}
-	return progressing("%s", progress)
+	return progressingf("%s", progress)
 }
 
 func pod(f *fields) verdict {
 	switch phase := f.text("status", "phase"); phase {
 	case "Succeeded":
-		return healthy("succeeded")
+		return healthyf("succeeded")
 	case "Failed":
 		if exited := failedContainer(f); exited != "" && f.text("status", "reason") == "" {
-			return failed("failed: %s", exited)
+			return failedf("failed: %s", exited)
 		}
-		return failed("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
+		return failedf("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
 	case "Unknown":
-		return unknown("its node is unreachable")
+		return unknownf("its node is unreachable")
 	}
 	ready := f.condition("Ready")
 	if ready.isTrue() {
-		return healthy("is ready")
+		return healthyf("is ready")
 	}
 	if waits := waitingContainer(f); waits != "" {
-		return progressing("%s", waits)
+		return progressingf("%s", waits)
 	}
 	if c := f.condition("PodScheduled"); c.isFalse() {
-		return progressing("is not scheduled: %s", c.why())
+		return progressingf("is not scheduled: %s", c.why())
 	}
 	if ready.status == "" {
-		return progressing("has not started yet")
+		return progressingf("has not started yet")
 	}
-	return progressing("is not ready: %s", ready.why())
+	return progressingf("is not ready: %s", ready.why())
 }
 
 // containerLists are the lists of containers' statuses, in the order in which containers start.
@@ -69,7 +69,7 @@ var containerLists = []string{"initContainerStatuses", "containerStatuses"}
 func waitingContainer(f *fields) string {
 	for _, list := range containerLists {
 		for _, status := range f.list("status", list) {
-			name, waits := status.text("name"), waiting(status)
+			name, waits := status.text("name"), waitReason(status)
 			f.adopt(status, "status."+list)
 			if waits == imagePull {
 				waits += ofImage(f, list, name)
@@ -85,10 +85,10 @@ func waitingContainer(f *fields) string {
 // imagePull describes a container whose image cannot be pulled: ErrImagePull alternates with this reason.
 const imagePull = "is waiting: ImagePullBackOff"
 
-// waiting describes why a container waits, or is restarted because it failed; empty if neither. A container that fails is restarted, runs,
+// waitReason describes why a container waits, or is restarted because it failed; empty if neither. A container that fails is restarted, runs,
 // fails and waits in turn: the description is the same throughout. It omits the messages of waiting containers, which contain a back-off time
 // that changes repeatedly.
-func waiting(status *fields) string {
+func waitReason(status *fields) string {
 	reason, exited := status.text("state", "waiting", "reason"), lastExit(status)
 	restarts := reason == crashLoop || status.has("lastState", "terminated")
 	switch {
@@ -128,10 +128,10 @@ func lastExit(status *fields) string {
 		}
 		exited := fmt.Sprintf("exited with code %d", code)
 		if reason := status.text(state, "terminated", "reason"); reason != "" {
-			exited += " (" + bounded(reason) + ")"
+			exited += " (" + truncate(reason) + ")"
 		}
 		if message := status.text(state, "terminated", "message"); message != "" {
-			exited += ": " + bounded(message)
+			exited += ": " + truncate(message)
 		}
 		return exited
 	}
@@ -167,7 +167,7 @@ func ofImage(f *fields, list, name string) string {
 	for _, container := range f.list("spec", field) {
 		image := container.text("image")
 		if container.text("name") == name && image != "" {
-			return ": image " + bounded(image)
+			return ": image " + truncate(image)
 		}
 	}
 	return ""

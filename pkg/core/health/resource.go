@@ -4,17 +4,17 @@ package health
 func persistentVolumeClaim(f *fields) verdict {
 	switch phase := f.text("status", "phase"); phase {
 	case "Bound":
-		return healthy("is bound")
+		return healthyf("is bound")
 	case "Lost":
-		return failed("has lost its volume")
+		return failedf("has lost its volume")
 	}
 	if volume := f.text("spec", "volumeName"); volume != "" {
-		return progressing("is not bound yet (PersistentVolume %s)", volume)
+		return progressingf("is not bound yet (PersistentVolume %s)", volume)
 	}
 	if class := classOf(f); class != nil && *class != "" {
-		return progressing("is not bound yet (StorageClass %s)", *class)
+		return progressingf("is not bound yet (StorageClass %s)", *class)
 	}
-	return progressing("is not bound yet (no StorageClass)")
+	return progressingf("is not bound yet (no StorageClass)")
 }
 
 // classOf returns the name of a claim's StorageClass; empty if it is to have none, and nil if it gets the default. The annotation of
@@ -33,44 +33,44 @@ func classOf(f *fields) *string {
 func persistentVolume(f *fields) verdict {
 	switch phase := f.text("status", "phase"); phase {
 	case "Available", "Bound", "Released":
-		return healthy("is %s", phase)
+		return healthyf("is %s", phase)
 	case "Failed":
-		return failed("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
+		return failedf("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
 	default:
-		return progressing("is not available yet")
+		return progressingf("is not available yet")
 	}
 }
 
 // service waits for the address of a load balancer; every other type is healthy as soon as it exists.
 func service(f *fields) verdict {
 	if f.text("spec", "type") != "LoadBalancer" {
-		return healthy("exists")
+		return healthyf("exists")
 	}
 	if len(f.list("status", "loadBalancer", "ingress")) == 0 {
-		return progressing("its load balancer has no address yet")
+		return progressingf("its load balancer has no address yet")
 	}
-	return healthy("its load balancer has an address")
+	return healthyf("its load balancer has an address")
 }
 
 func namespace(f *fields) verdict {
 	switch f.text("status", "phase") {
 	case "Active":
-		return healthy("is active")
+		return healthyf("is active")
 	case "Terminating":
-		return progressing("is being deleted")
+		return progressingf("is being deleted")
 	default:
-		return progressing("is not active yet")
+		return progressingf("is not active yet")
 	}
 }
 
 func customResourceDefinition(f *fields) verdict {
 	if c := f.condition("NamesAccepted"); c.isFalse() {
-		return failed("its names are not accepted: %s", c.why())
+		return failedf("its names are not accepted: %s", c.why())
 	}
 	if c := f.condition("Established"); !c.isTrue() {
-		return progressing("is not established yet")
+		return progressingf("is not established yet")
 	}
-	return healthy("is established")
+	return healthyf("is established")
 }
 
 // apiService is Progressing while the service behind it does not respond: the server may still be starting.
@@ -78,10 +78,10 @@ func apiService(f *fields) verdict {
 	c := f.condition("Available")
 	switch {
 	case c.isTrue():
-		return healthy("is available")
+		return healthyf("is available")
 	case c.why() != "":
-		return progressing("is not available: %s", c.why())
+		return progressingf("is not available: %s", c.why())
 	default:
-		return progressing("is not available yet")
+		return progressingf("is not available yet")
 	}
 }

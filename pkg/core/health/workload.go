@@ -9,7 +9,7 @@ const onDelete = "OnDelete"
 func deployment(f *fields) verdict {
 	v, complete := rollout(f)
 	if c := f.condition("Progressing"); !complete && c.isFalse() && c.reason == "ProgressDeadlineExceeded" {
-		return failed("%s", c.why())
+		return failedf("%s", c.why())
 	}
 	return v
 }
@@ -24,17 +24,17 @@ func rollout(f *fields) (v verdict, complete bool) {
 	complete = updated >= replicas && available >= total
 	switch {
 	case updated < replicas && f.boolean("spec", "paused"):
-		v = progressing("%d of %d replicas updated, rollout is paused", updated, replicas)
+		v = progressingf("%d of %d replicas updated, rollout is paused", updated, replicas)
 	case updated < replicas:
-		v = withReplicaFailure(f, progressing("%d of %d replicas updated", updated, replicas))
+		v = withReplicaFailure(f, progressingf("%d of %d replicas updated", updated, replicas))
 	case total > updated:
-		v = progressing("%d old replicas are pending termination", total-updated)
+		v = progressingf("%d old replicas are pending termination", total-updated)
 	case total > replicas:
-		v = progressing("%d surplus replicas are pending termination", total-replicas)
+		v = progressingf("%d surplus replicas are pending termination", total-replicas)
 	case available < updated:
-		v = withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
+		v = withReplicaFailure(f, progressingf("%d of %d replicas available", available, replicas))
 	default:
-		v = healthy("%d of %d replicas available", available, replicas)
+		v = healthyf("%d of %d replicas available", available, replicas)
 	}
 	return v, complete
 }
@@ -54,11 +54,11 @@ func replicaSet(f *fields) verdict {
 	total := f.integer(0, "status", "replicas")
 	switch {
 	case available < replicas:
-		return withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
+		return withReplicaFailure(f, progressingf("%d of %d replicas available", available, replicas))
 	case total > replicas:
-		return withReplicaFailure(f, progressing("%d surplus replicas are pending termination", total-replicas))
+		return withReplicaFailure(f, progressingf("%d surplus replicas are pending termination", total-replicas))
 	default:
-		return healthy("%d of %d replicas available", available, replicas)
+		return healthyf("%d of %d replicas available", available, replicas)
 	}
 }
 
@@ -76,16 +76,16 @@ func statefulSet(f *fields) verdict {
 	growing := total < replicas && f.text("status", "currentRevision") == f.text("status", "updateRevision")
 	switch {
 	case updated < toUpdate && !growing:
-		return progressing("%d of %d pods updated", updated, toUpdate)
+		return progressingf("%d of %d pods updated", updated, toUpdate)
 	case ready < replicas:
-		return progressing("%d of %d pods ready", ready, replicas)
+		return progressingf("%d of %d pods ready", ready, replicas)
 	case total > replicas:
-		return progressing("%d surplus pods are pending termination", total-replicas)
+		return progressingf("%d surplus pods are pending termination", total-replicas)
 	}
 	if available := f.integer(0, "status", "availableReplicas"); available < replicas && f.integer(0, "spec", "minReadySeconds") > 0 {
-		return progressing("%d of %d pods available", available, replicas)
+		return progressingf("%d of %d pods available", available, replicas)
 	}
-	return healthy("%d of %d pods ready", ready, replicas)
+	return healthyf("%d of %d pods ready", ready, replicas)
 }
 
 func daemonSet(f *fields) verdict {
@@ -94,10 +94,10 @@ func daemonSet(f *fields) verdict {
 	available := f.integer(0, "status", "numberAvailable")
 	switch {
 	case updated < desired && f.text("spec", "updateStrategy", "type") != onDelete:
-		return progressing("%d of %d pods updated", updated, desired)
+		return progressingf("%d of %d pods updated", updated, desired)
 	case available < desired:
-		return progressing("%d of %d pods available", available, desired)
+		return progressingf("%d of %d pods available", available, desired)
 	default:
-		return healthy("%d of %d pods available", available, desired)
+		return healthyf("%d of %d pods available", available, desired)
 	}
 }

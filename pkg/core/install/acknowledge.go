@@ -39,7 +39,7 @@ func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 		brief := kudo.PlanStatus{Name: state.Name, Status: state.Status, UID: state.UID}
 		switch {
 		case last && state.Status.Running():
-			brief.Phases = working(state.Phases)
+			brief.Phases = activePhases(state.Phases)
 		case status.Execution != nil && slices.ContainsFunc(status.Execution.Owed, func(o kudo.OwedPlan) bool { return o.Plan == name && o.Outcome != "" }):
 		case len(status.Children) > 0 && last:
 		default:
@@ -53,8 +53,8 @@ func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 	return kept
 }
 
-// working returns the steps with tasks in progress, and only those tasks.
-func working(phases []kudo.PhaseStatus) []kudo.PhaseStatus {
+// activePhases returns the steps with tasks in progress, and only those tasks.
+func activePhases(phases []kudo.PhaseStatus) []kudo.PhaseStatus {
 	var kept []kudo.PhaseStatus
 	for _, phase := range phases {
 		brief := kudo.PhaseStatus{Name: phase.Name}
@@ -87,7 +87,7 @@ func (p Parent) isOver(status kudo.ChildStatus) bool {
 
 // has reports whether the Instance has a child of that name.
 func (p Parent) has(name string) bool {
-	child := p.named(name)
+	child := p.findChild(name)
 	return child != nil && p.owns(child)
 }
 

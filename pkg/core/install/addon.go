@@ -70,30 +70,30 @@ func Decide(a AddOn) Decision {
 		return Decision{} // it is re-created once it is gone
 	}
 	if !IsPlanManaged(a.Definition) {
-		return forsaken(a, own)
+		return decideUnmanaged(a, own)
 	}
 	if problems := problemsOf(a, own); len(problems) > 0 {
-		return Decision{Resolved: resolved(problems, "", a.ManagedAddOn.Generation)}
+		return Decision{Resolved: resolvedCondition(problems, "", a.ManagedAddOn.Generation)}
 	}
 	given := a.variables()
-	want, misspelt := desired(a, own, given), given.misspelt(a.DefinedElsewhere)
-	decision := Decision{Remarks: remarksOn(a, own, want, given.ignored(misspelt))}
+	want, misspelt := desiredInstance(a, own, given), given.misspelt(a.DefinedElsewhere)
+	decision := Decision{Remarks: remarksOn(a, own, want, given.ignoredNames(misspelt))}
 	problems := given.problems(misspelt)
 	if own == nil {
 		problems = append(problems, holdsOf(a, want)...)
 	}
 	if len(problems) > 0 {
-		decision.Resolved = resolved(problems, "", a.ManagedAddOn.Generation)
+		decision.Resolved = resolvedCondition(problems, "", a.ManagedAddOn.Generation)
 	} else {
 		decision.Instance, decision.Resolved = want, follow(a, own, want)
 	}
-	decision.Resolved = remarked(decision.Resolved, decision.Remarks)
+	decision.Resolved = withRemarks(decision.Resolved, decision.Remarks)
 	return decision
 }
 
-// forsaken decides about an add-on that is not plan-based. Usually it never was, and nothing changes. If it was, its Instance stays
+// decideUnmanaged decides about an add-on that is not plan-based. Usually it never was, and nothing changes. If it was, its Instance stays
 // until the add-on is disabled: editing or deleting a definition uninstalls nothing.
-func forsaken(a AddOn, own *kudo.Instance) Decision {
+func decideUnmanaged(a AddOn, own *kudo.Instance) Decision {
 	if own == nil || !OwnedBy(own, a.ManagedAddOn) {
 		return Decision{Release: meta.FindStatusCondition(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil}
 	}
@@ -101,23 +101,23 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 	if a.Definition == nil {
 		lost, remedy = "no longer exists", "re-create it with OperatorVersions"
 	}
-	return Decision{Resolved: resolved([]Problem{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+	return Decision{Resolved: resolvedCondition([]Problem{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
 		"ClusterManagementAddOn %q %s; the add-on's Instance %s/%s is left unchanged: %s "+
 			"(group %s, resource %s in spec.supportedConfigs), or disable the add-on to remove it",
 		a.ManagedAddOn.Name, lost, own.Namespace, own.Name, remedy, operatorVersions.Group, operatorVersions.Resource,
 	)}}, "", a.ManagedAddOn.Generation)}
 }
 
-// Refused returns the decision after the API server has rejected the desired Instance: Resolved reports the rejection first, then its
+// WithRejection returns the decision after the API server has rejected the desired Instance: Resolved reports the rejection first, then its
 // original message. The same rejection always results in the same condition.
-func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
+func (d Decision) WithRejection(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
 	problems := []Problem{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server rejected the add-on's Instance: %v", why)}}
 	if d.Resolved != nil && d.Resolved.Status != metav1.ConditionTrue {
 		problems = append(problems, Problem{d.Resolved.Reason, d.Resolved.Message}) // with the remarks
-		d.Resolved = resolved(problems, "", addOn.Generation)
+		d.Resolved = resolvedCondition(problems, "", addOn.Generation)
 		return d
 	}
-	d.Resolved = remarked(resolved(problems, "", addOn.Generation), d.Remarks)
+	d.Resolved = withRemarks(resolvedCondition(problems, "", addOn.Generation), d.Remarks)
 	return d
 }
 
@@ -200,8 +200,8 @@ func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	return remarks
 }
 
-// desired returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.
-func desired(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
+// desiredInstance returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.
+func desiredInstance(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 	version := a.Configuration.OperatorVersion
 	instance := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
@@ -252,7 +252,7 @@ func isNamed(namespace string) bool { return namespace != "" && namespace != def
 func holdsOf(a AddOn, want *kudo.Instance) []Problem {
 	var holds []Problem
 	if namespace := want.TargetNamespace(); slices.Contains(a.Reserved, namespace) {
-		holds = append(holds, reserved(namespace, "set another one in spec.installNamespace of the ManagedClusterAddOn, or agentInstallNamespace of its "+
+		holds = append(holds, reservedProblem(namespace, "set another one in spec.installNamespace of the ManagedClusterAddOn, or agentInstallNamespace of its "+
 			"AddOnDeploymentConfig"))
 	}
 	if collision := Collision(want, a.Instances); collision != nil {
@@ -288,9 +288,9 @@ func follow(a AddOn, own, want *kudo.Instance) *metav1.Condition {
 	case judged == nil || judged.ObservedGeneration != own.Generation:
 		return nil
 	case judged.Status != metav1.ConditionTrue:
-		return resolved([]Problem{{judged.Reason, judged.Message}}, "", generation)
+		return resolvedCondition([]Problem{{judged.Reason, judged.Message}}, "", generation)
 	default:
-		return resolved(nil, judged.Message, generation)
+		return resolvedCondition(nil, judged.Message, generation)
 	}
 }
 

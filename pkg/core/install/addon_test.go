@@ -18,8 +18,8 @@ import (
 // addOn returns an add-on that can be installed: version 1.0.0, the given AddOnDeploymentConfigs, no dependencies.
 func addOn(configs ...*addonv1alpha1.AddOnDeploymentConfig) AddOn {
 	a := AddOn{
-		Definition:        supporting(nil, nil),
-		ManagedAddOn:      enabled(),
+		Definition:        newDefinition(nil, nil),
+		ManagedAddOn:      newAddOn(),
 		Configuration:     Configuration{OperatorVersion: types.NamespacedName{Namespace: packages, Name: "kafka-1.0.0"}},
 		Version:           version(),
 		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
@@ -46,7 +46,7 @@ func variables(name, namespace string, pairs ...string) *addonv1alpha1.AddOnDepl
 
 // own returns the add-on's Instance as created, judged with a reason ("" if not judged yet) at a generation.
 func own(reason string, generation int64, change ...func(*kudo.Instance)) kudo.Instance {
-	instance := running("kafka", installedIn("default-namespace"))
+	instance := newInstance("kafka", installedIn("default-namespace"))
 	instance.OwnerReferences = []metav1.OwnerReference{{UID: "add-on", Controller: ptrTo(true)}}
 	if reason != "" {
 		status := metav1.ConditionFalse
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 			reason: "NameInvalid",
 		},
 		"an Instance of another owner is not taken over": {
-			addOn:  addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{*running("kafka")} }),
+			addOn:  addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{*newInstance("kafka")} }),
 			reason: "NameCollision", mentions: []string{"cluster1/kafka"},
 		},
 		"an Instance of a previous add-on of the same name has another owner": {
@@ -194,7 +194,7 @@ func TestDecide(t *testing.T) {
 		"a name that is taken once dots are dashes is not even tried": {
 			addOn: addOn().with(func(a *AddOn) {
 				a.ManagedAddOn.Name = "a.b"
-				a.Instances = []kudo.Instance{*running("a-b", installedIn("default-namespace"), created(50))}
+				a.Instances = []kudo.Instance{*newInstance("a-b", installedIn("default-namespace"), createdAt(50))}
 			}),
 			reason: "NameCollision",
 		},
@@ -327,7 +327,7 @@ func TestDecideAboutAnAddOnThatDoesNotRunByPlans(t *testing.T) {
 		},
 		"its definition is gone, and it was never installed": {changes: []func(*AddOn){judged}, release: true},
 		"an Instance of its name has another owner": {
-			definition: supportingOther(), changes: []func(*AddOn){judged, existing(*running("kafka"))}, release: true,
+			definition: supportingOther(), changes: []func(*AddOn){judged, existing(*newInstance("kafka"))}, release: true,
 		},
 		"its Instance is on its way out": {
 			changes: []func(*AddOn){judged, existing(own("Resolved", 7, func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) }))},
@@ -354,7 +354,7 @@ func TestDecideAboutAnAddOnThatDoesNotRunByPlans(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestWithRejection(t *testing.T) {
 	for name, tc := range map[string]struct {
 		addOn    AddOn
 		mentions []string
@@ -366,7 +366,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := Decide(tc.addOn)
-			got := before.Refused(tc.addOn.ManagedAddOn, errors.New("no such luck"))
+			got := before.WithRejection(tc.addOn.ManagedAddOn, errors.New("no such luck"))
 			if got.Resolved.Reason != "InstanceRefused" || got.Resolved.Status != metav1.ConditionFalse || got.Resolved.ObservedGeneration != 3 {
 				t.Errorf("got %+v, want False with reason InstanceRefused at generation 3", got.Resolved)
 			}

@@ -169,8 +169,8 @@ func immutableProblems(w write) []string {
 	}
 	before, after := *w.before, w.after
 	before.Version, after.Version = cmp.Or(before.Version, after.Version), cmp.Or(after.Version, before.Version)
-	now := setting(after.Instance.Spec.Parameters, after.Version)
-	changed := parameter.Immutable(setting(before.Instance.Spec.Parameters, before.Version), now)
+	now := newSetting(after.Instance.Spec.Parameters, after.Version)
+	changed := parameter.Immutable(newSetting(before.Instance.Spec.Parameters, before.Version), now)
 	if before.Instance.Status.Execution != nil {
 		names := map[string]bool{}
 		for _, problem := range changed {

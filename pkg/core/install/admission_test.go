@@ -40,16 +40,16 @@ func later() *kudo.OperatorVersion {
 	return v
 }
 
-// dropping returns a version without FIXED.
-func dropping() *kudo.OperatorVersion {
+// versionWithoutFixed returns a version without FIXED.
+func versionWithoutFixed() *kudo.OperatorVersion {
 	v := later()
 	v.Name = "kafka-3.0.0"
 	v.Spec.Parameters = v.Spec.Parameters[:4]
 	return v
 }
 
-// upgrading returns a version without plan deploy.
-func upgrading() *kudo.OperatorVersion {
+// versionWithoutDeploy returns a version without plan deploy.
+func versionWithoutDeploy() *kudo.OperatorVersion {
 	v := strict()
 	v.Name, v.UID = "kafka-4.0.0", "upgrading"
 	v.Spec.Plans[kudo.UpgradePlan] = v.Spec.Plans[kudo.DeployPlan]
@@ -58,11 +58,11 @@ func upgrading() *kudo.OperatorVersion {
 }
 
 // versions are the existing versions.
-var versions = []*kudo.OperatorVersion{strict(), later(), dropping(), upgrading()}
+var versions = []*kudo.OperatorVersion{strict(), later(), versionWithoutFixed(), versionWithoutDeploy()}
 
 // with returns a running Instance of strict with parameters NAME, VALUE, NAME, VALUE.
 func with(pairs ...string) *kudo.Instance {
-	return running("kafka", func(i *kudo.Instance) {
+	return newInstance("kafka", func(i *kudo.Instance) {
 		i.Spec.Parameters = map[string]string{"NEEDED": "x"}
 		for at := 0; at < len(pairs); at += 2 {
 			i.Spec.Parameters[pairs[at]] = pairs[at+1]
@@ -85,22 +85,22 @@ func asks(request kudo.PlanExecution, i *kudo.Instance) *kudo.Instance {
 	return i
 }
 
-// executing returns the Instance of with, after plan deploy was started and reached that status.
-func executing(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kudo.Instance {
+// withExecution returns the Instance of with, after plan deploy was started and reached that status.
+func withExecution(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kudo.Instance {
 	i := with(pairs...)
 	i.Status.Execution = &kudo.Execution{UID: uid, Plan: kudo.DeployPlan, Parameters: with().Spec.Parameters}
 	i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.DeployPlan: {UID: uid, Status: status}}
 	return i
 }
 
-// owned makes an add-on the owner of the Instance.
-func owned(i *kudo.Instance) *kudo.Instance {
+// asOwned makes an add-on the owner of the Instance.
+func asOwned(i *kudo.Instance) *kudo.Instance {
 	i.OwnerReferences = []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "kafka", Controller: new(true)}}
 	return i
 }
 
-// gathered returns the Instance together with the existing versions.
-func gathered(i *kudo.Instance) Instance {
+// gather returns the Instance together with the existing versions.
+func gather(i *kudo.Instance) Instance {
 	state := Instance{Instance: i, PackagesNamespace: packages}
 	for _, v := range versions {
 		if VersionOf(i).Name == v.Name {
@@ -186,20 +186,20 @@ func TestAdmit(t *testing.T) {
 		},
 
 		"it got another value past admission, and goes back to what was started": {
-			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "small")),
+			before: asStarted(nil, with("FIXED", "huge")), after: asStarted(nil, with("FIXED", "small")),
 		},
 		"it got another value past admission, and gets a third": {
-			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "tiny")),
+			before: asStarted(nil, with("FIXED", "huge")), after: asStarted(nil, with("FIXED", "tiny")),
 			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it got another value past admission, and something else changes": {
-			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "huge", "TEXT", "b")),
+			before: asStarted(nil, with("FIXED", "huge")), after: asStarted(nil, with("FIXED", "huge", "TEXT", "b")),
 		},
 		"it got another value on the way to a version that does not exist, and goes back to what was started": {
-			before: started(nil, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(nil, with()),
+			before: asStarted(nil, of("kafka-9.0.0", with("FIXED", "huge"))), after: asStarted(nil, with()),
 		},
 		"what was started is changed after its version was lost": {
-			before: started(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
+			before: asStarted(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: asStarted(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
 			want: start + `parameter "FIXED": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
 		},
 
@@ -221,10 +221,10 @@ func TestAdmit(t *testing.T) {
 			before: of("kafka-4.0.0", with()), after: of("kafka-4.0.0", with("TEXT", "b")),
 		},
 		"it is upgraded to a version without plan deploy": {
-			before: executing("u", kudo.Complete), after: of("kafka-4.0.0", executing("u", kudo.Complete)),
+			before: withExecution("u", kudo.Complete), after: of("kafka-4.0.0", withExecution("u", kudo.Complete)),
 		},
 		"it is upgraded to one before plan deploy is complete": {
-			before: executing("u", kudo.InProgress), after: of("kafka-4.0.0", executing("u", kudo.InProgress)),
+			before: withExecution("u", kudo.InProgress), after: of("kafka-4.0.0", withExecution("u", kudo.InProgress)),
 			want: start + "OperatorVersion addon-packages/kafka-4.0.0 has no plan deploy, which the first " +
 				"installation runs: use another version, and upgrade to this one when plan deploy of the other is complete",
 		},
@@ -242,32 +242,32 @@ func TestAdmit(t *testing.T) {
 				"use one of its plans (deploy, scale), or remove spec.planExecution",
 		},
 
-		"what runs is cancelled": {before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.InProgress))},
+		"what runs is cancelled": {before: withExecution("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.InProgress))},
 		"what failed and is tried again is cancelled": {
-			before: executing("u", kudo.Error), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.Error)),
+			before: withExecution("u", kudo.Error), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.Error)),
 		},
 		"what has ended is cancelled": {
-			before: executing("u", kudo.Complete), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.Complete)),
+			before: withExecution("u", kudo.Complete), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.Complete)),
 			warnings: []string{`nothing to cancel: no execution with uid "u" is running`},
 		},
 		"something else than what runs is cancelled": {
-			before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "w", Cancel: true}, executing("u", kudo.InProgress)),
+			before: withExecution("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "w", Cancel: true}, withExecution("u", kudo.InProgress)),
 			warnings: []string{`nothing to cancel: no execution with uid "w" is running`},
 		},
 		"a plan is asked for where cancel was left behind, as KUDO's client does": {
-			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError)),
-			after:  asks(kudo.PlanExecution{UID: "w", Cancel: true, PlanName: "backup"}, executing("u", kudo.FatalError)),
+			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.FatalError)),
+			after:  asks(kudo.PlanExecution{UID: "w", Cancel: true, PlanName: "backup"}, withExecution("u", kudo.FatalError)),
 			warnings: []string{`nothing to cancel: no execution with uid "w" is running; ` +
 				`to run plan "backup", set spec.planExecution.cancel to false`},
 		},
 		"something else changes where cancel was left behind": {
-			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError)),
-			after:  asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError, "TEXT", "b")),
+			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.FatalError)),
+			after:  asks(kudo.PlanExecution{UID: "u", Cancel: true}, withExecution("u", kudo.FatalError, "TEXT", "b")),
 		},
 
-		"an add-on's Instance is edited":                      {before: owned(with()), after: owned(with("TEXT", "b")), warnings: []string{reverted}},
-		"an add-on's Instance gets a version":                 {before: owned(with()), after: owned(of("kafka-2.0.0", with("FIXED", "small"))), warnings: []string{reverted}},
-		"a plan of an add-on's Instance is asked for by hand": {before: owned(with()), after: owned(asks(backup, with()))},
+		"an add-on's Instance is edited":                      {before: asOwned(with()), after: asOwned(with("TEXT", "b")), warnings: []string{reverted}},
+		"an add-on's Instance gets a version":                 {before: asOwned(with()), after: asOwned(of("kafka-2.0.0", with("FIXED", "small"))), warnings: []string{reverted}},
+		"a plan of an add-on's Instance is asked for by hand": {before: asOwned(with()), after: asOwned(asks(backup, with()))},
 
 		"the version does not exist": {
 			after: of("kafka-9.0.0", with("TYPO", "x")),
@@ -279,9 +279,9 @@ func TestAdmit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before *Instance
 			if test.before != nil {
-				before = new(gathered(test.before))
+				before = new(gather(test.before))
 			}
-			warnings, err := Admit(before, gathered(test.after))
+			warnings, err := Admit(before, gather(test.after))
 			var got string
 			if err != nil {
 				got = err.Error()
@@ -359,7 +359,7 @@ func TestAdmitOfAnUpgrade(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			was, is := running("kafka"), of("kafka-2.0.0", running("kafka"))
+			was, is := newInstance("kafka"), of("kafka-2.0.0", newInstance("kafka"))
 			was.Spec.Parameters, is.Spec.Parameters = test.given, test.gives
 			var got string
 			if _, err := Admit(&Instance{Instance: was, Version: defining("kafka-1.0.0", test.before)},
@@ -379,7 +379,7 @@ func TestAdmitOfAChildWhoseVersionWasReplaced(t *testing.T) {
 	write := func(uid types.UID, pairs ...string) Instance {
 		child := childOf("kafka", uid)
 		child.Spec.Parameters = with(pairs...).Spec.Parameters
-		return gathered(child)
+		return gather(child)
 	}
 	before := write("before")
 	for sentence, test := range map[string]struct {
@@ -408,14 +408,14 @@ func TestAdmitOfMoreThanAnInstanceHolds(t *testing.T) {
 	before, after := with("TEXT", large), with("TEXT", large, "SCALE", strings.Repeat("y", 100))
 	labelled := after.DeepCopy()
 	labelled.Labels = map[string]string{"a": "b"}
-	if _, err := Admit(nil, gathered(before)); err != nil {
+	if _, err := Admit(nil, gather(before)); err != nil {
 		t.Errorf("what fits: %v", err)
 	}
-	_, err := Admit(new(gathered(before)), gathered(after))
+	_, err := Admit(new(gather(before)), gather(after))
 	if err == nil || !strings.Contains(err.Error(), `parameter "TEXT": all parameters together have`) || len(err.Error()) > 1000 {
 		t.Errorf("what does not fit: got %v", err)
 	}
-	if _, err := Admit(new(gathered(after)), gathered(labelled)); err != nil {
+	if _, err := Admit(new(gather(after)), gather(labelled)); err != nil {
 		t.Errorf("nothing but a label: %v", err)
 	}
 }
@@ -464,7 +464,7 @@ func TestAdmitNamesSoManyFaults(t *testing.T) {
 	for letter := 'a'; letter < 'a'+12; letter++ {
 		i.Spec.Parameters[string(letter)] = "x"
 	}
-	_, err := Admit(nil, gathered(i))
+	_, err := Admit(nil, gather(i))
 	if err == nil || strings.Count(err.Error(), "; ") != problemLimit || !strings.HasSuffix(err.Error(), `; and 2 more problems`) {
 		t.Errorf("got %v, want %d problems and how many more there are", err, problemLimit)
 	}
@@ -490,11 +490,11 @@ func TestAdmitAgreesWithJudge(t *testing.T) {
 	for name, i := range map[string]*kudo.Instance{
 		"valid": with(), "a wrong parameter": with("COUNT", "many"), "no such version": of("kafka-9.0.0", with()),
 		"a plan that does not exist": asks(kudo.PlanExecution{PlanName: "fly"}, with()),
-		"a wrong name":               running("a_b"), "a wrong namespace": running("a", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "x" }),
+		"a wrong name":               newInstance("a_b"), "a wrong namespace": newInstance("a", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "x" }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			warnings, err := Admit(nil, gathered(i))
-			judged := Judge(gathered(i))
+			warnings, err := Admit(nil, gather(i))
+			judged := Judge(gather(i))
 			if clean := err == nil && len(warnings) == 0; clean != (judged.Status == metav1.ConditionTrue) {
 				t.Errorf("admission says %v %q, Resolved %s: %s", err, warnings, judged.Status, judged.Message)
 			}
@@ -503,8 +503,8 @@ func TestAdmitAgreesWithJudge(t *testing.T) {
 }
 
 func TestAdmitOutsideOfManagedClusters(t *testing.T) {
-	outside := Instance{Instance: running("kafka"), Unmanaged: true}
-	deleted := Instance{Instance: running("kafka", func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) }), Unmanaged: true}
+	outside := Instance{Instance: newInstance("kafka"), Unmanaged: true}
+	deleted := Instance{Instance: newInstance("kafka", func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) }), Unmanaged: true}
 	warning := `the Instance cannot run yet: ManagedCluster "cluster1" does not exist or is being deleted: ` +
 		"create the Instance in the namespace of a managed cluster"
 	for name, tc := range map[string]struct {

@@ -61,10 +61,10 @@ func (p Parent) Decides(step ChildStep) bool {
 	return step.Apply != nil || step.Rerun != nil || step.Delete || step.Status.State != p.answer(step.Status).State
 }
 
-// Outdated reports whether the decision about the children of a parent, as read from a cache, no longer holds for the parent as it is: nil if
+// IsStale reports whether the decision about the children of a parent, as read from a cache, no longer holds for the parent as it is: nil if
 // it does not exist. Its children belong to the execution that it runs, and each is applied once per execution. After a start, a stale cache may
 // show an older execution, by which a child would be deleted that a later one has created.
-func Outdated(cached, current *kudo.Instance) bool {
+func IsStale(cached, current *kudo.Instance) bool {
 	if current == nil || current.UID != cached.UID || current.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero() {
 		return true
 	}
@@ -86,13 +86,13 @@ func Children(p Parent) []ChildStep {
 	case p.Instance.Status.Execution == nil:
 		return nil
 	case p.Running == nil:
-		return p.stranded()
+		return p.failLostVersion()
 	}
 	var steps []ChildStep
 	for _, placed := range p.atWork() {
 		steps = append(steps, p.step(placed))
 	}
-	return append(steps, p.vanished()...)
+	return append(steps, p.removeVanished()...)
 }
 
 // Operators returns the operators that the tasks in progress name: Children chooses among their versions.
@@ -125,21 +125,21 @@ func (p Parent) removal() []ChildStep {
 	return steps
 }
 
-// stranded fails the tasks of an execution whose OperatorVersion no longer exists, because their definitions are lost. This ends the plan,
+// failLostVersion fails the tasks of an execution whose OperatorVersion no longer exists, because their definitions are lost. This ends the plan,
 // so that the plan of the OperatorVersion that the spec names can start. Only that version identifies the tasks as KudoOperator tasks.
-func (p Parent) stranded() []ChildStep {
+func (p Parent) failLostVersion() []ChildStep {
 	if p.Wanted == nil {
 		return nil
 	}
 	lost, working := p.Instance.Status.Execution, map[string]bool{}
-	for at := range p.working() {
+	for at := range p.activeTasks() {
 		working[at.task] = true
 	}
 	var steps []ChildStep
 	for _, task := range tree.Tasks(&p.Wanted.Spec) {
 		step := p.begin(task)
 		if working[task.Name] && p.answer(step.Status).State == "" {
-			steps = append(steps, step.failed(fmt.Sprintf("OperatorVersion %s/%s of the running plan %q no longer exists",
+			steps = append(steps, step.fail(fmt.Sprintf("OperatorVersion %s/%s of the running plan %q no longer exists",
 				lost.OperatorVersion.Namespace, lost.OperatorVersion.Name, lost.Plan)))
 		}
 	}
@@ -149,9 +149,9 @@ func (p Parent) stranded() []ChildStep {
 // place is the position of a task in a plan.
 type place struct{ phase, step, task string }
 
-// working returns the places of the tasks that the agent reports as in progress in the current execution. They need not exist: an agent can
+// activeTasks returns the places of the tasks that the agent reports as in progress in the current execution. They need not exist: an agent can
 // report anything.
-func (p Parent) working() map[place]bool {
+func (p Parent) activeTasks() map[place]bool {
 	working := map[place]bool{}
 	execution := p.Instance.Status.Execution
 	status := p.Instance.Status.PlanStatus[execution.Plan]
@@ -173,7 +173,7 @@ func (p Parent) working() map[place]bool {
 // atWork lists the KudoOperator tasks that are in progress, in the order of the running version's plan. A task with several places is listed
 // once, at the first one: it has one child.
 func (p Parent) atWork() []plan.Placed {
-	working := p.working()
+	working := p.activeTasks()
 	if len(working) == 0 {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (p Parent) step(placed plan.Placed) ChildStep {
 	action, err := plan.TaskActionOf(placed.Task, &p.Running.Spec, p.Instance.Status.Execution.Parameters)
 	switch {
 	case err != nil:
-		return step.failed(err.Error())
+		return step.fail(err.Error())
 	case step.Current != nil && p.isPredecessors(step.Current):
 		step.Delete = step.Current.DeletionTimestamp.IsZero()
 		return step
@@ -223,7 +223,7 @@ func (p Parent) step(placed plan.Placed) ChildStep {
 // begin returns a step without a decision.
 func (p Parent) begin(task kudo.Task) ChildStep {
 	name := tree.ChildName(p.Instance.Name, task)
-	return ChildStep{Current: p.named(name), Status: kudo.ChildStatus{
+	return ChildStep{Current: p.findChild(name), Status: kudo.ChildStatus{
 		Task: task.Name, Execution: p.Instance.Status.Execution.UID, Instance: name,
 	}}
 }
@@ -246,32 +246,32 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	case said.State == kudo.ChildFailed:
 		return step.repeat(said)
 	case current != nil && !p.owns(current):
-		return step.failed(fmt.Sprintf("an Instance of this name already exists and is not a child of %q: "+
+		return step.fail(fmt.Sprintf("an Instance of this name already exists and is not a child of %q: "+
 			"give the task %q another instanceName", p.Instance.Name, placed.Task.Name))
 	case current != nil && !current.DeletionTimestamp.IsZero():
 		return step
 	case current != nil && current.UID == said.UID:
-		return step.unchanged(said)
+		return step.keep(said)
 	}
 	version, err := tree.Choose(placed.Task, p.Candidates)
 	if err != nil {
-		return step.failed(err.Error())
+		return step.fail(err.Error())
 	}
 	want, err := p.child(step.Status.Instance, placed, &version)
 	if err != nil {
-		return step.failed(err.Error())
+		return step.fail(err.Error())
 	}
 	if problem := p.problem(want, current); problem != "" {
-		return step.failed(problem)
+		return step.fail(problem)
 	}
 	return p.settle(step, want, &version)
 }
 
-// unchanged decides about a child that was applied by this execution. Its spec is not computed again: a template may draw random values, and a
+// keep decides about a child that was applied by this execution. Its spec is not computed again: a template may draw random values, and a
 // version that was pushed since belongs to the next execution.
-func (s ChildStep) unchanged(said kudo.ChildStatus) ChildStep {
-	if problem := unresolved(s.Current); problem != "" {
-		return s.failed(problem)
+func (s ChildStep) keep(said kudo.ChildStatus) ChildStep {
+	if problem := unresolvedReason(s.Current); problem != "" {
+		return s.fail(problem)
 	}
 	return s.repeat(said)
 }
@@ -295,8 +295,8 @@ func (p Parent) settle(step ChildStep, want *kudo.Instance, version *kudo.Operat
 	return step
 }
 
-// failed reports a failure that only another execution can resolve.
-func (s ChildStep) failed(why string) ChildStep {
+// fail reports a failure that only another execution can resolve.
+func (s ChildStep) fail(why string) ChildStep {
 	s.Status.State, s.Status.Message = kudo.ChildFailed, text.Truncate(why, messageLimit)
 	return s
 }
@@ -397,7 +397,7 @@ func (p Parent) problem(want, current *kudo.Instance) string {
 	}
 	switch {
 	case current != nil && matchesChild(current, want):
-		return unresolved(current)
+		return unresolvedReason(current)
 	case current != nil:
 		return ""
 	}
@@ -407,8 +407,8 @@ func (p Parent) problem(want, current *kudo.Instance) string {
 	return ""
 }
 
-// unresolved returns why the hub has not resolved the existing child; empty if it has, or has not judged it yet.
-func unresolved(child *kudo.Instance) string {
+// unresolvedReason returns why the hub has not resolved the existing child; empty if it has, or has not judged it yet.
+func unresolvedReason(child *kudo.Instance) string {
 	resolved := meta.FindStatusCondition(child.Status.Conditions, kudo.ConditionResolved)
 	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration != child.Generation {
 		return ""
@@ -432,13 +432,13 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 	if current == nil || current.Status.Execution == nil || asksForPlan(current) {
 		return nil
 	}
-	reached := plan.Reached(current.Status, &version.Spec)
+	reached := plan.ReachedState(current.Status, &version.Spec)
 	failed := failedByItself(current.Status, reached)
 	if _, exists := version.Spec.Plans[failed]; !exists || reached.Last.OperatorVersion.UID != version.UID || reached.LastStatus.Running() {
 		return nil
 	}
 	reached.Version, reached.Reference, reached.Parameters = &version.Spec, reached.Last.OperatorVersion, want.Spec.Parameters
-	reached.Sensitive.From = plan.Undigested(want.Spec.ParametersFrom)
+	reached.Sensitive.From = plan.WithoutDigests(want.Spec.ParametersFrom)
 	if plan.Due(reached) != "" {
 		return nil
 	}
@@ -466,8 +466,8 @@ func asksForPlan(i *kudo.Instance) bool {
 	return request.PlanName != "" && !request.Cancel && !isHandled(i)
 }
 
-// vanished removes the children without a task in the version, once the version is completely applied.
-func (p Parent) vanished() []ChildStep {
+// removeVanished removes the children without a task in the version, once the version is completely applied.
+func (p Parent) removeVanished() []ChildStep {
 	if !p.isWhole() {
 		return nil
 	}
@@ -509,7 +509,7 @@ func (p Parent) isPredecessors(i *kudo.Instance) bool {
 	return owner != nil && owner.Name == p.Instance.Name && owner.UID != p.Instance.UID
 }
 
-func (p Parent) named(name string) *kudo.Instance {
+func (p Parent) findChild(name string) *kudo.Instance {
 	for i := range p.Instances {
 		if p.Instances[i].Name == name {
 			return &p.Instances[i]

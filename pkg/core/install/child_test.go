@@ -45,9 +45,9 @@ func parentVersion() *kudo.OperatorVersion {
 	return &version
 }
 
-// deploying returns the Instance aa, which runs plan deploy with the child's task in progress.
-func deploying(change ...func(*kudo.Instance)) *kudo.Instance {
-	aa := running("aa", installedIn("apps"))
+// deployingParent returns the Instance aa, which runs plan deploy with the child's task in progress.
+func deployingParent(change ...func(*kudo.Instance)) *kudo.Instance {
+	aa := newInstance("aa", installedIn("apps"))
 	aa.Status.Execution = &kudo.Execution{
 		UID: "x", Plan: kudo.DeployPlan, Parameters: map[string]string{"TEXT": "t"},
 		OperatorVersion: corev1.ObjectReference{Namespace: packages, Name: "aa-0.9.0"},
@@ -63,8 +63,8 @@ func deploying(change ...func(*kudo.Instance)) *kudo.Instance {
 	return aa
 }
 
-// completed marks the plan as complete, with the child reported to the agent.
-func completed(aa *kudo.Instance) {
+// completePlan marks the plan as complete, with the child reported to the agent.
+func completePlan(aa *kudo.Instance) {
 	aa.Status.PlanStatus[kudo.DeployPlan] = kudo.PlanStatus{Name: kudo.DeployPlan, UID: "x", Status: kudo.Complete}
 	aa.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: "x", Instance: "aa.bb", UID: "bb", Generation: 3, State: kudo.ChildApplied}}
 }
@@ -101,7 +101,7 @@ func bb(change ...func(*kudo.Instance)) kudo.Instance {
 	return child
 }
 
-func deleting(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(at(30)) }
+func markDeleted(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(at(30)) }
 
 // failedIn records that a plan of the child, run with those parameters, has failed.
 func failedIn(name string, parameters map[string]string) func(*kudo.Instance) {
@@ -130,52 +130,52 @@ func TestChildren(t *testing.T) {
 		state Parent
 		want  string
 	}{
-		"a child that is not there is made":                                {parent(deploying()), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one in the desired state is acknowledged":                         {parent(deploying(), bb()), "tell Applied bb 3"},
-		"one with other parameters is changed":                             {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"OLD": "x"} })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one of another version is changed":                                {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"within an execution the version stays":                            {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
-		"in the next one it is chosen again":                               {parent(deploying(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"what it was made to be in an execution stays":                     {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
-		"and is re-created if it was deleted":                              {parent(deploying(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"or where another one has its name since":                          {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one that turns out not to be what it is to be":                    {parent(deploying(toldOf("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
-		"what was said to have failed stays so":                            {parent(deploying(toldOf("x"), refused), bb()), "tell Failed: no such parameter"},
-		"and is tried again in the next execution":                         {parent(deploying(toldOf("w"), refused), bb()), "tell Applied bb 3"},
-		"one that is on its way out is waited for":                         {parent(deploying(), bb(deleting)), "nothing"},
-		"one of a parent that is gone goes first":                          {parent(deploying(), bb(predecessors)), "delete"},
-		"an Instance that is none has its name":                            {parent(deploying(), bb(foreign)), `tell Failed: an Instance of this name already exists and is not a child of "aa"`},
-		"one has its name with other dots":                                 {parent(deploying(), bb(foreign, func(i *kudo.Instance) { i.Name = "aa-bb" })), `tell Failed: Instance cluster1/aa-bb already has the name "aa-bb"`},
-		"one that is switched off and not there":                           {parent(deploying(off)), "tell Removed"},
-		"one that is switched off is deleted":                              {parent(deploying(off), bb()), "delete"},
-		"one that is switched off and on its way out":                      {parent(deploying(off), bb(deleting)), "nothing"},
-		"one that is switched off leaves its namesake alone":               {parent(deploying(off), bb(foreign)), "tell Removed"},
-		"a switch that is none":                                            {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.Parameters["ON"] = "maybe" })), `tell Failed: parameter "ON": value "maybe": must be true or false`},
-		"one that the hub has not resolved":                                {parent(deploying(), bb(notResolved(3))), "tell Failed: no such parameter"},
-		"one that it had not resolved before":                              {parent(deploying(), bb(notResolved(2))), "tell Applied bb 3"},
-		"a failed one runs its plan again":                                 {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre))), "rerun deploy; tell Applied"},
-		"one that fails in this execution does not":                        {parent(deploying(toldOf("x")), bb(failedIn(kudo.DeployPlan, asTheyAre))), "tell Applied bb 3"},
-		"a failed plan that a change leads to is not asked for":            {parent(deploying(), bb(failedIn(kudo.UpdatePlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"a failed plan that applies everything runs again with any change": {parent(deploying(), bb(failedIn(kudo.DeployPlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"another version needs no failed plan":                             {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Status.Execution.OperatorVersion.UID = "bb-1.9.0" })), "tell Applied bb 3"},
-		"a requested plan has priority":                                    {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "update", UID: "u"} })), "tell Applied bb 3"},
-		"nothing is done of a plan whose status is another's":              {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.UID = "z" })), ""},
-		"nothing is done for a queued task": {parent(deploying(func(i *kudo.Instance) {
+		"a child that is not there is made":                                {parent(deployingParent()), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one in the desired state is acknowledged":                         {parent(deployingParent(), bb()), "tell Applied bb 3"},
+		"one with other parameters is changed":                             {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"OLD": "x"} })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one of another version is changed":                                {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"within an execution the version stays":                            {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
+		"in the next one it is chosen again":                               {parent(deployingParent(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"what it was made to be in an execution stays":                     {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
+		"and is re-created if it was deleted":                              {parent(deployingParent(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"or where another one has its name since":                          {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one that turns out not to be what it is to be":                    {parent(deployingParent(toldOf("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
+		"what was said to have failed stays so":                            {parent(deployingParent(toldOf("x"), rejectChild), bb()), "tell Failed: no such parameter"},
+		"and is tried again in the next execution":                         {parent(deployingParent(toldOf("w"), rejectChild), bb()), "tell Applied bb 3"},
+		"one that is on its way out is waited for":                         {parent(deployingParent(), bb(markDeleted)), "nothing"},
+		"one of a parent that is gone goes first":                          {parent(deployingParent(), bb(predecessors)), "delete"},
+		"an Instance that is none has its name":                            {parent(deployingParent(), bb(foreign)), `tell Failed: an Instance of this name already exists and is not a child of "aa"`},
+		"one has its name with other dots":                                 {parent(deployingParent(), bb(foreign, func(i *kudo.Instance) { i.Name = "aa-bb" })), `tell Failed: Instance cluster1/aa-bb already has the name "aa-bb"`},
+		"one that is switched off and not there":                           {parent(deployingParent(off)), "tell Removed"},
+		"one that is switched off is deleted":                              {parent(deployingParent(off), bb()), "delete"},
+		"one that is switched off and on its way out":                      {parent(deployingParent(off), bb(markDeleted)), "nothing"},
+		"one that is switched off leaves its namesake alone":               {parent(deployingParent(off), bb(foreign)), "tell Removed"},
+		"a switch that is none":                                            {parent(deployingParent(func(i *kudo.Instance) { i.Status.Execution.Parameters["ON"] = "maybe" })), `tell Failed: parameter "ON": value "maybe": must be true or false`},
+		"one that the hub has not resolved":                                {parent(deployingParent(), bb(notResolved(3))), "tell Failed: no such parameter"},
+		"one that it had not resolved before":                              {parent(deployingParent(), bb(notResolved(2))), "tell Applied bb 3"},
+		"a failed one runs its plan again":                                 {parent(deployingParent(), bb(failedIn(kudo.DeployPlan, asTheyAre))), "rerun deploy; tell Applied"},
+		"one that fails in this execution does not":                        {parent(deployingParent(toldOf("x")), bb(failedIn(kudo.DeployPlan, asTheyAre))), "tell Applied bb 3"},
+		"a failed plan that a change leads to is not asked for":            {parent(deployingParent(), bb(failedIn(kudo.UpdatePlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"a failed plan that applies everything runs again with any change": {parent(deployingParent(), bb(failedIn(kudo.DeployPlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"another version needs no failed plan":                             {parent(deployingParent(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Status.Execution.OperatorVersion.UID = "bb-1.9.0" })), "tell Applied bb 3"},
+		"a requested plan has priority":                                    {parent(deployingParent(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "update", UID: "u"} })), "tell Applied bb 3"},
+		"nothing is done of a plan whose status is another's":              {parent(deployingParent(func(i *kudo.Instance) { i.Status.Execution.UID = "z" })), ""},
+		"nothing is done for a queued task": {parent(deployingParent(func(i *kudo.Instance) {
 			i.Status.PlanStatus[kudo.DeployPlan].Phases[0].Steps[0].Tasks[0].Status = kudo.Pending
 		})), ""},
-		"nothing is done once the plan is complete":             {parent(deploying(completed), bb()), ""},
-		"a child without a task goes once the plan is complete": {parent(deploying(completed), bb(), bb(renamed)), "delete"},
-		"and not before": {parent(deploying(), bb(), bb(renamed)), "tell Applied bb 3"},
-		"an Instance that a user assigned to it stays":                    {parent(deploying(completed), bb(), bb(func(i *kudo.Instance) { i.Name = "mine" })), ""},
-		"children stay while something is left of their parent":           {parent(deploying(deleting), bb()), ""},
-		"and go when nothing is":                                          {parent(deploying(deleting, removed), bb(), bb(renamed), bb(foreign)), "delete; delete"},
-		"they are force-released, even if they are being deleted already": {parent(deploying(deleting, forced), bb(), bb(renamed, deleting)), "delete by force; delete by force"},
-		"nothing is done about a released one":                            {parent(deploying(deleting, forced), bb(deleting, forced)), ""},
-		"a parent whose version is lost asks for nothing":                 {Parent{Instance: deploying()}, ""},
-		"the children of a replaced version are unknown":                  {Parent{Instance: deploying(), Wanted: parentVersion()}, `tell Failed: OperatorVersion addon-packages/aa-0.9.0 of the running plan "deploy" no longer exists`},
-		"but acknowledged ones continue":                                  {Parent{Instance: deploying(toldOf("x")), Wanted: parentVersion()}, ""},
-		"a version that was replaced at rest is not missed":               {Parent{Instance: deploying(completed), Wanted: parentVersion(), Instances: []kudo.Instance{bb(renamed)}}, ""},
-		"a parent that is switched off does not need the child's file":    {parent(deploying(off, func(i *kudo.Instance) { i.Status.Execution.Parameters["TEXT"] = "{" })), "tell Removed"},
+		"nothing is done once the plan is complete":             {parent(deployingParent(completePlan), bb()), ""},
+		"a child without a task goes once the plan is complete": {parent(deployingParent(completePlan), bb(), bb(renamed)), "delete"},
+		"and not before": {parent(deployingParent(), bb(), bb(renamed)), "tell Applied bb 3"},
+		"an Instance that a user assigned to it stays":                    {parent(deployingParent(completePlan), bb(), bb(func(i *kudo.Instance) { i.Name = "mine" })), ""},
+		"children stay while something is left of their parent":           {parent(deployingParent(markDeleted), bb()), ""},
+		"and go when nothing is":                                          {parent(deployingParent(markDeleted, markRemoved), bb(), bb(renamed), bb(foreign)), "delete; delete"},
+		"they are force-released, even if they are being deleted already": {parent(deployingParent(markDeleted, forceRelease), bb(), bb(renamed, markDeleted)), "delete by force; delete by force"},
+		"nothing is done about a released one":                            {parent(deployingParent(markDeleted, forceRelease), bb(markDeleted, forceRelease)), ""},
+		"a parent whose version is lost asks for nothing":                 {Parent{Instance: deployingParent()}, ""},
+		"the children of a replaced version are unknown":                  {Parent{Instance: deployingParent(), Wanted: parentVersion()}, `tell Failed: OperatorVersion addon-packages/aa-0.9.0 of the running plan "deploy" no longer exists`},
+		"but acknowledged ones continue":                                  {Parent{Instance: deployingParent(toldOf("x")), Wanted: parentVersion()}, ""},
+		"a version that was replaced at rest is not missed":               {Parent{Instance: deployingParent(completePlan), Wanted: parentVersion(), Instances: []kudo.Instance{bb(renamed)}}, ""},
+		"a parent that is switched off does not need the child's file":    {parent(deployingParent(off, func(i *kudo.Instance) { i.Status.Execution.Parameters["TEXT"] = "{" })), "tell Removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var done []string
@@ -190,17 +190,19 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// refused records that the agent was told about a child that cannot exist.
-func refused(aa *kudo.Instance) {
+// rejectChild records that the agent was told about a child that cannot exist.
+func rejectChild(aa *kudo.Instance) {
 	said := &aa.Status.Children[0]
 	said.UID, said.Generation, said.State, said.Message = "", 0, kudo.ChildFailed, "no such parameter"
 }
 
-func removed(i *kudo.Instance) {
+func markRemoved(i *kudo.Instance) {
 	i.Status.Conditions = []metav1.Condition{{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved}}
 }
 
-func forced(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"} }
+func forceRelease(i *kudo.Instance) {
+	i.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"}
+}
 
 // notResolved records that the hub has not resolved the child's generation.
 func notResolved(generation int64) func(*kudo.Instance) {
@@ -241,7 +243,7 @@ func describe(step ChildStep) string {
 
 // TestTheFilesOfAllChildrenShareTheirWork renders the parameter files of 40 children, each of which alone takes a tenth of the work of all.
 func TestTheFilesOfAllChildrenShareTheirWork(t *testing.T) {
-	state := parent(deploying())
+	state := parent(deployingParent())
 	state.Running.Spec.Templates["bb.yaml"] += "{{ range until 95000 }}{{ end }}"
 	task, names := state.Running.Spec.Tasks[0], []string{}
 	state.Running.Spec.Tasks = nil
@@ -272,7 +274,7 @@ func TestTheFilesOfAllChildrenShareTheirWork(t *testing.T) {
 }
 
 func TestChildIsWholly(t *testing.T) {
-	below := deploying(func(i *kudo.Instance) {
+	below := deployingParent(func(i *kudo.Instance) {
 		i.Name, i.Labels = "top.aa", map[string]string{kudo.LabelRoot: "top"}
 		i.OwnerReferences = []metav1.OwnerReference{{APIVersion: kudo.GroupVersion.String(), Kind: "Instance", Name: "top", UID: "t", Controller: ptr.To(true)}}
 	})
@@ -290,7 +292,7 @@ func TestChildIsWholly(t *testing.T) {
 
 func TestTheRequestForAFailedPlanIsOneInAnExecution(t *testing.T) {
 	decide := func(execution types.UID) types.UID {
-		aa := deploying(func(i *kudo.Instance) {
+		aa := deployingParent(func(i *kudo.Instance) {
 			i.Status.Execution.UID = execution
 			status := i.Status.PlanStatus[kudo.DeployPlan]
 			status.UID = execution
@@ -308,7 +310,7 @@ func TestTheRequestForAFailedPlanIsOneInAnExecution(t *testing.T) {
 		i.Spec.PlanExecution = kudo.PlanExecution{PlanName: kudo.DeployPlan, UID: decide("x")}
 		i.Status.Execution.Request = decide("x")
 	})
-	if again := Children(parent(deploying(), asked))[0].Rerun; again != nil {
+	if again := Children(parent(deployingParent(), asked))[0].Rerun; again != nil {
 		t.Errorf("a plan that was run again for this execution and has failed again: got %v", again)
 	}
 }
@@ -321,7 +323,7 @@ func TestAcknowledgements(t *testing.T) {
 		}
 		return status
 	}
-	telling := func(entries ...kudo.ChildStatus) func(*kudo.Instance) {
+	withChildren := func(entries ...kudo.ChildStatus) func(*kudo.Instance) {
 		return func(i *kudo.Instance) { i.Status.Children = entries }
 	}
 	gone := func(s *kudo.ChildStatus) { s.State = kudo.ChildRemoved }
@@ -335,43 +337,43 @@ func TestAcknowledgements(t *testing.T) {
 		told  []kudo.ChildStatus
 		want  []kudo.ChildStatus
 	}{
-		"nothing new":                         {parent(deploying(telling(entry("child")))), nil, []kudo.ChildStatus{entry("child")}},
-		"something new":                       {parent(deploying(telling(entry("child")))), []kudo.ChildStatus{entry("child", gone)}, []kudo.ChildStatus{entry("child", gone)}},
-		"something new of another task":       {parent(deploying(telling(entry("child")))), []kudo.ChildStatus{entry("a")}, []kudo.ChildStatus{entry("a"), entry("child")}},
-		"a task that is gone, with its child": {parent(deploying(completed, telling(entry("child"), entry("old")))), nil, []kudo.ChildStatus{entry("child")}},
+		"nothing new":                         {parent(deployingParent(withChildren(entry("child")))), nil, []kudo.ChildStatus{entry("child")}},
+		"something new":                       {parent(deployingParent(withChildren(entry("child")))), []kudo.ChildStatus{entry("child", gone)}, []kudo.ChildStatus{entry("child", gone)}},
+		"something new of another task":       {parent(deployingParent(withChildren(entry("child")))), []kudo.ChildStatus{entry("a")}, []kudo.ChildStatus{entry("a"), entry("child")}},
+		"a task that is gone, with its child": {parent(deployingParent(completePlan, withChildren(entry("child"), entry("old")))), nil, []kudo.ChildStatus{entry("child")}},
 		"a task that is gone, and its child is not": {
-			parent(deploying(completed, telling(entry("old"))), bb(func(i *kudo.Instance) { i.Name = "aa.old" })), nil, []kudo.ChildStatus{entry("old")},
+			parent(deployingParent(completePlan, withChildren(entry("old"))), bb(func(i *kudo.Instance) { i.Name = "aa.old" })), nil, []kudo.ChildStatus{entry("old")},
 		},
 		"a task that is gone, and another owner's Instance has the name": {
-			parent(deploying(completed, telling(entry("old"))), bb(func(i *kudo.Instance) { i.Name, i.OwnerReferences = "aa.old", nil })), nil, nil,
+			parent(deployingParent(completePlan, withChildren(entry("old"))), bb(func(i *kudo.Instance) { i.Name, i.OwnerReferences = "aa.old", nil })), nil, nil,
 		},
 		"a task that is gone, and its child belongs to another task": {
-			parent(deploying(completed, telling(entry("child", of("bb")), entry("old", of("bb")))), bb()), nil, []kudo.ChildStatus{entry("child", of("bb"))},
+			parent(deployingParent(completePlan, withChildren(entry("child", of("bb")), entry("old", of("bb")))), bb()), nil, []kudo.ChildStatus{entry("child", of("bb"))},
 		},
 		"another name of a child whose former one is there": {
-			parent(deploying(telling(entry("child", of("old")))), bb(), bb(at("old"))), []kudo.ChildStatus{entry("child", of("bb"))},
+			parent(deployingParent(withChildren(entry("child", of("old")))), bb(), bb(at("old"))), []kudo.ChildStatus{entry("child", of("bb"))},
 			[]kudo.ChildStatus{entry("child", of("bb"), formerly("aa.old"))},
 		},
 		"a third name of a child whose former ones are there": {
-			parent(deploying(telling(entry("child", of("old"), formerly("aa.older")))), bb(), bb(at("old")), bb(at("older"))),
+			parent(deployingParent(withChildren(entry("child", of("old"), formerly("aa.older")))), bb(), bb(at("old")), bb(at("older"))),
 			[]kudo.ChildStatus{entry("child", of("bb"))}, []kudo.ChildStatus{entry("child", of("bb"), formerly("aa.old", "aa.older"))},
 		},
 		"the first name again": {
-			parent(deploying(telling(entry("child", of("old"), formerly("aa.bb")))), bb(), bb(at("old"))),
+			parent(deployingParent(withChildren(entry("child", of("old"), formerly("aa.bb")))), bb(), bb(at("old"))),
 			[]kudo.ChildStatus{entry("child", of("bb"))}, []kudo.ChildStatus{entry("child", of("bb"), formerly("aa.old"))},
 		},
 		"a former child that is gone": {
-			parent(deploying(completed, telling(entry("child", of("bb"), formerly("aa.old")))), bb()), nil, []kudo.ChildStatus{entry("child", of("bb"))},
+			parent(deployingParent(completePlan, withChildren(entry("child", of("bb"), formerly("aa.old")))), bb()), nil, []kudo.ChildStatus{entry("child", of("bb"))},
 		},
 		"a former child that is another task's now": {
-			parent(deploying(telling(entry("child", of("bb"), formerly("aa.old")))), bb(), bb(at("old"))),
+			parent(deployingParent(withChildren(entry("child", of("bb"), formerly("aa.old")))), bb(), bb(at("old"))),
 			[]kudo.ChildStatus{entry("other", of("old"))}, []kudo.ChildStatus{entry("child", of("bb")), entry("other", of("old"))},
 		},
 		"a task that is gone, and a former child is not": {
-			parent(deploying(completed, telling(entry("old", formerly("aa.older")))), bb(at("older"))), nil,
+			parent(deployingParent(completePlan, withChildren(entry("old", formerly("aa.older")))), bb(at("older"))), nil,
 			[]kudo.ChildStatus{entry("old", formerly("aa.older"))},
 		},
-		"a task that is gone, while a plan runs": {parent(deploying(telling(entry("old")))), nil, []kudo.ChildStatus{entry("old")}},
+		"a task that is gone, while a plan runs": {parent(deployingParent(withChildren(entry("old")))), nil, []kudo.ChildStatus{entry("old")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, Acknowledgements(test.state, test.told)); diff != "" {
@@ -382,21 +384,21 @@ func TestAcknowledgements(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	status := deploying().Status
+	status := deployingParent().Status
 	status.PlanStatus[kudo.UpdatePlan] = kudo.PlanStatus{Name: kudo.UpdatePlan, Status: kudo.NeverRun}
 	running := status.PlanStatus[kudo.DeployPlan]
 	running.Message, running.Phases[0].Message = "waits", "waits"
 	running.Phases[0].Steps = append(running.Phases[0].Steps, kudo.StepStatus{Name: "later", Tasks: []kudo.TaskStatus{{Name: "later", Status: kudo.Pending}}})
 	status.PlanStatus[kudo.DeployPlan] = running
 
-	want := deploying().Status.PlanStatus
+	want := deployingParent().Status.PlanStatus
 	if diff := cmp.Diff(want, Progress(status)); diff != "" {
 		t.Errorf("of a plan that runs: %s", diff)
 	}
-	if got := Progress(deploying(completed, func(i *kudo.Instance) { i.Status.Children = nil }).Status); got != nil {
+	if got := Progress(deployingParent(completePlan, func(i *kudo.Instance) { i.Status.Children = nil }).Status); got != nil {
 		t.Errorf("of an Instance at rest: got %v", got)
 	}
-	if got := Progress(deploying(completed).Status); got[kudo.DeployPlan].Status != kudo.Complete {
+	if got := Progress(deployingParent(completePlan).Status); got[kudo.DeployPlan].Status != kudo.Complete {
 		t.Errorf("of an Instance at rest that has children: got %v", got)
 	}
 	failed := plan.Current(bb(failedIn("backup", nil)).Status, nil)
@@ -410,9 +412,9 @@ func TestChildrenOfAReplacedVersion(t *testing.T) {
 		state Parent
 		want  string
 	}{
-		"one of a replaced version is changed":             {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one that an earlier release created gets the uid": {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"within an execution a replaced version stays":     {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "tell Applied bb 3"},
+		"one of a replaced version is changed":             {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one that an earlier release created gets the uid": {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"within an execution a replaced version stays":     {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "tell Applied bb 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := describe(Children(test.state)[0]); got != test.want {
@@ -435,14 +437,14 @@ func TestOnlyPins(t *testing.T) {
 		"a child that belongs to a parent of the same name": {bb(func(i *kudo.Instance) { i.OwnerReferences[0].UID = "before" }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Children(parent(deploying(), test.child))[0].OnlyPins(); got != test.want {
+			if got := Children(parent(deployingParent(), test.child))[0].OnlyPins(); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})
 	}
 }
 
-func TestOutdated(t *testing.T) {
+func TestIsStale(t *testing.T) {
 	parent := func(change func(*kudo.Instance)) *kudo.Instance {
 		i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop"}}
 		i.Status.Execution = &kudo.Execution{UID: "second"}
@@ -452,8 +454,8 @@ func TestOutdated(t *testing.T) {
 		return i
 	}
 	for name, tc := range map[string]struct {
-		current  *kudo.Instance
-		outdated bool
+		current *kudo.Instance
+		stale   bool
 	}{
 		"the same state": {parent(nil), false},
 		"another message, generation and plan status": {parent(func(i *kudo.Instance) {
@@ -469,8 +471,8 @@ func TestOutdated(t *testing.T) {
 		"no parent":      {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Outdated(parent(nil), tc.current); got != tc.outdated {
-				t.Errorf("outdated: %v, want %v", got, tc.outdated)
+			if got := IsStale(parent(nil), tc.current); got != tc.stale {
+				t.Errorf("outdated: %v, want %v", got, tc.stale)
 			}
 		})
 	}

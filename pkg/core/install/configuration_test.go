@@ -18,8 +18,8 @@ func referent(namespace, name string) upstream.ConfigReferent {
 	return upstream.ConfigReferent{Namespace: namespace, Name: name}
 }
 
-// supporting returns a definition whose supported configs have these defaults; nil supports the resource without a default.
-func supporting(version, config *upstream.ConfigReferent) *addonv1alpha1.ClusterManagementAddOn {
+// newDefinition returns a definition whose supported configs have these defaults; nil supports the resource without a default.
+func newDefinition(version, config *upstream.ConfigReferent) *addonv1alpha1.ClusterManagementAddOn {
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}
 	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
 		{ConfigGroupResource: deploymentConfigs, DefaultConfig: config},
@@ -28,8 +28,8 @@ func supporting(version, config *upstream.ConfigReferent) *addonv1alpha1.Cluster
 	return definition
 }
 
-// enabled returns an add-on on cluster1 with its own configs.
-func enabled(configs ...upstream.AddOnConfig) *addonv1alpha1.ManagedClusterAddOn {
+// newAddOn returns an add-on on cluster1 with its own configs.
+func newAddOn(configs ...upstream.AddOnConfig) *addonv1alpha1.ManagedClusterAddOn {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka", UID: "add-on", Generation: 3},
 	}
@@ -50,7 +50,7 @@ func TestRunsByPlans(t *testing.T) {
 		definition *addonv1alpha1.ClusterManagementAddOn
 		want       bool
 	}{
-		"it supports OperatorVersions":   {supporting(nil, nil), true},
+		"it supports OperatorVersions":   {newDefinition(nil, nil), true},
 		"it is gone":                     {nil, false},
 		"it supports nothing":            {&addonv1alpha1.ClusterManagementAddOn{}, false},
 		"it supports other configs only": {supportingOther(), false},
@@ -64,7 +64,7 @@ func TestRunsByPlans(t *testing.T) {
 }
 
 func supportingOther() *addonv1alpha1.ClusterManagementAddOn {
-	definition := supporting(nil, nil)
+	definition := newDefinition(nil, nil)
 	definition.Spec.SupportedConfigs[1].Group = "example.com"
 	return definition
 }
@@ -78,7 +78,7 @@ func TestConfigure(t *testing.T) {
 		return definition
 	}
 	byOCM := func(configured metav1.ConditionStatus, references ...upstream.ConfigReference) *addonv1alpha1.ManagedClusterAddOn {
-		addOn := enabled(config(operatorVersions, own))
+		addOn := newAddOn(config(operatorVersions, own))
 		addOn.Status.ConfigReferences = references
 		if configured != "" {
 			addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: configured}}
@@ -95,51 +95,51 @@ func TestConfigure(t *testing.T) {
 		reasons    []string
 	}{
 		"the definition's defaults hold where the add-on names nothing": {
-			definition: supporting(&shared, &a), addOn: enabled(), version: key(shared), configs: []types.NamespacedName{key(a)},
+			definition: newDefinition(&shared, &a), addOn: newAddOn(), version: key(shared), configs: []types.NamespacedName{key(a)},
 		},
 		"the add-on's own configs win, each resource by itself": {
-			definition: supporting(&shared, &a), addOn: enabled(config(operatorVersions, own)),
+			definition: newDefinition(&shared, &a), addOn: newAddOn(config(operatorVersions, own)),
 			version: key(own), configs: []types.NamespacedName{key(a)},
 		},
 		"several AddOnDeploymentConfigs keep their order": {
-			definition: supporting(&shared, nil), addOn: enabled(config(deploymentConfigs, b), config(deploymentConfigs, a)),
+			definition: newDefinition(&shared, nil), addOn: newAddOn(config(deploymentConfigs, b), config(deploymentConfigs, a)),
 			version: key(shared), configs: []types.NamespacedName{key(b), key(a)},
 		},
 		"no OperatorVersion at all is invalid": {
-			definition: supporting(nil, nil), addOn: enabled(), reasons: []string{"ConfigurationInvalid"},
+			definition: newDefinition(nil, nil), addOn: newAddOn(), reasons: []string{"ConfigurationInvalid"},
 		},
 		"two OperatorVersions are invalid": {
-			definition: supporting(nil, nil), addOn: enabled(config(operatorVersions, own), config(operatorVersions, shared)),
+			definition: newDefinition(nil, nil), addOn: newAddOn(config(operatorVersions, own), config(operatorVersions, shared)),
 			reasons: []string{"ConfigurationInvalid"},
 		},
 		"an OperatorVersion of another cluster's is invalid": {
-			definition: supporting(&upstream.ConfigReferent{Namespace: "cluster2", Name: "x"}, nil), addOn: enabled(),
+			definition: newDefinition(&upstream.ConfigReferent{Namespace: "cluster2", Name: "x"}, nil), addOn: newAddOn(),
 			version: types.NamespacedName{Namespace: "cluster2", Name: "x"}, reasons: []string{"ConfigurationInvalid"},
 		},
 		"configs without a namespace are invalid, and both are named": {
-			definition: supporting(&upstream.ConfigReferent{Name: "x"}, &upstream.ConfigReferent{Name: "y"}), addOn: enabled(),
+			definition: newDefinition(&upstream.ConfigReferent{Name: "x"}, &upstream.ConfigReferent{Name: "y"}), addOn: newAddOn(),
 			version: types.NamespacedName{Name: "x"}, configs: []types.NamespacedName{{Name: "y"}},
 			reasons: []string{"ConfigurationInvalid", "ConfigurationInvalid"},
 		},
 		"OCM: its result holds once it is configured": {
-			definition: supporting(nil, &b),
+			definition: newDefinition(nil, &b),
 			addOn:      byOCM("True", desiredBy(deploymentConfigs, a), desiredBy(operatorVersions, shared)),
 			version:    key(shared), configs: []types.NamespacedName{key(a)},
 		},
 		"OCM: a result that is not configured yet is waited for": {
-			definition: supporting(nil, nil), addOn: byOCM("False", desiredBy(operatorVersions, shared)), reasons: waiting,
+			definition: newDefinition(nil, nil), addOn: byOCM("False", desiredBy(operatorVersions, shared)), reasons: waiting,
 		},
 		"OCM: references without the condition are waited for": {
-			definition: supporting(nil, nil), addOn: byOCM("", desiredBy(operatorVersions, shared)), reasons: waiting,
+			definition: newDefinition(nil, nil), addOn: byOCM("", desiredBy(operatorVersions, shared)), reasons: waiting,
 		},
 		"OCM: the condition alone is a mark": {
-			definition: supporting(&shared, nil), addOn: byOCM("Unknown"), reasons: waiting,
+			definition: newDefinition(&shared, nil), addOn: byOCM("Unknown"), reasons: waiting,
 		},
 		"OCM: its work on the definition is a mark": {
-			definition: marked(supporting(&shared, nil)), addOn: enabled(), reasons: waiting,
+			definition: marked(newDefinition(&shared, nil)), addOn: newAddOn(), reasons: waiting,
 		},
 		"OCM: nothing is guessed where it has resolved no OperatorVersion": {
-			definition: supporting(&shared, nil), addOn: byOCM("True"), reasons: []string{"ConfigurationInvalid"},
+			definition: newDefinition(&shared, nil), addOn: byOCM("True"), reasons: []string{"ConfigurationInvalid"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,9 +163,9 @@ func TestConfigureSaysWhatItWaitsFor(t *testing.T) {
 			`see status.installProgressions of ClusterManagementAddOn "kafka"`,
 		"Resolving": "OCM's addon-manager has not resolved the add-on's configuration yet: see condition Configured",
 	} {
-		addOn := enabled()
+		addOn := newAddOn()
 		addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionFalse, Reason: reason}}
-		if got := Configure(supporting(nil, nil), addOn, Namespaces{}).Problems; len(got) != 1 || got[0].Message != want {
+		if got := Configure(newDefinition(nil, nil), addOn, Namespaces{}).Problems; len(got) != 1 || got[0].Message != want {
 			t.Errorf("%s: got %v", reason, got)
 		}
 	}
@@ -174,7 +174,7 @@ func TestConfigureSaysWhatItWaitsFor(t *testing.T) {
 func TestVersionInUse(t *testing.T) {
 	own, shared := referent("cluster1", "own"), referent(packages, "shared")
 	byOCM := func(configured metav1.ConditionStatus, references ...upstream.ConfigReference) *addonv1alpha1.ManagedClusterAddOn {
-		addOn := enabled()
+		addOn := newAddOn()
 		addOn.Status.ConfigReferences = references
 		addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: configured}}
 		return addOn
@@ -183,15 +183,15 @@ func TestVersionInUse(t *testing.T) {
 		addOn *addonv1alpha1.ManagedClusterAddOn
 		want  upstream.ConfigReferent
 	}{
-		"without OCM, the definition's default":              {enabled(), shared},
-		"without OCM, the add-on's own":                      {enabled(config(operatorVersions, own)), own},
+		"without OCM, the definition's default":              {newAddOn(), shared},
+		"without OCM, the add-on's own":                      {newAddOn(config(operatorVersions, own)), own},
 		"what OCM has rolled out":                            {byOCM("True", desiredBy(operatorVersions, own)), own},
 		"what the cluster has, until a rollout reaches it":   {byOCM("False", desiredBy(operatorVersions, own)), own},
 		"none before the rollout of the first configuration": {addOn: byOCM("False")},
 		"none of two": {addOn: byOCM("True", desiredBy(operatorVersions, own), desiredBy(operatorVersions, shared))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := VersionInUse(supporting(&shared, nil), tc.addOn); got != types.NamespacedName(tc.want) {
+			if got := VersionInUse(newDefinition(&shared, nil), tc.addOn); got != types.NamespacedName(tc.want) {
 				t.Errorf("got %s, want %s", got, types.NamespacedName(tc.want))
 			}
 		})
@@ -202,11 +202,11 @@ func TestConfigureRequiresTheHashesThatOCMRollsOut(t *testing.T) {
 	own, rolledOut := desiredBy(deploymentConfigs, referent("cluster1", "own")), desiredBy(deploymentConfigs, referent("hub", "all"))
 	version := desiredBy(operatorVersions, referent(packages, "kafka-1.0.0"))
 	own.DesiredConfig.SpecHash, rolledOut.DesiredConfig.SpecHash = "1", "2"
-	addOn := enabled(config(deploymentConfigs, own.DesiredConfig.ConfigReferent))
+	addOn := newAddOn(config(deploymentConfigs, own.DesiredConfig.ConfigReferent))
 	addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue}}
 	addOn.Status.ConfigReferences = []upstream.ConfigReference{own, rolledOut, version}
 	want := map[types.NamespacedName]string{types.NamespacedName(rolledOut.DesiredConfig.ConfigReferent): "2"}
-	if diff := cmp.Diff(want, Configure(supporting(nil, nil), addOn, Namespaces{Packages: packages}).Hashes); diff != "" {
+	if diff := cmp.Diff(want, Configure(newDefinition(nil, nil), addOn, Namespaces{Packages: packages}).Hashes); diff != "" {
 		t.Errorf("hashes, without that of a config that the add-on itself names (-want +got):\n%s", diff)
 	}
 }
@@ -219,24 +219,24 @@ func reasonsOf(problems []Problem) []string {
 	return reasons
 }
 
-func TestNamed(t *testing.T) {
+func TestReferences(t *testing.T) {
 	shared, a, b := referent(packages, "kafka-1.0.0"), referent("cluster1", "a"), referent("cluster1", "b")
-	addOn := enabled(config(deploymentConfigs, a))
+	addOn := newAddOn(config(deploymentConfigs, a))
 	addOn.Status.ConfigReferences = []upstream.ConfigReference{desiredBy(deploymentConfigs, b), {ConfigGroupResource: deploymentConfigs}}
 	want := []Reference{
 		{"operatorversions", types.NamespacedName(shared)},
 		{"addondeploymentconfigs", types.NamespacedName(a)},
 		{"addondeploymentconfigs", types.NamespacedName(b)},
 	}
-	if diff := cmp.Diff(want, Named(supporting(&shared, nil), addOn)); diff != "" {
+	if diff := cmp.Diff(want, References(newDefinition(&shared, nil), addOn)); diff != "" {
 		t.Errorf("references (-want +got):\n%s", diff)
 	}
-	placed := supporting(nil, nil)
+	placed := newDefinition(nil, nil)
 	placed.Spec.InstallStrategy.Placements = []upstream.PlacementStrategy{{Configs: []upstream.AddOnConfig{config(deploymentConfigs, a)}}}
-	if diff := cmp.Diff(want[1:2], Named(placed, nil)); diff != "" {
+	if diff := cmp.Diff(want[1:2], References(placed, nil)); diff != "" {
 		t.Errorf("references of placements (-want +got):\n%s", diff)
 	}
-	if got := Named(nil, nil); got != nil {
+	if got := References(nil, nil); got != nil {
 		t.Errorf("got %v of nothing", got)
 	}
 }

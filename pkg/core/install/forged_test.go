@@ -14,9 +14,9 @@ import (
 	"github.com/tandem-addons/tandem/test/forged"
 )
 
-// sharing returns a parent whose plan deploy passes the sensitive parameter PASSWORD on to its child, beside other plans.
-func sharing() Parent {
-	p := handing("KEY: {{ .Params.PASSWORD }}\n", kudo.Parameter{Name: "KEY", Sensitive: new(true)})
+// parentWithSecret returns a parent whose plan deploy passes the sensitive parameter PASSWORD on to its child, beside other plans.
+func parentWithSecret() Parent {
+	p := parentWithParameterFile("KEY: {{ .Params.PASSWORD }}\n", kudo.Parameter{Name: "KEY", Sensitive: new(true)})
 	for _, name := range []string{kudo.UpdatePlan, kudo.CleanupPlan, "backup"} {
 		p.Running.Spec.Plans[name] = kudo.Plan{}
 	}
@@ -69,7 +69,7 @@ func TestChildrenOfAForgedStatus(t *testing.T) {
 		"an empty execution": {forge: func(aa *kudo.Instance) { aa.Status.Execution = &kudo.Execution{} }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := sharing()
+			p := parentWithSecret()
 			test.forge(p.Instance)
 			var applied []string
 			var problem string
@@ -110,7 +110,7 @@ func FuzzForgedStatus(f *testing.F) {
 	f.Add(`{"execution":{"uid":"x","plan":"deploy","parameters":{"PASSWORD":"plain"}},"planStatus":{"deploy":{"uid":"x","status":"IN_PROGRESS",` +
 		`"phases":[{"name":"main","steps":[{"name":"main","tasks":[{"name":"child","status":"IN_PROGRESS"}]}]}]}}}`)
 	honest := []kudo.InstanceStatus{
-		sharing().Instance.Status, deploying(completed).Status, deploying(completed, off).Status, bb(failedIn(kudo.DeployPlan, nil)).Status,
+		parentWithSecret().Instance.Status, deployingParent(completePlan).Status, deployingParent(completePlan, off).Status, bb(failedIn(kudo.DeployPlan, nil)).Status,
 	}
 	for _, seed := range forged.Seeds(500, words, honest...) {
 		f.Add(seed)
@@ -138,7 +138,7 @@ func readAsParent(t *testing.T, status kudo.InstanceStatus) {
 	t.Helper()
 	for _, change := range []func(p *Parent){
 		func(*Parent) {},
-		func(p *Parent) { deleting(p.Instance) },
+		func(p *Parent) { markDeleted(p.Instance) },
 		func(p *Parent) { p.Wanted, p.Running = p.Running, nil },
 		func(p *Parent) { p.Running = nil },
 		func(p *Parent) {
@@ -147,11 +147,11 @@ func readAsParent(t *testing.T, status kudo.InstanceStatus) {
 			p.Instances = append(p.Instances, child)
 		},
 	} {
-		p := sharing()
+		p := parentWithSecret()
 		p.Instance.Status = status
 		change(&p)
-		Outdated(p.Instance, deploying())
-		Outdated(deploying(), p.Instance)
+		IsStale(p.Instance, deployingParent())
+		IsStale(deployingParent(), p.Instance)
 		p.Operators()
 		var told []kudo.ChildStatus
 		var children []string
@@ -191,9 +191,9 @@ func isDistinct(names []string) bool {
 // readAsInstance judges, forecasts and admits writes of an Instance and of an add-on whose Instance has that status.
 func readAsInstance(t *testing.T, status kudo.InstanceStatus) {
 	t.Helper()
-	version := sharing().Running
+	version := parentWithSecret().Running
 	for _, started := range []*kudo.OperatorVersion{version, nil} {
-		i := Instance{Instance: deploying(), Version: version, Started: started, PackagesNamespace: packages}
+		i := Instance{Instance: deployingParent(), Version: version, Started: started, PackagesNamespace: packages}
 		i.Instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
 		i.Instance.Status = status
 		for _, request := range []kudo.PlanExecution{{}, {PlanName: "backup"}, {PlanName: "backup", UID: "x"}, {UID: "x", Cancel: true}} {
@@ -208,7 +208,7 @@ func readAsInstance(t *testing.T, status kudo.InstanceStatus) {
 			state.Request = request
 			plan.Choose(state)
 			plan.Forecast(state)
-			plan.Outstanding(state)
+			plan.DueForReady(state)
 		}
 	}
 	plan.LastRequest(status)

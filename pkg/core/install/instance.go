@@ -54,14 +54,14 @@ var rules = []func(Instance) []Problem{
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
 func Judge(i Instance) metav1.Condition {
 	if i.Unmanaged {
-		return *resolved(unmanagedRule(i), "", i.Instance.Generation)
+		return *resolvedCondition(unmanagedRule(i), "", i.Instance.Generation)
 	}
 	i = i.asChosen()
 	var problems []Problem
 	for _, rule := range rules {
 		problems = append(problems, rule(i)...)
 	}
-	return *resolved(problems, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
+	return *resolvedCondition(problems, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
 }
 
 // IsStale reports whether a condition Resolved is about an earlier OperatorVersion of the same name: the Instance's was created after it. The hub
@@ -120,7 +120,7 @@ func NameProblem(name string) string {
 	if len(name) > validation.DNS1123LabelMaxLength {
 		return fmt.Sprintf("name %q has %d characters: at most %d are allowed", name, len(name), validation.DNS1123LabelMaxLength)
 	}
-	if problems := validation.IsDNS1123Label(Dashed(name)); len(problems) > 0 {
+	if problems := validation.IsDNS1123Label(DashedName(name)); len(problems) > 0 {
 		return fmt.Sprintf("name %q is not a valid DNS label after its dots are replaced by dashes: %s", name, strings.Join(problems, "; "))
 	}
 	return ""
@@ -136,7 +136,7 @@ func Collision(instance *kudo.Instance, instances []kudo.Instance) *Problem {
 		}
 		return &Problem{kudo.ReasonNameCollision, fmt.Sprintf(
 			"Instance %s/%s already has the name %q in namespace %q of the managed cluster: use another name or install namespace",
-			other.Namespace, other.Name, Dashed(instance.Name), instance.TargetNamespace())}
+			other.Namespace, other.Name, DashedName(instance.Name), instance.TargetNamespace())}
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ type Slot struct{ Cluster, Namespace, Name string }
 // SlotOf returns the Instance's slot. It never changes while the Instance exists, because name, namespace and install namespace are
 // immutable: objects on the managed cluster cannot be orphaned by a change.
 func SlotOf(i *kudo.Instance) Slot {
-	return Slot{Cluster: i.Namespace, Namespace: i.TargetNamespace(), Name: Dashed(i.Name)}
+	return Slot{Cluster: i.Namespace, Namespace: i.TargetNamespace(), Name: DashedName(i.Name)}
 }
 
 // precedes reports whether a keeps a slot that b has, too: the one that has executed plans, then the older one, then the first by name. An
@@ -192,7 +192,7 @@ func reservedRule(i Instance) []Problem {
 	if i.Instance.Status.Execution != nil || !slices.Contains(i.Reserved, namespace) {
 		return nil
 	}
-	return []Problem{reserved(namespace, "delete the Instance, and create it with another spec.installNamespace")}
+	return []Problem{reservedProblem(namespace, "delete the Instance, and create it with another spec.installNamespace")}
 }
 
 func namespaceRule(i Instance) []Problem {
@@ -262,7 +262,7 @@ func immutableRule(i Instance) []Problem {
 	if i.Version == nil || i.Instance.Status.Execution == nil {
 		return nil
 	}
-	problems := startedProblems(i, setting(i.Instance.Spec.Parameters, i.Version))
+	problems := startedProblems(i, newSetting(i.Instance.Spec.Parameters, i.Version))
 	if len(problems) == 0 {
 		return nil
 	}
@@ -293,20 +293,20 @@ func (i Instance) state() plan.State {
 	if i.Started != nil {
 		started = &i.Started.Spec
 	}
-	s := plan.Reached(i.Instance.Status, started)
+	s := plan.ReachedState(i.Instance.Status, started)
 	s.Version, s.Parameters = &i.Version.Spec, i.Instance.Spec.Parameters
-	s.Sensitive.From = plan.Undigested(i.Instance.Spec.ParametersFrom)
+	s.Sensitive.From = plan.WithoutDigests(i.Instance.Spec.ParametersFrom)
 	s.Reference = corev1.ObjectReference{Namespace: i.Version.Namespace, Name: i.Version.Name, UID: i.Version.UID}
 	return s
 }
 
 // startedProblems returns the immutable parameters whose value in now differs from the last started one.
 func startedProblems(i Instance, now parameter.Setting) []parameter.Problem {
-	return parameter.Immutable(setting(i.Instance.Status.Execution.Parameters, i.Started, i.Version), now)
+	return parameter.Immutable(newSetting(i.Instance.Status.Execution.Parameters, i.Started, i.Version), now)
 }
 
-// setting combines the given values with the definitions of the first OperatorVersion that exists.
-func setting(given map[string]string, versions ...*kudo.OperatorVersion) parameter.Setting {
+// newSetting combines the given values with the definitions of the first OperatorVersion that exists.
+func newSetting(given map[string]string, versions ...*kudo.OperatorVersion) parameter.Setting {
 	s := parameter.Setting{Given: given}
 	if at := slices.IndexFunc(versions, func(v *kudo.OperatorVersion) bool { return v != nil }); at >= 0 {
 		s.Definitions = versions[at].Spec.Parameters
@@ -324,8 +324,8 @@ func versionNotFound(name types.NamespacedName) Problem {
 		name, name.Namespace)}
 }
 
-// Dashed returns the name as used on the managed cluster and in templates.
-func Dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
+// DashedName returns the name as used on the managed cluster and in templates.
+func DashedName(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
 // requestRule requires that a request names an existing plan. It ignores a handled request, whatever plans the OperatorVersion has now.
 func requestRule(i Instance) []Problem {

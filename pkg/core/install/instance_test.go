@@ -30,8 +30,8 @@ func version() *kudo.OperatorVersion {
 	}
 }
 
-// running returns an Instance of it on cluster1.
-func running(name string, change ...func(*kudo.Instance)) *kudo.Instance {
+// newInstance returns an Instance of it on cluster1.
+func newInstance(name string, change ...func(*kudo.Instance)) *kudo.Instance {
 	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "cluster1", Name: name, UID: "instance", Generation: 7, CreationTimestamp: at(10),
 	}}
@@ -46,7 +46,7 @@ func at(minute int) metav1.Time {
 	return metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
 }
 
-func created(minute int) func(*kudo.Instance) {
+func createdAt(minute int) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.CreationTimestamp = at(minute) }
 }
 
@@ -54,15 +54,15 @@ func installedIn(namespace string) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Spec.InstallNamespace = namespace }
 }
 
-// started records the parameters with which the Instance was last started.
-func started(parameters map[string]string, i *kudo.Instance) *kudo.Instance {
+// asStarted records the parameters with which the Instance was last started.
+func asStarted(parameters map[string]string, i *kudo.Instance) *kudo.Instance {
 	i.Status.Execution = &kudo.Execution{UID: "x", Plan: kudo.DeployPlan, Parameters: parameters}
 	return i
 }
 
 // childOf returns a child of Instance shop, of the OperatorVersion with that uid.
 func childOf(name string, uid types.UID, change ...func(*kudo.Instance)) *kudo.Instance {
-	child := running("shop."+name, change...)
+	child := newInstance("shop."+name, change...)
 	child.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: kudo.GroupVersion.String(), Kind: "Instance", Name: "shop", UID: "shop", Controller: new(true),
 	}}
@@ -78,7 +78,7 @@ func parentOf(operator string) *tree.Node {
 }
 
 func TestJudgeOutsideOfManagedClusters(t *testing.T) {
-	got := Judge(Instance{Instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "secret" }), Unmanaged: true})
+	got := Judge(Instance{Instance: newInstance("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "secret" }), Unmanaged: true})
 	want := metav1.Condition{
 		Type: "Resolved", Status: "False", Reason: "ManagedClusterNotFound", ObservedGeneration: 7,
 		Message: `ManagedCluster "cluster1" does not exist or is being deleted: create the Instance in the namespace of a managed cluster`,
@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 	useless := version()
 	useless.UID, useless.Spec.Plans = "useless", map[string]kudo.Plan{"backup": version().Spec.Plans[kudo.DeployPlan]}
 	whole := func(i *kudo.Instance) {
-		started(nil, i).Status.Execution.OperatorVersion.UID = "version"
+		asStarted(nil, i).Status.Execution.OperatorVersion.UID = "version"
 		i.Status.Whole = &kudo.WholeVersion{OperatorVersion: i.Status.Execution.OperatorVersion}
 	}
 	upgraded := func(i *kudo.Instance) {
@@ -119,125 +119,125 @@ func TestJudge(t *testing.T) {
 		mentions  []string // in the message
 	}{
 		"everything is there and valid": {
-			instance: running("kafka"), version: version(), reason: "Resolved", mentions: []string{"OperatorVersion addon-packages/kafka-1.0.0"},
+			instance: newInstance("kafka"), version: version(), reason: "Resolved", mentions: []string{"OperatorVersion addon-packages/kafka-1.0.0"},
 		},
 		"it is not in its own way": {
-			instance: running("kafka"), version: version(), others: []kudo.Instance{*running("kafka")}, reason: "Resolved",
+			instance: newInstance("kafka"), version: version(), others: []kudo.Instance{*newInstance("kafka")}, reason: "Resolved",
 		},
 		"the OperatorVersion is missing": {
-			instance: running("kafka"), reason: "OperatorVersionNotFound",
+			instance: newInstance("kafka"), reason: "OperatorVersionNotFound",
 			mentions: []string{"addon-packages/kafka-1.0.0 does not exist", "kubectl addon package push DIR -n addon-packages"},
 		},
 		"no OperatorVersion is named": {
-			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion = corev1.ObjectReference{} }),
+			instance: newInstance("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion = corev1.ObjectReference{} }),
 			reason:   "OperatorVersionNotFound", mentions: []string{"spec.operatorVersion.name is empty"},
 		},
 		"without a namespace the OperatorVersion is in the Instance's namespace": {
-			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "" }),
+			instance: newInstance("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "" }),
 			reason:   "OperatorVersionNotFound", mentions: []string{"OperatorVersion cluster1/kafka-1.0.0 does not exist"},
 		},
 		"the namespace is one that agents may not read, regardless of its content": {
-			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "cluster2" }), version: version(),
+			instance: newInstance("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "cluster2" }), version: version(),
 			reason: "NamespaceNotAllowed", mentions: []string{`spec.operatorVersion.namespace is "cluster2"`, packages, "cluster1"},
 		},
 		"the OperatorVersion cannot be run": {
-			instance: running("kafka"), version: broken, reason: "OperatorVersionInvalid", mentions: []string{"missing", "push a corrected version"},
+			instance: newInstance("kafka"), version: broken, reason: "OperatorVersionInvalid", mentions: []string{"missing", "push a corrected version"},
 		},
 		"plan deploy is missing and has to run": {
-			instance: running("kafka"), version: upgrade, reason: "PlanMissing", mentions: []string{
+			instance: newInstance("kafka"), version: upgrade, reason: "PlanMissing", mentions: []string{
 				"OperatorVersion addon-packages/kafka-1.0.0 has no plan deploy, which the first installation runs", "upgrade to this one",
 			},
 		},
 		"plan deploy is missing, and that of the previous version is not complete": {
-			instance: running("kafka", func(i *kudo.Instance) { started(nil, i) }), version: upgrade, started: version(), reason: "PlanMissing",
+			instance: newInstance("kafka", func(i *kudo.Instance) { asStarted(nil, i) }), version: upgrade, started: version(), reason: "PlanMissing",
 			mentions: []string{"has no plan deploy, which the first installation runs"},
 		},
 		"plan deploy is missing, and an upgrade does not run it": {
-			instance: running("kafka", whole), version: upgrade, started: version(), reason: "Resolved",
+			instance: newInstance("kafka", whole), version: upgrade, started: version(), reason: "Resolved",
 		},
-		"plan deploy is missing after the upgrade": {instance: running("kafka", upgraded), version: upgrade, started: upgrade, reason: "Resolved"},
+		"plan deploy is missing after the upgrade": {instance: newInstance("kafka", upgraded), version: upgrade, started: upgrade, reason: "Resolved"},
 		"a parameter changes after the upgrade, and no plan applies it": {
-			instance: running("kafka", upgraded, given(map[string]string{"TEXT": "a"})), version: upgrade, started: upgrade, reason: "PlanMissing",
+			instance: newInstance("kafka", upgraded, given(map[string]string{"TEXT": "a"})), version: upgrade, started: upgrade, reason: "PlanMissing",
 			mentions: []string{"has no plan for this change (deploy)"},
 		},
 		"every plan of an upgrade is missing": {
-			instance: running("kafka", whole), version: useless, started: version(), reason: "OperatorVersionInvalid",
+			instance: newInstance("kafka", whole), version: useless, started: version(), reason: "OperatorVersionInvalid",
 			mentions: []string{"plan deploy is missing"},
 		},
 		"parameters are wrong, and all of them are named": {
-			instance: running("kafka", given(map[string]string{"COUNT": "many", "TYPO": "x"})), version: version(),
+			instance: newInstance("kafka", given(map[string]string{"COUNT": "many", "TYPO": "x"})), version: version(),
 			reason: "ParametersInvalid", mentions: []string{"COUNT", "many", "TYPO"},
 		},
 		"the name is too long": {
-			instance: running(strings.Repeat("a", 64)), version: version(), reason: "NameInvalid", mentions: []string{"64 characters", "63"},
+			instance: newInstance(strings.Repeat("a", 64)), version: version(), reason: "NameInvalid", mentions: []string{"64 characters", "63"},
 		},
 		"the name does not make a label once its dots are dashes": {
-			instance: running("a_b"), version: version(), reason: "NameInvalid", mentions: []string{"DNS label"},
+			instance: newInstance("a_b"), version: version(), reason: "NameInvalid", mentions: []string{"DNS label"},
 		},
 		"an older Instance has the name": {
-			instance: running("a.b", installedIn("x")), version: version(),
-			others: []kudo.Instance{*running("a-b", created(9), installedIn("x"))},
+			instance: newInstance("a.b", installedIn("x")), version: version(),
+			others: []kudo.Instance{*newInstance("a-b", createdAt(9), installedIn("x"))},
 			reason: "NameCollision", mentions: []string{"cluster1/a-b", `"a-b"`, `"x"`},
 		},
 		"of two that are equally old the first by name has it": {
-			instance: running("a.b"), version: version(), others: []kudo.Instance{*running("a-b")}, reason: "NameCollision",
+			instance: newInstance("a.b"), version: version(), others: []kudo.Instance{*newInstance("a-b")}, reason: "NameCollision",
 		},
 		"and the other one keeps it": {
-			instance: running("a-b"), version: version(), others: []kudo.Instance{*running("a.b")}, reason: "Resolved",
+			instance: newInstance("a-b"), version: version(), others: []kudo.Instance{*newInstance("a.b")}, reason: "Resolved",
 		},
 		"a younger Instance has to give way": {
-			instance: running("a.b"), version: version(), others: []kudo.Instance{*running("a-b", created(11))}, reason: "Resolved",
+			instance: newInstance("a.b"), version: version(), others: []kudo.Instance{*newInstance("a-b", createdAt(11))}, reason: "Resolved",
 		},
 		"a younger Instance that has executed plans keeps the name": {
-			instance: started(nil, running("a.b")), version: version(), others: []kudo.Instance{*running("a-b", created(9))}, reason: "Resolved",
+			instance: asStarted(nil, newInstance("a.b")), version: version(), others: []kudo.Instance{*newInstance("a-b", createdAt(9))}, reason: "Resolved",
 		},
 		"an older Instance gives way to one that has executed plans": {
-			instance: running("a.b"), version: version(), others: []kudo.Instance{*started(nil, running("a-b", created(11)))}, reason: "NameCollision",
+			instance: newInstance("a.b"), version: version(), others: []kudo.Instance{*asStarted(nil, newInstance("a-b", createdAt(11)))}, reason: "NameCollision",
 		},
 		"of two that have executed plans the older one has it": {
-			instance: started(nil, running("a.b")), version: version(), others: []kudo.Instance{*started(nil, running("a-b", created(9)))},
+			instance: asStarted(nil, newInstance("a.b")), version: version(), others: []kudo.Instance{*asStarted(nil, newInstance("a-b", createdAt(9)))},
 			reason: "NameCollision",
 		},
 		"the name is free in another install namespace": {
-			instance: running("a.b", installedIn("x")), version: version(), others: []kudo.Instance{*running("a-b", created(9))},
+			instance: newInstance("a.b", installedIn("x")), version: version(), others: []kudo.Instance{*newInstance("a-b", createdAt(9))},
 			reason: "Resolved",
 		},
 		"an install namespace of the cluster's own name is the same as none": {
-			instance: running("a.b", installedIn("cluster1")), version: version(), others: []kudo.Instance{*running("a-b", created(9))},
+			instance: newInstance("a.b", installedIn("cluster1")), version: version(), others: []kudo.Instance{*newInstance("a-b", createdAt(9))},
 			reason: "NameCollision",
 		},
 		"the request names a plan that does not exist": {
-			instance: asking("fly", "mine", 7), version: version(), reason: "RequestInvalid",
+			instance: instanceWithRequest("fly", "mine", 7), version: version(), reason: "RequestInvalid",
 			mentions: []string{`spec.planExecution.planName is "fly"`, "addon-packages/kafka-1.0.0", "(deploy)", "remove spec.planExecution"},
 		},
-		"the request names one that does": {instance: asking("deploy", "mine", 7), version: version(), reason: "Resolved"},
+		"the request names one that does": {instance: instanceWithRequest("deploy", "mine", 7), version: version(), reason: "Resolved"},
 		"a request that was handled is inert": {
-			instance: asking("fly", "mine", 7, handled("mine")), version: version(), reason: "Resolved",
+			instance: instanceWithRequest("fly", "mine", 7, withHandledRequest("mine")), version: version(), reason: "Resolved",
 		},
 		"a request to cancel asks for no plan": {
-			instance: asking("fly", "mine", 7, cancelling), version: version(), reason: "Resolved",
+			instance: instanceWithRequest("fly", "mine", 7, requestCancel), version: version(), reason: "Resolved",
 		},
 		"a request that has no uid yet is judged as well": {
-			instance: asking("fly", "", 7, func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{UID: "x"} }),
+			instance: instanceWithRequest("fly", "", 7, func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{UID: "x"} }),
 			version:  version(), reason: "RequestInvalid",
 		},
 		"an immutable parameter has another value than was started": {
-			instance: started(nil, with("FIXED", "huge")), version: strict(), reason: "ParametersInvalid",
+			instance: asStarted(nil, with("FIXED", "huge")), version: strict(), reason: "ParametersInvalid",
 			mentions: []string{`parameter "FIXED": immutable, and its current value is "small"`},
 		},
 		"it has the value that was started": {
-			instance: started(map[string]string{"FIXED": "huge"}, with("FIXED", "huge")), version: strict(), reason: "Resolved",
+			instance: asStarted(map[string]string{"FIXED": "huge"}, with("FIXED", "huge")), version: strict(), reason: "Resolved",
 		},
 		"it has the default of another version than was started": {
-			instance: started(nil, of("kafka-2.0.0", with())), version: later(), started: strict(), reason: "ParametersInvalid",
+			instance: asStarted(nil, of("kafka-2.0.0", with())), version: later(), started: strict(), reason: "ParametersInvalid",
 			mentions: []string{`parameter "FIXED": value "large": immutable, and its current value is "small"`},
 		},
 		"a child whose name is too long, by the name of the Instance": {
-			instance: running(strings.Repeat("a", 60)), version: version(), tree: parentOf("zookeeper"), reason: "ChildrenInvalid",
+			instance: newInstance(strings.Repeat("a", 60)), version: version(), tree: parentOf("zookeeper"), reason: "ChildrenInvalid",
 			mentions: []string{"70 characters", "the Instance a shorter name"},
 		},
 		"a child whose name fits": {
-			instance: running(strings.Repeat("a", 53)), version: version(), tree: parentOf("zookeeper"), reason: "Resolved",
+			instance: newInstance(strings.Repeat("a", 53)), version: version(), tree: parentOf("zookeeper"), reason: "Resolved",
 		},
 		"a child whose OperatorVersion was replaced since its parent has chosen it": {
 			instance: childOf("kafka", "before", given(map[string]string{"TYPO": "x"})), version: version(), reason: "OperatorVersionNotFound",
@@ -249,15 +249,15 @@ func TestJudge(t *testing.T) {
 		},
 		"a child of an earlier release, without a uid": {instance: childOf("kafka", ""), version: version(), reason: "Resolved"},
 		"an Instance of a user that has any uid": {
-			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" }), version: version(), reason: "Resolved",
+			instance: newInstance("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" }), version: version(), reason: "Resolved",
 		},
 		"a tree that is not complete": {
-			instance: running("kafka"), version: version(),
+			instance: newInstance("kafka"), version: version(),
 			treeFault: &tree.Error{Problems: []tree.Problem{{Reason: "CircularOperators", Message: "round"}, {Reason: "x", Message: "and round"}}},
 			reason:    "CircularOperators", mentions: []string{"round\nand round"},
 		},
 		"everything that is wrong is named, the first gives the reason": {
-			instance: running(strings.Repeat("a", 64)), reason: "NameInvalid", mentions: []string{"64 characters", "does not exist"},
+			instance: newInstance(strings.Repeat("a", 64)), reason: "NameInvalid", mentions: []string{"64 characters", "does not exist"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func NamespaceLabels(labels map[string]string) map[string]string {
 // except for the add-on's own.
 func ConfigNamespaces(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	var namespaces []string
-	for _, reference := range Named(definition, addOn) {
+	for _, reference := range References(definition, addOn) {
 		if reference.Namespace != "" && (addOn == nil || reference.Namespace != addOn.Namespace) {
 			namespaces = append(namespaces, reference.Namespace)
 		}
@@ -170,7 +170,7 @@ func AdmitAddOn(
 		existing = before.Spec.Configs
 	}
 	var problems []string
-	for _, config := range added(existing, after.Spec.Configs) {
+	for _, config := range addedConfigs(existing, after.Spec.Configs) {
 		var err error
 		switch {
 		case config.Namespace == "": // condition Resolved reports it
@@ -196,7 +196,7 @@ func AdmitInstallNamespace(before, after *addonv1alpha1.ManagedClusterAddOn, nam
 	if !slices.Contains(namespaces, namespace) || before != nil && before.Spec.InstallNamespace == namespace {
 		return nil
 	}
-	return fmt.Errorf("ManagedClusterAddOn %s/%s: spec.installNamespace: %s", after.Namespace, after.Name, reserved(namespace, "use another one").Message)
+	return fmt.Errorf("ManagedClusterAddOn %s/%s: spec.installNamespace: %s", after.Namespace, after.Name, reservedProblem(namespace, "use another one").Message)
 }
 
 // AdmitDefinition returns warnings about configs in the namespaces of clusters that a write of a ClusterManagementAddOn adds, as defaults
@@ -208,7 +208,7 @@ func AdmitDefinition(before, after *addonv1alpha1.ClusterManagementAddOn, namesp
 		existing = configsOfDefinition(before)
 	}
 	var warnings []string
-	for _, config := range added(existing, configsOfDefinition(after)) {
+	for _, config := range addedConfigs(existing, configsOfDefinition(after)) {
 		if namespaces.Existing[config.Namespace].Cluster {
 			warnings = append(warnings, fmt.Sprintf("%s %s belongs to managed cluster %q, and the add-on is invalid on every other cluster "+
 				"that gets it: move it to a namespace that belongs to no cluster",
@@ -218,8 +218,8 @@ func AdmitDefinition(before, after *addonv1alpha1.ClusterManagementAddOn, namesp
 	return warnings
 }
 
-// added returns the configs in after that Tandem reads and before lacks, without duplicates.
-func added(before, after []upstream.AddOnConfig) []upstream.AddOnConfig {
+// addedConfigs returns the configs in after that Tandem reads and before lacks, without duplicates.
+func addedConfigs(before, after []upstream.AddOnConfig) []upstream.AddOnConfig {
 	var found []upstream.AddOnConfig
 	for _, config := range after {
 		if kindOf(config) != "" && !slices.Contains(before, config) && !slices.Contains(found, config) {

@@ -17,9 +17,9 @@ func inNamespace(namespace string) upstream.AddOnConfig {
 	return config(deploymentConfigs, referent(namespace, "sizes"))
 }
 
-// placing returns a definition with the configs for a Placement.
-func placing(configs ...upstream.AddOnConfig) *addonv1alpha1.ClusterManagementAddOn {
-	definition := supporting(nil, nil)
+// newPlacementDefinition returns a definition with the configs for a Placement.
+func newPlacementDefinition(configs ...upstream.AddOnConfig) *addonv1alpha1.ClusterManagementAddOn {
+	definition := newDefinition(nil, nil)
 	definition.Spec.InstallStrategy.Placements = []upstream.PlacementStrategy{{Configs: configs}}
 	return definition
 }
@@ -47,10 +47,10 @@ func TestConfigureRefusesConfigsThatTheClusterMustNotUse(t *testing.T) {
 		addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue}}
 		return addOn
 	}
-	plain, private := supporting(&version, nil), inNamespace("private")
-	placed := placing(private)
+	plain, private := newDefinition(&version, nil), inNamespace("private")
+	placed := newPlacementDefinition(private)
 	placed.Spec.SupportedConfigs = plain.Spec.SupportedConfigs
-	rolling := placing(inNamespace("cluster1"))
+	rolling := newPlacementDefinition(inNamespace("cluster1"))
 	rolling.Spec.SupportedConfigs = plain.Spec.SupportedConfigs
 	rolling.Status.InstallProgressions = []upstream.InstallProgression{{ConfigReferences: []upstream.InstallConfigReference{
 		{ConfigGroupResource: operatorVersions, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: private.ConfigReferent}},
@@ -62,24 +62,24 @@ func TestConfigureRefusesConfigsThatTheClusterMustNotUse(t *testing.T) {
 		addOn      *addonv1alpha1.ManagedClusterAddOn
 		refused    string
 	}{
-		"the cluster's own namespace":                              {plain, enabled(inNamespace("cluster1")), ""},
-		"the packages' namespace":                                  {plain, enabled(inNamespace(packages)), ""},
-		"a namespace that the flag shares":                         {plain, enabled(inNamespace("shared")), ""},
-		"a namespace that its label shares":                        {plain, enabled(inNamespace("labelled")), ""},
-		"a private namespace":                                      {plain, enabled(private), "private"},
-		"a namespace that does not exist":                          {plain, enabled(inNamespace("missing")), "missing"},
-		"a cluster's namespace that flag and label share":          {plain, enabled(inNamespace("cluster2")), "cluster2"},
-		"a cluster's namespace, the definition's default":          {supporting(&version, new(referent("cluster2", "sizes"))), enabled(), "cluster2"},
-		"a cluster's namespace, resolved by OCM":                   {plain, byOCM(enabled(), inNamespace("cluster2")), "cluster2"},
-		"a cluster's namespace, beside the cluster's own":          {plain, enabled(inNamespace("cluster1"), inNamespace("cluster2")), "cluster2"},
-		"a private namespace, the definition's default":            {supporting(&version, new(referent("private", "sizes"))), enabled(), ""},
-		"that default, which the add-on names":                     {supporting(&version, new(referent("private", "sizes"))), enabled(private), ""},
-		"another config beside that default":                       {supporting(&version, new(referent("private", "other"))), enabled(private), "private"},
-		"a private namespace, in a status that anyone has written": {plain, byOCM(enabled(), private), "private"},
-		"a private namespace, for a Placement":                     {placed, byOCM(enabled(), private), ""},
-		"a private namespace, before a rollout":                    {rolling, byOCM(enabled(), good), ""},
-		"a private namespace of another kind, before a rollout":    {rolling, byOCM(enabled(), private), "private"},
-		"a Placement's, which the add-on of any cluster names":     {placed, byOCM(enabled(private), private), "private"},
+		"the cluster's own namespace":                              {plain, newAddOn(inNamespace("cluster1")), ""},
+		"the packages' namespace":                                  {plain, newAddOn(inNamespace(packages)), ""},
+		"a namespace that the flag shares":                         {plain, newAddOn(inNamespace("shared")), ""},
+		"a namespace that its label shares":                        {plain, newAddOn(inNamespace("labelled")), ""},
+		"a private namespace":                                      {plain, newAddOn(private), "private"},
+		"a namespace that does not exist":                          {plain, newAddOn(inNamespace("missing")), "missing"},
+		"a cluster's namespace that flag and label share":          {plain, newAddOn(inNamespace("cluster2")), "cluster2"},
+		"a cluster's namespace, the definition's default":          {newDefinition(&version, new(referent("cluster2", "sizes"))), newAddOn(), "cluster2"},
+		"a cluster's namespace, resolved by OCM":                   {plain, byOCM(newAddOn(), inNamespace("cluster2")), "cluster2"},
+		"a cluster's namespace, beside the cluster's own":          {plain, newAddOn(inNamespace("cluster1"), inNamespace("cluster2")), "cluster2"},
+		"a private namespace, the definition's default":            {newDefinition(&version, new(referent("private", "sizes"))), newAddOn(), ""},
+		"that default, which the add-on names":                     {newDefinition(&version, new(referent("private", "sizes"))), newAddOn(private), ""},
+		"another config beside that default":                       {newDefinition(&version, new(referent("private", "other"))), newAddOn(private), "private"},
+		"a private namespace, in a status that anyone has written": {plain, byOCM(newAddOn(), private), "private"},
+		"a private namespace, for a Placement":                     {placed, byOCM(newAddOn(), private), ""},
+		"a private namespace, before a rollout":                    {rolling, byOCM(newAddOn(), good), ""},
+		"a private namespace of another kind, before a rollout":    {rolling, byOCM(newAddOn(), private), "private"},
+		"a Placement's, which the add-on of any cluster names":     {placed, byOCM(newAddOn(private), private), "private"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Configure(tc.definition, tc.addOn, hubNamespaces())
@@ -98,7 +98,7 @@ func TestConfigureDoubtsWhatAPreviewDoesNotKnow(t *testing.T) {
 	version := referent(packages, "kafka-1.0.0")
 	namespaces := hubNamespaces()
 	namespaces.Lenient = true
-	got := Configure(supporting(&version, nil), enabled(inNamespace("private"), inNamespace("shared"), inNamespace("cluster2")), namespaces)
+	got := Configure(newDefinition(&version, nil), newAddOn(inNamespace("private"), inNamespace("shared"), inNamespace("cluster2")), namespaces)
 	if diff := cmp.Diff([]string{cannotUse("sizes", "private")}, got.Doubts); diff != "" {
 		t.Errorf("doubts (-want +got):\n%s", diff)
 	}
@@ -136,8 +136,8 @@ func TestNamespaceOf(t *testing.T) {
 }
 
 func TestConfigNamespaces(t *testing.T) {
-	definition := placing(inNamespace("cluster2"), inNamespace("shared"), inNamespace("cluster1"))
-	addOn := enabled(inNamespace("shared"), config(operatorVersions, referent(packages, "x")), inNamespace(""))
+	definition := newPlacementDefinition(inNamespace("cluster2"), inNamespace("shared"), inNamespace("cluster1"))
+	addOn := newAddOn(inNamespace("shared"), config(operatorVersions, referent(packages, "x")), inNamespace(""))
 	addOn.Status.ConfigReferences = []upstream.ConfigReference{desiredBy(deploymentConfigs, referent("resolved", "a"))}
 	want := []string{packages, "cluster2", "resolved", "shared"}
 	if diff := cmp.Diff(want, ConfigNamespaces(definition, addOn)); diff != "" {
@@ -163,24 +163,24 @@ func TestAdmitAddOn(t *testing.T) {
 		before, after *addonv1alpha1.ManagedClusterAddOn
 		refused       string
 	}{
-		"no configs":                          {nil, enabled(), ""},
-		"configs that the cluster may use":    {nil, enabled(inNamespace("cluster1"), inNamespace("shared"), inNamespace("")), ""},
-		"a config that Tandem does not read":  {nil, enabled(other), ""},
-		"a config of another cluster":         {nil, enabled(inNamespace("cluster2")), refusal + cannotUse("sizes", "cluster2")},
-		"a config that does not exist":        {nil, enabled(inNamespace("missing")), refusal + cannotUse("sizes", "missing")},
-		"a private config":                    {nil, enabled(foreign), refusal + cannotUse("sizes", "private")},
-		"the same twice":                      {nil, enabled(foreign, foreign), refusal + cannotUse("sizes", "private")},
-		"the definition's default":            {nil, enabled(inNamespace("default")), ""},
-		"an OperatorVersion of another":       {nil, enabled(config(operatorVersions, referent("cluster2", "x"))), refusal + version("cluster2")},
-		"an OperatorVersion that is nowhere":  {nil, enabled(config(operatorVersions, referent("missing", "x"))), refusal + version("missing")},
-		"an OperatorVersion for all":          {nil, enabled(config(operatorVersions, referent(packages, "x"))), ""},
-		"a private config, added":             {enabled(inNamespace("shared")), enabled(inNamespace("shared"), foreign), refusal + cannotUse("sizes", "private")},
-		"an existing reference":               {enabled(foreign), enabled(inNamespace("shared"), foreign), ""},
-		"an existing reference, in new order": {enabled(foreign, inNamespace("shared")), enabled(inNamespace("shared"), foreign), ""},
-		"more than fit into an answer":        {nil, enabled(many...), "and 3 more problems"},
+		"no configs":                          {nil, newAddOn(), ""},
+		"configs that the cluster may use":    {nil, newAddOn(inNamespace("cluster1"), inNamespace("shared"), inNamespace("")), ""},
+		"a config that Tandem does not read":  {nil, newAddOn(other), ""},
+		"a config of another cluster":         {nil, newAddOn(inNamespace("cluster2")), refusal + cannotUse("sizes", "cluster2")},
+		"a config that does not exist":        {nil, newAddOn(inNamespace("missing")), refusal + cannotUse("sizes", "missing")},
+		"a private config":                    {nil, newAddOn(foreign), refusal + cannotUse("sizes", "private")},
+		"the same twice":                      {nil, newAddOn(foreign, foreign), refusal + cannotUse("sizes", "private")},
+		"the definition's default":            {nil, newAddOn(inNamespace("default")), ""},
+		"an OperatorVersion of another":       {nil, newAddOn(config(operatorVersions, referent("cluster2", "x"))), refusal + version("cluster2")},
+		"an OperatorVersion that is nowhere":  {nil, newAddOn(config(operatorVersions, referent("missing", "x"))), refusal + version("missing")},
+		"an OperatorVersion for all":          {nil, newAddOn(config(operatorVersions, referent(packages, "x"))), ""},
+		"a private config, added":             {newAddOn(inNamespace("shared")), newAddOn(inNamespace("shared"), foreign), refusal + cannotUse("sizes", "private")},
+		"an existing reference":               {newAddOn(foreign), newAddOn(inNamespace("shared"), foreign), ""},
+		"an existing reference, in new order": {newAddOn(foreign, inNamespace("shared")), newAddOn(inNamespace("shared"), foreign), ""},
+		"more than fit into an answer":        {nil, newAddOn(many...), "and 3 more problems"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := AdmitAddOn(supporting(nil, new(referent("default", "sizes"))), tc.before, tc.after, hubNamespaces())
+			err := AdmitAddOn(newDefinition(nil, new(referent("default", "sizes"))), tc.before, tc.after, hubNamespaces())
 			switch {
 			case (err != nil) != (tc.refused != ""):
 				t.Errorf("got %v, want %q", err, tc.refused)
@@ -204,13 +204,13 @@ func TestAdmitDefinition(t *testing.T) {
 		before, after *addonv1alpha1.ClusterManagementAddOn
 		warnings      []string
 	}{
-		"no configs":                        {nil, supporting(nil, nil), nil},
-		"a shared default":                  {nil, supporting(nil, new(referent("shared", "sizes"))), nil},
-		"a default of a cluster":            {nil, supporting(nil, &foreign), []string{sizes}},
-		"a default version of a cluster":    {nil, supporting(&foreign, nil), []string{warning("OperatorVersion cluster2/sizes")}},
-		"a Placement's config of a cluster": {nil, placing(inNamespace("cluster2")), []string{sizes}},
-		"a default that is added":           {supporting(nil, nil), supporting(nil, &foreign), []string{sizes}},
-		"a default that exists":             {supporting(nil, &foreign), supporting(nil, &foreign), nil},
+		"no configs":                        {nil, newDefinition(nil, nil), nil},
+		"a shared default":                  {nil, newDefinition(nil, new(referent("shared", "sizes"))), nil},
+		"a default of a cluster":            {nil, newDefinition(nil, &foreign), []string{sizes}},
+		"a default version of a cluster":    {nil, newDefinition(&foreign, nil), []string{warning("OperatorVersion cluster2/sizes")}},
+		"a Placement's config of a cluster": {nil, newPlacementDefinition(inNamespace("cluster2")), []string{sizes}},
+		"a default that is added":           {newDefinition(nil, nil), newDefinition(nil, &foreign), []string{sizes}},
+		"a default that exists":             {newDefinition(nil, &foreign), newDefinition(nil, &foreign), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.warnings, AdmitDefinition(tc.before, tc.after, hubNamespaces())); diff != "" {

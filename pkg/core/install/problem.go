@@ -22,9 +22,9 @@ type Problem struct {
 // problemLimit is the maximum number of problems in an error of Admit. The others are reported once those are fixed.
 const problemLimit = 10
 
-// resolved returns the condition Resolved: True with message if there are no problems, else False with the reason of the first problem
+// resolvedCondition returns the condition Resolved: True with message if there are no problems, else False with the reason of the first problem
 // and all messages.
-func resolved(problems []Problem, message string, generation int64) *metav1.Condition {
+func resolvedCondition(problems []Problem, message string, generation int64) *metav1.Condition {
 	condition := &metav1.Condition{
 		Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, Message: message,
 		ObservedGeneration: generation,
@@ -42,8 +42,8 @@ func resolved(problems []Problem, message string, generation int64) *metav1.Cond
 	return condition
 }
 
-// remarked adds remarks to the message of a condition; nil stays nil.
-func remarked(condition *metav1.Condition, remarks []string) *metav1.Condition {
+// withRemarks adds remarks to the message of a condition; nil stays nil.
+func withRemarks(condition *metav1.Condition, remarks []string) *metav1.Condition {
 	if condition != nil && len(remarks) > 0 {
 		condition.Message = strings.Join(append([]string{condition.Message}, remarks...), "\n")
 	}
@@ -69,9 +69,9 @@ func IsLasting(resolved *metav1.Condition) bool {
 	return resolved != nil && resolved.Status == metav1.ConditionFalse && !slices.Contains(passing, resolved.Reason)
 }
 
-// reserved returns the problem that the install namespace is reserved; way is the way out. Agents decide about their own namespaces by their own
+// reservedProblem returns the problem that the install namespace is reserved; way is the way out. Agents decide about their own namespaces by their own
 // flag, so that both have to allow one.
-func reserved(namespace, way string) Problem {
+func reservedProblem(namespace, way string) Problem {
 	return Problem{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf("nothing is installed in namespace %q, which is reserved: %s "+
 		"(flag --allow-namespaces of addon-manager and of addon-agent allows it)", namespace, way)}
 }

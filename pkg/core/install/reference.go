@@ -41,9 +41,9 @@ func MayExist(name types.NamespacedName) bool {
 	return name.Name != "" && len(path.IsValidPathSegmentName(name.Name))+len(path.IsValidPathSegmentName(name.Namespace)) == 0
 }
 
-// Named lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or by
+// References lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or by
 // Tandem: the objects to watch for the add-on.
-func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
+func References(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
 	var named []Reference
 	add := func(resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) {
 		named = append(named, Reference{Resource: resource.Resource, NamespacedName: types.NamespacedName(referent)})
@@ -54,7 +54,7 @@ func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 		}
 	}
 	if addOn != nil {
-		named = append(named, NamedBySpec(addOn)...)
+		named = append(named, ReferencesInSpec(addOn)...)
 		for _, reference := range addOn.Status.ConfigReferences {
 			if reference.DesiredConfig != nil {
 				add(reference.ConfigGroupResource, reference.DesiredConfig.ConfigReferent)
@@ -64,8 +64,8 @@ func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 	return named
 }
 
-// NamedBySpec lists the configuration objects that the spec of the add-on names.
-func NamedBySpec(addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
+// ReferencesInSpec lists the configuration objects that the spec of the add-on names.
+func ReferencesInSpec(addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
 	named := make([]Reference, 0, len(addOn.Spec.Configs))
 	for _, config := range addOn.Spec.Configs {
 		named = append(named, Reference{Resource: config.Resource, NamespacedName: types.NamespacedName(config.ConfigReferent)})

@@ -49,7 +49,7 @@ func Request(i *kudo.Instance) RequestChange {
 func requestUID(i *kudo.Instance) types.UID {
 	name := i.Spec.PlanExecution.PlanName
 	occasion := fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, name)
-	handled := plan.Reached(i.Status, nil).Handled
+	handled := plan.ReachedState(i.Status, nil).Handled
 	for slices.Contains(handled, hubUID(name, occasion)) {
 		occasion += "/again"
 	}
@@ -82,5 +82,5 @@ func requestedFromHub(uid types.UID) (name string, given bool) {
 // isHandled reports whether the agent has started the requested plan.
 func isHandled(i *kudo.Instance) bool {
 	uid := i.Spec.PlanExecution.UID
-	return uid != "" && slices.Contains(plan.Reached(i.Status, nil).Handled, uid)
+	return uid != "" && slices.Contains(plan.ReachedState(i.Status, nil).Handled, uid)
 }

@@ -23,10 +23,10 @@ func TestAnInstanceIsNotInstalledInAReservedNamespace(t *testing.T) {
 		instance *kudo.Instance
 		message  string // of Resolved, and of admission; empty if it is resolved and admitted
 	}{
-		"a reserved one":                       {running("kafka", installedIn("kube-system")), ofTheInstance},
-		"another one":                          {running("kafka", installedIn("data")), ""},
-		"that of its cluster":                  {running("kafka"), ""},
-		"a reserved one in which it runs":      {started(nil, running("kafka", installedIn("kube-system"))), ""},
+		"a reserved one":                       {newInstance("kafka", installedIn("kube-system")), ofTheInstance},
+		"another one":                          {newInstance("kafka", installedIn("data")), ""},
+		"that of its cluster":                  {newInstance("kafka"), ""},
+		"a reserved one in which it runs":      {asStarted(nil, newInstance("kafka", installedIn("kube-system"))), ""},
 		"a reserved one that names its parent": {childOf("kafka", "version", installedIn("kube-system")), ofTheInstance},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAnAddOnIsNotInstalledInAReservedNamespace(t *testing.T) {
 
 func TestAdmitInstallNamespace(t *testing.T) {
 	in := func(namespace string) *addonv1alpha1.ManagedClusterAddOn {
-		a := enabled()
+		a := newAddOn()
 		a.Spec.InstallNamespace = namespace
 		return a
 	}

@@ -64,7 +64,7 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 	wanted, decision := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a)
 	switch {
 	case wanted == "":
-	case wanted == marked || reached(a.OwnInstance(), decision.Instance, a.Version):
+	case wanted == marked || isUpToDate(a.OwnInstance(), decision.Instance, a.Version):
 		rollout.Mark = wanted
 		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
 		rollout.Applied.Message = "a plan has completed with the add-on's current configuration"
@@ -108,9 +108,9 @@ func hasFailed(i *kudo.Instance) bool {
 	return ready != nil && ready.ObservedGeneration == i.Generation && (ready.Reason == kudo.ReasonPlanFailed || plan.Retries(i.Status) > 0)
 }
 
-// reached reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if an
+// isUpToDate reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if an
 // Instance is wanted.
-func reached(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
+func isUpToDate(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
 	if own == nil || want == nil || !Matches(own, want) {
 		return false
 	}
@@ -137,8 +137,8 @@ func mark(references []upstream.ConfigReference) string {
 	return string(spelt)
 }
 
-// Desired returns a fingerprint of the add-on configuration that OCM desires: it changes when the configuration does.
-func Desired(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+// DesiredFingerprint returns a fingerprint of the add-on configuration that OCM desires: it changes when the configuration does.
+func DesiredFingerprint(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	var desired strings.Builder
 	for _, r := range addOn.Status.ConfigReferences {
 		if r.DesiredConfig != nil {

@@ -140,7 +140,7 @@ func TestRolloutStateIsThatOfTheCluster(t *testing.T) {
 			configured("True").with(func(a *AddOn) { a.Dependencies = unmet("Required") }), "Progressing",
 		},
 		"its OperatorVersion may be pushed yet": {configured("True").with(func(a *AddOn) { a.Version = nil }), "Progressing"},
-		"its name is in use":                    {configured("True").with(func(a *AddOn) { a.Instances = []kudo.Instance{*running("kafka")} }), "Failed"},
+		"its name is in use":                    {configured("True").with(func(a *AddOn) { a.Instances = []kudo.Instance{*newInstance("kafka")} }), "Failed"},
 		"its parameters are invalid": {configured("True").with(func(a *AddOn) {
 			a.Instances = []kudo.Instance{own("ParametersInvalid", 7, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "one"} })}
 		}), "Failed"},

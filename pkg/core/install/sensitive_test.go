@@ -16,14 +16,14 @@ func fromSecret(parameter, secret string) kudo.ParameterFrom {
 	return kudo.ParameterFrom{Name: parameter, SecretKeyRef: kudo.SecretKeyRef{Name: secret, Key: "k"}}
 }
 
-// hiding makes the add-on's OperatorVersion define the sensitive parameter PASSWORD.
-func hiding(a *AddOn) {
+// definePassword makes the add-on's OperatorVersion define the sensitive parameter PASSWORD.
+func definePassword(a *AddOn) {
 	a.Version = versionOf("kafka", "kafka-1.0.0", "TEXT", "PASSWORD")
 	a.Version.Spec.Parameters[1].Sensitive = new(true)
 }
 
 func TestVariablesOfSensitiveParametersAreReferences(t *testing.T) {
-	decision := Decide(addOn(variables("a", "", "PASSWORD", "secret:db/k", "TEXT", "secret:db/k")).with(hiding))
+	decision := Decide(addOn(variables("a", "", "PASSWORD", "secret:db/k", "TEXT", "secret:db/k")).with(definePassword))
 	if decision.Instance == nil {
 		t.Fatalf("got %v", decision.Resolved)
 	}
@@ -36,7 +36,7 @@ func TestVariablesOfSensitiveParametersAreReferences(t *testing.T) {
 }
 
 func TestAVariableOfASensitiveParameterIsNoValue(t *testing.T) {
-	decision := Decide(addOn(variables("a", "", "PASSWORD", "hunter2")).with(hiding))
+	decision := Decide(addOn(variables("a", "", "PASSWORD", "hunter2")).with(definePassword))
 	if decision.Instance != nil || decision.Resolved == nil || decision.Resolved.Reason != addonv1alpha1.ReasonConfigurationInvalid {
 		t.Fatalf("got %v and %v", decision.Instance, decision.Resolved)
 	}
@@ -46,13 +46,13 @@ func TestAVariableOfASensitiveParameterIsNoValue(t *testing.T) {
 	}
 }
 
-// handing returns a parent with the sensitive parameter PASSWORD, whose parameter file is text, and its child, whose parameters are these.
-func handing(text string, parameters ...kudo.Parameter) Parent {
+// parentWithParameterFile returns a parent with the sensitive parameter PASSWORD, whose parameter file is text, and its child, whose parameters are these.
+func parentWithParameterFile(text string, parameters ...kudo.Parameter) Parent {
 	version, child := parentVersion(), operatorVersion("bb", "1.0.0")
 	version.Spec.Parameters = append(version.Spec.Parameters, kudo.Parameter{Name: "PASSWORD", Sensitive: new(true)})
 	version.Spec.Templates["bb.yaml"] = text
 	child.Spec.Parameters = parameters
-	aa := deploying(func(aa *kudo.Instance) {
+	aa := deployingParent(func(aa *kudo.Instance) {
 		aa.Spec.ParametersFrom = []kudo.ParameterFrom{fromSecret("PASSWORD", "newer")}
 		aa.Status.Execution.ParametersFrom = []kudo.StartedParameterFrom{
 			{ParameterFrom: fromSecret("PASSWORD", "db"), Digest: "d", DigestKey: "k"},
@@ -62,7 +62,7 @@ func handing(text string, parameters ...kudo.Parameter) Parent {
 }
 
 func TestASensitiveParameterIsPassedOnToAChild(t *testing.T) {
-	p := handing("TEXT: {{ .Params.TEXT }}\nKEY: {{ .Params.PASSWORD }}\n", kudo.Parameter{Name: "TEXT"}, kudo.Parameter{Name: "KEY", Sensitive: new(true)})
+	p := parentWithParameterFile("TEXT: {{ .Params.TEXT }}\nKEY: {{ .Params.PASSWORD }}\n", kudo.Parameter{Name: "TEXT"}, kudo.Parameter{Name: "KEY", Sensitive: new(true)})
 	steps := Children(p)
 	if len(steps) != 1 || steps[0].Apply == nil {
 		t.Fatalf("got %v", steps)
@@ -92,7 +92,7 @@ func TestASensitiveParameterIsNotDisclosedToAChild(t *testing.T) {
 		"KEY: {{ .Params.PASSWORD | b64enc }}": {kudo.Parameter{Name: "KEY", Sensitive: new(true)}, `sensitive parameter "PASSWORD" can only be passed on as a whole`},
 	} {
 		t.Run(text, func(t *testing.T) {
-			steps := Children(handing(text, test.of))
+			steps := Children(parentWithParameterFile(text, test.of))
 			if len(steps) != 1 || steps[0].Apply != nil || steps[0].Status.State != kudo.ChildFailed || !strings.Contains(steps[0].Status.Message, test.want) {
 				t.Errorf("got %v", steps)
 			}
@@ -108,7 +108,7 @@ func TestAdmitOfASensitiveParameter(t *testing.T) {
 	with := func(parameters map[string]string, from ...kudo.ParameterFrom) *Instance {
 		return &Instance{Version: version, PackagesNamespace: packages, Instance: &kudo.Instance{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka"},
-			Spec:       kudo.InstanceSpec{OperatorVersion: running("kafka").Spec.OperatorVersion, Parameters: parameters, ParametersFrom: from},
+			Spec:       kudo.InstanceSpec{OperatorVersion: newInstance("kafka").Spec.OperatorVersion, Parameters: parameters, ParametersFrom: from},
 		}}
 	}
 	for name, test := range map[string]struct {
@@ -156,7 +156,7 @@ func TestReferencesToSecretsThatThePackageMayNotGetAreWarnedOf(t *testing.T) {
 		"to get all Secrets":          {get(), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := addOn(variables("a", "", "PASSWORD", "secret:db/k")).with(hiding)
+			a := addOn(variables("a", "", "PASSWORD", "secret:db/k")).with(definePassword)
 			a.Version.Spec.Permissions = test.permissions
 			decision := Decide(a)
 			if got := strings.Join(decision.Remarks, "\n"); got != test.want || decision.Instance == nil {

@@ -59,15 +59,15 @@ func (o Others) Users(except string, configs []types.NamespacedName) []User {
 	for i := range o.Definitions {
 		definition := &o.Definitions[i]
 		definitions[definition.Name] = definition
-		if named := Named(definition, nil); definition.Name != except && namesAny(named, configs) {
+		if named := References(definition, nil); definition.Name != except && namesAny(named, configs) {
 			users = append(users, User{Definition: definition, Versions: versionsAmong(named)})
 		}
 	}
 	for i := range o.AddOns {
 		addOn := &o.AddOns[i]
-		if named := NamedBySpec(addOn); addOn.Name != except && namesAny(named, configs) {
+		if named := ReferencesInSpec(addOn); addOn.Name != except && namesAny(named, configs) {
 			definition := definitions[addOn.Name]
-			users = append(users, User{Definition: definition, Versions: versionsAmong(append(named, Named(definition, nil)...))})
+			users = append(users, User{Definition: definition, Versions: versionsAmong(append(named, References(definition, nil)...))})
 		}
 	}
 	return users
@@ -185,8 +185,8 @@ func (g given) misspelt(definedElsewhere map[string]bool) []Doubt {
 	return slices.DeleteFunc(g.doubts(), func(d Doubt) bool { return definedElsewhere[d.Variable] })
 }
 
-// ignored returns the names of the undefined variables that are not misspelt, sorted.
-func (g given) ignored(misspelt []Doubt) []string {
+// ignoredNames returns the names of the undefined variables that are not misspelt, sorted.
+func (g given) ignoredNames(misspelt []Doubt) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.undefined)), func(name string) bool {
 		return slices.ContainsFunc(misspelt, func(d Doubt) bool { return d.Variable == name })
 	})

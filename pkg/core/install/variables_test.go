@@ -13,8 +13,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// defining makes the add-on's OperatorVersion define these parameters.
-func defining(names ...string) func(*AddOn) {
+// defineParameters makes the add-on's OperatorVersion define these parameters.
+func defineParameters(names ...string) func(*AddOn) {
 	return func(a *AddOn) { a.Version = versionOf("kafka", "kafka-1.0.0", names...) }
 }
 
@@ -35,18 +35,18 @@ func TestDoubts(t *testing.T) {
 		"no configuration":               {addOn: addOn()},
 		"only defined variables":         {addOn: addOn(variables("a", "", "TEXT", "x"))},
 		"a variable close to no other":   {addOn: addOn(variables("a", "", "TYPO", "x"))},
-		"a missing letter":               {addOn().with(defining("BROKERS")), nil},
-		"a misspelt parameter":           {addOn(variables("a", "", "BROKRS", "5")).with(defining("BROKERS", "TOPICS")), []string{"BROKRS meant as BROKERS in a"}},
-		"another case":                   {addOn(variables("a", "", "brokers", "5")).with(defining("BROKERS")), []string{"brokers meant as BROKERS in a"}},
-		"set elsewhere in the same way":  {addOn: addOn(variables("a", "", "BROKRS", "5", "BROKERS", "3")).with(defining("BROKERS"))},
-		"set by another config":          {addOn: addOn(variables("a", "", "BROKRS", "5"), variables("b", "", "BROKERS", "3")).with(defining("BROKERS"))},
-		"the closest one is set already": {addOn(variables("a", "", "COUNTS", "5", "COUNT", "3")).with(defining("COUNT", "COUNTER")), []string{"COUNTS meant as COUNTER in a"}},
-		"in two configs":                 {addOn(variables("a", "", "BROKRS", "5"), variables("b", "", "BROKRS", "3")).with(defining("BROKERS")), []string{"BROKRS meant as BROKERS in a, b"}},
+		"a missing letter":               {addOn().with(defineParameters("BROKERS")), nil},
+		"a misspelt parameter":           {addOn(variables("a", "", "BROKRS", "5")).with(defineParameters("BROKERS", "TOPICS")), []string{"BROKRS meant as BROKERS in a"}},
+		"another case":                   {addOn(variables("a", "", "brokers", "5")).with(defineParameters("BROKERS")), []string{"brokers meant as BROKERS in a"}},
+		"set elsewhere in the same way":  {addOn: addOn(variables("a", "", "BROKRS", "5", "BROKERS", "3")).with(defineParameters("BROKERS"))},
+		"set by another config":          {addOn: addOn(variables("a", "", "BROKRS", "5"), variables("b", "", "BROKERS", "3")).with(defineParameters("BROKERS"))},
+		"the closest one is set already": {addOn(variables("a", "", "COUNTS", "5", "COUNT", "3")).with(defineParameters("COUNT", "COUNTER")), []string{"COUNTS meant as COUNTER in a"}},
+		"in two configs":                 {addOn(variables("a", "", "BROKRS", "5"), variables("b", "", "BROKRS", "3")).with(defineParameters("BROKERS")), []string{"BROKRS meant as BROKERS in a, b"}},
 		"several, sorted": {
-			addOn(variables("a", "", "TOPIKS", "5", "BROKRS", "3")).with(defining("BROKERS", "TOPICS")),
+			addOn(variables("a", "", "TOPIKS", "5", "BROKRS", "3")).with(defineParameters("BROKERS", "TOPICS")),
 			[]string{"BROKRS meant as BROKERS in a", "TOPIKS meant as TOPICS in a"},
 		},
-		"a parameter that no variable can have the name of": {addOn: addOn(variables("a", "", "LOG", "5")).with(defining("LOG.LEVEL", "log-s"))},
+		"a parameter that no variable can have the name of": {addOn: addOn(variables("a", "", "LOG", "5")).with(defineParameters("LOG.LEVEL", "log-s"))},
 		"no OperatorVersion": {addOn: addOn(variables("a", "", "COUNTS", "5")).with(func(a *AddOn) { a.Version = nil })},
 		"a missing config":   {addOn: addOn(variables("a", "", "COUNTS", "5")).with(func(a *AddOn) { a.DeploymentConfigs = nil })},
 	} {
@@ -70,17 +70,17 @@ func TestOthersDefine(t *testing.T) {
 	shared := referent("cluster1", "a")
 	// using returns the definition of another add-on that runs the version, with the config as its default.
 	using := func(name string, version string) addonv1alpha1.ClusterManagementAddOn {
-		d := supporting(new(referent(packages, version)), &shared)
+		d := newDefinition(new(referent(packages, version)), &shared)
 		d.Name = name
 		return *d
 	}
 	plain := func(name string, config *upstream.ConfigReferent) addonv1alpha1.ClusterManagementAddOn {
-		d := supporting(nil, config)
+		d := newDefinition(nil, config)
 		d.Name, d.Spec.SupportedConfigs = name, d.Spec.SupportedConfigs[:1]
 		return *d
 	}
 	on := func(name string, configs ...upstream.AddOnConfig) addonv1alpha1.ManagedClusterAddOn {
-		a := enabled(configs...)
+		a := newAddOn(configs...)
 		a.Name = name
 		return *a
 	}
@@ -145,7 +145,7 @@ func TestOthersDefine(t *testing.T) {
 		"another add-on has the config and the version on one cluster": {
 			versions: []kudo.OperatorVersion{*versionOf("shop", "shop-1.0.0", "BROKRS")},
 			Others: Others{
-				Definitions: definitions{func() addonv1alpha1.ClusterManagementAddOn { d := supporting(nil, nil); d.Name = "shop"; return *d }()},
+				Definitions: definitions{func() addonv1alpha1.ClusterManagementAddOn { d := newDefinition(nil, nil); d.Name = "shop"; return *d }()},
 				AddOns:      addOns{on("shop", config(deploymentConfigs, shared), config(operatorVersions, referent(packages, "shop-1.0.0")))},
 			}, want: true,
 		},
@@ -175,7 +175,7 @@ func TestMisspeltVariablesAreBounded(t *testing.T) {
 	for i := range problemLimit + 3 {
 		names, pairs = append(names, fmt.Sprintf("PARAMETER_%c%[1]c%[1]c%[1]c", 'A'+i)), append(pairs, fmt.Sprintf("PARAMETER_%c%[1]c%[1]c", 'A'+i), "x")
 	}
-	got := Decide(addOn(variables("a", "", pairs...)).with(defining(names...)))
+	got := Decide(addOn(variables("a", "", pairs...)).with(defineParameters(names...)))
 	lines := strings.Split(got.Resolved.Message, "\n")
 	if len(lines) != problemLimit+1 || lines[problemLimit] != "and 3 more misspelt variables" {
 		t.Errorf("got %d lines, the last one is %q", len(lines), lines[len(lines)-1])

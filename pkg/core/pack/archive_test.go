@@ -73,7 +73,7 @@ func TestArchive(t *testing.T) {
 		"a file twice":                      {tarball: tarball(t, "x=a", "./x=b"), problem: "contains a path twice: x"},
 		"a file of the name of a folder":    {tarball: tarball(t, "x=a", "x/y=b"), problem: "contains a path twice: x"},
 		"no gzip":                           {tarball: []byte("operator.yaml"), problem: "reading a tarball (.tgz)"},
-		"no tar":                            {tarball: zipped(t, strings.Repeat("operator.yaml", 99)), problem: "reading the tarball"},
+		"no tar":                            {tarball: gzipText(t, strings.Repeat("operator.yaml", 99)), problem: "reading the tarball"},
 		"cut short":                         {tarball: tarball(t, "x="+strings.Repeat("a", 1<<16))[:99], problem: "unexpected EOF"},
 		"a small file that becomes a large": {tarball: tarball(t, "x="+strings.Repeat("a", pack.MaxArchive)), problem: "contains more than 33554432 bytes"},
 		"a sparse file, which is large and takes next to nothing": {tarball: sparse(t, "1099511627776"), problem: "contains more than 33554432 bytes"},
@@ -123,10 +123,10 @@ func sparse(t *testing.T, size string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return zipped(t, strings.ReplaceAll(out.String(), "XNU.sparse", "GNU.sparse"))
+	return gzipText(t, strings.ReplaceAll(out.String(), "XNU.sparse", "GNU.sparse"))
 }
 
-func zipped(t *testing.T, text string) []byte {
+func gzipText(t *testing.T, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)

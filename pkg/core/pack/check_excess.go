@@ -34,9 +34,9 @@ func excess(spec *kudo.OperatorVersionSpec) []Problem {
 	case all.items > MaxItems:
 		return []Problem{problemAt("tasks", "the OperatorVersion has %d parameters, tasks, templates, steps and references to them, "+
 			"more than the limit of %d: split the operator", all.items, MaxItems)}
-	case len(all.longest) > MaxNameBytes:
+	case len(all.largestName) > MaxNameBytes:
 		return []Problem{problemAt("tasks", "the name %s has %d bytes, more than the limit of %d: shorten it",
-			text.Quote(all.longest), len(all.longest), MaxNameBytes)}
+			text.Quote(all.largestName), len(all.largestName), MaxNameBytes)}
 	default:
 		return nil
 	}
@@ -44,16 +44,16 @@ func excess(spec *kudo.OperatorVersionSpec) []Problem {
 
 // tally counts the items of an OperatorVersion, and keeps the longest of their names.
 type tally struct {
-	items   int
-	longest string
+	items       int
+	largestName string
 }
 
 // add counts an item with its names.
 func (t *tally) add(names ...string) {
 	t.items++
 	for _, name := range names {
-		if len(name) > len(t.longest) {
-			t.longest = name
+		if len(name) > len(t.largestName) {
+			t.largestName = name
 		}
 	}
 }

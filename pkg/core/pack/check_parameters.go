@@ -36,7 +36,7 @@ func parameterNames(s *subject) []Problem {
 					"cannot set it: use letters, digits and _", text.Quote(p.Name), text.Quote(p.Name)))
 		}
 	}
-	repeated(s.parameterNames, func(i, first int) {
+	visitRepeated(s.parameterNames, func(i, first int) {
 		name, before := s.parameterNames[i], s.parameterNames[first]
 		message := "parameter %s is defined twice: remove one"
 		if name != before {

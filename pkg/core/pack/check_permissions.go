@@ -26,7 +26,7 @@ func neededPermissions(s *subject) []Problem {
 	}
 	needs := needsOf(s)
 	var problems []Problem
-	for _, missing := range needs.Missing(s.Permissions) {
+	for _, missing := range needs.FindMissing(s.Permissions) {
 		if missing.Task == "" {
 			problems = append(problems, warningAt("permissions", "sensitive parameter %s is read from a Secret, and the plans have no permission to get it: "+
 				"add %s, with the names of the Secrets as resourceNames", text.Quote(missing.Parameter), missing.Right))

@@ -46,7 +46,7 @@ func planStrategies(s *subject) []Problem {
 // planNames: the names of plans, of the phases in a plan and of the steps in a phase are unique: the status identifies them by name.
 func planNames(s *subject) []Problem {
 	var problems []Problem
-	repeated(s.planNames, func(i, first int) {
+	visitRepeated(s.planNames, func(i, first int) {
 		problems = append(problems, twice("plans."+s.planNames[i], "plan "+text.Quote(s.planNames[i]), s.planNames[i], s.planNames[first]))
 	})
 	for _, name := range s.planNames {
@@ -78,7 +78,7 @@ func distinct(where, what, field string, names []string) []Problem {
 			problems = append(problems, problemAt(fmt.Sprintf("%s[%d]", field, i), "%s: %s %d has no name", where, what, i+1))
 		}
 	}
-	repeated(names, func(i, first int) {
+	visitRepeated(names, func(i, first int) {
 		name := fmt.Sprintf("%s: %s %s", where, what, text.Quote(names[i]))
 		problems = append(problems, twice(fmt.Sprintf("%s[%d].name", field, i), name, names[i], names[first]))
 	})
@@ -133,7 +133,7 @@ func stepTasks(s *subject) []Problem {
 					where, text.Quote(name), s.choices(name, s.taskNames)))
 			}
 		}
-		repeated(step.Tasks, func(i, first int) {
+		visitRepeated(step.Tasks, func(i, first int) {
 			if step.Tasks[i] != step.Tasks[first] {
 				return // another task, defined separately
 			}

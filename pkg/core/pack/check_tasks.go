@@ -35,7 +35,7 @@ func taskNames(s *subject) []Problem {
 			problems = append(problems, problemAt(taskField(i, "name"), "task %d has no name", i+1))
 		}
 	}
-	repeated(s.taskNames, func(i, first int) {
+	visitRepeated(s.taskNames, func(i, first int) {
 		problems = append(problems, twice(taskField(i, "name"), "task "+text.Quote(s.taskNames[i]), s.taskNames[i], s.taskNames[first]))
 	})
 	return problems
@@ -120,7 +120,7 @@ func taskResources(s *subject) []Problem {
 		for j, name := range t.Spec.Resources {
 			problems = append(problems, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
 		}
-		repeated(t.Spec.Resources, func(j, first int) {
+		visitRepeated(t.Spec.Resources, func(j, first int) {
 			if t.Spec.Resources[j] != t.Spec.Resources[first] {
 				return // another file
 			}

@@ -34,8 +34,8 @@ var templateVariables = []string{
 	"Name", "Namespace", "OperatorName", "OperatorVersion", "AppVersion", "PlanName", "PhaseName", "StepName", "Params", "Pipes",
 }
 
-// mostReferences is the maximum number of problems about the references of one template: it may have tens of thousands.
-const mostReferences = 100
+// maxReferences is the maximum number of problems about the references of one template: it may have tens of thousands.
+const maxReferences = 100
 
 // templateReferences: templates refer to existing variables, parameters and keys of Pipe tasks.
 func templateReferences(s *subject) []Problem {
@@ -57,7 +57,7 @@ func templateReferences(s *subject) []Problem {
 			}
 			problem := problemAt(templateField(name), "%s", message)
 			problem.Line = ref.line
-			if len(problems) == mostReferences {
+			if len(problems) == maxReferences {
 				problem.Message = "there are more wrong references from here on: fix the others first"
 				problems = append(problems, problem)
 				break
@@ -121,7 +121,7 @@ func removalOf(gvk schema.GroupVersionKind) string {
 		what, version := gvk.GroupVersion().String()+" "+gvk.Kind, successor.GroupVersion().String()
 		return fmt.Sprintf("%s is no longer served by Kubernetes and is applied as %s: use that instead", what, version)
 	}
-	return render.Removed(gvk)
+	return render.RemovalAdvice(gvk)
 }
 
 // writtenKind is a pair of apiVersion and kind as written in a template.

@@ -48,7 +48,7 @@ func (p *Package) open(fsys fs.FS, file string) (*document, *yamlv3.Node) {
 		p.problem(file, 0, "file not found: a package consists of operator.yaml, params.yaml and templates/")
 		return nil, nil
 	}
-	text, ok := p.read(fsys, file)
+	text, ok := p.readFile(fsys, file)
 	if !ok {
 		return nil, nil
 	}
@@ -126,7 +126,7 @@ func (d *document) object(node *yamlv3.Node, path string, keys ...key) {
 	})
 	for _, k := range keys {
 		if k.required && !seen[k.name] && node.Kind == yamlv3.MappingNode {
-			d.missing(node, path, k.name)
+			d.reportMissing(node, path, k.name)
 		}
 	}
 }
@@ -146,8 +146,8 @@ func (d *document) unknown(name *yamlv3.Node, path string, keys []key) {
 	d.find(severity, name, path, "unknown field: did you mean %s?", meant)
 }
 
-// missing reports a missing field, at the line of its object; the file itself has none.
-func (d *document) missing(node *yamlv3.Node, path, name string) {
+// reportMissing reports a missing field, at the line of its object; the file itself has none.
+func (d *document) reportMissing(node *yamlv3.Node, path, name string) {
 	d.problem(node, path, "required field %s is missing", name)
 	if path == "" {
 		last := &d.problems[len(d.problems)-1]

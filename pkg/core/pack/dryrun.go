@@ -31,7 +31,7 @@ func dryRun(s *subject) []Problem {
 		}
 		problems = append(problems, omissions(s.Templates[name], name, rendered.Omissions)...)
 	}
-	problems = append(problems, autoscaled(s, objects)...)
+	problems = append(problems, checkAutoscaled(s, objects)...)
 	problems = append(problems, misunderstood(s, objects)...)
 	for _, t := range s.Tasks {
 		if t.Kind == kudo.TaskPipe {
@@ -58,9 +58,9 @@ func omissions(source, name string, omitted []render.Omission) []Problem {
 	return First(problems, shown)
 }
 
-// autoscaled warns of workloads that a HorizontalPodAutoscaler of the package scales, and whose template sets the number of replicas as well. rendered
+// checkAutoscaled warns of workloads that a HorizontalPodAutoscaler of the package scales, and whose template sets the number of replicas as well. rendered
 // holds the objects of each template.
-func autoscaled(s *subject, rendered map[string][]*unstructured.Unstructured) []Problem {
+func checkAutoscaled(s *subject, rendered map[string][]*unstructured.Unstructured) []Problem {
 	var autoscalers []*unstructured.Unstructured
 	for _, name := range sortedKeys(rendered) {
 		for _, o := range rendered[name] {

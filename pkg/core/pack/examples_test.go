@@ -33,7 +33,7 @@ func TestExamplesRenderWithTheirDefaults(t *testing.T) {
 				continue
 			}
 			c := render.Context{Version: &p.Version, Instance: "sample", Namespace: "ns", Plan: "deploy", Phase: "a", Step: "b",
-				Parameters: required(p)}
+				Parameters: requiredValues(p)}
 			objects, err := render.Objects(c, task.Spec.Resources...)
 			if err != nil {
 				t.Errorf("task %s: %v", task.Name, err)
@@ -50,8 +50,8 @@ func TestExamplesRenderWithTheirDefaults(t *testing.T) {
 	})
 }
 
-// required returns a value for each parameter that must be set.
-func required(p *pack.Package) map[string]string {
+// requiredValues returns a value for each parameter that must be set.
+func requiredValues(p *pack.Package) map[string]string {
 	values := map[string]string{}
 	for _, parameter := range p.Version.Parameters {
 		if *parameter.Required && parameter.Default == nil {
@@ -128,7 +128,7 @@ func forms(of kudo.ParameterType) []func(string) string {
 
 // fields returns the fields of everything that a package renders with a value, and whether it renders.
 func fields(p *pack.Package, parameter, value string) (string, bool) {
-	c := render.Context{Version: &p.Version, Instance: "sample", Namespace: "ns", Plan: "deploy", Phase: "a", Step: "b", Parameters: required(p)}
+	c := render.Context{Version: &p.Version, Instance: "sample", Namespace: "ns", Plan: "deploy", Phase: "a", Step: "b", Parameters: requiredValues(p)}
 	c.Parameters[parameter] = value
 	var all []any
 	for _, task := range p.Version.Tasks {

@@ -176,7 +176,7 @@ func (d *document) step(into *[]kudo.Step) reader {
 		d.object(node, path,
 			key{name: "name", read: d.text(&s.Name), required: true},
 			key{name: "tasks", read: d.texts(&s.Tasks)},
-			key{name: "delete", read: d.ignored("has no effect: use a task of kind Delete")},
+			key{name: "delete", read: d.ignore("has no effect: use a task of kind Delete")},
 			key{name: "timeout", read: d.duration(&s.Timeout)},
 		)
 		*into = append(*into, s)
@@ -185,8 +185,8 @@ func (d *document) step(into *[]kudo.Step) reader {
 
 func (d *document) strategy(into *kudo.Ordering) reader { return d.text((*string)(into)) }
 
-// ignored accepts a field that KUDO accepts and ignores, too.
-func (d *document) ignored(why string) reader {
+// ignore accepts a field that KUDO accepts and ignores, too.
+func (d *document) ignore(why string) reader {
 	return func(node *yaml.Node, path string) { d.find(Warning, node, path, "%s", why) }
 }
 

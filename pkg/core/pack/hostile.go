@@ -181,7 +181,7 @@ func (s *subject) tries(parameter string) []try {
 		switch {
 		case t.Kind == kudo.TaskPipe:
 			all = append(all, try{t.Spec.Pod, func(c render.Context) error {
-				_, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
+				_, err := render.NamedObject(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
 				return err
 			}})
 		case makesChild(t.Kind) && t.Spec.ParameterFile != "":

@@ -73,7 +73,7 @@ func poisons() map[string]*kudo.OperatorVersion {
 
 // TestAdmissionTakesLittleMemory bounds what verification allocates in all, so the result does not depend on the garbage collector.
 func TestAdmissionTakesLittleMemory(t *testing.T) {
-	const most = 256 << 20
+	const maxBytes = 256 << 20
 	for name, version := range poisons() {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -85,8 +85,8 @@ func TestAdmissionTakesLittleMemory(t *testing.T) {
 			}
 			allocated, stack := after.TotalAlloc-before.TotalAlloc, after.StackInuse-min(after.StackInuse, before.StackInuse)
 			t.Logf("%d MiB allocated, %d MiB of stack: %.150v", allocated>>20, stack>>20, err)
-			if allocated+stack > most {
-				t.Errorf("it allocates %d MiB, and %d MiB of stack, more than %d", allocated>>20, stack>>20, most>>20)
+			if allocated+stack > maxBytes {
+				t.Errorf("it allocates %d MiB, and %d MiB of stack, more than %d", allocated>>20, stack>>20, maxBytes>>20)
 			}
 			if len(fmt.Sprint(err)) > 64<<10 {
 				t.Errorf("the message has %d bytes", len(fmt.Sprint(err)))

@@ -157,7 +157,7 @@ func Files(fsys fs.FS) ([]string, error) {
 }
 
 func (p *Package) loadTemplate(fsys fs.FS, name string) {
-	text, ok := p.read(fsys, name)
+	text, ok := p.readFile(fsys, name)
 	if !ok {
 		return
 	}

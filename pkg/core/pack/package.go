@@ -72,8 +72,8 @@ func VersionName(operator, appVersion, version string) string {
 	return operator + "-" + appVersion + "-" + version
 }
 
-// read returns the text of a file; on failure it adds a problem.
-func (p *Package) read(fsys fs.FS, name string) (string, bool) {
+// readFile returns the text of a file; on failure it adds a problem.
+func (p *Package) readFile(fsys fs.FS, name string) (string, bool) {
 	info, err := fs.Stat(fsys, name)
 	switch {
 	case err != nil:

@@ -74,7 +74,7 @@ func usesOf(c render.Context, t kudo.Task) []use {
 	if t.Kind == kudo.TaskPipe {
 		pod := use{task: t.Name, template: t.Spec.Pod, kind: rights.Pipes}
 		var object *unstructured.Unstructured
-		if object, pod.err = render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name)); pod.err == nil {
+		if object, pod.err = render.NamedObject(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name)); pod.err == nil {
 			pod.objects = []*unstructured.Unstructured{object}
 		}
 		return []use{pod, {task: t.Name, kind: rights.Applies, objects: pipe.Artifacts(c.Instance, t)}}

@@ -32,17 +32,17 @@ func Immutable(before, after Setting) []Problem {
 		switch {
 		case now == nil && kept != "":
 			problems = append(problems, Problem{Parameter: was.Name, Reason: fmt.Sprintf(
-				"immutable, and its current value is %s, but the other OperatorVersion does not define it: use one that does", existing(was, kept))})
+				"immutable, and its current value is %s, but the other OperatorVersion does not define it: use one that does", shownValue(was, kept))})
 		case now != nil && isTrue(now.Immutable) && !same(now.Type, InForce(now, after.Given), kept):
 			problems = append(problems, Problem{Parameter: was.Name, Value: presentable(now, InForce(now, after.Given)), Reason: fmt.Sprintf(
-				"immutable, and its current value is %s: set that value, or delete and re-create the Instance", existing(was, kept))})
+				"immutable, and its current value is %s: set that value, or delete and re-create the Instance", shownValue(was, kept))})
 		}
 	}
 	return problems
 }
 
-// existing returns the effective value as messages may show it.
-func existing(def *kudo.Parameter, kept string) string {
+// shownValue returns the effective value as messages may show it.
+func shownValue(def *kudo.Parameter, kept string) string {
 	if kept != "" && presentable(def, kept) == "" {
 		return "not shown"
 	}

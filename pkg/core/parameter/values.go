@@ -39,7 +39,7 @@ func Validate(version *kudo.OperatorVersionSpec, given map[string]string, from [
 			switches[name] = version.Tasks[i].Name
 		}
 	}
-	all, problems := referenced(version.Parameters, given, from)
+	all, problems := withReferences(version.Parameters, given, from)
 	var invalid *InvalidError
 	if _, err := judge(version.Parameters, all, switches); errors.As(err, &invalid) {
 		problems = append(problems, invalid.Problems...)
@@ -50,8 +50,8 @@ func Validate(version *kudo.OperatorVersionSpec, given map[string]string, from [
 	return nil
 }
 
-// referenced returns values for validation in which references count as values, and the problems of references.
-func referenced(defs []kudo.Parameter, given map[string]string, from []kudo.ParameterFrom) (map[string]string, []Problem) {
+// withReferences returns values for validation in which references count as values, and the problems of references.
+func withReferences(defs []kudo.Parameter, given map[string]string, from []kudo.ParameterFrom) (map[string]string, []Problem) {
 	defined := byName(defs)
 	var problems []Problem
 	for i := range defs {
@@ -113,8 +113,8 @@ func judge(defs []kudo.Parameter, given, switches map[string]string) (map[string
 		}
 		values[defs[i].Name] = value
 	}
-	problems = append(problems, undefined(defs, given, switches)...)
-	problems = append(problems, oversized(given)...)
+	problems = append(problems, undefinedProblems(defs, given, switches)...)
+	problems = append(problems, sizeProblems(given)...)
 	if len(problems) > 0 {
 		return nil, &InvalidError{Problems: problems}
 	}
@@ -209,7 +209,7 @@ func valueOf(def *kudo.Parameter, given map[string]string) (any, *Problem) {
 	}
 	typed, err := typedValue(def.Type, value)
 	if err == nil {
-		err = allowed(def, value, typed)
+		err = checkEnum(def, value, typed)
 	}
 	if err != nil {
 		return nil, &Problem{Parameter: def.Name, Value: presentable(def, value), Reason: err.Error()}
@@ -272,8 +272,8 @@ func typedValue(t kudo.ParameterType, value string) (any, error) {
 	}
 }
 
-// allowed checks value against the definition's enum. Lists and maps are compared by content, everything else by text.
-func allowed(def *kudo.Parameter, value string, typed any) error {
+// checkEnum checks value against the definition's enum. Lists and maps are compared by content, everything else by text.
+func checkEnum(def *kudo.Parameter, value string, typed any) error {
 	if len(def.Enum) == 0 || slices.ContainsFunc(def.Enum, func(e string) bool {
 		return e == value || sameContent(def.Type, e, typed)
 	}) {
@@ -286,8 +286,8 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 	return fmt.Errorf("must be one of %s", strings.Join(text.Limit(quoted, maxShownItems, "more"), ", "))
 }
 
-// undefined returns the names without a definition that are given or switch a task, each kind sorted.
-func undefined(defs []kudo.Parameter, given, switches map[string]string) []Problem {
+// undefinedProblems returns the names without a definition that are given or switch a task, each kind sorted.
+func undefinedProblems(defs []kudo.Parameter, given, switches map[string]string) []Problem {
 	defined, names := byName(defs), namesOf(defs)
 	isDefined := func(name string) bool { return defined[name] != nil }
 	var problems []Problem
@@ -305,8 +305,8 @@ func undefined(defs []kudo.Parameter, given, switches map[string]string) []Probl
 	return problems
 }
 
-// oversized reports the largest value if all together exceed the limit of an Instance.
-func oversized(given map[string]string) []Problem {
+// sizeProblems reports the largest value if all together exceed the limit of an Instance.
+func sizeProblems(given map[string]string) []Problem {
 	text, err := json.Marshal(given)
 	if err != nil || len(text) <= MaxBytes { // plain text always marshals
 		return nil

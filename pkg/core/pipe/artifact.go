@@ -19,8 +19,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// MostBytes is the maximum size of a file: the limit of a Secret or a ConfigMap (Kubernetes' limit, and KUDO's).
-const MostBytes = 1 << 20
+// MaxBytes is the maximum size of a file: the limit of a Secret or a ConfigMap (Kubernetes' limit, and KUDO's).
+const MaxBytes = 1 << 20
 
 // Keys maps the keys of a version's Pipe tasks to the names of the objects that store their files, for .Pipes in templates. instance is the
 // result of render.InstanceName.
@@ -48,9 +48,9 @@ var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 
 // nameOf builds a DNS label from parts. A hash distinguishes names whose difference is lost in a label.
 func nameOf(parts ...string) string {
-	const most, hashed = 63, 8
+	const maxLength, hashed = 63, 8
 	readable := unfit.ReplaceAllString(strings.ToLower(strings.Join(parts, "-")), "-")
-	readable = readable[:min(len(readable), most-hashed-1)]
+	readable = readable[:min(len(readable), maxLength-hashed-1)]
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	return strings.Trim(readable, "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
@@ -75,8 +75,8 @@ func Artifacts(instance string, task kudo.Task) []*unstructured.Unstructured {
 // Fill sets the content of the file on an object of Artifacts. The input is not modified. An error is terminal; it names the file and never
 // its content.
 func Fill(artifact *unstructured.Unstructured, file kudo.PipeSpec, content []byte) (*unstructured.Unstructured, error) {
-	if len(content) > MostBytes {
-		return nil, fmt.Errorf("file %q is larger than the %d bytes that a %s can hold", file.File+file.EnvFile, MostBytes, artifact.GetKind())
+	if len(content) > MaxBytes {
+		return nil, fmt.Errorf("file %q is larger than the %d bytes that a %s can hold", file.File+file.EnvFile, MaxBytes, artifact.GetKind())
 	}
 	entries := map[string][]byte{path.Base(file.File): content}
 	if file.EnvFile != "" {

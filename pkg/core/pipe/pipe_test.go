@@ -203,7 +203,7 @@ func TestKeysAreThoseOfTheArtifacts(t *testing.T) {
 }
 
 func TestFill(t *testing.T) {
-	whole := strings.Repeat("x", MostBytes)
+	whole := strings.Repeat("x", MaxBytes)
 	for sentence, test := range map[string]struct {
 		kind    string
 		file    kudo.PipeSpec

@@ -31,14 +31,14 @@ const (
 	// so a mirror of it or nearly any other small image can be used if it cannot be pulled.
 	DefaultImage = "docker.io/library/busybox:1.37.0"
 
-	// patience is how long that container waits, in seconds: the pod ends even if the files are never read.
-	patience = "3600"
+	// sleepSeconds is how long that container waits, in seconds: the pod ends even if the files are never read.
+	sleepSeconds = "3600"
 )
 
 // Pod returns the pod to run, given the pod from a package's template, and the path of each file in Container. The input is not modified.
 // An error is terminal; it names the change that the template needs.
 func Pod(rendered *unstructured.Unstructured, files []kudo.PipeSpec, image string) (*unstructured.Unstructured, []string, error) {
-	given, err := read(rendered)
+	given, err := decodePod(rendered)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +47,7 @@ func Pod(rendered *unstructured.Unstructured, files []kudo.PipeSpec, image strin
 	}
 	maker := given.Spec.InitContainers[0]
 	waiter := corev1.Container{
-		Name: Container, Image: image, Command: []string{"sleep", patience},
+		Name: Container, Image: image, Command: []string{"sleep", sleepSeconds},
 		// Files may be readable only to the user that created them.
 		SecurityContext: maker.SecurityContext,
 		Resources:       waiterResources(),
@@ -66,8 +66,8 @@ func Pod(rendered *unstructured.Unstructured, files []kudo.PipeSpec, image strin
 	return pod, paths, err
 }
 
-// read decodes the pod that a template rendered.
-func read(rendered *unstructured.Unstructured) (*corev1.Pod, error) {
+// decodePod decodes the pod that a template rendered.
+func decodePod(rendered *unstructured.Unstructured) (*corev1.Pod, error) {
 	if rendered.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Pod") {
 		return nil, fmt.Errorf("a Pipe task must run a Pod of v1, got a %s of %s", rendered.GetKind(), rendered.GetAPIVersion())
 	}

@@ -43,7 +43,7 @@ func Progress(live *unstructured.Unstructured) (Stage, string) {
 	case pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "" && failure != "":
 		return Failed, say("init %s", failure)
 	case pod.Status.Phase == corev1.PodFailed:
-		return Lost, say("failed: %s", bounded(strings.TrimPrefix(pod.Status.Reason+": "+pod.Status.Message, ": ")))
+		return Lost, say("failed: %s", tail(strings.TrimPrefix(pod.Status.Reason+": "+pod.Status.Message, ": ")))
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return Lost, say("ended before its files were read")
 	case waits(pod):
@@ -54,7 +54,7 @@ func Progress(live *unstructured.Unstructured) (Stage, string) {
 	if failure = failureOf(pod.Status.ContainerStatuses); failure != "" {
 		return Retrying, say("%s; its image must have sleep and head (--pipe-image of addon-agent)", failure)
 	}
-	return Working, health.Of(live).Message + unpulled(pod.Status.ContainerStatuses)
+	return Working, health.Of(live).Message + imageHint(pod.Status.ContainerStatuses)
 }
 
 // waits reports whether the waiting container runs. It starts once the init container has succeeded.
@@ -78,7 +78,7 @@ func failureOf(statuses []corev1.ContainerStatus) string {
 			continue
 		}
 		said := ""
-		if message := bounded(ended.Message); message != "" {
+		if message := tail(ended.Message); message != "" {
 			said = ": " + message
 		}
 		return fmt.Sprintf("container %s ended with exit code %d (%s)%s", status.Name, ended.ExitCode, ended.Reason, said)
@@ -86,8 +86,8 @@ func failureOf(statuses []corev1.ContainerStatus) string {
 	return ""
 }
 
-// unpulled says which flag sets the image that the agent adds to every pod: the package's author does not know it.
-func unpulled(statuses []corev1.ContainerStatus) string {
+// imageHint says which flag sets the image that the agent adds to every pod: the package's author does not know it.
+func imageHint(statuses []corev1.ContainerStatus) string {
 	for _, status := range statuses {
 		if waiting := status.State.Waiting; waiting != nil && strings.Contains(waiting.Reason, "Image") {
 			return " (--pipe-image of addon-agent)"
@@ -96,8 +96,8 @@ func unpulled(statuses []corev1.ContainerStatus) string {
 	return ""
 }
 
-// bounded shortens a message of a container or a kubelet to one line. It keeps the end, which is the most relevant part.
-func bounded(message string) string {
-	const most = 512
-	return text.Tail(text.OneLine(message), most)
+// tail shortens a message of a container or a kubelet to one line. It keeps the end, which is the most relevant part.
+func tail(message string) string {
+	const maxRunes = 512
+	return text.Tail(text.OneLine(message), maxRunes)
 }

@@ -30,8 +30,8 @@ func Workloads(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
 	return only(inventory, func(e kudo.InventoryEntry) bool { return !e.Manual && !e.Pending && isWorkload(e) })
 }
 
-// Guarded returns the entries of the workloads that have to stay available during the last execution.
-func Guarded(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
+// GuardedWorkloads returns the entries of the workloads that have to stay available during the last execution.
+func GuardedWorkloads(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
 	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Available && isWorkload(e) })
 }
 
@@ -44,7 +44,7 @@ func isWorkload(e kudo.InventoryEntry) bool {
 func MarkAvailable(before kudo.InstanceStatus, inventory []kudo.InventoryEntry, workloads []Object) []kudo.InventoryEntry {
 	serves := map[kudo.InventoryEntry]bool{}
 	for _, o := range workloads {
-		serves[Entry(o.Want, "")] = !o.Deleted() && health.Serves(o.Live)
+		serves[Entry(o.Want, "")] = !o.IsDeleted() && health.Serves(o.Live)
 	}
 	marked, continues := slices.Clone(inventory), updates(before)
 	for i, e := range marked {
@@ -97,9 +97,9 @@ func Updates(status kudo.InstanceStatus) bool {
 	return status.Execution.Available && status.PlanStatus[status.Execution.Plan].Status != kudo.Error
 }
 
-// Updating returns condition Available during an execution that Updates, and when it has to be evaluated again although nothing changes: at the
+// UpdatingAvailable returns condition Available during an execution that Updates, and when it has to be evaluated again although nothing changes: at the
 // timeout of the plan, or after ten minutes. spec is the plan.
-func Updating(
+func UpdatingAvailable(
 	owner Owner, spec kudo.Plan, status kudo.PlanStatus, workloads []Workload, children []Child, now time.Time,
 ) (*metav1.Condition, time.Time) {
 	deadline := updateDeadline(spec, status)
@@ -111,9 +111,9 @@ func Updating(
 		return availability(metav1.ConditionFalse, kudo.ReasonPlanInProgress, message), time.Time{}
 	}
 	if problem := unavailable(owner, workloads, children); problem != "" {
-		return availability(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem+"; "+Running(status).Message), deadline
+		return availability(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem+"; "+RunningCondition(status).Message), deadline
 	}
-	return updating(fmt.Sprintf("plan %q is running", status.Name)), deadline
+	return updatingCondition(fmt.Sprintf("plan %q is running", status.Name)), deadline
 }
 
 // updateDeadline returns when an execution takes too long.
@@ -138,33 +138,33 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 			}
 		}
 		if IsAvailable(o.Instance.Status) && unavailable(o.Owner, workloads, children) == "" {
-			return updating(ready.Message), time.Time{}
+			return updatingCondition(ready.Message), time.Time{}
 		}
 	case kudo.ReasonUnhealthy:
 		children = slices.DeleteFunc(slices.Clone(children), Child.isUpdating)
 		if Ready(o.Owner, objects, children).Status == metav1.ConditionTrue {
-			return updating("child Instances are being updated"), time.Time{}
+			return updatingCondition("child Instances are being updated"), time.Time{}
 		}
-		return o.tidying(objects, children)
+		return o.pruningCondition(objects, children)
 	}
 	return nil, time.Time{}
 }
 
-// tidying returns condition Available after an update, while the only problem is that objects and children without a task are deleted: for ten
+// pruningCondition returns condition Available after an update, while the only problem is that objects and children without a task are deleted: for ten
 // minutes at most; nil otherwise.
-func (o Observation) tidying(objects []Object, children []Child) (*metav1.Condition, time.Time) {
+func (o Observation) pruningCondition(objects []Object, children []Child) (*metav1.Condition, time.Time) {
 	status := o.Instance.Status
 	if status.Execution == nil || o.Running == nil || o.lastStatus().LastUpdatedTimestamp == nil {
 		return nil, time.Time{}
 	}
 	surplus := identities(Prunable(status, o.Running))
-	objects = slices.DeleteFunc(slices.Clone(objects), func(object Object) bool { return object.Deleted() && surplus[Entry(object.Want, "")] })
+	objects = slices.DeleteFunc(slices.Clone(objects), func(object Object) bool { return object.IsDeleted() && surplus[Entry(object.Want, "")] })
 	children = slices.DeleteFunc(slices.Clone(children), func(c Child) bool { return c.Former || c.Vanished })
 	deadline := o.lastStatus().LastUpdatedTimestamp.Add(updateTimeout + time.Second)
 	if !o.Now.Before(deadline) || Ready(o.Owner, objects, children).Status != metav1.ConditionTrue {
 		return nil, time.Time{}
 	}
-	return updating("objects that no task applies any longer are being deleted"), deadline
+	return updatingCondition("objects that no task applies any longer are being deleted"), deadline
 }
 
 // unavailable describes the first workload or child that is not available; empty if all are.
@@ -185,7 +185,7 @@ func unavailable(owner Owner, workloads []Workload, children []Child) string {
 // NeedsLookAtPods reports whether the pods of a workload may be in a crash loop although it counts as available: StatefulSets and DaemonSets do
 // so with one ready pod.
 func (o Object) NeedsLookAtPods() bool {
-	return !o.Deleted() && o.Live.GetKind() != "Deployment" && health.Serves(o.Live) && o.health().Status != health.Healthy && PodSelector(o.Live) != nil
+	return !o.IsDeleted() && o.Live.GetKind() != "Deployment" && health.Serves(o.Live) && o.health().Status != health.Healthy && PodSelector(o.Live) != nil
 }
 
 func (w Workload) unavailable(owner Owner) string {

@@ -18,27 +18,29 @@ func workload(name, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Group: "apps", Kind: "StatefulSet", Namespace: "apps", Name: name, Task: task}
 }
 
-func guarded(entry kudo.InventoryEntry) kudo.InventoryEntry {
+func asAvailable(entry kudo.InventoryEntry) kudo.InventoryEntry {
 	entry.Available = true
 	return entry
 }
 
-// set returns a StatefulSet of the owner with that many of two pods ready.
-func set(t *testing.T, name string, ready int) plan.Object {
-	live := read(t, fmt.Sprintf("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %s, namespace: apps, labels: {heritage: kudo, kudo.dev/instance: kafka}}, "+
+// statefulSet returns a StatefulSet of the owner with that many of two pods ready.
+func statefulSet(t *testing.T, name string, ready int) plan.Object {
+	live := parseObject(t, fmt.Sprintf("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: %s, namespace: apps, labels: {heritage: kudo, kudo.dev/instance: kafka}}, "+
 		"spec: {replicas: 2, selector: {matchLabels: {app: a}}}, status: {replicas: 2, updatedReplicas: 2, readyReplicas: %d, observedGeneration: 1}}", name, ready))
 	return plan.Object{Want: live, Live: live}
 }
 
-// gone returns a StatefulSet that no longer exists.
-func gone(t *testing.T, name string) plan.Object { return plan.Object{Want: set(t, name, 0).Want} }
+// goneStatefulSet returns a StatefulSet that no longer exists.
+func goneStatefulSet(t *testing.T, name string) plan.Object {
+	return plan.Object{Want: statefulSet(t, name, 0).Want}
+}
 
 func availableIs(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kudo.ConditionAvailable, Status: status, Reason: reason, Message: message}
 }
 
 // A child of the plan that is being installed or removed does not count.
-func TestUpdating(t *testing.T) {
+func TestUpdatingAvailable(t *testing.T) {
 	var (
 		owner     = plan.Owner{Namespace: "apps", Name: "kafka"}
 		timed     = kudo.Plan{Timeout: &metav1.Duration{Duration: time.Hour}}
@@ -47,12 +49,12 @@ func TestUpdating(t *testing.T) {
 			return i
 		}
 		child = func(mirror *kudo.Instance) []plan.Child {
-			return []plan.Child{{Acknowledged: said(kudo.ChildApplied), Mirror: mirror}}
+			return []plan.Child{{Acknowledged: childStatus(kudo.ChildApplied), Mirror: mirror}}
 		}
-		updating = mirrored("u", 2, 2, childRuns)
+		updating = newMirror("u", 2, 2, childRuns)
 	)
 	updating.Status.Conditions = append(updating.Status.Conditions, availableIs(metav1.ConditionTrue, kudo.ReasonUpdating, ""))
-	hidden, foreign := set(t, "a", 0), set(t, "a", 1)
+	hidden, foreign := statefulSet(t, "a", 0), statefulSet(t, "a", 1)
 	hidden.Opaque = true
 	foreign.Live = foreign.Live.DeepCopy()
 	foreign.Live.SetLabels(nil)
@@ -65,17 +67,17 @@ func TestUpdating(t *testing.T) {
 		reason    string
 	}{
 		"nothing to guard":                            {},
-		"workloads with a ready pod":                  {workloads: []plan.Workload{{Object: set(t, "a", 1)}, {Object: set(t, "b", 2)}}},
-		"one without a ready pod":                     {workloads: []plan.Workload{{Object: set(t, "a", 1)}, {Object: set(t, "b", 0)}}, want: "StatefulSet apps/b: is not available: no pod is ready"},
-		"one that is missing, such as a replaced one": {workloads: []plan.Workload{{Object: gone(t, "a")}}, want: "StatefulSet apps/a: is missing"},
-		"one with a pod that crash-loops":             {workloads: []plan.Workload{{Object: set(t, "a", 1), CrashLoop: "Pod apps/a-1: loops"}}, want: "StatefulSet apps/a: Pod apps/a-1: loops"},
+		"workloads with a ready pod":                  {workloads: []plan.Workload{{Object: statefulSet(t, "a", 1)}, {Object: statefulSet(t, "b", 2)}}},
+		"one without a ready pod":                     {workloads: []plan.Workload{{Object: statefulSet(t, "a", 1)}, {Object: statefulSet(t, "b", 0)}}, want: "StatefulSet apps/b: is not available: no pod is ready"},
+		"one that is missing, such as a replaced one": {workloads: []plan.Workload{{Object: goneStatefulSet(t, "a")}}, want: "StatefulSet apps/a: is missing"},
+		"one with a pod that crash-loops":             {workloads: []plan.Workload{{Object: statefulSet(t, "a", 1), CrashLoop: "Pod apps/a-1: loops"}}, want: "StatefulSet apps/a: Pod apps/a-1: loops"},
 		"one that another program has replaced":       {workloads: []plan.Workload{{Object: foreign}}, want: "StatefulSet apps/a: already exists"},
 		"one whose messages are not shown":            {workloads: []plan.Workload{{Object: hidden}}, want: "StatefulSet apps/a: is not available, and the message is not shown"},
 		"a child that is updated":                     {children: child(installed(updating.DeepCopy()))},
-		"a child that is ready":                       {children: child(installed(mirrored("u", 2, 2, childReady)))},
-		"a child that is not available":               {children: child(installed(mirrored("u", 2, 2, childFailed))), want: `is not available: plan "deploy" failed: no image`},
-		"a child that is being installed":             {children: child(mirrored("u", 2, 2, childRuns))},
-		"a child that is being removed":               {children: child(installed(mirrored("u", 2, 2, childRuns, kudo.AnnotationHubDeleted)))},
+		"a child that is ready":                       {children: child(installed(newMirror("u", 2, 2, childReady)))},
+		"a child that is not available":               {children: child(installed(newMirror("u", 2, 2, childFailed))), want: `is not available: plan "deploy" failed: no image`},
+		"a child that is being installed":             {children: child(newMirror("u", 2, 2, childRuns))},
+		"a child that is being removed":               {children: child(installed(newMirror("u", 2, 2, childRuns, kudo.AnnotationHubDeleted)))},
 		"a child that has not been mirrored":          {children: child(nil)},
 		"almost ten minutes":                          {after: 10 * time.Minute},
 		"more than ten minutes": {after: 10*time.Minute + time.Second, reason: kudo.ReasonPlanInProgress,
@@ -85,7 +87,7 @@ func TestUpdating(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			started := metav1.NewTime(noon)
 			status := kudo.PlanStatus{Name: "upgrade", Status: kudo.InProgress, Message: `phase "p": waits`, StartedTimestamp: &started}
-			got, again := plan.Updating(owner, test.spec, status, test.workloads, test.children, noon.Add(test.after))
+			got, again := plan.UpdatingAvailable(owner, test.spec, status, test.workloads, test.children, noon.Add(test.after))
 			want := availableIs(metav1.ConditionTrue, kudo.ReasonUpdating, `plan "upgrade" is running`)
 			if test.want != "" {
 				if !strings.HasPrefix(got.Message, test.want) && !strings.Contains(got.Message, test.want+`; plan "upgrade" is running: phase "p": waits`) {
@@ -137,13 +139,13 @@ func TestStartOfAnUpdate(t *testing.T) {
 		"that is not owed":                                  {state: kudo.Complete, conditions: []metav1.Condition{ready}, plan: "backup"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observed(test.state)
+			o := newObservation(test.state)
 			status := o.Instance.Status
 			status.Conditions, status.Execution.Available = test.conditions, test.before
 			if test.notWhole {
 				status.Whole, status.Execution.Owed = nil, []kudo.OwedPlan{{Plan: "deploy", Whole: true}}
 			}
-			status.Inventory = []kudo.InventoryEntry{guarded(workload("down", "one")), workload("up", "one"), config("c", "one")}
+			status.Inventory = []kudo.InventoryEntry{asAvailable(workload("down", "one")), workload("up", "one"), config("c", "one")}
 			choice := plan.Choice{Version: o.Running, Start: &kudo.Execution{Plan: "deploy", OperatorVersion: one, Owed: []kudo.OwedPlan{{Plan: "deploy", Whole: true}}}}
 			switch test.plan {
 			case kudo.CleanupPlan:
@@ -155,8 +157,8 @@ func TestStartOfAnUpdate(t *testing.T) {
 			if started.Execution.Available != test.want {
 				t.Errorf("available: got %v, want %v", started.Execution.Available, test.want)
 			}
-			marked := plan.MarkAvailable(status, status.Inventory, []plan.Object{set(t, "up", 1), set(t, "down", 0)})
-			want := []kudo.InventoryEntry{workload("down", "one"), guarded(workload("up", "one")), config("c", "one")}
+			marked := plan.MarkAvailable(status, status.Inventory, []plan.Object{statefulSet(t, "up", 1), statefulSet(t, "down", 0)})
+			want := []kudo.InventoryEntry{workload("down", "one"), asAvailable(workload("up", "one")), config("c", "one")}
 			want[0].Available = test.kept
 			if diff := cmp.Diff(want, marked); diff != "" {
 				t.Errorf("marks (-want +got)\n%s", diff)
@@ -170,11 +172,11 @@ func TestStartOfAnUpdate(t *testing.T) {
 
 func TestSettledAvailable(t *testing.T) {
 	ready := plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "")
-	pending := plan.Pending("update")
-	updated := mirrored("u", 2, 2, childRuns)
+	pending := plan.PendingCondition("update")
+	updated := newMirror("u", 2, 2, childRuns)
 	updated.Status.Conditions = append(updated.Status.Conditions, availableIs(metav1.ConditionTrue, kudo.ReasonUpdating, ""))
 	child := func(mirror *kudo.Instance, change ...func(*plan.Child)) []plan.Child {
-		c := plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirror}
+		c := plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: mirror}
 		for _, f := range change {
 			f(&c)
 		}
@@ -182,7 +184,7 @@ func TestSettledAvailable(t *testing.T) {
 	}
 	const tidying = "objects that no task applies any longer are being deleted"
 	now := metav1.NewTime(noon)
-	terminating, deleted := set(t, "surplus", 2), set(t, "a", 2)
+	terminating, deleted := statefulSet(t, "surplus", 2), statefulSet(t, "a", 2)
 	for _, o := range []plan.Object{terminating, deleted} {
 		o.Live.SetDeletionTimestamp(&now)
 	}
@@ -194,25 +196,25 @@ func TestSettledAvailable(t *testing.T) {
 		ended    time.Duration // since the end of the last plan
 		want     string        // its message; empty if condition Ready applies
 	}{
-		"at rest":                                     {recorded: ready, objects: []plan.Object{set(t, "a", 2)}},
-		"an unhealthy object":                         {recorded: ready, objects: []plan.Object{set(t, "a", 1)}},
-		"a plan is next":                              {recorded: ready, objects: []plan.Object{set(t, "a", 1)}, pending: true, want: `plan "update" is next`},
-		"a plan is next, a workload down":             {recorded: ready, objects: []plan.Object{set(t, "a", 0)}, pending: true},
-		"a plan is next, a workload gone":             {recorded: ready, objects: []plan.Object{gone(t, "a")}, pending: true},
-		"a plan is next, after a failure":             {recorded: childFailed, objects: []plan.Object{set(t, "a", 2)}, pending: true},
+		"at rest":                                     {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 2)}},
+		"an unhealthy object":                         {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1)}},
+		"a plan is next":                              {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1)}, pending: true, want: `plan "update" is next`},
+		"a plan is next, a workload down":             {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 0)}, pending: true},
+		"a plan is next, a workload gone":             {recorded: ready, objects: []plan.Object{goneStatefulSet(t, "a")}, pending: true},
+		"a plan is next, after a failure":             {recorded: childFailed, objects: []plan.Object{statefulSet(t, "a", 2)}, pending: true},
 		"a child is updated":                          {recorded: ready, children: child(updated), want: "child Instances are being updated"},
-		"a child's plan is next":                      {recorded: ready, children: child(mirrored("u", 2, 2, childReady), func(c *plan.Child) { c.Due = true }), want: "child Instances are being updated"},
-		"a child is updated, another problem":         {recorded: ready, objects: []plan.Object{set(t, "a", 1)}, children: child(updated)},
-		"a child has failed":                          {recorded: ready, children: child(mirrored("u", 2, 2, childFailed))},
-		"a former object is deleted":                  {recorded: ready, objects: []plan.Object{set(t, "a", 2), terminating}, want: tidying},
-		"a former object is deleted, another problem": {recorded: ready, objects: []plan.Object{set(t, "a", 1), terminating}},
-		"a former object hangs":                       {recorded: ready, objects: []plan.Object{set(t, "a", 2), terminating}, ended: 11 * time.Minute},
+		"a child's plan is next":                      {recorded: ready, children: child(newMirror("u", 2, 2, childReady), func(c *plan.Child) { c.Due = true }), want: "child Instances are being updated"},
+		"a child is updated, another problem":         {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1)}, children: child(updated)},
+		"a child has failed":                          {recorded: ready, children: child(newMirror("u", 2, 2, childFailed))},
+		"a former object is deleted":                  {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 2), terminating}, want: tidying},
+		"a former object is deleted, another problem": {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1), terminating}},
+		"a former object hangs":                       {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 2), terminating}, ended: 11 * time.Minute},
 		"another object is deleted":                   {recorded: ready, objects: []plan.Object{deleted}},
 		"a former child is removed":                   {recorded: ready, children: child(updated, func(c *plan.Child) { c.Vanished = true }), want: tidying},
 		"a child is missing":                          {recorded: ready, children: child(nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observed(kudo.Complete)
+			o := newObservation(kudo.Complete)
 			o.Instance.Status.Conditions = []metav1.Condition{test.recorded}
 			ended := metav1.NewTime(noon.Add(-test.ended))
 			deploy := o.Instance.Status.PlanStatus["deploy"]
@@ -221,7 +223,7 @@ func TestSettledAvailable(t *testing.T) {
 			surplus := workload("surplus", "one")
 			surplus.Surplus = true
 			o.Instance.Status.Inventory = []kudo.InventoryEntry{workload("a", "one"), surplus}
-			conditionReady := o.Settled(test.objects, test.children)
+			conditionReady := o.SettledReady(test.objects, test.children)
 			if test.pending {
 				conditionReady = pending
 			}
@@ -247,21 +249,21 @@ func TestSettledAvailable(t *testing.T) {
 func TestWorkloadsThatThePlanDeletes(t *testing.T) {
 	status := plan.Begin("upgrade", kudo.Plan{Phases: []kudo.Phase{{Steps: []kudo.Step{{Tasks: []string{"before", "delete", "apply"}}}}}}, "x", noon)
 	status.Phases[0].Steps[0].Tasks[0].Status = kudo.Complete
-	inventory := []kudo.InventoryEntry{guarded(workload("a", "apply")), guarded(workload("b", "before")), guarded(workload("c", "delete")), workload("d", "apply")}
+	inventory := []kudo.InventoryEntry{asAvailable(workload("a", "apply")), asAvailable(workload("b", "before")), asAvailable(workload("c", "delete")), workload("d", "apply")}
 	for name, want := range map[string]bool{"a": true, "b": false, "c": false, "d": false, "e": false} {
 		if got := plan.Replaces(status, "delete", inventory, workload(name, "")); got != want {
 			t.Errorf("%s is replaced: got %v, want %v", name, got, want)
 		}
 	}
 	dismissed := plan.Dismiss(inventory, workload("b", ""))
-	if diff := cmp.Diff([]kudo.InventoryEntry{inventory[0], inventory[2]}, plan.Guarded(dismissed)); diff != "" {
+	if diff := cmp.Diff([]kudo.InventoryEntry{inventory[0], inventory[2]}, plan.GuardedWorkloads(dismissed)); diff != "" {
 		t.Errorf("dismissed (-want +got)\n%s", diff)
 	}
 	retracted := plan.Retract(inventory, workload("a", ""))
-	if diff := cmp.Diff([]kudo.InventoryEntry{pending(inventory[0])}, retracted[:1]); diff != "" {
+	if diff := cmp.Diff([]kudo.InventoryEntry{asPending(inventory[0])}, retracted[:1]); diff != "" {
 		t.Errorf("retracted (-want +got)\n%s", diff)
 	}
-	listed := plan.List(retracted, pending(workload("a", "apply")))
+	listed := plan.List(retracted, asPending(workload("a", "apply")))
 	if diff := cmp.Diff(retracted, listed); diff != "" {
 		t.Errorf("listed again (-want +got)\n%s", diff)
 	}
@@ -271,7 +273,7 @@ func TestFirstCrashLoop(t *testing.T) {
 	const loops = "{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: ns%s}, status: {containerStatuses: [{name: app, ready: %t, restartCount: 4, " +
 		"state: {running: {startedAt: '%s'}}, lastState: {terminated: {exitCode: 1}}}]}}"
 	pod := func(name, more string, ready bool, age time.Duration) unstructured.Unstructured {
-		return *read(t, fmt.Sprintf(loops, name, more, ready, noon.Add(-age).UTC().Format(time.RFC3339)))
+		return *parseObject(t, fmt.Sprintf(loops, name, more, ready, noon.Add(-age).UTC().Format(time.RFC3339)))
 	}
 	for name, test := range map[string]struct {
 		pods []unstructured.Unstructured

@@ -51,12 +51,12 @@ func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 	case said.Execution != execution || said.State != kudo.ChildApplied:
 		return Outcome{Status: kudo.InProgress, Message: child.describe("waiting for the hub to apply it")}
 	default:
-		return child.applied()
+		return child.applyOutcome()
 	}
 }
 
-// applied returns the outcome for a child that the hub has applied.
-func (c Child) applied() Outcome {
+// applyOutcome returns the outcome for a child that the hub has applied.
+func (c Child) applyOutcome() Outcome {
 	switch {
 	case !c.isCurrent():
 		return Outcome{Status: kudo.InProgress, Message: c.describe("has not been mirrored yet")}

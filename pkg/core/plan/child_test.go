@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// said returns the hub's status for execution x about a child with uid u at generation 2.
-func said(state kudo.ChildState, change ...func(*kudo.ChildStatus)) kudo.ChildStatus {
+// childStatus returns the hub's status for execution x about a child with uid u at generation 2.
+func childStatus(state kudo.ChildState, change ...func(*kudo.ChildStatus)) kudo.ChildStatus {
 	status := kudo.ChildStatus{Task: "bb", Execution: "x", Instance: "aa.bb", UID: "u", Generation: 2, State: state}
 	for _, c := range change {
 		c(&status)
@@ -21,8 +21,8 @@ func said(state kudo.ChildState, change ...func(*kudo.ChildStatus)) kudo.ChildSt
 	return status
 }
 
-// mirrored returns a child's mirror with that uid and generation, observed generation and condition Ready.
-func mirrored(uid types.UID, generation, observed int64, ready metav1.Condition, marks ...string) *kudo.Instance {
+// newMirror returns a child's mirror with that uid and generation, observed generation and condition Ready.
+func newMirror(uid types.UID, generation, observed int64, ready metav1.Condition, marks ...string) *kudo.Instance {
 	mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "aa.bb", Annotations: map[string]string{
 		kudo.AnnotationHubUID: string(uid), kudo.AnnotationHubGeneration: strconv.FormatInt(generation, 10),
 	}}}
@@ -53,29 +53,29 @@ func TestChildOutcome(t *testing.T) {
 		says   string
 	}{
 		"nothing was said yet":                           {plan.ApplyChild, kudo.ChildStatus{}, nil, false, kudo.InProgress, "Instance apps/aa.bb: waiting for the hub to apply it"},
-		"a word to an earlier execution does not count":  {plan.ApplyChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to apply it"},
-		"a child that was made is not there yet":         {plan.ApplyChild, said(kudo.ChildApplied), nil, false, kudo.InProgress, "has not been mirrored yet"},
-		"the mirror is that of the one before":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("t", 9, 9, childReady), false, kudo.InProgress, "has not been mirrored yet"},
-		"the mirror is of an older generation":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 1, 1, childReady), false, kudo.InProgress, "generation 2 has not been mirrored yet"},
-		"the generation has not been acted on":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 1, childReady), false, kudo.InProgress, "generation 2 has not been observed yet"},
-		"a failure before the generation does not count": {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 1, childFailed), false, kudo.InProgress, "generation 2 has not been observed yet"},
-		"another plan is still to run":                   {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childReady), true, kudo.InProgress, "a plan is about to start"},
-		"nor has it failed while another plan is to run": {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childFailed), true, kudo.InProgress, "a plan is about to start"},
-		"its plan runs": {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childRuns), false, kudo.InProgress, "waits for a Deployment"},
-		"it is ready":   {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childReady), false, kudo.Complete, ""},
-		"it is ready at a generation that a user made": {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 3, 3, childReady), false, kudo.Complete, ""},
-		"its plan has failed":                          {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childFailed), false, kudo.FatalError, `Instance apps/aa.bb: PlanFailed: plan "deploy" failed: no image`},
-		"it cannot be":                                 {plan.ApplyChild, said(kudo.ChildFailed, because), nil, false, kudo.FatalError, "Instance apps/aa.bb: no such parameter"},
-		"it could not be in an earlier execution":      {plan.ApplyChild, said(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
-		"the one before is on its way out":             {plan.ApplyChild, said(kudo.ChildRemoved, earlier), mirrored("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
-		"its removal was not carried out yet":          {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to remove it"},
-		"its removal continues":                        {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
-		"it is gone from the hub and not from here":    {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed"},
-		"it is gone":                                 {plan.DeleteChild, said(kudo.ChildRemoved), nil, false, kudo.Complete, ""},
-		"it was gone in an earlier execution":        {plan.DeleteChild, said(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waiting for the hub to remove it"},
-		"the hub has released it":                    {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted, kudo.AnnotationOrphaned), false, kudo.Complete, ""},
-		"an Instance that is no child has its name":  {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("v", 1, 1, childReady), false, kudo.Complete, ""},
-		"an acknowledged removal does not create it": {plan.ApplyChild, said(kudo.ChildRemoved), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
+		"a word to an earlier execution does not count":  {plan.ApplyChild, childStatus(kudo.ChildApplied, earlier), newMirror("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to apply it"},
+		"a child that was made is not there yet":         {plan.ApplyChild, childStatus(kudo.ChildApplied), nil, false, kudo.InProgress, "has not been mirrored yet"},
+		"the mirror is that of the one before":           {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("t", 9, 9, childReady), false, kudo.InProgress, "has not been mirrored yet"},
+		"the mirror is of an older generation":           {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 1, 1, childReady), false, kudo.InProgress, "generation 2 has not been mirrored yet"},
+		"the generation has not been acted on":           {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 2, 1, childReady), false, kudo.InProgress, "generation 2 has not been observed yet"},
+		"a failure before the generation does not count": {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 2, 1, childFailed), false, kudo.InProgress, "generation 2 has not been observed yet"},
+		"another plan is still to run":                   {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 2, 2, childReady), true, kudo.InProgress, "a plan is about to start"},
+		"nor has it failed while another plan is to run": {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 2, 2, childFailed), true, kudo.InProgress, "a plan is about to start"},
+		"its plan runs": {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 2, 2, childRuns), false, kudo.InProgress, "waits for a Deployment"},
+		"it is ready":   {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 2, 2, childReady), false, kudo.Complete, ""},
+		"it is ready at a generation that a user made": {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 3, 3, childReady), false, kudo.Complete, ""},
+		"its plan has failed":                          {plan.ApplyChild, childStatus(kudo.ChildApplied), newMirror("u", 2, 2, childFailed), false, kudo.FatalError, `Instance apps/aa.bb: PlanFailed: plan "deploy" failed: no image`},
+		"it cannot be":                                 {plan.ApplyChild, childStatus(kudo.ChildFailed, because), nil, false, kudo.FatalError, "Instance apps/aa.bb: no such parameter"},
+		"it could not be in an earlier execution":      {plan.ApplyChild, childStatus(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
+		"the one before is on its way out":             {plan.ApplyChild, childStatus(kudo.ChildRemoved, earlier), newMirror("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
+		"its removal was not carried out yet":          {plan.DeleteChild, childStatus(kudo.ChildApplied, earlier), newMirror("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to remove it"},
+		"its removal continues":                        {plan.DeleteChild, childStatus(kudo.ChildApplied, earlier), newMirror("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
+		"it is gone from the hub and not from here":    {plan.DeleteChild, childStatus(kudo.ChildRemoved), newMirror("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed"},
+		"it is gone":                                 {plan.DeleteChild, childStatus(kudo.ChildRemoved), nil, false, kudo.Complete, ""},
+		"it was gone in an earlier execution":        {plan.DeleteChild, childStatus(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waiting for the hub to remove it"},
+		"the hub has released it":                    {plan.DeleteChild, childStatus(kudo.ChildRemoved), newMirror("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted, kudo.AnnotationOrphaned), false, kudo.Complete, ""},
+		"an Instance that is no child has its name":  {plan.DeleteChild, childStatus(kudo.ChildRemoved), newMirror("v", 1, 1, childReady), false, kudo.Complete, ""},
+		"an acknowledged removal does not create it": {plan.ApplyChild, childStatus(kudo.ChildRemoved), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.ChildOutcome(test.action, "x", plan.Child{
@@ -94,19 +94,19 @@ func TestReadyOfAnInstanceWithChildren(t *testing.T) {
 		status metav1.ConditionStatus
 		says   string
 	}{
-		"a child that is ready":                       {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady)}, metav1.ConditionTrue, "all applied objects are healthy"},
-		"a generation that leads to nothing":          {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 2, childReady)}, metav1.ConditionTrue, "all applied objects are healthy"},
-		"a generation that leads to a plan":           {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 2, childReady), Due: true}, metav1.ConditionFalse, "a plan is about to start"},
-		"a child that a user's plan runs for":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 3, childRuns)}, metav1.ConditionFalse, "waits for a Deployment"},
-		"a child that has failed":                     {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 3, childFailed)}, metav1.ConditionFalse, "no image"},
-		"a child that is gone":                        {plan.Child{Acknowledged: said(kudo.ChildApplied)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
-		"a child that was replaced":                   {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("v", 2, 2, childReady)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
-		"a child that the hub has released":           {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady, kudo.AnnotationOrphaned)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
-		"a child that is on its way out":              {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, metav1.ConditionFalse, "is being removed: waiting for 2 objects"},
-		"a child that no task makes any more":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "waiting for the hub to remove it"},
-		"a child that is not to be":                   {plan.Child{Acknowledged: said(kudo.ChildRemoved)}, metav1.ConditionTrue, "all applied objects are healthy"},
-		"a child that was not to be, and has no task": {plan.Child{Acknowledged: said(kudo.ChildRemoved), Vanished: true}, metav1.ConditionTrue, "all applied objects are healthy"},
-		"another Instance of such a one's name":       {plan.Child{Acknowledged: said(kudo.ChildRemoved), Mirror: mirrored("v", 2, 2, childFailed)}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"a child that is ready":                       {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 2, 2, childReady)}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"a generation that leads to nothing":          {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 3, 2, childReady)}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"a generation that leads to a plan":           {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 3, 2, childReady), Due: true}, metav1.ConditionFalse, "a plan is about to start"},
+		"a child that a user's plan runs for":         {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 3, 3, childRuns)}, metav1.ConditionFalse, "waits for a Deployment"},
+		"a child that has failed":                     {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 3, 3, childFailed)}, metav1.ConditionFalse, "no image"},
+		"a child that is gone":                        {plan.Child{Acknowledged: childStatus(kudo.ChildApplied)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that was replaced":                   {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("v", 2, 2, childReady)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that the hub has released":           {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 2, 2, childReady, kudo.AnnotationOrphaned)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that is on its way out":              {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, metav1.ConditionFalse, "is being removed: waiting for 2 objects"},
+		"a child that no task makes any more":         {plan.Child{Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "waiting for the hub to remove it"},
+		"a child that is not to be":                   {plan.Child{Acknowledged: childStatus(kudo.ChildRemoved)}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"a child that was not to be, and has no task": {plan.Child{Acknowledged: childStatus(kudo.ChildRemoved), Vanished: true}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"another Instance of such a one's name":       {plan.Child{Acknowledged: childStatus(kudo.ChildRemoved), Mirror: newMirror("v", 2, 2, childFailed)}, metav1.ConditionTrue, "all applied objects are healthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			child := test.child
@@ -124,8 +124,8 @@ func TestReadyOfAnInstanceWithAFormerChild(t *testing.T) {
 		child plan.Child
 		says  string
 	}{
-		"a former child that is on its way out":       {plan.Child{Former: true, Mirror: mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, "Instance apps/aa.bb: is being removed: waiting for 2 objects"},
-		"a former child that the hub has not deleted": {plan.Child{Former: true, Mirror: mirrored("u", 2, 2, childReady)}, "waiting for the hub to remove it"},
+		"a former child that is on its way out":       {plan.Child{Former: true, Mirror: newMirror("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, "Instance apps/aa.bb: is being removed: waiting for 2 objects"},
+		"a former child that the hub has not deleted": {plan.Child{Former: true, Mirror: newMirror("u", 2, 2, childReady)}, "waiting for the hub to remove it"},
 		"a former child that is on the hub only":      {plan.Child{Former: true}, "waiting for the hub to remove it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,13 +166,13 @@ func TestDue(t *testing.T) {
 }
 
 // A manually requested plan that is not owed influences neither the Instance nor its parent while it is queued.
-func TestOutstanding(t *testing.T) {
+func TestDueForReady(t *testing.T) {
 	all := versionOf("deploy", "update", "backup", "cleanup")
 	whole := &kudo.WholeVersion{OperatorVersion: one}
 	last := &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one}
 	for name, want := range map[string]string{"backup": "", "deploy": "deploy", "cleanup": "cleanup"} {
 		s := plan.State{Version: all, Reference: one, Last: last, Whole: whole, Request: kudo.PlanExecution{PlanName: name, UID: "r"}}
-		if got := plan.Outstanding(s); got != want {
+		if got := plan.DueForReady(s); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}

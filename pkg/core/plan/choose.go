@@ -69,9 +69,9 @@ func Due(s State) string {
 	return ""
 }
 
-// Outstanding is Due without plans that do not influence condition Ready: manually requested ones that are not owed. The cleanup plan does,
+// DueForReady is Due without plans that do not influence condition Ready: manually requested ones that are not owed. The cleanup plan does,
 // because it owes another deployment.
-func Outstanding(s State) string {
+func DueForReady(s State) string {
 	start := due(s)
 	if start == nil || start.UID != "" && start.Plan != kudo.CleanupPlan && owedAt(start.Owed, start.Plan) < 0 {
 		return ""
@@ -147,7 +147,7 @@ func (s State) isEdited() bool {
 	if s.Generation != s.Last.Generation || s.Version == nil {
 		return s.Generation != s.Last.Generation
 	}
-	return slices.ContainsFunc(s.Version.Parameters, func(p kudo.Parameter) bool { return p.IsSensitive() && differs(&p, s.taken(), s.desired()) })
+	return slices.ContainsFunc(s.Version.Parameters, func(p kudo.Parameter) bool { return p.IsSensitive() && differs(&p, s.lastValues(), s.desiredValues()) })
 }
 
 // next returns what starts next, in the order of DESIGN's table: the first difference between the desired state and the last execution,
@@ -156,7 +156,7 @@ func (s State) next() (Choice, error) {
 	if s.Last == nil || s.isOtherVersion() {
 		return s.startWhole("")
 	}
-	changed := changedParameters(s.Version.Parameters, s.taken(), s.desired())
+	changed := changedParameters(s.Version.Parameters, s.lastValues(), s.desiredValues())
 	switch {
 	case len(changed) > 0 && s.owedWhole() != "":
 		return s.startWhole(s.owedWhole())
@@ -182,16 +182,16 @@ func (s State) startWhole(name string) (Choice, error) {
 	var changed []kudo.Parameter
 	restart := true
 	if s.Last != nil {
-		changed = changedParameters(s.Version.Parameters, s.taken(), s.desired())
+		changed = changedParameters(s.Version.Parameters, s.lastValues(), s.desiredValues())
 		restart = s.isOtherVersion() || slices.ContainsFunc(changed, RestartsPods)
 	}
-	return s.start(name, s.desired(), s.owing(name, changed), restart)
+	return s.start(name, s.desiredValues(), s.owedAfterStart(name, changed), restart)
 }
 
 // startTriggered starts the next triggered plan with the values of the parameters that trigger it. The other parameters keep their values
 // until the plan has ended.
 func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
-	name, err := s.triggered(changed)
+	name, err := s.triggeredPlan(changed)
 	if err != nil {
 		return Choice{}, err
 	}
@@ -216,14 +216,14 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 	}
 	owed := s.Last.Owed
 	if s.isEdited() {
-		owed = untried(owed) // otherwise the values are of the edit for which it failed
+		owed = resetOwed(owed) // otherwise the values are of the edit for which it failed
 	}
 	return s.start(name, Values{Given: values, From: from}, owe(owed, kudo.OwedPlan{Plan: name}), restart)
 }
 
-// triggered returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
+// triggeredPlan returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
 // returns that plan: it is restarted, whatever other plans are queued.
-func (s State) triggered(changed []kudo.Parameter) (string, error) {
+func (s State) triggeredPlan(changed []kudo.Parameter) (string, error) {
 	if s.LastStatus.Running() {
 		for _, p := range changed {
 			if plan, err := TriggeredPlan(s.Version, p); err == nil && plan == s.Last.Plan {
@@ -247,7 +247,7 @@ func (s State) startOwed(name string) (Choice, error) {
 	if owed.Outcome != "" {
 		started.Retries++
 	}
-	return s.start(name, s.taken(), owe(s.Last.Owed, started), false)
+	return s.start(name, s.lastValues(), owe(s.Last.Owed, started), false)
 }
 
 // startRequested starts the manually requested plan. A plan that applies the complete OperatorVersion is owed from its start.
@@ -259,7 +259,7 @@ func (s State) startRequested() (Choice, error) {
 	case owedAt(owed, name) >= 0:
 		owed = owe(owed, kudo.OwedPlan{Plan: name, Retries: retriesOf(owed, name)})
 	}
-	choice, err := s.start(name, s.taken(), owed, false)
+	choice, err := s.start(name, s.lastValues(), owed, false)
 	if err != nil {
 		return Choice{}, &MissingPlanError{Plan: name, Requested: true}
 	}

@@ -124,7 +124,7 @@ func (o Observation) action(choice Choice, err error) Action {
 	case choice.Start != nil:
 		return Action{Kind: ActionStart, Start: choice}
 	case choice.Remove && o.isRemoved():
-		return o.Removed()
+		return o.FinishRemoval()
 	case choice.Remove:
 		return Action{Kind: ActionRemove}
 	case o.runs():
@@ -201,7 +201,7 @@ func (o Observation) idle(err error) Action {
 // Rest returns the action when no plan runs.
 func (o Observation) Rest() Action {
 	if failed := o.State().FailedOwed(); failed != "" {
-		wait := o.wait(o.failed(failed))
+		wait := o.wait(o.failedCondition(failed))
 		wait.After = o.untilRetry()
 		return wait
 	}
@@ -213,7 +213,7 @@ func (o Observation) Rest() Action {
 func Prunable(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) []kudo.InventoryEntry {
 	var vanished, marked []kudo.InventoryEntry
 	if IsWhole(status) {
-		vanished = Vanished(status.Inventory, version)
+		vanished = VanishedEntries(status.Inventory, version)
 	}
 	if status.Execution != nil && len(status.Execution.Owed) == 0 {
 		marked = only(status.Inventory, func(e kudo.InventoryEntry) bool { return e.Surplus })
@@ -221,35 +221,35 @@ func Prunable(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) []k
 	return List(vanished, marked...)
 }
 
-// Settled returns condition Ready of an Instance that is idle or runs a plan that does not influence it, given the objects in its inventory
+// SettledReady returns condition Ready of an Instance that is idle or runs a plan that does not influence it, given the objects in its inventory
 // and its children.
-func (o Observation) Settled(objects []Object, children []Child) metav1.Condition {
+func (o Observation) SettledReady(objects []Object, children []Child) metav1.Condition {
 	s := o.State()
 	if s.isLeaving() {
 		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "objects are about to be removed")
 	}
 	if failed := s.FailedOwed(); failed != "" {
-		return o.failed(failed)
+		return o.failedCondition(failed)
 	}
-	if next := s.awaited(); next != "" {
-		return Pending(next)
+	if next := s.pendingPlan(); next != "" {
+		return PendingCondition(next)
 	}
 	return Ready(o.Owner, objects, children)
 }
 
-// failed returns condition Ready of an Instance with an owed plan that failed.
-func (o Observation) failed(name string) metav1.Condition {
+// failedCondition returns condition Ready of an Instance with an owed plan that failed.
+func (o Observation) failedCondition(name string) metav1.Condition {
 	return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, FailedText(o.Instance.Status, name))
 }
 
-// awaited returns the next plan that has to complete before the Instance is Ready, whatever it waits for; empty if there is none.
-func (s State) awaited() string {
+// pendingPlan returns the next plan that has to complete before the Instance is Ready, whatever it waits for; empty if there is none.
+func (s State) pendingPlan() string {
 	s.LastStatus = kudo.Complete
-	return Outstanding(s)
+	return DueForReady(s)
 }
 
-// Removed returns the action that records the completed removal of the Instance.
-func (o Observation) Removed() Action {
+// FinishRemoval returns the action that records the completed removal of the Instance.
+func (o Observation) FinishRemoval() Action {
 	removed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoved, NothingLeft))
 	removed.Status.Inventory = nil
 	return removed
@@ -270,9 +270,9 @@ func (o Observation) retryCleanup() Action {
 }
 
 func (o Observation) cancel() Action {
-	cancel := Action{Kind: ActionCancel, Status: Cancelled(o.Running, o.Instance.Status, o.Now), Ready: o.recordedReady()}
+	cancel := Action{Kind: ActionCancel, Status: CancelExecution(o.Running, o.Instance.Status, o.Now), Ready: o.recordedReady()}
 	if !Aside(cancel.Status) {
-		cancel.Ready = Running(cancel.Status.PlanStatus[cancel.Status.Execution.Plan])
+		cancel.Ready = RunningCondition(cancel.Status.PlanStatus[cancel.Status.Execution.Plan])
 	}
 	return cancel
 }
@@ -311,7 +311,7 @@ func (o Observation) abandonedPods(choice Choice) []Object {
 	var abandoned []Object
 	for _, pod := range o.Pods {
 		_, ofPipe := pod.Live.GetAnnotations()[kudo.AnnotationPipe]
-		if ofPipe && o.Owner.Owns(pod.Live) && !pod.AppliedBy(continues) && !pod.Deleted() {
+		if ofPipe && o.Owner.Owns(pod.Live) && !pod.AppliedBy(continues) && !pod.IsDeleted() {
 			abandoned = append(abandoned, pod)
 		}
 	}
@@ -320,13 +320,13 @@ func (o Observation) abandonedPods(choice Choice) []Object {
 
 // State returns the desired state of the Instance together with the reached one.
 func (o Observation) State() State {
-	s := Reached(o.Instance.Status, o.Running)
+	s := ReachedState(o.Instance.Status, o.Running)
 	s.Version = o.Desired
 	s.Reference = o.Reference
 	s.Generation = o.Instance.HubGeneration()
 	s.Parameters, s.Sensitive = o.Instance.Spec.Parameters, o.Sensitive
 	if s.Sensitive.From == nil {
-		s.Sensitive.From = Undigested(o.Instance.Spec.ParametersFrom)
+		s.Sensitive.From = WithoutDigests(o.Instance.Spec.ParametersFrom)
 	}
 	s.Request = o.Instance.Spec.PlanExecution
 	s.DueRetries = o.dueRetries()
@@ -340,9 +340,9 @@ func (o Observation) lastStatus() kudo.PlanStatus {
 	return o.Instance.Status.PlanStatus[o.Instance.Status.Execution.Plan]
 }
 
-// Normalized returns the observation with a status in the current format, in which the status of the last execution has the shape of its
+// Normalize returns the observation with a status in the current format, in which the status of the last execution has the shape of its
 // plan, even if another writer has changed it.
-func (o Observation) Normalized() Observation {
+func (o Observation) Normalize() Observation {
 	last := o.Instance.Status.Execution
 	if last == nil {
 		return o
@@ -355,7 +355,7 @@ func (o Observation) Normalized() Observation {
 		}
 		status.PlanStatus[last.Plan] = Normalize(last.Plan, o.Running.Plans[last.Plan], status.PlanStatus[last.Plan], last.UID, o.Now)
 	}
-	status = o.rescheduled(status)
+	status = o.rescheduleTimedOut(status)
 	if equality.Semantic.DeepEqual(status, o.Instance.Status) {
 		return o
 	}

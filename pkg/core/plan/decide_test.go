@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// observed returns an Instance with the plan "deploy", two parallel tasks, in the given state.
-func observed(status kudo.ExecutionStatus, change ...func(*plan.Observation)) plan.Observation {
+// newObservation returns an Instance with the plan "deploy", two parallel tasks, in the given state.
+func newObservation(status kudo.ExecutionStatus, change ...func(*plan.Observation)) plan.Observation {
 	version := versionOf("update", "backup")
 	version.Tasks = []kudo.Task{{Name: "one"}, {Name: "two"}}
 	steps := []kudo.Step{{Name: "s1", Tasks: []string{"one"}}, {Name: "s2", Tasks: []string{"two"}}}
@@ -49,7 +49,7 @@ func observed(status kudo.ExecutionStatus, change ...func(*plan.Observation)) pl
 	return o
 }
 
-func removing(o *plan.Observation) {
+func requestRemoval(o *plan.Observation) {
 	o.Instance.Annotations[kudo.AnnotationHubDeleted] = "2026-01-01T12:00:00Z"
 }
 
@@ -72,7 +72,7 @@ func neverStarted(o *plan.Observation) {
 	o.Running, o.Instance.Status = nil, kudo.InstanceStatus{}
 }
 
-func cancelled(o *plan.Observation) {
+func requestCancel(o *plan.Observation) {
 	o.Instance.Spec.PlanExecution = kudo.PlanExecution{UID: "x", Cancel: true}
 }
 
@@ -92,63 +92,63 @@ func TestDecide(t *testing.T) {
 		message  string
 		after    time.Duration
 	}{
-		"the first plan starts":                     {observed: observed("", neverStarted), want: plan.ActionStart, starts: "deploy"},
-		"a changed parameter starts its plan":       {observed: observed(kudo.Complete, parameter("BACKUP", "b")), want: plan.ActionStart, starts: "backup"},
-		"it starts even after a failure":            {observed: observed(kudo.FatalError, parameter("PLAIN", "b")), want: plan.ActionStart, starts: "update"},
-		"a plan that runs goes a step further":      {observed: observed(kudo.InProgress), want: plan.ActionStep, tasks: 2},
-		"so does one with a task that failed":       {observed: observed(kudo.Error), want: plan.ActionStep, tasks: 2},
-		"it does while another plan waits":          {observed: observed(kudo.InProgress, parameter("BACKUP", "b")), want: plan.ActionStep, tasks: 2},
-		"it does while what is asked for is missed": {observed: observed(kudo.InProgress, missing), want: plan.ActionStep, tasks: 2},
+		"the first plan starts":                     {observed: newObservation("", neverStarted), want: plan.ActionStart, starts: "deploy"},
+		"a changed parameter starts its plan":       {observed: newObservation(kudo.Complete, parameter("BACKUP", "b")), want: plan.ActionStart, starts: "backup"},
+		"it starts even after a failure":            {observed: newObservation(kudo.FatalError, parameter("PLAIN", "b")), want: plan.ActionStart, starts: "update"},
+		"a plan that runs goes a step further":      {observed: newObservation(kudo.InProgress), want: plan.ActionStep, tasks: 2},
+		"so does one with a task that failed":       {observed: newObservation(kudo.Error), want: plan.ActionStep, tasks: 2},
+		"it does while another plan waits":          {observed: newObservation(kudo.InProgress, parameter("BACKUP", "b")), want: plan.ActionStep, tasks: 2},
+		"it does while what is asked for is missed": {observed: newObservation(kudo.InProgress, missing), want: plan.ActionStep, tasks: 2},
 		"it does while the next plan does not exist": {
-			observed: observed(kudo.InProgress, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionStep, tasks: 2,
+			observed: newObservation(kudo.InProgress, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionStep, tasks: 2,
 		},
 		"one that is cancelled ends": {
-			observed: observed(kudo.InProgress, cancelled), want: plan.ActionCancel, reason: kudo.ReasonPlanInProgress, message: `plan "deploy" is running: cancelled`,
+			observed: newObservation(kudo.InProgress, requestCancel), want: plan.ActionCancel, reason: kudo.ReasonPlanInProgress, message: `plan "deploy" is running: cancelled`,
 		},
-		"one that has ended cannot be cancelled": {observed: observed(kudo.Complete, cancelled), want: plan.ActionSettle, prunes: 1},
+		"one that has ended cannot be cancelled": {observed: newObservation(kudo.Complete, requestCancel), want: plan.ActionSettle, prunes: 1},
 		"a complete plan settles, and prunes what is of no task": {
-			observed: observed(kudo.Complete), want: plan.ActionSettle, prunes: 1,
+			observed: newObservation(kudo.Complete), want: plan.ActionSettle, prunes: 1,
 		},
 		"a failed plan is only told": {
-			observed: observed(kudo.FatalError), want: plan.ActionWait, reason: kudo.ReasonPlanFailed, message: `plan "deploy" failed: no image`,
+			observed: newObservation(kudo.FatalError), want: plan.ActionWait, reason: kudo.ReasonPlanFailed, message: `plan "deploy" failed: no image`,
 		},
 		"a version that is missing is waited for": {
-			observed: observed(kudo.Complete, missing), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
+			observed: newObservation(kudo.Complete, missing), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
 			message: `OperatorVersion "kafka-1.0.0-11111111" is not on the managed cluster yet: waiting for its mirror`,
 		},
 		"so is one that is lost": {
-			observed: observed(kudo.InProgress, lost), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
+			observed: newObservation(kudo.InProgress, lost), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
 			message: `OperatorVersion "kafka-1.0.0" of the last execution no longer exists`,
 		},
 		"a plan that does not exist is told": {
-			observed: observed(kudo.Complete, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionWait, reason: kudo.ReasonPlanFailed,
+			observed: newObservation(kudo.Complete, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionWait, reason: kudo.ReasonPlanFailed,
 			message: `the OperatorVersion has no plan "backup"`,
 		},
-		"a removal deletes everything":      {observed: observed(kudo.Complete, removing), want: plan.ActionRemove},
-		"a removal supersedes a plan":       {observed: observed(kudo.InProgress, removing), want: plan.ActionRemove},
-		"a removal starts the cleanup plan": {observed: observed(kudo.InProgress, removing, withCleanup("")), want: plan.ActionStart, starts: "cleanup"},
-		"a removal continues with it":       {observed: observed(kudo.Complete, removing, withCleanup(kudo.InProgress)), want: plan.ActionStep},
-		"a removal follows it":              {observed: observed(kudo.Complete, removing, withCleanup(kudo.Complete)), want: plan.ActionRemove},
+		"a removal deletes everything":      {observed: newObservation(kudo.Complete, requestRemoval), want: plan.ActionRemove},
+		"a removal supersedes a plan":       {observed: newObservation(kudo.InProgress, requestRemoval), want: plan.ActionRemove},
+		"a removal starts the cleanup plan": {observed: newObservation(kudo.InProgress, requestRemoval, withCleanup("")), want: plan.ActionStart, starts: "cleanup"},
+		"a removal continues with it":       {observed: newObservation(kudo.Complete, requestRemoval, withCleanup(kudo.InProgress)), want: plan.ActionStep},
+		"a removal follows it":              {observed: newObservation(kudo.Complete, requestRemoval, withCleanup(kudo.Complete)), want: plan.ActionRemove},
 		"a cleanup plan that failed runs again": {
-			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError)), want: plan.ActionStart, starts: "cleanup",
+			observed: newObservation(kudo.Complete, requestRemoval, withCleanup(kudo.FatalError)), want: plan.ActionStart, starts: "cleanup",
 		},
 		"but not immediately": {
-			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
+			observed: newObservation(kudo.Complete, requestRemoval, withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
 			want:     plan.ActionWait, reason: kudo.ReasonRemoving, after: time.Minute, message: `plan "cleanup" failed and will be retried: no image; ` +
 				"if it cannot succeed, annotate the Instance on the hub with kudo.dev/skip-cleanup=true to remove its objects without the plan, " +
 				"or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
 		},
 		"nothing was started, and nothing is left": {
-			observed: observed("", neverStarted, removing), want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,
+			observed: newObservation("", neverStarted, requestRemoval), want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,
 		},
 		"nothing was started, and something is left": {
-			observed: observed("", neverStarted, removing, func(o *plan.Observation) {
+			observed: newObservation("", neverStarted, requestRemoval, func(o *plan.Observation) {
 				o.Instance.Status.Inventory = []kudo.InventoryEntry{config("left", "one")}
 			}),
 			want: plan.ActionRemove,
 		},
 		"what is removed stays so": {
-			observed: observed(kudo.Complete, removing, func(o *plan.Observation) {
+			observed: newObservation(kudo.Complete, requestRemoval, func(o *plan.Observation) {
 				o.Instance.Status.Conditions = []metav1.Condition{plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft)}
 			}),
 			want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,
@@ -177,15 +177,15 @@ func TestDecide(t *testing.T) {
 }
 
 func TestDecideRecordsWhatItSays(t *testing.T) {
-	cancel := plan.Decide(observed(kudo.InProgress, cancelled))
+	cancel := plan.Decide(newObservation(kudo.InProgress, requestCancel))
 	if got := cancel.Status.PlanStatus["deploy"]; got.Status != kudo.FatalError || got.Message != "cancelled" {
 		t.Errorf("a plan that is cancelled is recorded as %s: %s", got.Status, got.Message)
 	}
-	removed := observed(kudo.Complete, removing).Removed()
+	removed := newObservation(kudo.Complete, requestRemoval).FinishRemoval()
 	if len(removed.Status.Inventory) > 0 || removed.Status.Execution == nil {
 		t.Errorf("once nothing is left, the status says %+v", removed.Status)
 	}
-	failed := observed(kudo.FatalError)
+	failed := newObservation(kudo.FatalError)
 	if diff := cmp.Diff(failed.Instance.Status, plan.Decide(failed).Status); diff != "" {
 		t.Errorf("a wait changes the plans:\n%s", diff)
 	}
@@ -213,14 +213,14 @@ func TestPodsOfPipesEndWithTheirExecution(t *testing.T) {
 		observed plan.Observation
 		want     []string
 	}{
-		"the execution continues":          {observed(kudo.InProgress, pods), []string{"earlier"}},
-		"it continues without its version": {observed(kudo.InProgress, pods, func(o *plan.Observation) { o.Running = nil }), []string{"earlier"}},
-		"it is complete":                   {observed(kudo.Complete, pods), []string{"now", "earlier"}},
-		"it has failed":                    {observed(kudo.FatalError, pods), []string{"now", "earlier"}},
-		"it is cancelled":                  {observed(kudo.InProgress, pods, cancelled), []string{"now", "earlier"}},
-		"another one starts":               {observed(kudo.Error, pods, parameter("BACKUP", "b"), func(o *plan.Observation) { o.Instance.Annotations[kudo.AnnotationHubGeneration] = "8" }), []string{"now", "earlier"}},
-		"the Instance is removed":          {observed(kudo.InProgress, pods, removing), []string{"now", "earlier"}},
-		"nothing was started for it ever":  {observed("", pods, neverStarted), []string{"now", "earlier"}},
+		"the execution continues":          {newObservation(kudo.InProgress, pods), []string{"earlier"}},
+		"it continues without its version": {newObservation(kudo.InProgress, pods, func(o *plan.Observation) { o.Running = nil }), []string{"earlier"}},
+		"it is complete":                   {newObservation(kudo.Complete, pods), []string{"now", "earlier"}},
+		"it has failed":                    {newObservation(kudo.FatalError, pods), []string{"now", "earlier"}},
+		"it is cancelled":                  {newObservation(kudo.InProgress, pods, requestCancel), []string{"now", "earlier"}},
+		"another one starts":               {newObservation(kudo.Error, pods, parameter("BACKUP", "b"), func(o *plan.Observation) { o.Instance.Annotations[kudo.AnnotationHubGeneration] = "8" }), []string{"now", "earlier"}},
+		"the Instance is removed":          {newObservation(kudo.InProgress, pods, requestRemoval), []string{"now", "earlier"}},
+		"nothing was started for it ever":  {newObservation("", pods, neverStarted), []string{"now", "earlier"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -239,12 +239,12 @@ func TestAnInstanceAtRestIsNotReadyBeforeWhatIsDueHasRun(t *testing.T) {
 		observed plan.Observation
 		reason   string
 	}{
-		"nothing is due":     {observed(kudo.Complete), kudo.ReasonHealthy},
-		"a plan is due":      {observed(kudo.Complete, parameter("BACKUP", "b")), kudo.ReasonPlanPending},
-		"its removal is due": {observed(kudo.Complete, removing), kudo.ReasonRemoving},
+		"nothing is due":     {newObservation(kudo.Complete), kudo.ReasonHealthy},
+		"a plan is due":      {newObservation(kudo.Complete, parameter("BACKUP", "b")), kudo.ReasonPlanPending},
+		"its removal is due": {newObservation(kudo.Complete, requestRemoval), kudo.ReasonRemoving},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.observed.Settled(nil, nil); got.Reason != test.reason {
+			if got := test.observed.SettledReady(nil, nil); got.Reason != test.reason {
 				t.Errorf("want %s, got %+v", test.reason, got)
 			}
 		})

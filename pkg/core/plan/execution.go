@@ -37,19 +37,19 @@ func (o Observation) Advance(status kudo.InstanceStatus, outcomes map[Task]Outco
 	if !canPass(last, outcomes) {
 		return status
 	}
-	return o.scheduled(status, name, o.Now, o.retryDelay)
+	return o.scheduleRetry(status, name, o.Now, o.retryDelay)
 }
 
-// Ahead lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent
+// EarlyTasks lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent
 // restarts in between, all of them run again for the same execution. That changes nothing, because they only apply and delete objects, and
 // the caller separates tasks that share an object. A KudoOperator task only begins to wait: the hub receives it once it is recorded. Once
 // such a task is complete, only other KudoOperator tasks run ahead, because tasks of other kinds could change objects before the completion
 // is recorded.
-func Ahead(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
-	mayRun := TaskAction.runsAhead
+func EarlyTasks(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
+	mayRun := TaskAction.canRunEarly
 	for at, outcome := range outcomes {
 		action, known := actionAt(version, *status.Execution, at)
-		if outcome.Status != kudo.Complete || !known || !action.runsAhead() {
+		if outcome.Status != kudo.Complete || !known || !action.canRunEarly() {
 			return nil
 		}
 		if action.OfChild() {
@@ -90,13 +90,13 @@ func actionAt(version *kudo.OperatorVersionSpec, execution kudo.Execution, at Ta
 	return action, err == nil
 }
 
-// Cancelled returns the status of an Instance whose last execution, which runs version, was cancelled.
-func Cancelled(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, now time.Time) kudo.InstanceStatus {
+// CancelExecution returns the status of an Instance whose last execution, which runs version, was cancelled.
+func CancelExecution(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, now time.Time) kudo.InstanceStatus {
 	return recordLast(*status.DeepCopy(), version, kudo.OwedCancelled, Cancel(status.PlanStatus[status.Execution.Plan], now))
 }
 
-// Refused returns the status of an Instance whose execution, which has just started and runs version, cannot continue for that reason.
-func Refused(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, reason string, now time.Time) kudo.InstanceStatus {
+// FailExecution returns the status of an Instance whose execution, which has just started and runs version, cannot continue for that reason.
+func FailExecution(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, reason string, now time.Time) kudo.InstanceStatus {
 	return recordLast(*status.DeepCopy(), version, kudo.OwedFailed, end(status.PlanStatus[status.Execution.Plan], reason, now))
 }
 
@@ -106,7 +106,7 @@ func recordLast(
 	status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome, last kudo.PlanStatus,
 ) kudo.InstanceStatus {
 	status.PlanStatus[status.Execution.Plan] = last
-	return ended(status, version, outcome)
+	return recordEnd(status, version, outcome)
 }
 
 // plansOf keeps the states of plans for an unchanged OperatorVersion. The plans of a changed version have never run. A plan that was

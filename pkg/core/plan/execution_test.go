@@ -68,11 +68,11 @@ func TestStart(t *testing.T) {
 	}
 }
 
-func TestAhead(t *testing.T) {
+func TestEarlyTasks(t *testing.T) {
 	for name, test := range map[string]struct {
 		kinds    []string // of the tasks of three serial steps
 		outcomes []kudo.ExecutionStatus
-		ahead    bool
+		early    bool
 	}{
 		"nothing was waited for":                       {[]string{"Apply", "Apply", "Pipe"}, []kudo.ExecutionStatus{kudo.Complete}, true},
 		"the second step may run ahead as well":        {[]string{"Apply", "Delete", "Apply"}, []kudo.ExecutionStatus{kudo.Complete, kudo.Complete}, true},
@@ -113,10 +113,10 @@ func TestAhead(t *testing.T) {
 			for step, outcome := range test.outcomes {
 				outcomes := map[plan.Task]plan.Outcome{{Step: step}: {Status: outcome}}
 				status = observationOf(version).Advance(status, outcomes)
-				got = plan.Ahead(version, status, outcomes)
+				got = plan.EarlyTasks(version, status, outcomes)
 			}
 			var want []plan.Task
-			if test.ahead {
+			if test.early {
 				want = []plan.Task{{Step: len(test.outcomes)}}
 			}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -145,11 +145,11 @@ func TestAheadWaitsForAllParallelTasks(t *testing.T) {
 	done := plan.Outcome{Status: kudo.Complete}
 	skipped := map[plan.Task]plan.Outcome{{Step: 0}: done} // the other one has failed recently
 	retried := observationOf(version).Advance(status, map[plan.Task]plan.Outcome{{Step: 1}: {Status: kudo.Error}})
-	if got := plan.Ahead(version, observationOf(version).Advance(retried, skipped), skipped); len(got) > 0 {
+	if got := plan.EarlyTasks(version, observationOf(version).Advance(retried, skipped), skipped); len(got) > 0 {
 		t.Errorf("a task that failed before is run ahead: %v", got)
 	}
 	both := map[plan.Task]plan.Outcome{{Step: 0}: done, {Step: 1}: done}
-	if diff := cmp.Diff([]plan.Task{{Phase: 1}}, plan.Ahead(version, observationOf(version).Advance(status, both), both)); diff != "" {
+	if diff := cmp.Diff([]plan.Task{{Phase: 1}}, plan.EarlyTasks(version, observationOf(version).Advance(status, both), both)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -47,7 +47,7 @@ func Forecast(s State) ([]Coming, error) {
 		return nil, nil
 	}
 	if choice, err := Choose(s); s.LastStatus.Running() && (err != nil || choice.Start == nil) {
-		s = s.Completed() // nothing supersedes the running plan
+		s = s.AfterCompletion() // nothing supersedes the running plan
 	}
 	var forecast []Coming
 	restarts := map[string]bool{} // the owed plans whose pods restart, too
@@ -58,7 +58,7 @@ func Forecast(s State) ([]Coming, error) {
 		if err != nil || choice.Start == nil {
 			return forecast, err
 		}
-		coming := s.coming(choice).restarting(choice, restarts)
+		coming := s.newComing(choice).withRestart(choice, restarts)
 		if coming.Whole {
 			taken = s.changedBy(choice.Start)
 		}
@@ -67,9 +67,9 @@ func Forecast(s State) ([]Coming, error) {
 	}
 }
 
-// restarting returns the execution with its restart of pods, and updates the owed plans whose pods restart.
-func (c Coming) restarting(choice Choice, owed map[string]bool) Coming {
-	for name := range Affected(choice.Start) {
+// withRestart returns the execution with its restart of pods, and updates the owed plans whose pods restart.
+func (c Coming) withRestart(choice Choice, owed map[string]bool) Coming {
+	for name := range AffectedPlans(choice.Start) {
 		owed[name] = owed[name] || choice.Restart
 	}
 	c.Restart = owed[c.Plan]
@@ -98,18 +98,18 @@ func (c *Coming) change(p kudo.Parameter) {
 	}
 }
 
-// Completed returns the state after the last execution has completed.
-func (s State) Completed() State { return s.after(s.Last, s.LastVersion) }
+// AfterCompletion returns the state after the last execution has completed.
+func (s State) AfterCompletion() State { return s.after(s.Last, s.LastVersion) }
 
 // after returns the state after an execution of version has completed.
 func (s State) after(execution *kudo.Execution, version *kudo.OperatorVersionSpec) State {
-	status := s.completed(*execution, version)
+	status := s.completedStatus(*execution, version)
 	s.Last, s.LastStatus, s.LastVersion, s.Whole = status.Execution, kudo.Complete, version, status.Whole
 	return s
 }
 
-// completed returns the status of the Instance after an execution of version has completed.
-func (s State) completed(execution kudo.Execution, version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
+// completedStatus returns the status of the Instance after an execution of version has completed.
+func (s State) completedStatus(execution kudo.Execution, version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
 	status := kudo.InstanceStatus{
 		Execution: &execution, Whole: s.Whole, HandledRequests: s.Handled,
 		PlanStatus: map[string]kudo.PlanStatus{execution.Plan: {Name: execution.Plan, Status: kudo.Complete, UID: execution.UID}},
@@ -117,11 +117,11 @@ func (s State) completed(execution kudo.Execution, version *kudo.OperatorVersion
 	if execution.Plan == kudo.CleanupPlan {
 		status.Whole = nil
 	}
-	return ended(status, version, "")
+	return recordEnd(status, version, "")
 }
 
-// coming returns the execution and why it starts after the last one.
-func (s State) coming(choice Choice) Coming {
+// newComing returns the execution and why it starts after the last one.
+func (s State) newComing(choice Choice) Coming {
 	start := *choice.Start
 	c := Coming{Execution: start, Cause: RequestedByHand, before: s}
 	if at := owedAt(start.Owed, start.Plan); at >= 0 {
@@ -148,10 +148,10 @@ func (s State) changedBy(start *kudo.Execution) []kudo.Parameter {
 	if s.Last == nil {
 		return nil
 	}
-	return changedParameters(s.Version.Parameters, s.taken(), Values{Given: start.Parameters, From: start.ParametersFrom})
+	return changedParameters(s.Version.Parameters, s.lastValues(), Values{Given: start.Parameters, From: start.ParametersFrom})
 }
 
-// Completed returns the status of an Instance once the forecast execution of version has completed.
-func (c Coming) Completed(version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
-	return c.before.completed(c.Execution, version)
+// CompletedStatus returns the status of an Instance once the forecast execution of version has completed.
+func (c Coming) CompletedStatus(version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
+	return c.before.completedStatus(c.Execution, version)
 }

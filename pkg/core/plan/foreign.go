@@ -40,7 +40,7 @@ const maxForeign = 256
 func belongsTo(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
 	if labels[kudo.LabelHeritage] == kudo.Heritage && labels[kudo.LabelInstance] != "" {
-		return "belongs to Instance " + qualified(live.GetAnnotations()[kudo.AnnotationInstanceNamespace], labels[kudo.LabelInstance])
+		return "belongs to Instance " + qualifiedName(live.GetAnnotations()[kudo.AnnotationInstanceNamespace], labels[kudo.LabelInstance])
 	}
 	const foreign = "was not created by this Instance"
 	if manager := cmp.Or(deployer(live), controllerOf(live), lastWriter(live)); manager != "" {
@@ -69,11 +69,11 @@ func deployer(live *unstructured.Unstructured) string {
 	case application != "":
 		return "belongs to Application " + application + " of Argo CD"
 	case labels[kustomize+"name"] != "":
-		return "belongs to Kustomization " + qualified(labels[kustomize+"namespace"], labels[kustomize+"name"]) + " of Flux"
+		return "belongs to Kustomization " + qualifiedName(labels[kustomize+"namespace"], labels[kustomize+"name"]) + " of Flux"
 	case labels[helm+"name"] != "":
-		return "belongs to HelmRelease " + qualified(labels[helm+"namespace"], labels[helm+"name"]) + " of Flux"
+		return "belongs to HelmRelease " + qualifiedName(labels[helm+"namespace"], labels[helm+"name"]) + " of Flux"
 	case annotations[release+"name"] != "":
-		return "belongs to Helm release " + qualified(annotations[release+"namespace"], annotations[release+"name"])
+		return "belongs to Helm release " + qualifiedName(annotations[release+"namespace"], annotations[release+"name"])
 	default:
 		return ""
 	}
@@ -114,5 +114,5 @@ func Describe(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
 }
 
-// qualified returns a name with its namespace, if that is known.
-func qualified(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }
+// qualifiedName returns a name with its namespace, if that is known.
+func qualifiedName(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }

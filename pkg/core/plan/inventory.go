@@ -11,25 +11,25 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// MostObjects is the maximum number of objects of an Instance: the limit of its inventory.
-const MostObjects = 10000
+// MaxObjects is the maximum number of objects of an Instance: the limit of its inventory.
+const MaxObjects = 10000
 
-// mostBytes is the maximum size of an Instance's inventory together with its parameters, which the spec and the status hold. It leaves room
+// maxBytes is the maximum size of an Instance's inventory together with its parameters, which the spec and the status hold. It leaves room
 // below etcd's limit of 1.5 MiB for an object.
-const mostBytes = 1300000
+const maxBytes = 1300000
 
 // Fits returns an error if an Instance cannot be stored with that inventory and those parameters.
 func Fits(inventory []kudo.InventoryEntry, parameters map[string]string) error {
-	if len(inventory) > MostObjects {
-		return fmt.Errorf("an Instance can have at most %d objects, and this one would have %d: divide the package", MostObjects, len(inventory))
+	if len(inventory) > MaxObjects {
+		return fmt.Errorf("an Instance can have at most %d objects, and this one would have %d: divide the package", MaxObjects, len(inventory))
 	}
 	listed, given := sizeOf(inventory), 2*sizeOf(parameters)
-	if listed+given <= mostBytes {
+	if listed+given <= maxBytes {
 		return nil
 	}
 	return fmt.Errorf("an Instance can have at most %d bytes of inventory and parameters, and this one would have %d: %d for %d objects, "+
 		"%d for parameters (twice): shorten names or parameters, or divide the package",
-		mostBytes, listed+given, listed, len(inventory), given)
+		maxBytes, listed+given, listed, len(inventory), given)
 }
 
 // sizeOf returns the size of a value as JSON, in bytes.
@@ -113,13 +113,13 @@ func Forget(inventory []kudo.InventoryEntry, gone ...kudo.InventoryEntry) []kudo
 	return only(inventory, func(e kudo.InventoryEntry) bool { return !struck[Identity(e)] })
 }
 
-// Applied returns the entries of objects that tasks have applied, without those that a removal has only found.
-func Applied(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
+// AppliedEntries returns the entries of objects that tasks have applied, without those that a removal has only found.
+func AppliedEntries(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
 	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task != "" })
 }
 
-// Unlisted returns the wants that the inventory lacks. They must not be applied before they are listed.
-func Unlisted(inventory []kudo.InventoryEntry, wants []*unstructured.Unstructured) []*unstructured.Unstructured {
+// UnlistedObjects returns the wants that the inventory lacks. They must not be applied before they are listed.
+func UnlistedObjects(inventory []kudo.InventoryEntry, wants []*unstructured.Unstructured) []*unstructured.Unstructured {
 	listed := identities(inventory)
 	var unlisted []*unstructured.Unstructured
 	for _, want := range wants {
@@ -156,8 +156,8 @@ func MarkSurplus(inventory []kudo.InventoryEntry, surplus ...kudo.InventoryEntry
 	return marked
 }
 
-// Vanished returns the entries of tasks that the version does not have, without objects that a removal has only found.
-func Vanished(inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec) []kudo.InventoryEntry {
+// VanishedEntries returns the entries of tasks that the version does not have, without objects that a removal has only found.
+func VanishedEntries(inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec) []kudo.InventoryEntry {
 	tasks := map[string]bool{}
 	for _, task := range version.Tasks {
 		tasks[task.Name] = true
@@ -167,12 +167,12 @@ func Vanished(inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec
 
 // Inherit splits entries into objects that are applied elsewhere, as listed there, and the rest.
 func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.InventoryEntry) {
-	heirs := map[kudo.InventoryEntry]kudo.InventoryEntry{}
+	byIdentity := map[kudo.InventoryEntry]kudo.InventoryEntry{}
 	for _, entry := range elsewhere {
-		heirs[Identity(entry)] = entry
+		byIdentity[Identity(entry)] = entry
 	}
 	for _, entry := range entries {
-		if heir, found := heirs[Identity(entry)]; found {
+		if heir, found := byIdentity[Identity(entry)]; found {
 			entry.Task, entry.Surplus = heir.Task, false
 			inherited = append(inherited, entry)
 			continue
@@ -182,8 +182,8 @@ func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.I
 	return inherited, rest
 }
 
-// Upcoming lists the next tasks that have not begun yet.
-func Upcoming(spec kudo.Plan, status kudo.PlanStatus) []Task {
+// NextPending lists the next tasks that have not begun yet.
+func NextPending(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	return slices.DeleteFunc(Next(spec, status), func(at Task) bool {
 		return status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status != kudo.Pending
 	})

@@ -25,8 +25,8 @@ func config(name, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Kind: "ConfigMap", Namespace: "apps", Name: name, Task: task}
 }
 
-// pending returns the entry of an object that was never applied.
-func pending(entry kudo.InventoryEntry) kudo.InventoryEntry {
+// asPending returns the entry of an object that was never applied.
+func asPending(entry kudo.InventoryEntry) kudo.InventoryEntry {
 	entry.Pending = true
 	return entry
 }
@@ -50,14 +50,14 @@ func TestTrack(t *testing.T) {
 	}{
 		"what is new is appended in the order in which it is applied": {
 			entries{config("a", "one")}, "two", wants{object("ConfigMap", "c"), object("ConfigMap", "b")},
-			entries{config("a", "one"), pending(config("c", "two")), pending(config("b", "two"))}},
+			entries{config("a", "one"), asPending(config("c", "two")), asPending(config("b", "two"))}},
 		"what is listed already is not listed twice": {
 			entries{config("a", "one")}, "one", wants{object("ConfigMap", "a")}, entries{config("a", "one")}},
 		"what another task has applied becomes this one's, at its place": {
 			entries{config("a", "one"), config("b", "one")}, "two", wants{object("ConfigMap", "a")},
 			entries{config("a", "two"), config("b", "one")}},
 		"what the task renders no more stays until it is gone": {
-			entries{config("old", "one")}, "one", wants{object("ConfigMap", "new")}, entries{config("old", "one"), pending(config("new", "one"))}},
+			entries{config("old", "one")}, "one", wants{object("ConfigMap", "new")}, entries{config("old", "one"), asPending(config("new", "one"))}},
 		"objects of one name in two kinds, groups or namespaces are two": {
 			entries{config("a", "one")}, "one", wants{
 				object("Secret", "a"), object("ConfigMap", "a", version("example.com/v1")),
@@ -95,9 +95,9 @@ func TestForgetStrikesOffWhicheverTaskAppliedIt(t *testing.T) {
 	}
 }
 
-func TestUnlisted(t *testing.T) {
+func TestUnlistedObjects(t *testing.T) {
 	listed, unlisted := object("ConfigMap", "a"), object("ConfigMap", "b")
-	got := plan.Unlisted(entries{config("a", "another")}, wants{listed, unlisted})
+	got := plan.UnlistedObjects(entries{config("a", "another")}, wants{listed, unlisted})
 	if diff := cmp.Diff(wants{unlisted}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -142,10 +142,10 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-func TestVanished(t *testing.T) {
+func TestVanishedEntries(t *testing.T) {
 	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{{Name: "new"}, {Name: "both"}}}
 	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new"), config("found", "")}
-	if diff := cmp.Diff(entries{config("a", "old")}, entries(plan.Vanished(inventory, version))); diff != "" {
+	if diff := cmp.Diff(entries{config("a", "old")}, entries(plan.VanishedEntries(inventory, version))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -207,7 +207,7 @@ func TestIsWhole(t *testing.T) {
 }
 
 func TestAppliedLeavesOutWhatARemovalHasOnlyFound(t *testing.T) {
-	got := plan.Applied(entries{config("a", "old"), config("found", ""), config("b", "both")})
+	got := plan.AppliedEntries(entries{config("a", "old"), config("found", ""), config("b", "both")})
 	if diff := cmp.Diff(entries{config("a", "old"), config("b", "both")}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -226,10 +226,10 @@ func threeSteps(second kudo.ExecutionStatus) (kudo.Plan, kudo.PlanStatus) {
 func TestObjectsArePendingUntilTheyAreApplied(t *testing.T) {
 	a, b := object("ConfigMap", "a"), object("ConfigMap", "b")
 	listed := plan.Track(entries{config("a", "one")}, "two", false, wants{a, b})
-	if diff := cmp.Diff(entries{config("a", "two"), pending(config("b", "two"))}, listed); diff != "" {
+	if diff := cmp.Diff(entries{config("a", "two"), asPending(config("b", "two"))}, listed); diff != "" {
 		t.Fatalf("listed (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(entries{pending(config("b", "two"))}, plan.PendingExcept(listed, nil)); diff != "" {
+	if diff := cmp.Diff(entries{asPending(config("b", "two"))}, plan.PendingExcept(listed, nil)); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}
 	if got := plan.PendingExcept(listed, entries{config("b", "another")}); len(got) > 0 {
@@ -248,7 +248,7 @@ func TestObjectsArePendingUntilTheyAreApplied(t *testing.T) {
 	}
 }
 
-func TestUpcoming(t *testing.T) {
+func TestNextPending(t *testing.T) {
 	for state, want := range map[kudo.ExecutionStatus][]plan.Task{
 		kudo.Pending:    {{Step: 1}},
 		kudo.InProgress: nil,
@@ -257,7 +257,7 @@ func TestUpcoming(t *testing.T) {
 		kudo.Complete:   {{Step: 2}},
 	} {
 		spec, status := threeSteps(state)
-		if diff := cmp.Diff(want, plan.Upcoming(spec, status), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, plan.NextPending(spec, status), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", state, diff)
 		}
 	}

@@ -19,7 +19,7 @@ func keeping(entry kudo.InventoryEntry) kudo.InventoryEntry {
 }
 
 // kept annotates an object as one to keep.
-func kept(o *unstructured.Unstructured) { annotated(kudo.AnnotationKeep, "true")(o) }
+func kept(o *unstructured.Unstructured) { withAnnotation(kudo.AnnotationKeep, "true")(o) }
 
 func TestKeeps(t *testing.T) {
 	const keep, helm = kudo.AnnotationKeep, kudo.AnnotationHelmPolicy
@@ -63,7 +63,7 @@ func TestKeptObjectsAreRecordedOnceTheyAreApplied(t *testing.T) {
 		started kudo.InventoryEntry
 		applied kudo.InventoryEntry
 	}{
-		"a new object":                   {nil, is, pending(keeping(entry)), keeping(entry)},
+		"a new object":                   {nil, is, asPending(keeping(entry)), keeping(entry)},
 		"an object that is kept now":     {entries{entry}, is, keeping(entry), keeping(entry)},
 		"an object that is kept no more": {entries{keeping(entry)}, isNot, keeping(entry), entry},
 		"an object that never was":       {entries{entry}, isNot, entry, entry},
@@ -138,7 +138,7 @@ func TestClaimsThatARemovalLeaves(t *testing.T) {
 			rendered: set(), problem: errors.New("unrenderable"), removed: entries{keeping(claims[2])}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.WithoutRetained(claims, plan.Retained(wants{test.rendered}, test.problem))
+			got := plan.WithoutRetained(claims, plan.RetainedClaims(wants{test.rendered}, test.problem))
 			if diff := cmp.Diff(test.removed, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -119,20 +119,20 @@ func (l *life) uid() types.UID {
 	return types.UID(fmt.Sprint("u", l.uids))
 }
 
-// seen returns the desired state with the committed status, as an agent reads both.
-func (l *life) seen() plan.State {
+// observedState returns the desired state with the committed status, as an agent reads both.
+func (l *life) observedState() plan.State {
 	s := l.state
 	if l.status.Execution == nil {
 		return s
 	}
-	reached := plan.Reached(l.status, l.running())
+	reached := plan.ReachedState(l.status, l.runningVersion())
 	s.Last, s.LastStatus, s.LastVersion = reached.Last, reached.LastStatus, reached.LastVersion
 	s.Whole, s.Handled = reached.Whole, reached.Handled
 	return s
 }
 
-// running returns the last started version.
-func (l *life) running() *kudo.OperatorVersionSpec {
+// runningVersion returns the last started version.
+func (l *life) runningVersion() *kudo.OperatorVersionSpec {
 	if l.status.Execution.OperatorVersion == two {
 		return l.versions[1]
 	}
@@ -141,7 +141,7 @@ func (l *life) running() *kudo.OperatorVersionSpec {
 
 // pass runs one pass of an agent. A killed agent does not commit. It reports whether anything was done.
 func (l *life) pass(killed bool) bool {
-	w := l.seen()
+	w := l.observedState()
 	choice, err := plan.Choose(w)
 	var missing *plan.MissingPlanError
 	if err != nil && !errors.As(err, &missing) {
@@ -196,7 +196,7 @@ func (l *life) check(before, after kudo.InstanceStatus) {
 		if status.Status.Running() && (name != after.Execution.Plan || status.UID != after.Execution.UID) {
 			l.t.Fatalf("seed %d: plan %q is %s, but what runs is %q", l.seed, name, status.Status, after.Execution.Plan)
 		}
-		if left := unended(status); len(left) > 0 {
+		if left := unfinishedParts(status); len(left) > 0 {
 			l.t.Fatalf("seed %d: plan %q has ended, and not: %v", l.seed, name, left)
 		}
 		if status.Status.Terminal() {
@@ -249,7 +249,7 @@ func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 		}
 		l.settle()
 
-		w := l.seen()
+		w := l.observedState()
 		choice, err := plan.Choose(w)
 		if choice != (plan.Choice{}) {
 			t.Fatalf("seed %d: it has settled, and yet there is something to do: %+v", seed, choice)
@@ -275,9 +275,9 @@ func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 		l.state.Removing, l.failures = true, l.random.IntN(5)
 		l.settle()
 		if !l.removed {
-			t.Fatalf("seed %d: it is not removed, but rests with plan %q: %s", seed, l.status.Execution.Plan, l.seen().LastStatus)
+			t.Fatalf("seed %d: it is not removed, but rests with plan %q: %s", seed, l.status.Execution.Plan, l.observedState().LastStatus)
 		}
-		if _, exists := l.running().Plans["cleanup"]; exists && l.status.PlanStatus["cleanup"].Status != kudo.Complete {
+		if _, exists := l.runningVersion().Plans["cleanup"]; exists && l.status.PlanStatus["cleanup"].Status != kudo.Complete {
 			t.Fatalf("seed %d: it is removed, and its cleanup is %s", seed, l.status.PlanStatus["cleanup"].Status)
 		}
 	}
@@ -295,7 +295,7 @@ func inForce(p kudo.Parameter, given map[string]string) string {
 func TestAnExecutionThatIsCutAnywhereEndsInTheSameState(t *testing.T) {
 	play := func(seed uint64, failures int, killed func(*life) bool) (map[string]kudo.PlanStatus, *life) {
 		l := newLife(t, seed, failures, false)
-		for pass := 0; l.status.Execution == nil || l.seen().LastStatus.Running(); pass++ {
+		for pass := 0; l.status.Execution == nil || l.observedState().LastStatus.Running(); pass++ {
 			if pass > 3000 {
 				t.Fatalf("seed %d: it does not end", seed)
 			}

@@ -25,7 +25,7 @@ func KeepNamespace(namespace *unstructured.Unstructured, install string, applied
 	case name == install:
 		return "the Instance is installed in it"
 	case len(inside) > 0:
-		return fmt.Sprintf("the version applies %s in it, such as %s", text.Counted(len(inside), "object"), inside[0])
+		return fmt.Sprintf("the version applies %s in it, such as %s", text.Plural(len(inside), "object"), inside[0])
 	case namespace.GetAnnotations()[kudo.AnnotationPrune] != "true":
 		return "its deletion would delete everything in it, and it lacks annotation " + kudo.AnnotationPrune + "=true"
 	default:

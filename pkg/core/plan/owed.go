@@ -21,10 +21,10 @@ func (s State) appliesAll(name string) bool {
 	return name == kudo.DeployPlan || err == nil && name == whole
 }
 
-// owing returns the plans that are owed once the plan has started that applies the complete OperatorVersion: the plan itself, then those
+// owedAfterStart returns the plans that are owed once the plan has started that applies the complete OperatorVersion: the plan itself, then those
 // that the changed parameters name as their triggers and those that were owed before, without plans whose tasks it contains. A parameter
 // without a trigger adds nothing, because the whole plan applies its value.
-func (s State) owing(whole string, changed []kudo.Parameter) []kudo.OwedPlan {
+func (s State) owedAfterStart(whole string, changed []kudo.Parameter) []kudo.OwedPlan {
 	var more []string
 	for _, p := range changed {
 		more = append(more, p.Trigger)
@@ -112,9 +112,9 @@ func owedAfterCleanup(version *kudo.OperatorVersionSpec, owed []kudo.OwedPlan) [
 	return owe(owed, kudo.OwedPlan{Plan: deploy, Whole: true})
 }
 
-// Affected returns the plans whose workloads restart if the execution takes changes that restart pods: its own plan and, if that applies the
+// AffectedPlans returns the plans whose workloads restart if the execution takes changes that restart pods: its own plan and, if that applies the
 // complete OperatorVersion, the plans owed after it.
-func Affected(started *kudo.Execution) map[string]bool {
+func AffectedPlans(started *kudo.Execution) map[string]bool {
 	affected := map[string]bool{started.Plan: true}
 	if at := owedAt(started.Owed, started.Plan); at >= 0 && started.Owed[at].Whole {
 		for _, o := range started.Owed {
@@ -124,8 +124,8 @@ func Affected(started *kudo.Execution) map[string]bool {
 	return affected
 }
 
-// untried returns the owed plans as not failed: the spec has changed since.
-func untried(owed []kudo.OwedPlan) []kudo.OwedPlan {
+// resetOwed returns the owed plans as not failed: the spec has changed since.
+func resetOwed(owed []kudo.OwedPlan) []kudo.OwedPlan {
 	owed = slices.Clone(owed)
 	for i := range owed {
 		owed[i].Outcome, owed[i].RetryTime, owed[i].Retries = "", nil, 0
@@ -158,10 +158,10 @@ func (s State) FailedOwed() string {
 	return ""
 }
 
-// ended returns the status after the end of the last execution, which runs version: only a plan that completes is no longer owed, and one
+// recordEnd returns the status after the end of the last execution, which runs version: only a plan that completes is no longer owed, and one
 // that applies the complete OperatorVersion is recorded. If that was requested manually, nothing else is owed either. outcome is recorded
 // for a plan that does not complete.
-func ended(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome) kudo.InstanceStatus {
+func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome) kudo.InstanceStatus {
 	last := status.Execution
 	at := owedAt(last.Owed, last.Plan)
 	if at < 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// monitored returns a version whose plan exporter has a task that no other plan has.
-func monitored(version string) *kudo.OperatorVersionSpec {
+// versionWithExporter returns a version whose plan exporter has a task that no other plan has.
+func versionWithExporter(version string) *kudo.OperatorVersionSpec {
 	v := &kudo.OperatorVersionSpec{
 		Version: version,
 		Parameters: []kudo.Parameter{
@@ -50,13 +50,13 @@ type owing struct {
 }
 
 func newOwing(t *testing.T) *owing {
-	o := &owing{t: t, versions: map[corev1.ObjectReference]*kudo.OperatorVersionSpec{one: monitored("1.0.0"), two: monitored("2.0.0")}}
+	o := &owing{t: t, versions: map[corev1.ObjectReference]*kudo.OperatorVersionSpec{one: versionWithExporter("1.0.0"), two: versionWithExporter("2.0.0")}}
 	o.spec = plan.State{Reference: one, Generation: 1, Parameters: map[string]string{}}
 	return o
 }
 
-// set edits parameters, as NAME=VALUE.
-func (o *owing) set(values ...string) {
+// setParameters edits parameters, as NAME=VALUE.
+func (o *owing) setParameters(values ...string) {
 	o.spec.Generation++
 	o.spec.Parameters = maps.Clone(o.spec.Parameters)
 	for _, v := range values {
@@ -66,7 +66,7 @@ func (o *owing) set(values ...string) {
 }
 
 func (o *owing) upgrade(values ...string) {
-	o.set(values...)
+	o.setParameters(values...)
 	o.spec.Reference = two
 }
 
@@ -96,7 +96,7 @@ func (o *owing) state() plan.State {
 	s := o.spec
 	s.Version = o.versions[s.Reference]
 	if o.status.Execution != nil {
-		reached := plan.Reached(o.status, o.versions[o.status.Execution.OperatorVersion])
+		reached := plan.ReachedState(o.status, o.versions[o.status.Execution.OperatorVersion])
 		s.Last, s.LastStatus, s.LastVersion, s.Whole, s.Handled = reached.Last, reached.LastStatus, reached.LastVersion, reached.Whole, reached.Handled
 	}
 	return s
@@ -113,7 +113,7 @@ func (o *owing) start() bool {
 		o.status = plan.Adopt(o.status, o.spec.Reference)
 		o.log = append(o.log, "adopt")
 	case choice.Cancel:
-		o.status = plan.Cancelled(o.versions[o.status.Execution.OperatorVersion], o.status, noon)
+		o.status = plan.CancelExecution(o.versions[o.status.Execution.OperatorVersion], o.status, noon)
 		o.log = append(o.log, "cancel")
 	case choice.Start != nil:
 		o.uids++
@@ -161,8 +161,8 @@ func (o *owing) fail() {
 	o.end(kudo.FatalError)
 }
 
-// owed formats the owed plans.
-func (o *owing) owed() string {
+// formatOwed formats the owed plans.
+func (o *owing) formatOwed() string {
 	var owed []string
 	for _, p := range o.status.Execution.Owed {
 		entry := p.Plan
@@ -197,7 +197,7 @@ func TestOwedPlans(t *testing.T) {
 			log:  []string{"deploy restarts", "noop"}, owed: "all of deploy Failed",
 		},
 		"every edit starts a failed deploy again, whatever it triggers": {
-			play: func(o *owing) { o.fail(); o.set("NOTE=x"); o.complete() },
+			play: func(o *owing) { o.fail(); o.setParameters("NOTE=x"); o.complete() },
 			log:  []string{"deploy restarts", "deploy restarts", "noop"}, whole: "1.0.0",
 		},
 		"deploy is started again also by another version": {
@@ -223,7 +223,7 @@ func TestOwedPlans(t *testing.T) {
 				o.complete()
 				o.upgrade()
 				o.fail()
-				o.set("SIZE=2")
+				o.setParameters("SIZE=2")
 				o.complete()
 			},
 			log: []string{"deploy restarts", "upgrade restarts", "upgrade restarts"}, whole: "2.0.0",
@@ -232,7 +232,7 @@ func TestOwedPlans(t *testing.T) {
 			play: func(o *owing) {
 				o.versions[one].Plans["deploy"] = o.versions[one].Plans["backup"]
 				o.fail()
-				o.set("SIZE=2", "EXPORTER=true")
+				o.setParameters("SIZE=2", "EXPORTER=true")
 				o.complete()
 			},
 			log: []string{"deploy restarts", "deploy restarts", "exporter"}, whole: "1.0.0",
@@ -241,7 +241,7 @@ func TestOwedPlans(t *testing.T) {
 			play: func(o *owing) {
 				o.addUpgrade()
 				o.complete()
-				o.set("SIZE=2")
+				o.setParameters("SIZE=2")
 				o.fail()
 				o.upgrade()
 				o.complete()
@@ -273,7 +273,7 @@ func TestOwedPlans(t *testing.T) {
 				o.addUpgrade()
 				o.nameUpdate()
 				o.complete()
-				o.set("UPDATED=1")
+				o.setParameters("UPDATED=1")
 				o.fail()
 				o.upgrade()
 				o.complete()
@@ -303,21 +303,27 @@ func TestOwedPlans(t *testing.T) {
 			log:  []string{"deploy restarts", "deploy"}, owed: "all of deploy Failed", whole: "1.0.0",
 		},
 		"a failed triggered plan stays owed while another one completes, and is tried again after it": {
-			play: func(o *owing) { o.complete(); o.set("EXPORTER=true"); o.fail(); o.set("NOTE=x"); o.complete() },
-			log:  []string{"deploy restarts", "exporter restarts", "noop restarts", "exporter"}, whole: "1.0.0",
+			play: func(o *owing) {
+				o.complete()
+				o.setParameters("EXPORTER=true")
+				o.fail()
+				o.setParameters("NOTE=x")
+				o.complete()
+			},
+			log: []string{"deploy restarts", "exporter restarts", "noop restarts", "exporter"}, whole: "1.0.0",
 		},
 		"a plan that failed for one value of an edit does not start again after the plan of another value": {
-			play: func(o *owing) { o.complete(); o.set("EXPORTER=true", "NOTE=x"); o.fail(); o.complete() },
+			play: func(o *owing) { o.complete(); o.setParameters("EXPORTER=true", "NOTE=x"); o.fail(); o.complete() },
 			log:  []string{"deploy restarts", "exporter restarts", "noop restarts"}, owed: "exporter Failed", whole: "1.0.0",
 		},
 		"a triggered cleanup owes deploy as well": {
-			play: func(o *owing) { o.complete(); o.set("WIPE=now"); o.complete() },
+			play: func(o *owing) { o.complete(); o.setParameters("WIPE=now"); o.complete() },
 			log:  []string{"deploy restarts", "cleanup restarts", "deploy"}, whole: "1.0.0",
 		},
 		"an owed plan that is run manually is settled": {
 			play: func(o *owing) {
 				o.complete()
-				o.set("EXPORTER=true")
+				o.setParameters("EXPORTER=true")
 				o.fail()
 				o.request("exporter", "r")
 				o.complete()
@@ -327,7 +333,7 @@ func TestOwedPlans(t *testing.T) {
 		"a superseded plan starts again by itself": {
 			play: func(o *owing) {
 				o.complete()
-				o.set("EXPORTER=true")
+				o.setParameters("EXPORTER=true")
 				o.start()
 				o.status = observationOf(o.versions[one]).Advance(o.status, o.outcomes(kudo.Error))
 				o.request("backup", "r")
@@ -339,7 +345,7 @@ func TestOwedPlans(t *testing.T) {
 		"a cancelled plan does not": {
 			play: func(o *owing) {
 				o.complete()
-				o.set("EXPORTER=true")
+				o.setParameters("EXPORTER=true")
 				o.start()
 				o.cancel()
 				o.start()
@@ -366,7 +372,7 @@ func TestOwedPlans(t *testing.T) {
 			log: []string{"deploy restarts", "backup", "backup"}, whole: "1.0.0",
 		},
 		"values that restart no pods restart none, even while the whole plan is owed": {
-			play: func(o *owing) { o.fail(); o.set("QUIET=1"); o.complete() },
+			play: func(o *owing) { o.fail(); o.setParameters("QUIET=1"); o.complete() },
 			log:  []string{"deploy restarts", "deploy"}, whole: "1.0.0",
 		},
 		"an OperatorVersion that was deleted and created again is adopted": {
@@ -374,7 +380,7 @@ func TestOwedPlans(t *testing.T) {
 				o.complete()
 				again := one
 				again.UID = "restored"
-				o.versions[again] = monitored("1.0.0")
+				o.versions[again] = versionWithExporter("1.0.0")
 				o.versions[again].Operator.Namespace = "elsewhere"
 				o.spec.Reference = again
 				o.complete()
@@ -386,7 +392,7 @@ func TestOwedPlans(t *testing.T) {
 				o.start()
 				again := one
 				again.UID = "restored"
-				o.versions[again] = monitored("1.0.0")
+				o.versions[again] = versionWithExporter("1.0.0")
 				o.spec.Reference = again
 				o.start()
 				o.complete()
@@ -398,7 +404,7 @@ func TestOwedPlans(t *testing.T) {
 				o.complete()
 				again := one
 				again.UID = "restored"
-				o.versions[again] = monitored("1.0.1")
+				o.versions[again] = versionWithExporter("1.0.1")
 				o.spec.Reference = again
 				o.complete()
 			},
@@ -411,7 +417,7 @@ func TestOwedPlans(t *testing.T) {
 			if diff := cmp.Diff(test.log, o.log); diff != "" {
 				t.Errorf("started (-want +got):\n%s", diff)
 			}
-			if got := o.owed(); got != test.owed {
+			if got := o.formatOwed(); got != test.owed {
 				t.Errorf("owed: got %q, want %q", got, test.owed)
 			}
 			var whole string
@@ -431,12 +437,12 @@ func TestForecastOfOwedPlans(t *testing.T) {
 	o.complete()
 	o.upgrade("EXPORTER=true", "TUNING=2")
 	o.request("backup", "r")
-	ahead, err := plan.Forecast(o.state())
+	forecast, err := plan.Forecast(o.state())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, coming := range ahead {
+	for _, coming := range forecast {
 		cause := string(coming.Cause)
 		if len(coming.Changed) > 0 {
 			cause += " of " + strings.Join(coming.Changed, " ")
@@ -485,8 +491,8 @@ func TestCurrent(t *testing.T) {
 		"an automatic plan that failed after a manual": {legacy("update", kudo.FatalError, "r", "deploy"), "update Failed", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &owing{t: t, status: plan.Current(test.status, monitored("1.0.0"))}
-			if got := o.owed(); got != test.owed {
+			o := &owing{t: t, status: plan.Current(test.status, versionWithExporter("1.0.0"))}
+			if got := o.formatOwed(); got != test.owed {
 				t.Errorf("owed: got %q, want %q", got, test.owed)
 			}
 			if (o.status.Whole != nil) != test.whole {
@@ -531,8 +537,8 @@ func TestStartAfterAnEarlierRelease(t *testing.T) {
 		Execution:  &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one, Request: "restore"},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": {Name: "deploy", UID: "x", Status: kudo.Complete}},
 	}
-	s := plan.Reached(status, nil)
-	s.Version, s.Reference = monitored("2.0.0"), two
+	s := plan.ReachedState(status, nil)
+	s.Version, s.Reference = versionWithExporter("2.0.0"), two
 	choice, err := plan.Choose(s)
 	if err != nil {
 		t.Fatal(err)
@@ -545,7 +551,7 @@ func TestStartAfterAnEarlierRelease(t *testing.T) {
 
 func TestLastRequestThatWasSuperseded(t *testing.T) {
 	for name, supersede := range map[string]func(o *owing){
-		"the same plan is restarted": func(o *owing) { o.request("deploy", "r"); o.start(); o.set("SIZE=2"); o.upgrade() },
+		"the same plan is restarted": func(o *owing) { o.request("deploy", "r"); o.start(); o.setParameters("SIZE=2"); o.upgrade() },
 		"another version":            func(o *owing) { o.request("backup", "r"); o.start(); o.end(kudo.Error); o.upgrade() },
 	} {
 		t.Run(name, func(t *testing.T) {

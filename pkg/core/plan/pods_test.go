@@ -38,7 +38,7 @@ func TestAwaitedPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var objects []plan.Object
 			for _, o := range test.objects {
-				objects = append(objects, plan.Object{Live: read(t, o), Classes: []health.StorageClass{{Name: "slow", WaitsForConsumer: true}}})
+				objects = append(objects, plan.Object{Live: parseObject(t, o), Classes: []health.StorageClass{{Name: "slow", WaitsForConsumer: true}}})
 			}
 			got := ""
 			if workload, pods := plan.AwaitedPods(objects); workload != nil {
@@ -80,7 +80,7 @@ func TestHoldup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var pods []unstructured.Unstructured
 			for _, p := range test.pods {
-				pods = append(pods, *read(t, p))
+				pods = append(pods, *parseObject(t, p))
 			}
 			pod, got := plan.FirstUnhealthyPod(pods, time.Date(2024, 1, 1, 0, 1, 0, 0, time.UTC))
 			if got != test.want || (pod == nil) != (test.want == "") {
@@ -108,7 +108,7 @@ func TestProbeFailure(t *testing.T) {
 		"a restart by its kubelet":                  {[]string{after, alive}, true, "Liveness probe failed: stuck"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.ProbeFailure(readAll(t, test.events), test.restarted); got != test.want {
+			if got := plan.ProbeFailure(parseAll(t, test.events), test.restarted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -130,7 +130,7 @@ func TestCreationFailure(t *testing.T) {
 		"a pod whose time of creation is lost": {events: []string{quota}, pods: []string{"{metadata: {creationTimestamp: 7}}"}, want: `pods "db-0" is forbidden: exceeded quota`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.CreationFailure(readAll(t, test.events), readAll(t, test.pods)); got != test.want {
+			if got := plan.CreationFailure(parseAll(t, test.events), parseAll(t, test.pods)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -141,10 +141,10 @@ func createdAt(clock string) string {
 	return "{metadata: {creationTimestamp: '2024-01-01T" + clock + "Z'}}"
 }
 
-func readAll(t *testing.T, texts []string) (all []unstructured.Unstructured) {
+func parseAll(t *testing.T, texts []string) (all []unstructured.Unstructured) {
 	t.Helper()
 	for _, text := range texts {
-		all = append(all, *read(t, text))
+		all = append(all, *parseObject(t, text))
 	}
 	return all
 }
@@ -174,7 +174,7 @@ func TestClaimsOf(t *testing.T) {
 		"a volume that is text": {"{spec: {volumes: [a]}}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plan.ClaimsOf(read(t, test.pod))); diff != "" {
+			if diff := cmp.Diff(test.want, plan.ClaimsOf(parseObject(t, test.pod))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -199,7 +199,7 @@ func TestFirstUnboundClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var claims []plan.Object
 			for _, c := range test.claims {
-				claims = append(claims, plan.Object{Live: read(t, c), Classes: []health.StorageClass{{Name: "slow", WaitsForConsumer: true}, {Name: "fast"}}})
+				claims = append(claims, plan.Object{Live: parseObject(t, c), Classes: []health.StorageClass{{Name: "slow", WaitsForConsumer: true}, {Name: "fast"}}})
 			}
 			if diff := cmp.Diff(test.want, plan.FirstUnboundClaim(claims)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

@@ -92,8 +92,8 @@ func keep[T any](parts, recorded []T, match func(part, recorded T) (T, bool)) []
 	return parts
 }
 
-// Progressed reports whether more tasks may be next now than before.
-func Progressed(before, after kudo.PlanStatus) bool {
+// HasProgressed reports whether more tasks may be next now than before.
+func HasProgressed(before, after kudo.PlanStatus) bool {
 	for p := range after.Phases {
 		for s := range after.Phases[p].Steps {
 			for t, task := range after.Phases[p].Steps[s].Tasks {
@@ -224,7 +224,7 @@ func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.
 	for p := range status.Phases {
 		phase := &status.Phases[p]
 		settlePhase(spec.Phases[p], phase, open, now)
-		parts[p] = part{phase.Status, quoted("phase", phase.Name, phase.Message)}
+		parts[p] = part{phase.Status, partMessage("phase", phase.Name, phase.Message)}
 		open = open && (spec.Strategy == kudo.Parallel || phase.Status == kudo.Complete)
 	}
 	wholePlan(spec, &status).settle(parts, true, now)
@@ -244,7 +244,7 @@ func settlePhase(spec kudo.Phase, phase *kudo.PhaseStatus, open bool, now time.T
 	for s := range phase.Steps {
 		step := &phase.Steps[s]
 		settleStep(spec.Steps[s], step, open, now)
-		parts[s] = part{step.Status, quoted("step", step.Name, step.Message)}
+		parts[s] = part{step.Status, partMessage("step", step.Name, step.Message)}
 		open = open && (spec.Strategy == kudo.Parallel || step.Status == kudo.Complete)
 	}
 	wholePhase(spec, phase).settle(parts, turn, now)
@@ -253,7 +253,7 @@ func settlePhase(spec kudo.Phase, phase *kudo.PhaseStatus, open bool, now time.T
 func settleStep(spec kudo.Step, step *kudo.StepStatus, open bool, now time.Time) {
 	parts := make([]part, len(step.Tasks))
 	for t, task := range step.Tasks {
-		parts[t] = part{task.Status, quoted("task", task.Name, task.Message)}
+		parts[t] = part{task.Status, partMessage("task", task.Name, task.Message)}
 	}
 	wholeStep(spec, step).settle(parts, open, now)
 }

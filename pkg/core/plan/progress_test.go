@@ -368,12 +368,12 @@ func TestOnlyTellingIsNoProgress(t *testing.T) {
 			{Name: "first", Status: kudo.InProgress, Message: task.Message, Tasks: []kudo.TaskStatus{task}},
 		}}}
 		status.PlanStatus = map[string]kudo.PlanStatus{"deploy": deploy, "backup": {Name: "backup", Status: kudo.NeverRun}}
-		status.Conditions = append(status.Conditions, plan.Running(deploy))
+		status.Conditions = append(status.Conditions, plan.RunningCondition(deploy))
 		return status
 	}
 	for name, c := range map[string]struct {
-		change func(*kudo.InstanceStatus, *kudo.TaskStatus)
-		tells  bool
+		change       func(*kudo.InstanceStatus, *kudo.TaskStatus)
+		onlyMessages bool
 	}{
 		"nothing":              {func(*kudo.InstanceStatus, *kudo.TaskStatus) {}, true},
 		"what is waited for":   {func(_ *kudo.InstanceStatus, t *kudo.TaskStatus) { t.Message = "1 of 2 replicas available" }, true},
@@ -388,8 +388,8 @@ func TestOnlyTellingIsNoProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := running(func(*kudo.InstanceStatus, *kudo.TaskStatus) {}), running(c.change)
 			untouched := after.DeepCopy()
-			if tells := plan.OnlyMessagesDiffer(before, after); tells != c.tells {
-				t.Errorf("want %v, got %v", c.tells, tells)
+			if onlyMessages := plan.OnlyMessagesDiffer(before, after); onlyMessages != c.onlyMessages {
+				t.Errorf("want %v, got %v", c.onlyMessages, onlyMessages)
 			}
 			if diff := cmp.Diff(untouched, &after); diff != "" {
 				t.Errorf("the input was changed (-want +got):\n%s", diff)

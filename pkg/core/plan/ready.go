@@ -70,17 +70,17 @@ func Ready(owner Owner, listed []Object, children []Child) metav1.Condition {
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all plans are complete and all applied objects are healthy")
 }
 
-// Pending returns condition Ready of an Instance with a plan that is about to start. It is False in between: a client that waits for its
+// PendingCondition returns condition Ready of an Instance with a plan that is about to start. It is False in between: a client that waits for its
 // generation to be Ready would otherwise take pending changes for done.
-func Pending(next string) metav1.Condition {
+func PendingCondition(next string) metav1.Condition {
 	return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, fmt.Sprintf("plan %q is next", next))
 }
 
 // missing is the end of a condition message about an applied object that no longer exists.
 const missing = ": is missing"
 
-// Missing reports whether the condition is False because an object is missing: reason Unhealthy also covers objects that fail.
-func Missing(condition metav1.Condition) bool {
+// IsMissing reports whether the condition is False because an object is missing: reason Unhealthy also covers objects that fail.
+func IsMissing(condition metav1.Condition) bool {
 	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(condition.Message, missing)
 }
 
@@ -89,12 +89,12 @@ func problemOf(owner Owner, o Object) string {
 	switch {
 	case o.Unread != "":
 		return Describe(o.Want) + ": " + o.Unread
-	case o.Live == nil && o.passing():
+	case o.Live == nil && o.runsToCompletion():
 		return ""
 	case o.Live == nil:
 		return Describe(o.Want) + missing
-	case o.Deleted():
-		return deleting(o)
+	case o.IsDeleted():
+		return describeDeletion(o)
 	}
 	if err := owner.Claim(o); err != nil {
 		return err.Error()
@@ -105,8 +105,8 @@ func problemOf(owner Owner, o Object) string {
 	return ""
 }
 
-// passing reports whether objects of the kind may be deleted after they have completed.
-func (o Object) passing() bool {
+// runsToCompletion reports whether objects of the kind may be deleted after they have completed.
+func (o Object) runsToCompletion() bool {
 	kind := o.Want.GroupVersionKind().GroupKind()
 	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"}
 }
@@ -144,8 +144,8 @@ func LastRequest(status kudo.InstanceStatus) *metav1.Condition {
 	}
 }
 
-// Running returns condition Ready of an Instance with a running plan.
-func Running(status kudo.PlanStatus) metav1.Condition {
+// RunningCondition returns condition Ready of an Instance with a running plan.
+func RunningCondition(status kudo.PlanStatus) metav1.Condition {
 	message := fmt.Sprintf("plan %q is running", status.Name)
 	if status.Message != "" {
 		message += ": " + status.Message
@@ -193,7 +193,7 @@ func updates(status kudo.InstanceStatus) bool {
 	return recorded == nil || recorded.Reason != kudo.ReasonPlanInProgress
 }
 
-func updating(message string) *metav1.Condition {
+func updatingCondition(message string) *metav1.Condition {
 	return availability(metav1.ConditionTrue, kudo.ReasonUpdating, message)
 }
 

@@ -76,8 +76,8 @@ func DeletesDefinition(inventory []kudo.InventoryEntry, name string) bool {
 	return slices.ContainsFunc(inventory, func(e kudo.InventoryEntry) bool { return IsDefinition(e) && e.Name == name && !e.Keep })
 }
 
-// Held reports whether another writer's finalizer blocks the deletion of any object.
-func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
+// HasHeldObject reports whether another writer's finalizer blocks the deletion of any object.
+func HasHeldObject(objects []Object) bool { return slices.ContainsFunc(objects, Object.isHeld) }
 
 // Claims separates volume claims from the rest. Volumes count as claims, because Kubernetes keeps them until their claims are deleted.
 func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
@@ -99,9 +99,9 @@ type Reads struct {
 	Groups map[string]error
 }
 
-// Required returns why a kind could not be read that must be before an Instance counts as removed: volume claims, the kinds in the
+// CheckRequired returns why a kind could not be read that must be before an Instance counts as removed: volume claims, the kinds in the
 // inventory, and the kinds that the version renders. It returns nil if all of them were read, or if the cluster does not have them.
-func (r Reads) Required(inventory []kudo.InventoryEntry, rendered []*unstructured.Unstructured) error {
+func (r Reads) CheckRequired(inventory []kudo.InventoryEntry, rendered []*unstructured.Unstructured) error {
 	for _, kind := range RequiredKinds(inventory, rendered) {
 		if err := r.of(kind); err != nil {
 			return err
@@ -122,8 +122,8 @@ func RequiredKinds(inventory []kudo.InventoryEntry, rendered []*unstructured.Uns
 	return kinds
 }
 
-// Unsearched returns the entries of kinds that could not be read.
-func (r Reads) Unsearched(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
+// UnsearchedEntries returns the entries of kinds that could not be read.
+func (r Reads) UnsearchedEntries(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
 	return only(inventory, func(e kudo.InventoryEntry) bool { return r.of(schema.GroupKind{Group: e.Group, Kind: e.Kind}) != nil })
 }
 
@@ -169,10 +169,10 @@ func Outline(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return outline
 }
 
-// Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted: by its policy,
+// RetainedClaims returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted: by its policy,
 // because it is kept itself, or because the template of the claim says so (Keeps). Without an explicit request, claims that Kubernetes keeps by
 // default are removed with the Instance. If a problem hides the package's request, all are kept.
-func Retained(rendered []*unstructured.Unstructured, problem error) func(claim string) bool {
+func RetainedClaims(rendered []*unstructured.Unstructured, problem error) func(claim string) bool {
 	var names []*regexp.Regexp
 	for _, o := range rendered {
 		_, retained := claimsOf(o)
@@ -257,10 +257,10 @@ func Taken(entry kudo.InventoryEntry, instances []kudo.Instance) string {
 	switch {
 	case IsNamespace(entry):
 		return fmt.Sprintf("with everything in it: %s of Instances, and objects that the hub does not know",
-			text.Counted(CountTaken(instances, entry), "object"))
+			text.Plural(CountTaken(instances, entry), "object"))
 	case IsDefinition(entry):
 		return fmt.Sprintf("with every object of its kind on the cluster, including those that users have created, which the hub does not know; Instances have %s of API group %s",
-			text.Counted(CountTaken(instances, entry), "object"), groupDefined(entry))
+			text.Plural(CountTaken(instances, entry), "object"), groupDefined(entry))
 	default:
 		return ""
 	}

@@ -42,7 +42,7 @@ func TestWhatARemovalMustHaveRead(t *testing.T) {
 		"no kind that the cluster does not have": {rendered: rendered, inventory: listed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.reads.Required(test.inventory, test.rendered); !errors.Is(got, test.want) {
+			if got := test.reads.CheckRequired(test.inventory, test.rendered); !errors.Is(got, test.want) {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})
@@ -60,7 +60,7 @@ func TestWhatARemovalCouldNotReadIsDescribed(t *testing.T) {
 	}
 	inventory := entries{{Group: widgets.Group, Kind: widgets.Kind, Name: "w"}, {Kind: "ConfigMap", Name: "c"}, {Group: "dead.example.com", Kind: "X"}}
 	want := []kudo.InventoryEntry{inventory[0], inventory[2]}
-	if diff := cmp.Diff(want, reads.Unsearched(inventory)); diff != "" {
+	if diff := cmp.Diff(want, reads.UnsearchedEntries(inventory)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := (plan.Reads{}).Unread(); got != "" {

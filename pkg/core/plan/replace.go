@@ -28,9 +28,9 @@ func (o Object) Replaceable(execution types.UID) bool {
 	return o.Live != nil && Unchangeable(o.Live) && !o.AppliedBy(execution)
 }
 
-// Spent reports whether the object can no longer become healthy by applying it: it is being deleted, or has failed.
-func (o Object) Spent() bool {
-	return o.Deleted() || health.Of(o.Live).Status == health.Failed
+// IsSpent reports whether the object can no longer become healthy by applying it: it is being deleted, or has failed.
+func (o Object) IsSpent() bool {
+	return o.IsDeleted() || health.Of(o.Live).Status == health.Failed
 }
 
 // ReplaceOutcome returns the outcome for objects that are deleted before their task can begin: Pending until all are deleted.

@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// read parses an object from YAML; nil for empty text.
-func read(t *testing.T, text string) *unstructured.Unstructured {
+// parseObject parses an object from YAML; nil for empty text.
+func parseObject(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	if text == "" {
 		return nil
@@ -51,11 +51,11 @@ func TestWhatMayBeMadeAnew(t *testing.T) {
 		"a Deployment that runs": {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := plan.Object{Live: read(t, test.live)}
+			o := plan.Object{Live: parseObject(t, test.live)}
 			if got := o.Replaceable("this"); got != test.replaceable {
 				t.Errorf("replaceable: got %v", got)
 			}
-			if got := o.Spent(); got != test.spent {
+			if got := o.IsSpent(); got != test.spent {
 				t.Errorf("spent: got %v", got)
 			}
 		})
@@ -63,7 +63,7 @@ func TestWhatMayBeMadeAnew(t *testing.T) {
 }
 
 func TestReplaceOutcome(t *testing.T) {
-	job := read(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: ns, deletionTimestamp: '2024-01-01T00:00:00Z'}}")
+	job := parseObject(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: ns, deletionTimestamp: '2024-01-01T00:00:00Z'}}")
 	for name, test := range map[string]struct {
 		objects []plan.Object
 		want    plan.Outcome

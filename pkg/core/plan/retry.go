@@ -25,8 +25,8 @@ const RerunPrefix = "parent."
 // IsRerun reports whether the uid is of a request of the hub to run a failed plan of a child again.
 func IsRerun(uid types.UID) bool { return strings.HasPrefix(string(uid), RerunPrefix) }
 
-// Retried returns the owed plan of that name if it failed and starts again by itself; nil otherwise.
-func Retried(status kudo.InstanceStatus, name string) *kudo.OwedPlan {
+// FindRetry returns the owed plan of that name if it failed and starts again by itself; nil otherwise.
+func FindRetry(status kudo.InstanceStatus, name string) *kudo.OwedPlan {
 	if status.Execution == nil {
 		return nil
 	}
@@ -65,9 +65,9 @@ func (o Observation) retryDelay(retries int32) time.Duration {
 	return min(delay, MaxRetryDelay)
 }
 
-// scheduled returns the status, which the caller owns, with the time at which the plan starts again, if it is owed. A plan that a person has
+// scheduleRetry returns the status, which the caller owns, with the time at which the plan starts again, if it is owed. A plan that a person has
 // requested on a child does not start again by itself (DESIGN §6).
-func (o Observation) scheduled(status kudo.InstanceStatus, name string, ended time.Time, delay func(int32) time.Duration) kudo.InstanceStatus {
+func (o Observation) scheduleRetry(status kudo.InstanceStatus, name string, ended time.Time, delay func(int32) time.Duration) kudo.InstanceStatus {
 	at := owedAt(status.Execution.Owed, name)
 	if at < 0 || o.isChild() && isByPerson(status, status.PlanStatus[name].UID) {
 		return status
@@ -87,8 +87,8 @@ func isByPerson(status kudo.InstanceStatus, execution types.UID) bool {
 	return slices.Contains(status.HandledRequests, execution) && !IsRerun(execution)
 }
 
-// rescheduled returns the status with retries of the plans that timed out before releases recorded when they start again: they start at once.
-func (o Observation) rescheduled(status kudo.InstanceStatus) kudo.InstanceStatus {
+// rescheduleTimedOut returns the status with retries of the plans that timed out before releases recorded when they start again: they start at once.
+func (o Observation) rescheduleTimedOut(status kudo.InstanceStatus) kudo.InstanceStatus {
 	for i, owed := range status.Execution.Owed {
 		ran := status.PlanStatus[owed.Plan]
 		if owed.Outcome != kudo.OwedFailed || owed.RetryTime != nil || !hasTimedOut(ran) {
@@ -99,7 +99,7 @@ func (o Observation) rescheduled(status kudo.InstanceStatus) kudo.InstanceStatus
 			ended = ran.LastUpdatedTimestamp.Time
 		}
 		status = *status.DeepCopy()
-		status = o.scheduled(status, status.Execution.Owed[i].Plan, ended, func(int32) time.Duration { return 0 })
+		status = o.scheduleRetry(status, status.Execution.Owed[i].Plan, ended, func(int32) time.Duration { return 0 })
 	}
 	return status
 }
@@ -189,7 +189,7 @@ func (o Observation) untilRetry() time.Duration {
 // FailedText says that the last execution of a plan failed and why, and whether the plan starts again by itself.
 func FailedText(status kudo.InstanceStatus, name string) string {
 	message := fmt.Sprintf("plan %q failed", name)
-	if Retried(status, name) != nil {
+	if FindRetry(status, name) != nil {
 		message += " and will be retried"
 	}
 	if cause := status.PlanStatus[name].Message; cause != "" {

@@ -13,9 +13,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// limited returns the observation of an owed plan deploy of two parallel steps, which times out after five minutes.
-func limited(change ...func(*plan.Observation)) plan.Observation {
-	o := observed(kudo.InProgress, func(o *plan.Observation) {
+// observationWithTimeout returns the observation of an owed plan deploy of two parallel steps, which times out after five minutes.
+func observationWithTimeout(change ...func(*plan.Observation)) plan.Observation {
+	o := newObservation(kudo.InProgress, func(o *plan.Observation) {
 		deploy := o.Running.Plans["deploy"]
 		deploy.Timeout = within(5 * time.Minute)
 		o.Running.Plans["deploy"] = deploy
@@ -39,12 +39,12 @@ func requestedBy(uid types.UID) func(*plan.Observation) {
 	}
 }
 
-func retried(retries int32) func(*plan.Observation) {
+func withRetries(retries int32) func(*plan.Observation) {
 	return func(o *plan.Observation) { o.Instance.Status.Execution.Owed[0].Retries = retries }
 }
 
-// advanced returns the observation after the outcomes.
-func advanced(o plan.Observation, after time.Duration, outcomes map[plan.Task]plan.Outcome) plan.Observation {
+// advance returns the observation after the outcomes.
+func advance(o plan.Observation, after time.Duration, outcomes map[plan.Task]plan.Outcome) plan.Observation {
 	o.Now = o.Now.Add(after)
 	o.Instance = o.Instance.DeepCopy()
 	o.Instance.Status = o.Advance(o.Instance.Status, outcomes)
@@ -63,22 +63,22 @@ func TestOnlyWhatMayPassIsRetried(t *testing.T) {
 		outcomes map[plan.Task]plan.Outcome
 		retried  bool
 	}{
-		"a timeout of what is waited for":          {limited(), late, map[plan.Task]plan.Outcome{first: waits}, true},
-		"a timeout of what the API server refuses": {limited(), late, map[plan.Task]plan.Outcome{first: refused}, true},
-		"a timeout by hand":                        {limited(requestedBy("u")), late, map[plan.Task]plan.Outcome{first: waits}, true},
-		"a child that is retried":                  {limited(), 0, map[plan.Task]plan.Outcome{first: passing}, true},
-		"a child that is retried beside a failure": {limited(), 0, map[plan.Task]plan.Outcome{first: passing, second: failed}, false},
-		"a failure":                                  {limited(), 0, map[plan.Task]plan.Outcome{first: failed}, false},
-		"a failure after the timeout":                {limited(), late, map[plan.Task]plan.Outcome{first: failed, second: waits}, false},
-		"a plan that still runs":                     {limited(), 0, map[plan.Task]plan.Outcome{first: refused}, false},
-		"a plan that is not owed":                    {limited(func(o *plan.Observation) { o.Instance.Status.Execution.Owed = nil }), late, map[plan.Task]plan.Outcome{first: waits}, false},
-		"a child's timeout":                          {limited(asChild), late, map[plan.Task]plan.Outcome{first: waits}, true},
-		"a child's timeout that the hub asked for":   {limited(asChild, requestedBy("parent.deploy.1")), late, map[plan.Task]plan.Outcome{first: waits}, true},
-		"a child's timeout that a person asked for":  {limited(asChild, requestedBy("u")), late, map[plan.Task]plan.Outcome{first: waits}, false},
-		"a timeout whose message another one quotes": {limited(), 0, map[plan.Task]plan.Outcome{first: {Status: kudo.FatalError, Message: "timed out after 5m0s: it says"}}, false},
+		"a timeout of what is waited for":          {observationWithTimeout(), late, map[plan.Task]plan.Outcome{first: waits}, true},
+		"a timeout of what the API server refuses": {observationWithTimeout(), late, map[plan.Task]plan.Outcome{first: refused}, true},
+		"a timeout by hand":                        {observationWithTimeout(requestedBy("u")), late, map[plan.Task]plan.Outcome{first: waits}, true},
+		"a child that is retried":                  {observationWithTimeout(), 0, map[plan.Task]plan.Outcome{first: passing}, true},
+		"a child that is retried beside a failure": {observationWithTimeout(), 0, map[plan.Task]plan.Outcome{first: passing, second: failed}, false},
+		"a failure":                                  {observationWithTimeout(), 0, map[plan.Task]plan.Outcome{first: failed}, false},
+		"a failure after the timeout":                {observationWithTimeout(), late, map[plan.Task]plan.Outcome{first: failed, second: waits}, false},
+		"a plan that still runs":                     {observationWithTimeout(), 0, map[plan.Task]plan.Outcome{first: refused}, false},
+		"a plan that is not owed":                    {observationWithTimeout(func(o *plan.Observation) { o.Instance.Status.Execution.Owed = nil }), late, map[plan.Task]plan.Outcome{first: waits}, false},
+		"a child's timeout":                          {observationWithTimeout(asChild), late, map[plan.Task]plan.Outcome{first: waits}, true},
+		"a child's timeout that the hub asked for":   {observationWithTimeout(asChild, requestedBy("parent.deploy.1")), late, map[plan.Task]plan.Outcome{first: waits}, true},
+		"a child's timeout that a person asked for":  {observationWithTimeout(asChild, requestedBy("u")), late, map[plan.Task]plan.Outcome{first: waits}, false},
+		"a timeout whose message another one quotes": {observationWithTimeout(), 0, map[plan.Task]plan.Outcome{first: {Status: kudo.FatalError, Message: "timed out after 5m0s: it says"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := advanced(test.observed, test.after, test.outcomes)
+			o := advance(test.observed, test.after, test.outcomes)
 			retry := plan.NextRetry(o.Instance.Status)
 			if (retry != nil) != test.retried {
 				t.Fatalf("retry: %v of %q", retry, o.Instance.Status.PlanStatus["deploy"].Message)
@@ -86,7 +86,7 @@ func TestOnlyWhatMayPassIsRetried(t *testing.T) {
 			if test.observed.Instance.Status.Execution.Owed != nil && test.observed.Instance.Status.Execution.Owed[0].RetryTime != nil {
 				t.Error("the input was changed")
 			}
-			ready := o.Settled(nil, nil)
+			ready := o.SettledReady(nil, nil)
 			if says := strings.Contains(ready.Message, `plan "deploy" failed and will be retried: `); says != test.retried {
 				t.Errorf("Ready says %q", ready.Message)
 			}
@@ -101,16 +101,16 @@ func TestOnlyWhatMayPassIsRetried(t *testing.T) {
 }
 
 func TestACancelledOrRefusedPlanIsNotRetried(t *testing.T) {
-	o := limited(retried(2))
+	o := observationWithTimeout(withRetries(2))
 	for name, status := range map[string]kudo.InstanceStatus{
-		"cancelled": plan.Cancelled(o.Running, o.Instance.Status, noon),
-		"refused":   plan.Refused(o.Running, o.Instance.Status, "too many objects", noon),
+		"cancelled": plan.CancelExecution(o.Running, o.Instance.Status, noon),
+		"refused":   plan.FailExecution(o.Running, o.Instance.Status, "too many objects", noon),
 	} {
 		ended := o
 		ended.Instance = o.Instance.DeepCopy()
 		ended.Instance.Status = status
 		ended.Now = noon.Add(time.Hour)
-		if action := plan.Decide(ended.Normalized()); action.Kind == plan.ActionStart || action.After > 0 {
+		if action := plan.Decide(ended.Normalize()); action.Kind == plan.ActionStart || action.After > 0 {
 			t.Errorf("%s: it is decided to %s, and again after %s", name, action.Kind, action.After)
 		}
 	}
@@ -118,10 +118,10 @@ func TestACancelledOrRefusedPlanIsNotRetried(t *testing.T) {
 
 // A plan that always times out starts again after delays that double up to the longest; nothing is written in between.
 func TestRetriesBackOff(t *testing.T) {
-	o := limited()
+	o := observationWithTimeout()
 	var delays []time.Duration
 	for range 7 {
-		o = advanced(o, 5*time.Minute+time.Second, map[plan.Task]plan.Outcome{{}: waits})
+		o = advance(o, 5*time.Minute+time.Second, map[plan.Task]plan.Outcome{{}: waits})
 		wait := plan.Decide(o)
 		if wait.Kind != plan.ActionWait || !cmp.Equal(wait.Status, o.Instance.Status) {
 			t.Fatalf("it is decided to %s with %s", wait.Kind, cmp.Diff(o.Instance.Status, wait.Status))
@@ -148,14 +148,14 @@ func TestRetriesBackOff(t *testing.T) {
 	if retries := plan.Retries(o.Instance.Status); retries != 7 {
 		t.Errorf("%d retries", retries)
 	}
-	o = advanced(o, time.Minute, map[plan.Task]plan.Outcome{{}: {Status: kudo.Complete}, {Step: 1}: {Status: kudo.Complete}})
+	o = advance(o, time.Minute, map[plan.Task]plan.Outcome{{}: {Status: kudo.Complete}, {Step: 1}: {Status: kudo.Complete}})
 	if owed := o.Instance.Status.Execution.Owed; len(owed) > 0 {
 		t.Errorf("it is complete, and still owed: %v", owed)
 	}
 }
 
 func TestDecideAboutARetry(t *testing.T) {
-	timedOut := advanced(limited(retried(3)), 6*time.Minute, map[plan.Task]plan.Outcome{{}: waits})
+	timedOut := advance(observationWithTimeout(withRetries(3)), 6*time.Minute, map[plan.Task]plan.Outcome{{}: waits})
 	unblocked := func(o *plan.Observation) { o.Unblocked = true }
 	request := func(o *plan.Observation) {
 		o.Instance.Spec.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "by-hand"}
@@ -189,7 +189,7 @@ func TestDecideAboutARetry(t *testing.T) {
 		"a plan that a person requests runs":       {0, []func(*plan.Observation){backup}, plan.ActionStart, "backup", 3},
 		"a change starts it at once, and afresh":   {0, []func(*plan.Observation){whole, edit}, plan.ActionStart, "deploy", 0},
 		"no plan after the whole one overtakes it": {7 * time.Minute, []func(*plan.Observation){whole}, plan.ActionWait, "", 3},
-		"a removal does not wait":                  {0, []func(*plan.Observation){removing}, plan.ActionRemove, "", 3},
+		"a removal does not wait":                  {0, []func(*plan.Observation){requestRemoval}, plan.ActionRemove, "", 3},
 		"a forged number of retries is bounded":    {11 * time.Minute, []func(*plan.Observation){forged(1 << 30)}, plan.ActionStart, "deploy", 1<<30 + 1},
 		"a forged negative number of retries":      {9 * time.Minute, []func(*plan.Observation){forged(-5)}, plan.ActionStart, "deploy", -4},
 	} {
@@ -249,13 +249,13 @@ func TestATimeoutOfAnEarlierReleaseIsRetried(t *testing.T) {
 		"that failed":        {func(s *kudo.PlanStatus) { s.Message = `phase "p": step "a": task "t": no image` }, kudo.OwedFailed, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observed(kudo.FatalError, func(o *plan.Observation) {
+			o := newObservation(kudo.FatalError, func(o *plan.Observation) {
 				status := o.Instance.Status.PlanStatus["deploy"]
 				test.end(&status)
 				status.LastUpdatedTimestamp = &metav1.Time{Time: noon.Add(-time.Hour)}
 				o.Instance.Status.PlanStatus["deploy"] = status
 				o.Instance.Status.Execution.Owed[0].Outcome = test.outcome
-			}).Normalized()
+			}).Normalize()
 			if action := plan.Decide(o); (action.Kind == plan.ActionStart) != test.retried {
 				t.Errorf("it is decided to %s %+v", action.Kind, action.Start.Start)
 			}
@@ -264,7 +264,7 @@ func TestATimeoutOfAnEarlierReleaseIsRetried(t *testing.T) {
 }
 
 func TestAFailedChildPassesIfItIsRetried(t *testing.T) {
-	child := plan.Child{Name: types.NamespacedName{Namespace: "apps", Name: "aa.bb"}, Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childFailed)}
+	child := plan.Child{Name: types.NamespacedName{Namespace: "apps", Name: "aa.bb"}, Acknowledged: childStatus(kudo.ChildApplied), Mirror: newMirror("u", 2, 2, childFailed)}
 	child.Mirror.Status.Execution = &kudo.Execution{Owed: []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed}}}
 	if outcome := plan.ChildOutcome(plan.ApplyChild, "x", child); outcome.Status != kudo.FatalError || outcome.Passing {
 		t.Errorf("a child that has failed: %+v", outcome)

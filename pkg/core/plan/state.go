@@ -69,14 +69,16 @@ const (
 // isLeaving reports whether the Instance, or an ancestor, is being removed.
 func (s State) isLeaving() bool { return s.Removing || s.Stage != "" }
 
-// desired returns the values in the spec, and taken those of the last execution.
-func (s State) desired() Values { return Values{Given: s.Parameters, From: s.Sensitive.From} }
+// desiredValues returns the values in the spec, and taken those of the last execution.
+func (s State) desiredValues() Values { return Values{Given: s.Parameters, From: s.Sensitive.From} }
 
-func (s State) taken() Values { return Values{Given: s.Last.Parameters, From: s.Last.ParametersFrom} }
+func (s State) lastValues() Values {
+	return Values{Given: s.Last.Parameters, From: s.Last.ParametersFrom}
+}
 
-// Reached returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion of
+// ReachedState returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion of
 // its last execution, nil if it is lost.
-func Reached(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) State {
+func ReachedState(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) State {
 	status = Current(status, version)
 	s := State{Last: status.Execution, LastVersion: version, Whole: status.Whole, Handled: status.HandledRequests}
 	if s.Last != nil {
@@ -157,7 +159,7 @@ func Aside(status kudo.InstanceStatus) bool {
 // IsWhole reports whether the OperatorVersion of the last execution is completely applied. Before that, replacements for the objects of the
 // previous version may be missing.
 func IsWhole(status kudo.InstanceStatus) bool {
-	return Reached(status, nil).isWhole()
+	return ReachedState(status, nil).isWhole()
 }
 
 func (s State) isWhole() bool {
@@ -225,13 +227,13 @@ func Adopt(status kudo.InstanceStatus, reference corev1.ObjectReference) kudo.In
 	return adopted
 }
 
-// mostHandled is the number of remembered manual requests.
-const mostHandled = 64
+// maxHandled is the number of remembered manual requests.
+const maxHandled = 64
 
 // handle adds a request to the handled ones.
 func handle(handled []types.UID, request types.UID) []types.UID {
 	handled = append(slices.Clone(handled), request)
-	return handled[max(0, len(handled)-mostHandled):]
+	return handled[max(0, len(handled)-maxHandled):]
 }
 
 // IsHandled reports whether a manual request was started before, according to a status.

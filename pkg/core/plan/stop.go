@@ -35,10 +35,10 @@ func stop(phases []kudo.PhaseStatus, reason string) {
 			for _, t := range stopPoints(step.Tasks, func(t kudo.TaskStatus) kudo.ExecutionStatus { return t.Status }) {
 				task := &step.Tasks[t]
 				fail(&task.Status, &task.Message, strings.TrimSuffix(reason+": "+task.Message, ": "))
-				fail(&step.Status, &step.Message, quoted("task", task.Name, task.Message))
+				fail(&step.Status, &step.Message, partMessage("task", task.Name, task.Message))
 			}
 			fail(&step.Status, &step.Message, reason)
-			fail(&phase.Status, &phase.Message, quoted("step", step.Name, step.Message))
+			fail(&phase.Status, &phase.Message, partMessage("step", step.Name, step.Message))
 		}
 		fail(&phase.Status, &phase.Message, reason)
 	}
@@ -65,8 +65,8 @@ func fail(status *kudo.ExecutionStatus, message *string, why string) {
 	}
 }
 
-// quoted returns the message of a part as a part of the message of the whole.
-func quoted(kind, name, message string) string {
+// partMessage returns the message of a part as a part of the message of the whole.
+func partMessage(kind, name, message string) string {
 	if message == "" {
 		return ""
 	}

@@ -30,8 +30,8 @@ func states(status kudo.PlanStatus) []string {
 	return lines
 }
 
-// unended returns the parts of a plan in FATAL_ERROR that still seem to run, and the plan itself if no task has ended with it.
-func unended(status kudo.PlanStatus) []string {
+// unfinishedParts returns the parts of a plan in FATAL_ERROR that still seem to run, and the plan itself if no task has ended with it.
+func unfinishedParts(status kudo.PlanStatus) []string {
 	if status.Status != kudo.FatalError {
 		return nil
 	}
@@ -145,7 +145,7 @@ func TestEveryLevelEndsWithThePlan(t *testing.T) {
 			if diff := cmp.Diff(test.want, states(status)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if left := unended(status); len(left) > 0 {
+			if left := unfinishedParts(status); len(left) > 0 {
 				t.Errorf("not ended: %v", left)
 			}
 			if again := plan.Record(test.spec, status, map[plan.Task]plan.Outcome{{}: done}, noon.Add(time.Hour)); !cmp.Equal(status, again) {

@@ -70,9 +70,11 @@ func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
 // OfChild reports whether the task waits for the hub to apply or to remove a child Instance.
 func (a TaskAction) OfChild() bool { return a == ApplyChild || a == DeleteChild }
 
-// runsAhead reports whether a task may run before the outcomes of the tasks before it are recorded: it either has no effect if it runs
+// canRunEarly reports whether a task may run before the outcomes of the tasks before it are recorded: it either has no effect if it runs
 // again in the same execution, or only begins to wait for a child.
-func (a TaskAction) runsAhead() bool { return a == Apply || a == Delete || a == Nothing || a.OfChild() }
+func (a TaskAction) canRunEarly() bool {
+	return a == Apply || a == Delete || a == Nothing || a.OfChild()
+}
 
 // TaskActionOf returns the action of a task for the parameters of its execution. An error is terminal: the task cannot run.
 func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (TaskAction, error) {
@@ -82,12 +84,12 @@ func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters 
 	case kudo.TaskDelete:
 		return Delete, nil
 	case kudo.TaskToggle:
-		return switched(version, parameters, task.Spec.Parameter, Apply, Delete)
+		return selectAction(version, parameters, task.Spec.Parameter, Apply, Delete)
 	case kudo.TaskKudoOperator, kudo.TaskOperator:
 		if task.Spec.EnablingParameter == "" {
 			return ApplyChild, nil
 		}
-		return switched(version, parameters, task.Spec.EnablingParameter, ApplyChild, DeleteChild)
+		return selectAction(version, parameters, task.Spec.EnablingParameter, ApplyChild, DeleteChild)
 	case kudo.TaskPipe:
 		return Pipe, nil
 	case kudo.TaskDummy:
@@ -97,8 +99,8 @@ func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters 
 	}
 }
 
-// switched returns the action that a boolean parameter of that name selects (KEP-23, KEP-36).
-func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, name string, on, off TaskAction) (TaskAction, error) {
+// selectAction returns the action that a boolean parameter of that name selects (KEP-23, KEP-36).
+func selectAction(version *kudo.OperatorVersionSpec, parameters map[string]string, name string, on, off TaskAction) (TaskAction, error) {
 	value, err := parameter.Bool(version.Parameters, parameters, name)
 	switch {
 	case err != nil:
@@ -129,21 +131,21 @@ func (o Object) AppliedBy(execution types.UID) bool {
 	return o.Live != nil && o.Live.GetAnnotations()[kudo.AnnotationExecution] == string(execution)
 }
 
-// Expired reports whether the object is missing as intended: a Job may set a time after which it is deleted once finished.
-func (o Object) Expired() bool {
+// IsExpired reports whether the object is missing as intended: a Job may set a time after which it is deleted once finished.
+func (o Object) IsExpired() bool {
 	_, expires, _ := unstructured.NestedFieldNoCopy(o.Want.Object, "spec", "ttlSecondsAfterFinished")
 	return o.Live == nil && o.Want.GetKind() == "Job" && expires
 }
 
-// Deleted reports whether the object is deleted or being deleted.
-func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
+// IsDeleted reports whether the object is deleted or being deleted.
+func (o Object) IsDeleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
 
 // Claim returns a *ForeignError if the object exists and does not belong to the owner.
 func (w Owner) Claim(o Object) error {
 	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) {
 		return nil
 	}
-	return &ForeignError{Live: o.Live, Released: w.Released()}
+	return &ForeignError{Live: o.Live, Released: w.ReleasedByValue()}
 }
 
 // Has reports whether the object exists and belongs to the owner.
@@ -174,13 +176,13 @@ func (w Owner) Owns(live *unstructured.Unstructured) bool {
 	return live.GetNamespace() == w.Namespace
 }
 
-// Released returns the value of the annotation on objects that the owner has released: they stay, belong to no Instance, and only this one may
+// ReleasedByValue returns the value of the annotation on objects that the owner has released: they stay, belong to no Instance, and only this one may
 // apply them again.
-func (w Owner) Released() string { return w.Namespace + "/" + w.Name }
+func (w Owner) ReleasedByValue() string { return w.Namespace + "/" + w.Name }
 
 // hasReleased reports whether the owner has released the object, and no other has taken it over since.
 func (w Owner) hasReleased(live *unstructured.Unstructured) bool {
-	return live.GetAnnotations()[kudo.AnnotationReleasedBy] == w.Released() && isFree(live)
+	return live.GetAnnotations()[kudo.AnnotationReleasedBy] == w.ReleasedByValue() && isFree(live)
 }
 
 // ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is blocked, else the first that is
@@ -230,15 +232,15 @@ func DeleteOutcome(objects []Object) Outcome {
 	if len(there) == 0 {
 		return Outcome{Status: kudo.Complete}
 	}
-	held := slices.IndexFunc(there, Object.held)
-	return Outcome{Status: kudo.InProgress, Message: deleting(there[max(held, 0)])}
+	held := slices.IndexFunc(there, Object.isHeld)
+	return Outcome{Status: kudo.InProgress, Message: describeDeletion(there[max(held, 0)])}
 }
 
-// held reports whether another writer's finalizer blocks the deletion of the object.
-func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
+// isHeld reports whether another writer's finalizer blocks the deletion of the object.
+func (o Object) isHeld() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
 
-// deleting describes what blocks the deletion of an object.
-func deleting(o Object) string {
+// describeDeletion describes what blocks the deletion of an object.
+func describeDeletion(o Object) string {
 	message, held := Describe(o.Live)+": is being deleted", holders(o.Live)
 	switch {
 	case len(held) > 0 && o.Opaque:
@@ -257,14 +259,14 @@ func deleting(o Object) string {
 // stuckDelay is how long an object is being deleted before it counts as stuck.
 const stuckDelay = 5 * time.Second
 
-// Stuck returns the position of the first object whose deletion takes long because of its finalizers, those of other writers first; negative if
+// FindStuck returns the position of the first object whose deletion takes long because of its finalizers, those of other writers first; negative if
 // there is none.
-func Stuck(objects []Object, now time.Time) int {
+func FindStuck(objects []Object, now time.Time) int {
 	isStuck := func(o Object) bool {
 		return o.Live != nil && o.Live.GetDeletionTimestamp() != nil && len(o.Live.GetFinalizers()) > 0 &&
 			now.Sub(o.Live.GetDeletionTimestamp().Time) >= stuckDelay
 	}
-	if held := slices.IndexFunc(objects, func(o Object) bool { return o.held() && isStuck(o) }); held >= 0 {
+	if held := slices.IndexFunc(objects, func(o Object) bool { return o.isHeld() && isStuck(o) }); held >= 0 {
 		return held
 	}
 	return slices.IndexFunc(objects, isStuck)

@@ -32,7 +32,7 @@ func object(kind, name string, change ...func(*unstructured.Unstructured)) *unst
 	return o
 }
 
-func annotated(key, value string) func(*unstructured.Unstructured) {
+func withAnnotation(key, value string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) {
 		annotations := o.GetAnnotations()
 		annotations[key] = value
@@ -53,7 +53,7 @@ func version(apiVersion string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) { o.SetAPIVersion(apiVersion) }
 }
 
-func dying(finalizers ...string) func(*unstructured.Unstructured) {
+func withDeletion(finalizers ...string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) {
 		o.SetDeletionTimestamp(&metav1.Time{Time: noon})
 		o.SetFinalizers(finalizers)
@@ -67,7 +67,7 @@ func TestAppliedBy(t *testing.T) {
 	}{
 		"what is absent is not":                                  {nil, false},
 		"what this execution applied is":                         {object("ConfigMap", "c"), true},
-		"what another execution applied is not, however healthy": {object("ConfigMap", "c", annotated(kudo.AnnotationExecution, "w")), false},
+		"what another execution applied is not, however healthy": {object("ConfigMap", "c", withAnnotation(kudo.AnnotationExecution, "w")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := (plan.Object{Live: test.live}).AppliedBy("x"); got != test.want {
@@ -78,7 +78,7 @@ func TestAppliedBy(t *testing.T) {
 }
 
 func TestHasApplied(t *testing.T) {
-	bare := annotated(kudo.AnnotationExecution, "")
+	bare := withAnnotation(kudo.AnnotationExecution, "")
 	ownedBy := func(uid types.UID) func(*unstructured.Unstructured) {
 		return func(o *unstructured.Unstructured) {
 			o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Instance", UID: uid}})
@@ -98,7 +98,7 @@ func TestHasApplied(t *testing.T) {
 		"an object of another API with the name of claims": {
 			object("PersistentVolumeClaim", "c", bare, version("example.com/v1")), false},
 		"an object that an Instance of the name in another namespace applied": {
-			object("ConfigMap", "c", annotated(kudo.AnnotationInstanceNamespace, "other")), false},
+			object("ConfigMap", "c", withAnnotation(kudo.AnnotationInstanceNamespace, "other")), false},
 		"an object that an execution applied, and that has lost its labels": {
 			object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) }), false},
 	} {
@@ -115,7 +115,7 @@ func TestHasApplied(t *testing.T) {
 	}
 }
 
-func TestExpired(t *testing.T) {
+func TestIsExpired(t *testing.T) {
 	expiring := object("Job", "j", func(o *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(o.Object, int64(0), "spec", "ttlSecondsAfterFinished")
 	})
@@ -127,7 +127,7 @@ func TestExpired(t *testing.T) {
 		"one that is there has not":                    {plan.Object{Want: expiring, Live: expiring}, false},
 		"one that was to stay was deleted":             {plan.Object{Want: object("Job", "j")}, false},
 	} {
-		if got := test.object.Expired(); got != test.want {
+		if got := test.object.IsExpired(); got != test.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -167,7 +167,7 @@ func TestClaim(t *testing.T) {
 				o.SetLabels(map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "redis"})
 			}), "belongs to Instance apps/redis"},
 		"what an Instance of this name in another namespace made is that one's": {
-			object("ClusterRole", "c", func(o *unstructured.Unstructured) { o.SetNamespace("") }, annotated(kudo.AnnotationInstanceNamespace, "other")),
+			object("ClusterRole", "c", func(o *unstructured.Unstructured) { o.SetNamespace("") }, withAnnotation(kudo.AnnotationInstanceNamespace, "other")),
 			"ClusterRole c: already exists and belongs to Instance other/kafka"},
 		"a volume claim that a StatefulSet made from its template is its own": {
 			object("PersistentVolumeClaim", "c", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) }), ""},
@@ -232,8 +232,8 @@ func TestApplyOutcome(t *testing.T) {
 
 func TestDeleteOutcome(t *testing.T) {
 	gone := plan.Object{Want: object("Job", "a")}
-	there := plan.Object{Want: object("Job", "b"), Live: object("Job", "b", dying(metav1.FinalizerDeleteDependents))}
-	held := plan.Object{Want: object("Job", "c"), Live: object("Job", "c", dying("example.com/one", "example.com/two"))}
+	there := plan.Object{Want: object("Job", "b"), Live: object("Job", "b", withDeletion(metav1.FinalizerDeleteDependents))}
+	held := plan.Object{Want: object("Job", "c"), Live: object("Job", "c", withDeletion("example.com/one", "example.com/two"))}
 	refused := func(o plan.Object) plan.Object {
 		o.Refusal = `failed calling webhook "dead.example.com"`
 		return o
@@ -259,11 +259,11 @@ func TestDeleteOutcome(t *testing.T) {
 	}
 }
 
-func TestStuck(t *testing.T) {
+func TestFindStuck(t *testing.T) {
 	gone, kept := plan.Object{Want: object("Job", "a")}, plan.Object{Live: object("Job", "a")}
-	slow := plan.Object{Live: object("Job", "b", dying(metav1.FinalizerDeleteDependents))}
-	held := plan.Object{Live: object("Job", "c", dying("example.com/one"))}
-	free := plan.Object{Live: object("Pod", "d", dying())}
+	slow := plan.Object{Live: object("Job", "b", withDeletion(metav1.FinalizerDeleteDependents))}
+	held := plan.Object{Live: object("Job", "c", withDeletion("example.com/one"))}
+	free := plan.Object{Live: object("Pod", "d", withDeletion())}
 	began := slow.Live.GetDeletionTimestamp().Time
 	for name, test := range map[string]struct {
 		objects []plan.Object
@@ -276,7 +276,7 @@ func TestStuck(t *testing.T) {
 		"what others hold before the rest":  {[]plan.Object{slow, held}, time.Minute, 1},
 		"not what no finalizer holds":       {[]plan.Object{free}, time.Minute, -1},
 	} {
-		if got := plan.Stuck(test.objects, began.Add(test.after)); got != test.want {
+		if got := plan.FindStuck(test.objects, began.Add(test.after)); got != test.want {
 			t.Errorf("%s: want %d, got %d", name, test.want, got)
 		}
 	}
@@ -342,7 +342,7 @@ func TestReady(t *testing.T) {
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ClusterRole r: is missing"},
 		"an object that was replaced by another owner's": {[]plan.Object{{Want: there, Live: object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) })}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: already exists and was not created by this Instance"},
-		"an object that is on its way out, with what holds it": {[]plan.Object{{Want: there, Live: object("ConfigMap", "c", dying("example.com/hold"))}},
+		"an object that is on its way out, with what holds it": {[]plan.Object{{Want: there, Live: object("ConfigMap", "c", withDeletion("example.com/hold"))}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is being deleted, held by finalizer example.com/hold"},
 		"an object that is broken, with its cause": {[]plan.Object{{Want: there, Live: object("PersistentVolumeClaim", "v", phase("Lost"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "apps/v"},
 	} {
@@ -368,7 +368,7 @@ func TestMessagesAboutOpaqueObjectsHaveNoDetails(t *testing.T) {
 	if got := plan.Ready(owner, []plan.Object{opaque}, nil); got.Message != shown {
 		t.Errorf("got %v", got)
 	}
-	going := object("Pod", "a", dying("a-part/x"))
+	going := object("Pod", "a", withDeletion("a-part/x"))
 	if got := plan.DeleteOutcome([]plan.Object{{Live: going, Opaque: true}}); strings.Contains(got.Message, "a-part") || !strings.Contains(got.Message, "finalizers") {
 		t.Errorf("got %v", got)
 	}

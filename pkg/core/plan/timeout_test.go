@@ -141,7 +141,7 @@ func TestADeadlineEndsWhatNeverComes(t *testing.T) {
 		if late.Status != kudo.FatalError || !strings.Contains(late.Message, "timed out after") {
 			t.Fatalf("seed %d: at its deadline it is %s %q", seed, late.Status, late.Message)
 		}
-		if left := unended(late); len(left) > 0 {
+		if left := unfinishedParts(late); len(left) > 0 {
 			t.Fatalf("seed %d: it has ended, and not: %v", seed, left)
 		}
 		if at := plan.Deadline(spec, late); !at.IsZero() {

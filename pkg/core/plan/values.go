@@ -16,11 +16,11 @@ type Values struct {
 
 // ValuesOf returns the values in a spec, without digests.
 func ValuesOf(spec kudo.InstanceSpec) Values {
-	return Values{Given: spec.Parameters, From: Undigested(spec.ParametersFrom)}
+	return Values{Given: spec.Parameters, From: WithoutDigests(spec.ParametersFrom)}
 }
 
-// Undigested returns references without digests.
-func Undigested(from []kudo.ParameterFrom) []kudo.StartedParameterFrom {
+// WithoutDigests returns references without digests.
+func WithoutDigests(from []kudo.ParameterFrom) []kudo.StartedParameterFrom {
 	var undigested []kudo.StartedParameterFrom
 	for _, f := range from {
 		undigested = append(undigested, kudo.StartedParameterFrom{ParameterFrom: f})

@@ -19,8 +19,8 @@ func reference(secret, key, value string) []kudo.StartedParameterFrom {
 	return []kudo.StartedParameterFrom{f}
 }
 
-// rotating returns a version whose sensitive parameter S triggers plan rotate.
-func rotating() *kudo.OperatorVersionSpec {
+// versionWithRotate returns a version whose sensitive parameter S triggers plan rotate.
+func versionWithRotate() *kudo.OperatorVersionSpec {
 	noop := kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"t"}}}}}}
 	return &kudo.OperatorVersionSpec{
 		Parameters: []kudo.Parameter{{Name: "S", Sensitive: new(true), Trigger: "rotate"}, {Name: "P", Trigger: "other"}},
@@ -46,7 +46,7 @@ func TestAChangedSecretIsAChangedParameter(t *testing.T) {
 		"on the hub, with another place": {reference("a", "", ""), reference("b", "", ""), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.Triggers(rotating().Parameters, plan.Values{From: test.before}, plan.Values{From: test.after})
+			got := plan.Triggers(versionWithRotate().Parameters, plan.Values{From: test.before}, plan.Values{From: test.after})
 			if (len(got) > 0) != test.want {
 				t.Errorf("got %v", got)
 			}
@@ -54,9 +54,9 @@ func TestAChangedSecretIsAChangedParameter(t *testing.T) {
 	}
 }
 
-// running returns the state of an Instance that runs a plan, or has run it, with value x.
-func running(name string, status kudo.ExecutionStatus, desired []kudo.StartedParameterFrom) plan.State {
-	version := rotating()
+// runningState returns the state of an Instance that runs a plan, or has run it, with value x.
+func runningState(name string, status kudo.ExecutionStatus, desired []kudo.StartedParameterFrom) plan.State {
+	version := versionWithRotate()
 	return plan.State{
 		Version: version, LastVersion: version, LastStatus: status, Generation: 1, Whole: &kudo.WholeVersion{},
 		Last:      &kudo.Execution{UID: "1", Plan: name, Generation: 1, ParametersFrom: reference("a", "1", "x")},
@@ -71,23 +71,23 @@ func TestPlansOfASensitiveParameter(t *testing.T) {
 		want  string // the plan that starts
 		from  []kudo.StartedParameterFrom
 	}{
-		"a changed value starts its trigger":      {func() plan.State { return running("deploy", kudo.Complete, rotated) }, "rotate", rotated},
-		"a changed value waits for another plan":  {func() plan.State { return running("deploy", kudo.InProgress, rotated) }, "", nil},
-		"a changed value supersedes one in ERROR": {func() plan.State { return running("deploy", kudo.Error, rotated) }, "rotate", rotated},
-		"a changed value restarts its own plan":   {func() plan.State { return running("rotate", kudo.InProgress, rotated) }, "rotate", rotated},
-		"an unchanged one starts nothing":         {func() plan.State { return running("deploy", kudo.Complete, reference("a", "1", "x")) }, "", nil},
+		"a changed value starts its trigger":      {func() plan.State { return runningState("deploy", kudo.Complete, rotated) }, "rotate", rotated},
+		"a changed value waits for another plan":  {func() plan.State { return runningState("deploy", kudo.InProgress, rotated) }, "", nil},
+		"a changed value supersedes one in ERROR": {func() plan.State { return runningState("deploy", kudo.Error, rotated) }, "rotate", rotated},
+		"a changed value restarts its own plan":   {func() plan.State { return runningState("rotate", kudo.InProgress, rotated) }, "rotate", rotated},
+		"an unchanged one starts nothing":         {func() plan.State { return runningState("deploy", kudo.Complete, reference("a", "1", "x")) }, "", nil},
 		"another parameter keeps the value": {func() plan.State {
-			s := running("deploy", kudo.Complete, reference("a", "1", "x"))
+			s := runningState("deploy", kudo.Complete, reference("a", "1", "x"))
 			s.Generation, s.Parameters = 2, map[string]string{"P": "p"}
 			return s
 		}, "other", reference("a", "1", "x")},
 		"a plan run by hand keeps the value": {func() plan.State {
-			s := running("deploy", kudo.Complete, reference("a", "1", "x"))
+			s := runningState("deploy", kudo.Complete, reference("a", "1", "x"))
 			s.Request = kudo.PlanExecution{PlanName: "other", UID: "2"}
 			return s
 		}, "other", reference("a", "1", "x")},
 		"a removal keeps the value, although its Secret is missing": {func() plan.State {
-			s := running("deploy", kudo.Complete, reference("a", "", ""))
+			s := runningState("deploy", kudo.Complete, reference("a", "", ""))
 			s.Sensitive.Unresolved, s.Removing = "missing", true
 			return s
 		}, "cleanup", reference("a", "1", "x")},
@@ -115,8 +115,8 @@ func TestPlansOfASensitiveParameter(t *testing.T) {
 }
 
 func TestNothingStartsWithoutItsSensitiveValues(t *testing.T) {
-	first := plan.State{Version: rotating(), Sensitive: plan.Sensitive{From: reference("a", "", ""), Unresolved: "Secret a is missing"}}
-	byHand := running("deploy", kudo.Complete, reference("a", "", ""))
+	first := plan.State{Version: versionWithRotate(), Sensitive: plan.Sensitive{From: reference("a", "", ""), Unresolved: "Secret a is missing"}}
+	byHand := runningState("deploy", kudo.Complete, reference("a", "", ""))
 	byHand.Request, byHand.Sensitive.Unresolved = kudo.PlanExecution{PlanName: "other", UID: "2"}, "Secret a is missing"
 	for name, s := range map[string]plan.State{"deploy": first, "other": byHand} {
 		choice, err := plan.Choose(s)
@@ -128,7 +128,7 @@ func TestNothingStartsWithoutItsSensitiveValues(t *testing.T) {
 			t.Errorf("plan %s: plan %q is due", name, due)
 		}
 	}
-	idle := running("deploy", kudo.Complete, reference("a", "", ""))
+	idle := runningState("deploy", kudo.Complete, reference("a", "", ""))
 	idle.Sensitive.Unresolved = "Secret a is missing"
 	if choice, err := plan.Choose(idle); err != nil || choice.Start != nil {
 		t.Errorf("an idle Instance: got %v, %v", choice, err)
@@ -136,7 +136,7 @@ func TestNothingStartsWithoutItsSensitiveValues(t *testing.T) {
 }
 
 func TestReferencesAreRecordedAnewWithoutAPlan(t *testing.T) {
-	s := running("deploy", kudo.InProgress, reference("a", "2", "x"))
+	s := runningState("deploy", kudo.InProgress, reference("a", "2", "x"))
 	s.Sensitive.Rebased = reference("a", "2", "x")
 	choice, err := plan.Choose(s)
 	if err != nil || !choice.Adopt || choice.Start != nil {
@@ -146,7 +146,7 @@ func TestReferencesAreRecordedAnewWithoutAPlan(t *testing.T) {
 		Instance: &kudo.Instance{Status: kudo.InstanceStatus{
 			Execution: s.Last, PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: kudo.InProgress}},
 		}},
-		Desired: rotating(), Running: rotating(), Sensitive: s.Sensitive,
+		Desired: versionWithRotate(), Running: versionWithRotate(), Sensitive: s.Sensitive,
 	}
 	action := plan.Decide(o)
 	if action.Kind != plan.ActionAdopt {
@@ -165,7 +165,7 @@ func TestAnExecutionWithoutItsValuesWaits(t *testing.T) {
 			Execution:  &kudo.Execution{UID: "1", Plan: "deploy", ParametersFrom: reference("a", "1", "x")},
 			PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: kudo.InProgress, UID: "1"}},
 		}},
-		Desired: rotating(), Running: rotating(), Sensitive: plan.Sensitive{From: reference("a", "", ""), Lost: "the values are lost"},
+		Desired: versionWithRotate(), Running: versionWithRotate(), Sensitive: plan.Sensitive{From: reference("a", "", ""), Lost: "the values are lost"},
 	}
 	action := plan.Decide(o)
 	if action.Kind != plan.ActionWait || action.Ready.Reason != kudo.ReasonSecretNotFound || action.Ready.Message != "the values are lost" {

@@ -122,12 +122,12 @@ func (c Change) state() plan.State {
 		if c.Started != nil {
 			started = &c.Started.Spec
 		}
-		s = plan.Reached(c.Before.Status, started)
+		s = plan.ReachedState(c.Before.Status, started)
 		s.Generation, s.Request = c.Before.Generation+1, c.Before.Spec.PlanExecution
 	}
 	s.Removing = c.After == nil
 	if c.After != nil {
-		s.Parameters, s.Sensitive.From = c.After.Spec.Parameters, plan.Undigested(c.After.Spec.ParametersFrom)
+		s.Parameters, s.Sensitive.From = c.After.Spec.Parameters, plan.WithoutDigests(c.After.Spec.ParametersFrom)
 	}
 	if c.Version != nil {
 		s.Version = &c.Version.Spec

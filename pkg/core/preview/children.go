@@ -19,7 +19,7 @@ func (s *simulation) parent(version *kudo.OperatorVersion, coming plan.Coming, s
 	}
 	coming.UID, status.UID = playing, playing
 	if status.Status == kudo.Complete {
-		parent.Status = coming.Completed(&version.Spec)
+		parent.Status = coming.CompletedStatus(&version.Spec)
 	} else {
 		parent.Status.Execution = &coming.Execution
 	}
@@ -47,11 +47,11 @@ func (s *simulation) settle(of Change) {
 	if of.Before != nil {
 		child.Status, child.UID = of.Before.Status, of.Before.UID
 	}
-	if ahead, err := plan.Forecast(of.state()); err == nil && len(ahead) > 0 {
-		last := ahead[len(ahead)-1]
+	if forecast, err := plan.Forecast(of.state()); err == nil && len(forecast) > 0 {
+		last := forecast[len(forecast)-1]
 		last.UID = playing
 		inventory := child.Status.Inventory
-		child.Status = last.Completed(&of.Version.Spec)
+		child.Status = last.CompletedStatus(&of.Version.Spec)
 		child.Status.Inventory = inventory
 	}
 	others := slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Name })

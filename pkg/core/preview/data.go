@@ -119,7 +119,7 @@ func objectsOf(objects []Object) []ObjectData {
 	for _, o := range objects {
 		next := ObjectData{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Effect: o.Effect, Note: o.Note}
 		if o.After != nil && o.Effect != Unchanged && o.Effect != Renewed {
-			before, after := masked(o.Before, o.After)
+			before, after := maskSecrets(o.Before, o.After)
 			next.Diff = text.Diff(strings.ReplaceAll(o.InventoryEntry.String(), " ", "/"), textOf(before), textOf(after))
 		}
 		data = append(data, next)

@@ -40,8 +40,8 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 	return scheme
 })
 
-// mostMisfits is the number of fields that are listed for an object.
-const mostMisfits = 3
+// maxMisfits is the number of fields that are listed for an object.
+const maxMisfits = 3
 
 // misfits lists what the API server would reject in an object: a kind that Kubernetes does not have in its own API groups, fields that do not fit a
 // kind of Kubernetes, and names and labels that are not valid. Sensitive values, which are not known on the hub, are not judged.
@@ -53,7 +53,7 @@ func misfits(o *unstructured.Unstructured) []string {
 	for i := range s.found {
 		s.found[i] = plan.Describe(o) + ": " + s.found[i]
 	}
-	return text.Limit(s.found, mostMisfits, "more")
+	return text.Limit(s.found, maxMisfits, "more")
 }
 
 // search looks for the values of an object that cannot be decoded, because the error of a decoder has no complete path.

@@ -67,7 +67,7 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 				s.Parameters = []kudo.Parameter{{Name: "CPU"}, {Name: "KEY", Sensitive: new(true)}}
 				s.Templates, s.Plans = map[string]string{"app.yaml": test.template}, map[string]kudo.Plan{"deploy": planOf("app")}
 			})
-			after := referring(instance(version, map[string]string{"CPU": test.cpu}))
+			after := withSecretReference(instance(version, map[string]string{"CPU": test.cpu}))
 			change := preview.Change{After: after, Version: version}
 			data := preview.DataOf(preview.Of(change))
 			if diff := cmp.Diff(strings.Join(test.want, "; "), data.Plans[0].Tasks[0].Problem); diff != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// ended returns a Dummy task with its outcome. One that waits does not fail.
-func (t Task) ended(outcome plan.Outcome) Task {
+// withOutcome returns a Dummy task with its outcome. One that waits does not fail.
+func (t Task) withOutcome(outcome plan.Outcome) Task {
 	switch outcome.Status {
 	case kudo.Complete:
 	case kudo.InProgress:
@@ -50,13 +50,13 @@ func (s *simulation) isSettled() bool {
 	if before == nil || s.change.Started == nil {
 		return false
 	}
-	reached := plan.Reached(before.Status, &s.change.Started.Spec)
+	reached := plan.ReachedState(before.Status, &s.change.Started.Spec)
 	return reached.LastStatus == kudo.Complete && len(reached.Last.Owed) == 0
 }
 
-// unrendered returns a task whose templates do not render. Where a template uses a sensitive parameter, whose value is not known on the hub,
+// withRenderError returns a task whose templates do not render. Where a template uses a sensitive parameter, whose value is not known on the hub,
 // it may render on the cluster.
-func (t Task) unrendered(err error, version *kudo.OperatorVersionSpec, execution kudo.Execution) Task {
+func (t Task) withRenderError(err error, version *kudo.OperatorVersionSpec, execution kudo.Execution) Task {
 	var failed *template.Error
 	if errors.As(err, &failed) && usesAny(version.Templates[failed.Template], execution.ParametersFrom) {
 		t.Warnings = append(t.Warnings, "may fail, depending on sensitive parameters: "+err.Error())
@@ -78,7 +78,7 @@ func (s *simulation) distortedCleanup(version *kudo.OperatorVersion, coming plan
 		}
 		var changes *render.StructureError
 		_, err := s.wants(version.NamedSpec(), coming.Execution, placed)
-		if errors.As(err, &changes) && (Task{}).unrendered(err, &version.Spec, coming.Execution).Problem != "" {
+		if errors.As(err, &changes) && (Task{}).withRenderError(err, &version.Spec, coming.Execution).Problem != "" {
 			return fmt.Sprintf("plan %q, phase %q: step %q: task %q: %v", placed.Plan, placed.Phase, placed.Step, placed.Task.Name, err)
 		}
 	}

@@ -24,8 +24,8 @@ func FuzzForgedStatus(f *testing.F) {
 		"Instance":   {"shop.db"},
 	}
 	for _, seed := range forged.Seeds(100, words,
-		deployed(version, kudo.Complete, nil, applied...).Status,
-		running("resize", deployed(version, kudo.InProgress, map[string]string{"SIZE": "2"}, applied...)).Status,
+		deployedInstance(version, kudo.Complete, nil, applied...).Status,
+		withRunningPlan("resize", deployedInstance(version, kudo.InProgress, map[string]string{"SIZE": "2"}, applied...)).Status,
 	) {
 		f.Add(seed)
 	}

@@ -78,7 +78,7 @@ func TestFieldsThatCannotBeChanged(t *testing.T) {
 			if !isNamed {
 				group = ""
 			}
-			before := deployed(version, kudo.Complete, map[string]string{"MODE": "a"}, entry(group, kind, "ns", "app", "app"))
+			before := deployedInstance(version, kudo.Complete, map[string]string{"MODE": "a"}, entry(group, kind, "ns", "app", "app"))
 			after := instance(version, map[string]string{"MODE": "b"})
 			change := preview.Change{Before: before, After: after, Version: version, Started: version}
 			want := ""
@@ -105,7 +105,7 @@ func TestFieldsThatCannotBeChanged(t *testing.T) {
 // TestJobs covers what agents do with the Job of an earlier execution: they replace one that would change, or that has failed.
 func TestJobs(t *testing.T) {
 	version := applying("apiVersion: batch/v1\nkind: Job\nmetadata: {name: app}\nspec: {template: {spec: {containers: [{name: a, image: {{ .Params.MODE }}}]}}}\n")
-	before := deployed(version, kudo.Complete, map[string]string{"MODE": "a"}, entry("batch", "Job", "ns", "app", "app"))
+	before := deployedInstance(version, kudo.Complete, map[string]string{"MODE": "a"}, entry("batch", "Job", "ns", "app", "app"))
 	after := instance(version, map[string]string{"MODE": "b"})
 	effect := func(started *kudo.OperatorVersion) string {
 		change := preview.Change{Before: before, After: after, Version: version, Started: started}

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// masked returns the objects without the values of Secrets, in a way that still shows which values change.
-func masked(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
+// maskSecrets returns the objects without the values of Secrets, in a way that still shows which values change.
+func maskSecrets(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
 	if after.GetKind() != "Secret" || after.GroupVersionKind().Group != "" {
 		return before, after
 	}

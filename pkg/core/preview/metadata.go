@@ -18,7 +18,7 @@ import (
 // kindProblems returns why no cluster has a kind: Kubernetes does not have it, and nothing else adds kinds to its API group, whose name has no
 // dot, or Kubernetes has removed its version. It is empty for any other kind.
 func kindProblems(gvk schema.GroupVersionKind) []string {
-	if advice := render.Removed(gvk); advice != "" {
+	if advice := render.RemovalAdvice(gvk); advice != "" {
 		return []string{advice}
 	}
 	known, _ := rights.IsBuiltIn(gvk.GroupKind())

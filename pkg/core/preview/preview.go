@@ -21,21 +21,21 @@ func Of(c Change) Preview {
 	return p
 }
 
-// deepest limits the depth of a tree of Instances, which is cyclic if it was not validate.
-const deepest = 32
+// maxDepth limits the depth of a tree of Instances, which is cyclic if it was not validate.
+const maxDepth = 32
 
 func of(c Change, depth int) Preview {
 	state := c.state()
-	ahead, err := plan.Forecast(state)
+	forecast, err := plan.Forecast(state)
 	p := Preview{}
 	if err != nil {
 		p.Problem = err.Error()
 	}
-	if choice, err := plan.Choose(state); len(ahead) > 0 && err == nil && choice.Start == nil && !choice.Adopt {
+	if choice, err := plan.Choose(state); len(forecast) > 0 && err == nil && choice.Start == nil && !choice.Adopt {
 		p.WaitsFor = state.Last.Plan
 	}
 	s := newSimulation(c, depth)
-	for _, coming := range ahead {
+	for _, coming := range forecast {
 		p.Plans = append(p.Plans, s.play(coming))
 	}
 	if c.After == nil {
@@ -60,7 +60,7 @@ func (s *simulation) play(coming plan.Coming) Plan {
 	if played.Problem == "" {
 		played.Problem = s.reservedProblem(played.Tasks)
 	}
-	ended := coming.Completed(version.NamedSpec())
+	ended := coming.CompletedStatus(version.NamedSpec())
 	ended.Inventory = s.inventory
 	played.Removed = s.prune(plan.Prunable(ended, version.NamedSpec()))
 	if coming.Whole {
@@ -79,18 +79,18 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	}
 	switch t.Action = action; action {
 	case plan.Nothing:
-		return t.ended(plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec))
+		return t.withOutcome(plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec))
 	case plan.ApplyChild, plan.DeleteChild:
 		t.Child, t.Problem = s.child(version, coming, placed)
 		return t
 	}
 	wants, err := s.wants(version.NamedSpec(), coming.Execution, placed)
 	if err != nil {
-		return t.unrendered(err, &version.Spec, coming.Execution)
+		return t.withRenderError(err, &version.Spec, coming.Execution)
 	}
 	s.place(wants)
 	if t.Action == plan.Delete {
-		t.Objects = append(s.delete(s.listed(wants)), s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
+		t.Objects = append(s.delete(s.entriesOf(wants)), s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
 		return t
 	}
 	var unfit []string
@@ -121,7 +121,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 	case step.Status.State == kudo.ChildFailed:
 		return child, step.Status.Message
 	case step.Delete:
-		child.Effect, child.Preview = Removed, s.gone(step.Current)
+		child.Effect, child.Preview = Removed, s.previewRemoval(step.Current)
 		s.change.Instances = slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Instance })
 		return child, ""
 	case step.Current == nil && step.Apply == nil: // disabled, and does not exist
@@ -151,7 +151,7 @@ func (s *simulation) below(child *Child, step install.ChildStep) (problem string
 	if step.Apply != nil {
 		defer func() { s.settle(change) }()
 	}
-	if child.Effect == Unchanged || s.depth >= deepest {
+	if child.Effect == Unchanged || s.depth >= maxDepth {
 		return ""
 	}
 	s.equip(&change)
@@ -166,9 +166,9 @@ func (s *simulation) below(child *Child, step install.ChildStep) (problem string
 	return ""
 }
 
-// gone returns the effects of the removal of a child.
-func (s *simulation) gone(child *kudo.Instance) *Preview {
-	if s.depth >= deepest {
+// previewRemoval returns the effects of the removal of a child.
+func (s *simulation) previewRemoval(child *kudo.Instance) *Preview {
+	if s.depth >= maxDepth {
 		return nil
 	}
 	change := Change{Before: child, Instances: s.change.Instances, Candidates: s.change.Candidates, work: s.change.work}
@@ -181,7 +181,7 @@ func (s *simulation) vanishedChildren(version *kudo.OperatorVersion, coming plan
 	var children []Child
 	for _, step := range install.Children(s.parent(version, coming, kudo.PlanStatus{Status: kudo.Complete})) {
 		if step.Delete {
-			children = append(children, Child{Instance: step.Current.Name, Effect: Removed, Preview: s.gone(step.Current)})
+			children = append(children, Child{Instance: step.Current.Name, Effect: Removed, Preview: s.previewRemoval(step.Current)})
 		}
 	}
 	return children
@@ -192,7 +192,7 @@ func (s *simulation) ownChildren() []Child {
 	var children []Child
 	for i := range s.change.Instances {
 		if child := &s.change.Instances[i]; s.change.Before != nil && metav1.IsControlledBy(child, s.change.Before) {
-			children = append(children, Child{Instance: child.Name, Effect: Removed, Preview: s.gone(child)})
+			children = append(children, Child{Instance: child.Name, Effect: Removed, Preview: s.previewRemoval(child)})
 		}
 	}
 	slices.SortFunc(children, func(a, b Child) int { return strings.Compare(a.Instance, b.Instance) })

@@ -102,14 +102,14 @@ func instance(version *kudo.OperatorVersion, parameters map[string]string) *kudo
 	return i
 }
 
-// referring returns the Instance with parameter KEY in a Secret.
-func referring(i *kudo.Instance) *kudo.Instance {
+// withSecretReference returns the Instance with parameter KEY in a Secret.
+func withSecretReference(i *kudo.Instance) *kudo.Instance {
 	i.Spec.ParametersFrom = []kudo.ParameterFrom{{Name: "KEY", SecretKeyRef: kudo.SecretKeyRef{Name: "keys", Key: "key"}}}
 	return i
 }
 
-// deployed returns an Instance with a plan in that status, and its applied objects.
-func deployed(version *kudo.OperatorVersion, status kudo.ExecutionStatus, parameters map[string]string, applied ...kudo.InventoryEntry) *kudo.Instance {
+// deployedInstance returns an Instance with a plan in that status, and its applied objects.
+func deployedInstance(version *kudo.OperatorVersion, status kudo.ExecutionStatus, parameters map[string]string, applied ...kudo.InventoryEntry) *kudo.Instance {
 	i := instance(version, parameters)
 	i.Status.Execution = &kudo.Execution{
 		UID: "before", Plan: "deploy", Generation: 1, Parameters: parameters,
@@ -120,8 +120,8 @@ func deployed(version *kudo.OperatorVersion, status kudo.ExecutionStatus, parame
 	return i
 }
 
-// running returns the Instance while it runs that plan.
-func running(name string, i *kudo.Instance) *kudo.Instance {
+// withRunningPlan returns the Instance while it runs that plan.
+func withRunningPlan(name string, i *kudo.Instance) *kudo.Instance {
 	i.Status.Execution.Plan, i.Status.Execution.UID = name, "now"
 	i.Status.PlanStatus[name] = kudo.PlanStatus{UID: "now", Status: kudo.InProgress}
 	return i
@@ -184,7 +184,7 @@ func TestPreview(t *testing.T) {
 	child.Name, child.UID = "shop.db", "shop.db"
 	child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(instance(v1, nil), kudo.GroupVersion.WithKind("Instance"))}
 	child.Labels = map[string]string{kudo.LabelRoot: "shop"}
-	child.Status = deployed(new(db()), kudo.Complete, map[string]string{"ROWS": "1"}, entry("", "ConfigMap", "ns", "rows", "db")).Status
+	child.Status = deployedInstance(new(db()), kudo.Complete, map[string]string{"ROWS": "1"}, entry("", "ConfigMap", "ns", "rows", "db")).Status
 
 	for name, test := range map[string]struct {
 		before, after *kudo.Instance
@@ -210,98 +210,98 @@ func TestPreview(t *testing.T) {
 				"once Apply: unchanged Job once"},
 		},
 		"a parameter with a trigger changes the objects of that plan only": {
-			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
+			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
 			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
 		},
 		"what is rendered no more goes": {
-			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
+			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
 			want: []string{"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
 				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a Toggle is switched on": {
-			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"EXTRA": "true"})), version: v1,
+			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"EXTRA": "true"})), version: v1,
 			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Apply: created Service other/extra", "db DeleteChild:", "once Apply: unchanged Job ns/once"},
 		},
 		"a Toggle is switched off": {
-			before: deployed(v1, kudo.Complete, with(map[string]string{"EXTRA": "true"}), append(applied, entry("", "Service", "other", "extra", "extra"))...),
+			before: deployedInstance(v1, kudo.Complete, with(map[string]string{"EXTRA": "true"}), append(applied, entry("", "Service", "other", "extra", "extra"))...),
 			after:  instance(v1, off), version: v1,
 			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Delete: removed Service other/extra", "db DeleteChild:", "once Apply: unchanged Job ns/once"},
 		},
 		"two plans run one after the other, each from where the first has led": {
-			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3", "MODE": "b"})), version: v1,
+			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3", "MODE": "b"})), version: v1,
 			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
 				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a change restarts the plan that applies everything": {
-			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
+			before: deployedInstance(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
 			want: []string{"deploy (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once"},
 		},
 		"another running plan is waited for": {
-			before: running("resize", deployed(v1, kudo.Complete, off, applied...)), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
+			before: withRunningPlan("resize", deployedInstance(v1, kudo.Complete, off, applied...)), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
 			want: []string{"waits for resize",
 				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b",
 				"extra Delete:", "db DeleteChild:", "once Apply: unchanged Job ns/once", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a version without a task releases its objects": {
-			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
+			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
 			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a", "at its end: removed Job ns/once"},
 		},
 		"a version without a Namespace keeps it": {
-			before: deployed(v1, kudo.Complete, off, append(slices.Clone(applied), entry("", "Namespace", "", "space", "once"))...),
+			before: deployedInstance(v1, kudo.Complete, off, append(slices.Clone(applied), entry("", "Namespace", "", "space", "once"))...),
 			after:  instance(v2, off), version: v2,
 			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a",
 				"at its end: removed Job ns/once, kept Namespace space"},
 		},
 		"a version that changes nothing restarts pods, and says its name": {
-			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v3, off), version: v3,
+			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v3, off), version: v3,
 			want: []string{"deploy (OtherVersion), restarts", "app Apply: restarted Deployment ns/app, annotated ConfigMap ns/settings-a",
 				"extra Delete:", "db DeleteChild:", "once Apply: annotated Job ns/once"},
 		},
 		"a version and a parameter without trigger run the plan of the version alone": {
-			before: deployed(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"MODE": "b"})), version: v4,
+			before: deployedInstance(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"MODE": "b"})), version: v4,
 			want: []string{"upgrade (OtherVersion: MODE), restarts",
 				"app Apply: changed Deployment ns/app, created ConfigMap settings-b", "at its end: removed ConfigMap ns/settings-a"},
 		},
 		"a version and a parameter with a trigger run both plans": {
-			before: deployed(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"SIZE": "2"})), version: v4,
+			before: deployedInstance(v1, kudo.Complete, off, applied[:2]...), after: instance(v4, with(map[string]string{"SIZE": "2"})), version: v4,
 			want: []string{"upgrade (OtherVersion: SIZE), restarts, no restart for SIZE", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a",
 				"resize (OtherParameters: SIZE), restarts, no restart for SIZE", "extra Delete:"},
 		},
-		"nothing that changes runs no plan": {before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, off), version: v1},
+		"nothing that changes runs no plan": {before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, off), version: v1},
 		"a child follows": {
-			before: deployed(v1, kudo.Complete, map[string]string{"MODE": "a", "SIZE": "1"}, applied...),
+			before: deployedInstance(v1, kudo.Complete, map[string]string{"MODE": "a", "SIZE": "1"}, applied...),
 			after:  instance(v1, map[string]string{"EXTRA": "true", "SIZE": "1"}), version: v1,
 			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Apply: created Service other/extra", "db ApplyChild: unchanged shop.db", "once Apply: unchanged Job ns/once"},
 		},
 		"a child is switched off": {
-			before: deployed(v1, kudo.Complete, nil, applied...), after: instance(v1, off), version: v1,
+			before: deployedInstance(v1, kudo.Complete, nil, applied...), after: instance(v1, off), version: v1,
 			want: []string{"deploy (OtherParameters: DB), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Delete:", "db DeleteChild: removed shop.db", "  then: removed ConfigMap ns/rows", "once Apply: unchanged Job ns/once"},
 		},
 		"a child is changed": {
-			before: deployed(v1, kudo.Complete, map[string]string{"SIZE": "1"}, applied...), after: instance(v1, map[string]string{"SIZE": "3"}),
+			before: deployedInstance(v1, kudo.Complete, map[string]string{"SIZE": "1"}, applied...), after: instance(v1, map[string]string{"SIZE": "3"}),
 			version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db") }),
 			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "db ApplyChild: changed shop.db", "  deploy (OtherParameters: ROWS), restarts",
 				"  db Apply: changed ConfigMap ns/rows"},
 		},
 		"a child is created by the first of two plans, and exists then": {
-			before: deployed(shop(), kudo.Complete, off, applied...), version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db"); s.Plans["deploy"] = planOf("db") }),
+			before: deployedInstance(shop(), kudo.Complete, off, applied...), version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db"); s.Plans["deploy"] = planOf("db") }),
 			after: instance(v1, map[string]string{"SIZE": "3"}),
 			want:  []string{"resize (OtherParameters: SIZE), no restart for SIZE", "db DeleteChild:", "deploy (OtherParameters: DB), restarts", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows"},
 		},
 		"a removal runs cleanup, and takes what is left and the children": {
-			before: deployed(v1, kudo.Complete, nil, applied...),
+			before: deployedInstance(v1, kudo.Complete, nil, applied...),
 			want: []string{"cleanup (RemovalRequested)", "wipe Delete: removed Job ns/once",
 				"then: removed Deployment ns/app, removed ConfigMap ns/settings-a", "then: removed shop.db", "  then: removed ConfigMap ns/rows"},
 		},
 		"a removal of what never ran": {before: instance(v1, nil), want: []string{"then: removed shop.db", "  then: removed ConfigMap ns/rows"}},
 		"a plan that is not there": {
-			before: deployed(v1, kudo.Complete, off), after: instance(v1, with(map[string]string{"SIZE": "2"})),
+			before: deployedInstance(v1, kudo.Complete, off), after: instance(v1, with(map[string]string{"SIZE": "2"})),
 			version: shop(func(s *kudo.OperatorVersionSpec) { delete(s.Plans, "resize") }), want: []string{`problem: the OperatorVersion has no plan "resize"`},
 		},
 		"a task that cannot be rendered": {
@@ -320,7 +320,7 @@ func TestPreview(t *testing.T) {
 			want: []string{"deploy (Installation)", "never Nothing: warns: the Dummy task is configured to wait"},
 		},
 		"a template that may render with another sensitive value": {
-			after: referring(instance(v1, map[string]string{"SIZE": "1, x: 2"})), version: shop(func(s *kudo.OperatorVersionSpec) {
+			after: withSecretReference(instance(v1, map[string]string{"SIZE": "1, x: 2"})), version: shop(func(s *kudo.OperatorVersionSpec) {
 				s.Plans["deploy"] = planOf("app", "once")
 				s.Parameters = append(s.Parameters, kudo.Parameter{Name: "KEY", Sensitive: new(true)})
 				s.Templates["job.yaml"] = job + "spec: {{ if lt (len .Params.KEY) 99 }}{{ fail \"too short\" }}{{ end }}\n"
@@ -330,7 +330,7 @@ func TestPreview(t *testing.T) {
 				`once Apply: warns: may fail, depending on sensitive parameters: template "job.yaml", line 4: at <fail "too short">: error calling fail: too short`},
 		},
 		"a value changes the structure of the cleanup plan alone": {
-			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "a\nb: c", "SIZE": "2"})),
+			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "a\nb: c", "SIZE": "2"})),
 			version: shop(func(s *kudo.OperatorVersionSpec) {
 				s.Plans["deploy"], s.Plans["resize"] = planOf("never"), planOf("never")
 				s.Tasks[6].Spec.DummyTaskSpec = kudo.DummyTaskSpec{Done: true}
@@ -351,15 +351,15 @@ func TestPreview(t *testing.T) {
 					change.Instances = append(change.Instances, *child)
 				}
 			}
-			if diff := cmp.Diff(test.want, told(preview.Of(change))); diff != "" {
+			if diff := cmp.Diff(test.want, formatPreview(preview.Of(change))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// told formats a preview in lines.
-func told(p preview.Preview) []string {
+// formatPreview formats a preview in lines.
+func formatPreview(p preview.Preview) []string {
 	var lines []string
 	if p.WaitsFor != "" {
 		lines = append(lines, "waits for "+p.WaitsFor)
@@ -411,7 +411,7 @@ func toldOf(task preview.Task) []string {
 func toldOfChild(child preview.Child) []string {
 	lines := []string{fmt.Sprintf("%s %s", child.Effect, child.Instance)}
 	if child.Preview != nil {
-		for _, below := range told(*child.Preview) {
+		for _, below := range formatPreview(*child.Preview) {
 			lines = append(lines, "  "+below)
 		}
 	}
@@ -489,7 +489,7 @@ func TestKeptObjects(t *testing.T) {
 	for i := range all {
 		all[i].Keep = true
 	}
-	before := deployed(version, kudo.Complete, nil, all...)
+	before := deployedInstance(version, kudo.Complete, nil, all...)
 	changed := preview.Of(preview.Change{Before: before, After: instance(version, map[string]string{"MODE": "b"}), Version: version, Started: version})
 	if diff := cmp.Diff([]string{"kept ConfigMap ns/settings-a"}, effects(changed.Plans[0].Removed)); diff != "" {
 		t.Errorf("pruning (-want +got):\n%s", diff)
@@ -515,7 +515,7 @@ func TestRemovalNamesVolumeClaims(t *testing.T) {
 	}
 	inventory = append(inventory, kudo.InventoryEntry{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "dropped", Task: "former"})
 	got := map[string]string{}
-	for _, o := range preview.Of(preview.Change{Before: deployed(v, kudo.Complete, nil, inventory...), Version: v, Started: v}).Removed {
+	for _, o := range preview.Of(preview.Change{Before: deployedInstance(v, kudo.Complete, nil, inventory...), Version: v, Started: v}).Removed {
 		got[o.Name] = o.Note
 	}
 	want := map[string]string{

@@ -60,7 +60,7 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 		Budget: s.change.work,
 	}
 	if placed.Task.Kind == kudo.TaskPipe {
-		_, err := render.Named(c, placed.Task.Spec.Pod, pipe.PodName(name, placed.Task.Name))
+		_, err := render.NamedObject(c, placed.Task.Spec.Pod, pipe.PodName(name, placed.Task.Name))
 		return pipe.Artifacts(name, placed.Task), err
 	}
 	return render.Objects(c, placed.Task.Spec.Resources...)
@@ -69,21 +69,21 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 // place sets the namespaces of objects from the inventory: only the agent knows the scope of a kind.
 func (s *simulation) place(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
-		if o.GetNamespace() != "" || len(s.listed([]*unstructured.Unstructured{o})) > 0 {
+		if o.GetNamespace() != "" || len(s.entriesOf([]*unstructured.Unstructured{o})) > 0 {
 			continue
 		}
 		o.SetNamespace(s.instance.TargetNamespace())
-		if len(s.listed([]*unstructured.Unstructured{o})) == 0 {
+		if len(s.entriesOf([]*unstructured.Unstructured{o})) == 0 {
 			o.SetNamespace("")
 		}
 	}
 }
 
-// listed returns the inventory entries of those objects.
-func (s *simulation) listed(objects []*unstructured.Unstructured) []kudo.InventoryEntry {
+// entriesOf returns the inventory entries of those objects.
+func (s *simulation) entriesOf(objects []*unstructured.Unstructured) []kudo.InventoryEntry {
 	var entries []kudo.InventoryEntry
 	for _, o := range objects {
-		if len(plan.Unlisted(s.inventory, []*unstructured.Unstructured{o})) > 0 {
+		if len(plan.UnlistedObjects(s.inventory, []*unstructured.Unstructured{o})) > 0 {
 			continue
 		}
 		i := slices.IndexFunc(s.inventory, func(e kudo.InventoryEntry) bool { return plan.Identity(e) == plan.Entry(o, "") })
@@ -95,10 +95,10 @@ func (s *simulation) listed(objects []*unstructured.Unstructured) []kudo.Invento
 // apply applies an object; restarts is true if that restarts pods.
 func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts bool) Object {
 	entry := plan.Entry(want, t.Task.Name)
-	o := Object{InventoryEntry: entry, After: lasting(want)}
-	there := s.listed([]*unstructured.Unstructured{want})
+	o := Object{InventoryEntry: entry, After: withoutExecution(want)}
+	there := s.entriesOf([]*unstructured.Unstructured{want})
 	if len(there) > 0 {
-		o.Before = s.known(there[0], t.Placed)
+		o.Before = s.lastApplied(there[0], t.Placed)
 	}
 	restarts = restarts && render.HasPods(want) && !s.restarted[plan.Identity(entry)]
 	if restarts {
@@ -124,7 +124,7 @@ func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts boo
 // difference returns the effect on an object that was applied before.
 func difference(before, after *unstructured.Unstructured, restarts bool) Effect {
 	switch {
-	case !equality.Semantic.DeepEqual(unversioned(before).Object, unversioned(after).Object):
+	case !equality.Semantic.DeepEqual(withoutVersion(before).Object, withoutVersion(after).Object):
 		return Changed
 	case restarts:
 		return Restarted
@@ -145,8 +145,8 @@ func replacement(o Object) (Effect, string) {
 	return Replaced, ""
 }
 
-// unversioned returns the object without the version of its package.
-func unversioned(o *unstructured.Unstructured) *unstructured.Unstructured {
+// withoutVersion returns the object without the version of its package.
+func withoutVersion(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	annotations := o.GetAnnotations()
 	delete(annotations, kudo.AnnotationOperatorVersion)
@@ -188,7 +188,7 @@ func (s *simulation) removeAll() []Object {
 	claims := map[kudo.InventoryEntry]string{}
 	for _, entry := range s.inventory {
 		if before := s.change.Before; plan.IsStatefulSet(entry) && before.Status.Execution != nil {
-			claims[plan.Identity(entry)] = plan.ClaimsNote(s.known(entry, plan.Placed{Plan: before.Status.Execution.Plan}))
+			claims[plan.Identity(entry)] = plan.ClaimsNote(s.lastApplied(entry, plan.Placed{Plan: before.Status.Execution.Plan}))
 		}
 	}
 	objects := s.remove(s.inventory)
@@ -208,7 +208,7 @@ func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
 		if !plan.IsNamespace(entry) || entry.Keep {
 			continue
 		}
-		namespace := s.known(entry, plan.Placed{})
+		namespace := s.lastApplied(entry, plan.Placed{})
 		if namespace == nil {
 			namespace = &unstructured.Unstructured{}
 			namespace.SetName(entry.Name)
@@ -224,9 +224,9 @@ func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
 	return objects
 }
 
-// known returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated
+// lastApplied returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated
 // plan, but with the OperatorVersion and the parameters that were last started. So only their changes differ.
-func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
+func (s *simulation) lastApplied(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
 	if content, played := s.contents[plan.Identity(entry)]; played {
 		return content
 	}
@@ -245,13 +245,13 @@ func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructu
 	}
 	s.place(made)
 	for _, o := range made {
-		s.contents[plan.Entry(o, "")] = lasting(o)
+		s.contents[plan.Entry(o, "")] = withoutExecution(o)
 	}
 	return s.contents[plan.Identity(entry)]
 }
 
-// lasting returns the object without fields that change with every execution, and without a namespace that was not written.
-func lasting(o *unstructured.Unstructured) *unstructured.Unstructured {
+// withoutExecution returns the object without fields that change with every execution, and without a namespace that was not written.
+func withoutExecution(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	annotations := o.GetAnnotations()
 	for _, name := range []string{kudo.AnnotationPlan, kudo.AnnotationPhase, kudo.AnnotationStep, kudo.AnnotationExecution} {

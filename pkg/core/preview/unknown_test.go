@@ -45,7 +45,7 @@ func TestReservedNamespaces(t *testing.T) {
 			if test.installed != "" {
 				after.Spec.InstallNamespace = test.installed
 			}
-			beside := deployed(versionOf("other", "1.0.0"), kudo.Complete, nil, test.applied)
+			beside := deployedInstance(versionOf("other", "1.0.0"), kudo.Complete, nil, test.applied)
 			beside.Name = "beside"
 			data := preview.DataOf(preview.Of(preview.Change{After: after, Version: version, Instances: []kudo.Instance{*beside}}))
 			got := ""
@@ -78,7 +78,7 @@ func TestKindsThatOnlyTheClusterKnows(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			version := applying(test.template)
-			beside := deployed(versionOf("other", "1.0.0"), kudo.Complete, nil, test.applied)
+			beside := deployedInstance(versionOf("other", "1.0.0"), kudo.Complete, nil, test.applied)
 			var got []string
 			for _, kind := range preview.Of(preview.Change{
 				After: instance(version, nil), Version: version, Instances: []kudo.Instance{*beside},

@@ -59,7 +59,7 @@ spec:
 
 // BenchmarkInsertedYAML renders a template of 260 KB with 100 parameters whose defaults, and values, are maps.
 func BenchmarkInsertedYAML(b *testing.B) {
-	c := inserting(100, "  k@: <>", "{a: b}", "{c: d, e: f}", strings.Repeat("# a comment of fifty characters, as it may be long\n", 1000)+
+	c := contextWithInsertions(100, "  k@: <>", "{a: b}", "{c: d, e: f}", strings.Repeat("# a comment of fifty characters, as it may be long\n", 1000)+
 		"rest:\n"+strings.Repeat("- {a: b, c: [d, e]}\n", 10_000))
 	b.ReportAllocs()
 	for b.Loop() {

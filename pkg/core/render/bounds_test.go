@@ -66,7 +66,7 @@ func newBombs() Context {
 }
 
 func TestWhatIsRenderedIsBounded(t *testing.T) {
-	const mostMemory = 600 << 20
+	const maxMemory = 600 << 20
 	c := newBombs()
 	for name, bomb := range bombs {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWhatIsRenderedIsBounded(t *testing.T) {
 				t.Errorf("got %.300v, want %s", err, bomb.want)
 			}
 			t.Logf("%d MiB allocated in %s", (after.TotalAlloc-before.TotalAlloc)>>20, took)
-			if bytes := after.TotalAlloc - before.TotalAlloc; bytes > mostMemory {
+			if bytes := after.TotalAlloc - before.TotalAlloc; bytes > maxMemory {
 				t.Errorf("it allocates %d MiB in all", bytes>>20)
 			}
 		})

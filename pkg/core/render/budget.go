@@ -42,8 +42,8 @@ func (b *Budget) spend(steps int) error {
 	return nil
 }
 
-// exhausted returns the error of spend if nothing is left.
-func (b *Budget) exhausted() error { return b.spend(0) }
+// checkExhausted returns the error of spend if nothing is left.
+func (b *Budget) checkExhausted() error { return b.spend(0) }
 
 // stepsOf returns the cost of decoding the values of parameters.
 func stepsOf(definitions []kudo.Parameter, given map[string]string) int {

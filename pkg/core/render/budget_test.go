@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// inserting returns a context with parameters whose defaults and values are YAML, in a template that repeats line for each of them.
-func inserting(count int, line, byDefault, value, rest string) Context {
+// contextWithInsertions returns a context with parameters whose defaults and values are YAML, in a template that repeats line for each of them.
+func contextWithInsertions(count int, line, byDefault, value, rest string) Context {
 	var text strings.Builder
 	text.WriteString(config + "data:\n")
 	c := newContext()
@@ -47,7 +47,7 @@ func TestParametersThatInsertYAMLCostLittle(t *testing.T) {
 		"a map with a blank": {"  k@: <>", " {a: b} ", "{c: d}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := inserting(100, test.line, test.byDefault, test.value, "rest:\n"+rest)
+			c := contextWithInsertions(100, test.line, test.byDefault, test.value, "rest:\n"+rest)
 			c.Budget = newBudget(maxSteps)
 			d := &decoder{budget: newBudget(maxSteps)}
 			r, err := newRenderer(c, "t")
@@ -58,7 +58,7 @@ func TestParametersThatInsertYAMLCostLittle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.read(out.Text); err != nil {
+			if _, err := d.decodeAll(out.Text); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := Objects(c, "t"); err != nil {
@@ -76,7 +76,7 @@ func TestTheWorkOfARenderingIsBounded(t *testing.T) {
 	const steps = 100_000
 	heavy := "{{ range until 50000 }}{{ end }}"
 	for name, c := range map[string]Context{
-		"parameters that nothing tells apart": inserting(100, "  k@: <>", "a # b", "c # d e", "rest:\n"+strings.Repeat("- a\n", 200)),
+		"parameters that nothing tells apart": contextWithInsertions(100, "  k@: <>", "a # b", "c # d e", "rest:\n"+strings.Repeat("- a\n", 200)),
 		"one template":                        newContext("t", "{{ range until 90000 }}{{ end }}"),
 		"several templates":                   newContext("a", heavy, "t", heavy),
 		"a large text":                        newContext("t", config+"data:\n{{ range until 4000 }}  k{{ . }}: [a, b, c, d, e, f, g, h, i, j, k, l, m, n]\n{{ end }}"),
@@ -101,7 +101,7 @@ func TestTheWorkOfARenderingIsBounded(t *testing.T) {
 }
 
 func TestEachRenderingHasABudget(t *testing.T) {
-	c := inserting(100, "  k@: {{ range until 3000 }}{{ end }}<>", "a # b", "c # d e", "")
+	c := contextWithInsertions(100, "  k@: {{ range until 3000 }}{{ end }}<>", "a # b", "c # d e", "")
 	if r, err := newRenderer(c, "t"); err != nil || r.Budget.limit != maxSteps {
 		t.Errorf("the budget of a task is %+v, %v", r.Budget, err)
 	}
@@ -117,7 +117,7 @@ func TestEachRenderingHasABudget(t *testing.T) {
 // TestManyValuesInOneLine renders a line with 80,000 values, blank ones or others. Checking each of them against the whole line would take minutes.
 func TestManyValuesInOneLine(t *testing.T) {
 	for _, value := range []string{"x", " ", "x, y"} {
-		c := guarded("data:\n  a: \"{{ range until 80000 }}{{ $.Params.A }}                      {{ end }}\"\n", map[string]string{"A": value})
+		c := guardedContext("data:\n  a: \"{{ range until 80000 }}{{ $.Params.A }}                      {{ end }}\"\n", map[string]string{"A": value})
 		if _, err := Objects(c, "t"); err != nil {
 			t.Errorf("%q: %v", value, err)
 		}
@@ -154,7 +154,7 @@ func FuzzDefaults(f *testing.F) {
 // change the structure alone.
 func insertedOf(t *testing.T, place int, a, b string) int {
 	t.Helper()
-	c := guarded(strings.ReplaceAll(everyPlace[place].text, "<>", "{{ .Params.A }}")+"z: [{{ .Params.B }}]\n", nil)
+	c := guardedContext(strings.ReplaceAll(everyPlace[place].text, "<>", "{{ .Params.A }}")+"z: [{{ .Params.B }}]\n", nil)
 	for i := range c.Version.Parameters {
 		switch p := &c.Version.Parameters[i]; p.Name {
 		case "A":
@@ -171,8 +171,8 @@ func insertedOf(t *testing.T, place int, a, b string) int {
 	if err != nil {
 		return 0
 	}
-	rules := structure.Rules{Read: (&decoder{budget: r.Budget}).read, AnyType: true}
-	inserted := rules.Inserted(out, map[string]bool{"A": true, "B": true})
+	rules := structure.Rules{Read: (&decoder{budget: r.Budget}).decodeAll, AnyType: true}
+	inserted := rules.InsertedParameters(out, map[string]bool{"A": true, "B": true})
 	for p := range inserted {
 		if !rules.Changes(out, func(a *template.Action) bool { return slices.Equal(a.Parameters, []string{p}) }) {
 			t.Errorf("%s: default %q beside %q: parameter %s changes nothing alone", everyPlace[place].name, a, b, p)

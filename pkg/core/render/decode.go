@@ -79,8 +79,8 @@ type decoder struct {
 // marksFactor is how much larger the marks of a variant may make a document.
 const marksFactor = 2
 
-// read decodes all documents of a text. All of them together are as limited as the objects of a task.
-func (d *decoder) read(text string) ([]any, error) {
+// decodeAll decodes all documents of a text. All of them together are as limited as the objects of a task.
+func (d *decoder) decodeAll(text string) ([]any, error) {
 	limit, room := marksFactor*yaml.MaxDocument, marksFactor*yaml.MaxTask
 	first := d.original == nil
 	if first {

@@ -133,11 +133,11 @@ func (p encodedPlace) accepts(t *testing.T, value string) bool {
 	if _, isList := decoded.([]any); isList {
 		harmless = []any{"harmless"}
 	}
-	want, err := p.rendered(harmless)
+	want, err := p.render(harmless)
 	if err != nil {
 		return false // the place accepts nothing of this kind
 	}
-	got, err := p.rendered(decoded)
+	got, err := p.render(decoded)
 	if err != nil {
 		if isEmpty(decoded) || errors.As(err, new(*StructureError)) {
 			return false
@@ -168,8 +168,8 @@ func decodedStructure(text string) (any, error) {
 	return decoded, nil
 }
 
-// rendered renders the template of a place with a value.
-func (p encodedPlace) rendered(value any) ([]any, error) {
+// render renders the template of a place with a value.
+func (p encodedPlace) render(value any) ([]any, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (p encodedPlace) rendered(value any) ([]any, error) {
 	if _, isMap := value.(map[string]any); isMap {
 		name = "MAP"
 	}
-	c := guarded(strings.ReplaceAll(p.text, ".X", "."+name), map[string]string{name: string(encoded)})
+	c := guardedContext(strings.ReplaceAll(p.text, ".X", "."+name), map[string]string{name: string(encoded)})
 	for i := range c.Version.Parameters {
 		if p := &c.Version.Parameters[i]; p.Name == name {
 			p.Default = new(map[string]string{"MAP": "{z: z}", "LIST": "[z]"}[name])

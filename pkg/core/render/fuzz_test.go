@@ -20,7 +20,7 @@ import (
 // FuzzObjects checks that rendering any template results in marked objects without duplicates, or in a *template.Error.
 func FuzzObjects(f *testing.F) {
 	f.Add(everything)
-	f.Add(named("a") + "---\n" + named("{{ .Params.NODES }}"))
+	f.Add(configMapNamed("a") + "---\n" + configMapNamed("{{ .Params.NODES }}"))
 	f.Add("apiVersion: v1\nkind: List\nitems: [{}, 1]\n")
 	f.Add("{{ range .Params.HOSTS }}---\n{{ . | toYaml }}{{ end }}")
 	f.Add("a: &a [*a]\n...\n%YAML 1.1\n--- {b: !!binary x}")
@@ -128,11 +128,11 @@ func FuzzValues(f *testing.F) {
 			return
 		}
 		template := places[int(place)%len(places)]
-		expected, err := Objects(guarded(template, map[string]string{"A": "x"}), "t")
+		expected, err := Objects(guardedContext(template, map[string]string{"A": "x"}), "t")
 		if err != nil {
 			return // the place takes only other values
 		}
-		objects, err := Objects(guarded(template, map[string]string{"A": value}), "t")
+		objects, err := Objects(guardedContext(template, map[string]string{"A": value}), "t")
 		if err != nil {
 			return
 		}

@@ -77,7 +77,7 @@ type guard struct {
 // own text.
 func (g *guard) check() error {
 	problem := g.judge()
-	if err := g.Budget.exhausted(); err != nil { // the problem may be that decoding has ended
+	if err := g.Budget.checkExhausted(); err != nil { // the problem may be that decoding has ended
 		return template.NewError(g.template, err)
 	}
 	return problem
@@ -90,12 +90,12 @@ func (g *guard) judge() error {
 		rules := structure.Rules{Read: g.read, Values: g.file}
 		suspect := func(a *template.Action) bool { return a.DependsOn(suspects) }
 		if !rules.Changes(g.out, suspect) {
-			return cmp.Or(g.unreadable(slices.Sorted(maps.Keys(suspects))), g.disclosed())
+			return cmp.Or(g.unreadable(slices.Sorted(maps.Keys(suspects))), g.checkDisclosure())
 		}
 		if first && !g.Strict && g.freesTogether(suspects) {
 			continue
 		}
-		culprit := rules.Changed(g.out, suspect)
+		culprit := rules.FindChange(g.out, suspect)
 		if culprit == nil { // the budget is exhausted
 			return nil
 		}
@@ -114,14 +114,14 @@ func (g *guard) fail(parameters []string, action *template.Action) error {
 	return problem
 }
 
-// disclosed returns an error if a sensitive parameter is part of the type, the name or the namespace of an object, or if it decides about
+// checkDisclosure returns an error if a sensitive parameter is part of the type, the name or the namespace of an object, or if it decides about
 // more than text inside of a field: the hub knows which objects there are.
-func (g *guard) disclosed() error {
+func (g *guard) checkDisclosure() error {
 	if g.file {
 		return nil
 	}
 	rules := structure.Rules{Read: g.read, Names: true}
-	culprit := rules.Changed(outermost(g.out), func(*template.Action) bool { return true })
+	culprit := rules.FindChange(outermost(g.out), func(*template.Action) bool { return true })
 	if culprit == nil {
 		return nil
 	}
@@ -130,13 +130,13 @@ func (g *guard) disclosed() error {
 		reason = "decides about more than text inside of a field, such as which objects or fields there are, which is no secret: " +
 			"only whether it is set may decide that, as in {{ if .Params.NAME }}"
 	}
-	problem := template.NewError(g.template, &SensitiveError{Parameters: g.involved(culprit), Reason: reason})
+	problem := template.NewError(g.template, &SensitiveError{Parameters: g.parametersOf(culprit), Reason: reason})
 	problem.Line = culprit.Line
 	return problem
 }
 
-// involved returns the sensitive parameters that an action may depend on.
-func (g *guard) involved(a *template.Action) []string {
+// parametersOf returns the sensitive parameters that an action may depend on.
+func (g *guard) parametersOf(a *template.Action) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.confidential.Parameters)), func(p string) bool {
 		return !a.DependsOn(map[string]bool{p: true})
 	})
@@ -194,7 +194,7 @@ func (g *guard) freesTogether(suspects map[string]bool) bool {
 	if !known {
 		return false
 	}
-	inserted := rules.Inserted(out, candidates)
+	inserted := rules.InsertedParameters(out, candidates)
 	maps.Copy(g.free, inserted)
 	return len(inserted) > 0
 }
@@ -235,7 +235,7 @@ func (g *guard) responsible(involved []string) []string {
 // render then.
 func (g *guard) without(p string, checked func(*template.Action) bool) (changed, known bool) {
 	out, rules, known := g.withDefaults(p)
-	return known && rules.Changed(out, checked) != nil, known
+	return known && rules.FindChange(out, checked) != nil, known
 }
 
 // withDefaults renders the template with the defaults of parameters; known is false if it does not render then.
@@ -252,7 +252,7 @@ func (g *guard) withDefaults(parameters ...string) (out template.Output, rules s
 	if out, err = r.execute(g.template); err != nil {
 		return out, rules, false
 	}
-	rules = structure.Rules{Read: (&decoder{budget: r.Budget}).read, Values: g.file, AnyType: true}
+	rules = structure.Rules{Read: (&decoder{budget: r.Budget}).decodeAll, Values: g.file, AnyType: true}
 	if g.file {
 		rules.Read = r.readFile
 	}

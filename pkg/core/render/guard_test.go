@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// guarded returns a Context with a ConfigMap whose data is given, and with parameters of each kind.
-func guarded(data string, values map[string]string) Context {
+// guardedContext returns a Context with a ConfigMap whose data is given, and with parameters of each kind.
+func guardedContext(data string, values map[string]string) Context {
 	c := newContext("t", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"+data)
 	none := ""
 	c.Version.Parameters = append(c.Version.Parameters,
@@ -147,7 +147,7 @@ func TestAValueCannotChangeTheStructure(t *testing.T) {
 		"a free one beside another": {"data:\n  a: {{ print .Params.ANY .Params.A }}\n", map[string]string{"A": "x\n  b: y", "ANY": "z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := Objects(guarded(test.data, test.values), "t")
+			objects, err := Objects(guardedContext(test.data, test.values), "t")
 			var problem *template.Error
 			var changes *StructureError
 			if !errors.As(err, &problem) || !errors.As(err, &changes) {
@@ -234,7 +234,7 @@ func TestAValueMayBeAnyText(t *testing.T) {
 		"a private character":              {"data: {{ .Params.A }}\n", map[string]string{"A": "\uF8FF"}, "\uF8FF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := Objects(guarded(test.data, test.values), "t")
+			objects, err := Objects(guardedContext(test.data, test.values), "t")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -132,7 +132,7 @@ func TestEveryConstructAtEveryPlace(t *testing.T) {
 		fmt.Fprintf(&table, "%s\n", place.name)
 		results := map[string][]string{}
 		for _, construct := range everyConstruct {
-			result := tried(t, template, construct.text)
+			result := tryValue(t, template, construct.text)
 			results[result] = append(results[result], construct.name)
 			if slices.Contains(everyFilter, place) && result != "=" && construct.name != "a mark of the check itself" {
 				t.Errorf("%s: %s is %s, want =", place.name, construct.name, result)
@@ -156,12 +156,12 @@ func TestEveryConstructAtEveryPlace(t *testing.T) {
 	}
 }
 
-// tried renders a template with a value.
-func tried(t *testing.T, template, value string) string {
+// tryValue renders a template with a value.
+func tryValue(t *testing.T, template, value string) string {
 	t.Helper()
 	const harmless = "harmless"
 	with := func(value string) ([]*unstructured.Unstructured, error) {
-		c := guarded(template, map[string]string{"A": value})
+		c := guardedContext(template, map[string]string{"A": value})
 		for i := range c.Version.Parameters {
 			if p := &c.Version.Parameters[i]; p.Name == "A" {
 				p.Default = new("default")
@@ -198,7 +198,7 @@ func tried(t *testing.T, template, value string) string {
 		if diff := cmp.Diff(skeleton(expected[i].Object), skeleton(objects[i].Object)); diff != "" {
 			t.Errorf("%q in\n%s(-want +got)\n%s", value, template, diff)
 		}
-		unchanged = unchanged && reflect.DeepEqual(replaced(expected[i].Object, harmless, value), objects[i].Object)
+		unchanged = unchanged && reflect.DeepEqual(replaceText(expected[i].Object, harmless, value), objects[i].Object)
 	}
 	if unchanged {
 		return "="
@@ -206,21 +206,21 @@ func tried(t *testing.T, template, value string) string {
 	return "~"
 }
 
-// replaced returns a value with another text in its keys and texts.
-func replaced(value any, text, by string) any {
+// replaceText returns a value with another text in its keys and texts.
+func replaceText(value any, text, by string) any {
 	switch v := value.(type) {
 	case string:
 		return strings.ReplaceAll(v, text, by)
 	case []any:
 		all := make([]any, len(v))
 		for i := range v {
-			all[i] = replaced(v[i], text, by)
+			all[i] = replaceText(v[i], text, by)
 		}
 		return all
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for key := range v {
-			all[strings.ReplaceAll(key, text, by)] = replaced(v[key], text, by)
+			all[strings.ReplaceAll(key, text, by)] = replaceText(v[key], text, by)
 		}
 		return all
 	default:

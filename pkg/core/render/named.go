@@ -9,9 +9,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// Named renders the template source, which holds one object, and sets the object's name. It serves objects whose name the package does not
+// NamedObject renders the template source, which holds one object, and sets the object's name. It serves objects whose name the package does not
 // choose, such as the pod of a Pipe task. It returns the errors of Objects.
-func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
+func NamedObject(c Context, source, name string) (*unstructured.Unstructured, error) {
 	rendered, err := NamedTemplate(c, source, name)
 	if err != nil {
 		return nil, err

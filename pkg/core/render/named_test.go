@@ -26,7 +26,7 @@ func TestNamed(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := newContext("pod.yaml", test.template)
-			object, err := Named(c, "pod.yaml", "given")
+			object, err := NamedObject(c, "pod.yaml", "given")
 			if test.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), test.problem) {
 					t.Errorf("the error is %v, want one with %q", err, test.problem)

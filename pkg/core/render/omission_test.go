@@ -14,8 +14,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// unmarked removes Tandem's labels and annotations from an object, and empty metadata in templates.
-func unmarked(obj *unstructured.Unstructured) *unstructured.Unstructured {
+// withoutMarks removes Tandem's labels and annotations from an object, and empty metadata in templates.
+func withoutMarks(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj.SetLabels(nil)
 	obj.SetAnnotations(nil)
 	all, _ := templatesOf(obj)
@@ -139,7 +139,7 @@ func TestFieldsThatAreNotApplied(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(object(t, test.want), unmarked(rendered.Objects[0])); diff != "" {
+			if diff := cmp.Diff(object(t, test.want), withoutMarks(rendered.Objects[0])); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			var omitted []string

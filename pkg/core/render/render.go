@@ -79,7 +79,7 @@ func (r *renderer) documents(name string) (*documents, error) {
 		}
 	}
 	d := &decoder{budget: r.Budget}
-	g := &guard{renderer: r, template: name, out: out, read: d.read}
+	g := &guard{renderer: r, template: name, out: out, read: d.decodeAll}
 	if err := g.check(); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, er
 	}
 	obj := &unstructured.Unstructured{Object: object}
 	r.omitUnknown(obj)
-	err := succeed(obj)
+	err := convertToSuccessor(obj)
 	if err == nil {
 		r.omit(obj)
 		r.omitFormer(obj)

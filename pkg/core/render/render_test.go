@@ -132,26 +132,26 @@ func TestInvalidParametersAreNamed(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %}\n"
 
-// named returns a ConfigMap of that name.
-func named(name string) string { return strings.ReplaceAll(configMap, "%", name) }
+// configMapNamed returns a ConfigMap of that name.
+func configMapNamed(name string) string { return strings.ReplaceAll(configMap, "%", name) }
 
 func TestObjectsComeInTheOrderTheyStandIn(t *testing.T) {
 	for name, test := range map[string]struct {
 		templates []string
 		want      []string
 	}{
-		"in the order listed":                       {[]string{named("a"), named("b")}, []string{"ConfigMap a", "ConfigMap b"}},
-		"several documents in one template":         {[]string{named("a") + "---\n" + named("b")}, []string{"ConfigMap a", "ConfigMap b"}},
-		"documents with comments behind the marker": {[]string{"--- # first\n" + named("a") + "--- # second\n" + named("b")}, []string{"ConfigMap a", "ConfigMap b"}},
-		"documents ended by dots":                   {[]string{named("a") + "...\n" + named("b")}, []string{"ConfigMap a", "ConfigMap b"}},
-		"documents with Windows line ends":          {[]string{strings.ReplaceAll(named("a")+"---\n"+named("b"), "\n", "\r\n")}, []string{"ConfigMap a", "ConfigMap b"}},
-		"empty documents":                           {[]string{"---\n---\n# nothing\n---\nnull\n---\n" + named("a") + "---\n\n"}, []string{"ConfigMap a"}},
+		"in the order listed":                       {[]string{configMapNamed("a"), configMapNamed("b")}, []string{"ConfigMap a", "ConfigMap b"}},
+		"several documents in one template":         {[]string{configMapNamed("a") + "---\n" + configMapNamed("b")}, []string{"ConfigMap a", "ConfigMap b"}},
+		"documents with comments behind the marker": {[]string{"--- # first\n" + configMapNamed("a") + "--- # second\n" + configMapNamed("b")}, []string{"ConfigMap a", "ConfigMap b"}},
+		"documents ended by dots":                   {[]string{configMapNamed("a") + "...\n" + configMapNamed("b")}, []string{"ConfigMap a", "ConfigMap b"}},
+		"documents with Windows line ends":          {[]string{strings.ReplaceAll(configMapNamed("a")+"---\n"+configMapNamed("b"), "\n", "\r\n")}, []string{"ConfigMap a", "ConfigMap b"}},
+		"empty documents":                           {[]string{"---\n---\n# nothing\n---\nnull\n---\n" + configMapNamed("a") + "---\n\n"}, []string{"ConfigMap a"}},
 		"an empty template":                         {[]string{"{{ if false }}x{{ end }}"}, nil},
 		"a marker inside of a text": {
-			[]string{named("a") + "data:\n  x: |\n    a\n    ---\n    b\n"}, []string{"ConfigMap a"},
+			[]string{configMapNamed("a") + "data:\n  x: |\n    a\n    ---\n    b\n"}, []string{"ConfigMap a"},
 		},
 		"a list": {
-			[]string{`{"apiVersion": "v1", "kind": "List", "items": [` + asJSON(named("a")) + `, ` + asJSON(named("b")) + `]}`},
+			[]string{`{"apiVersion": "v1", "kind": "List", "items": [` + asJSON(configMapNamed("a")) + `, ` + asJSON(configMapNamed("b")) + `]}`},
 			[]string{"ConfigMap a", "ConfigMap b"},
 		},
 		"an empty list": {[]string{"apiVersion: v1\nkind: List\n"}, nil},
@@ -167,7 +167,7 @@ func TestObjectsComeInTheOrderTheyStandIn(t *testing.T) {
 			[]string{"apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: a}\nspec: {}\n"}, []string{"AllowList a"},
 		},
 		"one name in two namespaces": {
-			[]string{named("a, namespace: north"), named("a, namespace: south")}, []string{"ConfigMap north/a", "ConfigMap south/a"},
+			[]string{configMapNamed("a, namespace: north"), configMapNamed("a, namespace: south")}, []string{"ConfigMap north/a", "ConfigMap south/a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,23 +232,23 @@ spec:
 func TestObjectsNameTheFault(t *testing.T) {
 	for name, test := range map[string]struct{ template, want string }{
 		"broken YAML, with the line of the rendered text": {
-			named("a") + "---\n{{ if true }}\napiVersion: v1\nkind: a: b\n{{ end }}",
+			configMapNamed("a") + "---\n{{ if true }}\napiVersion: v1\nkind: a: b\n{{ end }}",
 			`template "t", document 2 (line 7 of the rendered text): mapping values are not allowed in this context`,
 		},
 		"a key that is set twice, with both lines": {
-			named("a") + "---\n" + named("b") + "data:\n  a: b\n  a: c\n", `template "t", document 2 (line 10 of the rendered text): key "a" is already set on line 9`,
+			configMapNamed("a") + "---\n" + configMapNamed("b") + "data:\n  a: b\n  a: c\n", `template "t", document 2 (line 10 of the rendered text): key "a" is already set on line 9`,
 		},
 		"a separator that is joined with the next line": {
-			named("a") + "{{- if true }}\n---\n{{- end -}}\n" + named("b"), `document 1 (line 4 of the rendered text): a separator (---) must be alone on its line`,
+			configMapNamed("a") + "{{- if true }}\n---\n{{- end -}}\n" + configMapNamed("b"), `document 1 (line 4 of the rendered text): a separator (---) must be alone on its line`,
 		},
 		"a byte order mark in the middle": {
-			named("a") + "---\n\ufeff" + named("b"), `document 2 (line 5 of the rendered text): the line begins with a byte order mark (U+FEFF)`,
+			configMapNamed("a") + "---\n\ufeff" + configMapNamed("b"), `document 2 (line 5 of the rendered text): the line begins with a byte order mark (U+FEFF)`,
 		},
 		"a byte order mark before a separator": {
-			named("a") + "\ufeff---\n" + named("b"), `(line 4 of the rendered text): the line begins with a byte order mark (U+FEFF)`,
+			configMapNamed("a") + "\ufeff---\n" + configMapNamed("b"), `(line 4 of the rendered text): the line begins with a byte order mark (U+FEFF)`,
 		},
-		"a tab instead of spaces":      {named("a") + "data:\n\ta: b\n", `document 1 (line 5 of the rendered text): the line is indented with a tab: use spaces`},
-		"a tab after spaces":           {named("a") + "data:\n  a: b\n  \tc: d\n", `the line is indented with a tab: use spaces`},
+		"a tab instead of spaces":      {configMapNamed("a") + "data:\n\ta: b\n", `document 1 (line 5 of the rendered text): the line is indented with a tab: use spaces`},
+		"a tab after spaces":           {configMapNamed("a") + "data:\n  a: b\n  \tc: d\n", `the line is indented with a tab: use spaces`},
 		"a document that is a list":    {"- a\n", `document 1 (line 1 of the rendered text): must be an object with apiVersion, kind and metadata, got a list`},
 		"a document that is text":      {"hello\n", `got "hello"`},
 		"no apiVersion":                {"kind: ConfigMap\nmetadata: {name: a}", "apiVersion is missing or empty"},
@@ -259,10 +259,10 @@ func TestObjectsNameTheFault(t *testing.T) {
 		"no metadata":                  {"apiVersion: v1\nkind: ConfigMap", "metadata must be an object with a name, got nothing"},
 		"no name":                      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {}", "metadata.name is missing or empty"},
 		"an empty name":                {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Params.EMPTY }}\"}", "metadata.name is empty"},
-		"a name that is a number":      {named("123"), "metadata.name must be a string, got 123: quote it"},
+		"a name that is a number":      {configMapNamed("123"), "metadata.name must be a string, got 123: quote it"},
 		"a namespace that is a number": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: 1}", "metadata.namespace must be a string, got 1"},
 		"a generated name":             {"apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}", "metadata.generateName is not supported"},
-		"an object rendered twice":     {named("a") + "---\n" + named("a"), `ConfigMap prod/a is also rendered by template "t"`},
+		"an object rendered twice":     {configMapNamed("a") + "---\n" + configMapNamed("a"), `ConfigMap prod/a is also rendered by template "t"`},
 		"an object in two versions": {
 			"apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a, namespace: prod}\n",
 			"PodDisruptionBudget prod/a is also rendered",
@@ -349,13 +349,13 @@ func TestObjectsCarryLabelsAndAnnotations(t *testing.T) {
 	 "metadata": {"name": "parent-zk", "labels": {` + labels + `}, "annotations": {` + annotations + `}},
 	 "spec": {"template": {"metadata": {}}}}
 	]`
-	if diff := cmp.Diff(decoded(t, want), decoded(t, encoded(t, objects))); diff != "" {
+	if diff := cmp.Diff(mustDecode(t, want), mustDecode(t, mustEncode(t, objects))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
 func TestAnnotationsAreLeftOutWhereThereIsNothingToSay(t *testing.T) {
-	c := newContext("t", named("a"))
+	c := newContext("t", configMapNamed("a"))
 	c.Plan, c.Phase, c.Step, c.Execution, c.Namespace = "", "", "", "", ""
 	objects, err := Objects(c, "t")
 	if err != nil {
@@ -368,10 +368,10 @@ func TestAnnotationsAreLeftOutWhereThereIsNothingToSay(t *testing.T) {
 
 func TestRenderingTwiceGivesTheSame(t *testing.T) {
 	c := newContext(
-		"t", everything+"---\n"+named("first")+`data: {{ set .Params.LABELS "on" "no" | toJson }}`+"\n",
-		"u", named("last")+"data: {seen: {{ .Params.LABELS.on | quote }}}\n",
+		"t", everything+"---\n"+configMapNamed("first")+`data: {{ set .Params.LABELS "on" "no" | toJson }}`+"\n",
+		"u", configMapNamed("last")+"data: {seen: {{ .Params.LABELS.on | quote }}}\n",
 	)
-	before := encoded(t, c)
+	before := mustEncode(t, c)
 	first, err := Objects(c, "t", "u")
 	if err != nil {
 		t.Fatal(err)
@@ -380,10 +380,10 @@ func TestRenderingTwiceGivesTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(encoded(t, first), encoded(t, second)); diff != "" {
+	if diff := cmp.Diff(mustEncode(t, first), mustEncode(t, second)); diff != "" {
 		t.Errorf("(-first +second)\n%s", diff)
 	}
-	if diff := cmp.Diff(before, encoded(t, c)); diff != "" {
+	if diff := cmp.Diff(before, mustEncode(t, c)); diff != "" {
 		t.Errorf("the input was changed (-before +after)\n%s", diff)
 	}
 	if seen, _, _ := unstructured.NestedString(first[len(first)-1].Object, "data", "seen"); seen != "yes" {
@@ -391,7 +391,7 @@ func TestRenderingTwiceGivesTheSame(t *testing.T) {
 	}
 }
 
-func encoded(t *testing.T, value any) string {
+func mustEncode(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -400,7 +400,7 @@ func encoded(t *testing.T, value any) string {
 	return string(text)
 }
 
-func decoded(t *testing.T, text string) any {
+func mustDecode(t *testing.T, text string) any {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

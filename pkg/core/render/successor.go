@@ -109,8 +109,8 @@ func Successor(gvk schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return schema.FromAPIVersionAndKind(r.replacement, gvk.Kind), true
 }
 
-// Removed describes when Kubernetes removed an API version that has no Successor, and what replaces it; it returns "" for every other kind.
-func Removed(gvk schema.GroupVersionKind) string {
+// RemovalAdvice describes when Kubernetes removed an API version that has no Successor, and what replaces it; it returns "" for every other kind.
+func RemovalAdvice(gvk schema.GroupVersionKind) string {
 	r, ok := changed[gvk]
 	what := gvk.GroupVersion().String() + " " + gvk.Kind
 	switch {
@@ -123,8 +123,8 @@ func Removed(gvk schema.GroupVersionKind) string {
 	}
 }
 
-// succeed converts an object to its successor version, if it has one.
-func succeed(obj *unstructured.Unstructured) error {
+// convertToSuccessor converts an object to its successor version, if it has one.
+func convertToSuccessor(obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	successor, ok := Successor(gvk)
 	if !ok {

@@ -37,7 +37,7 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-func TestRemoved(t *testing.T) {
+func TestRemovalAdvice(t *testing.T) {
 	for name, test := range map[string]struct{ apiVersion, kind, want string }{
 		"an ingress must be rewritten": {"extensions/v1beta1", "Ingress",
 			"extensions/v1beta1 Ingress is no longer served as of Kubernetes 1.22: use networking.k8s.io/v1, which has different fields"},
@@ -47,7 +47,7 @@ func TestRemoved(t *testing.T) {
 		"a version that is still served is not": {"networking.k8s.io/v1", "Ingress", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Removed(schema.FromAPIVersionAndKind(test.apiVersion, test.kind)); got != test.want {
+			if got := RemovalAdvice(schema.FromAPIVersionAndKind(test.apiVersion, test.kind)); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -58,7 +58,7 @@ func TestRemoved(t *testing.T) {
 func TestEveryRemovalOfKubernetesIsKnown(t *testing.T) {
 	// These kinds are never stored, so no package can hold them.
 	fleeting := regexp.MustCompile("List$|Options$|Review$|^Scale$|^Eviction$|^DeploymentRollback$|^APIGroupDiscovery$")
-	const newest = 36 // the minor release of the control plane that Tandem is tested with
+	const latestMinor = 36 // the minor release of the control plane that Tandem is tested with
 	known := 0
 	for gvk, kind := range scheme.Scheme.AllKnownTypes() {
 		ending, ends := reflect.New(kind).Interface().(interface{ APILifecycleRemoved() (int, int) })
@@ -66,7 +66,7 @@ func TestEveryRemovalOfKubernetesIsKnown(t *testing.T) {
 			continue
 		}
 		major, minor := ending.APILifecycleRemoved()
-		if minor > newest {
+		if minor > latestMinor {
 			continue
 		}
 		known++
@@ -120,7 +120,7 @@ func TestSuccessorKeepsTheMeaningOfADisruptionBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := object(t, test.obj)
-			if err := succeed(obj); err != nil {
+			if err := convertToSuccessor(obj); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {

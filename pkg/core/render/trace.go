@@ -133,7 +133,7 @@ func (t *trace) addInside(out template.Output, print template.Print) (size int) 
 
 // add adds a text to a trace, and returns its size; isText is false for another value, such as a number, which messages may format differently.
 func (t *trace) add(text string, isText bool) int {
-	text = unquoted(strings.TrimSpace(text))
+	text = unquote(strings.TrimSpace(text))
 	switch {
 	case text == "":
 	case !isText || len(text) < sensitive.MinBytes:
@@ -149,8 +149,8 @@ func (t *trace) add(text string, isText bool) int {
 	return 1
 }
 
-// unquoted returns a text without the quotes around it.
-func unquoted(text string) string {
+// unquote returns a text without the quotes around it.
+func unquote(text string) string {
 	if last := len(text) - 1; last > 0 && text[0] == text[last] && strings.ContainsAny(text[:1], "\"'`") {
 		return text[1:last]
 	}

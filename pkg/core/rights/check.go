@@ -14,8 +14,8 @@ import (
 
 // The limits of the resource definition.
 const (
-	mostRules      = 500
-	mostNamespaces = 100
+	maxRules      = 500
+	maxNamespaces = 100
 )
 
 // Problem is a mistake in declared permissions.
@@ -33,9 +33,9 @@ func Problems(permissions *kudo.Permissions) []Problem {
 	}
 	problems := checkRules("permissions.rules", permissions.Rules, true)
 	problems = append(problems, checkRules("permissions.clusterRules", permissions.ClusterRules, false)...)
-	if len(permissions.Namespaces) > mostNamespaces {
+	if len(permissions.Namespaces) > maxNamespaces {
 		problems = append(problems, Problem{Field: "permissions.namespaces",
-			Message: fmt.Sprintf("has %d namespaces, more than the limit of %d: use clusterRules", len(permissions.Namespaces), mostNamespaces)})
+			Message: fmt.Sprintf("has %d namespaces, more than the limit of %d: use clusterRules", len(permissions.Namespaces), maxNamespaces)})
 		return problems
 	}
 	seen := map[string]bool{}
@@ -59,8 +59,8 @@ func Problems(permissions *kudo.Permissions) []Problem {
 }
 
 func checkRules(field string, rules []rbacv1.PolicyRule, namespaced bool) []Problem {
-	if len(rules) > mostRules {
-		return []Problem{{Field: field, Message: fmt.Sprintf("has %d rules, more than the limit of %d: combine rules", len(rules), mostRules)}}
+	if len(rules) > maxRules {
+		return []Problem{{Field: field, Message: fmt.Sprintf("has %d rules, more than the limit of %d: combine rules", len(rules), maxRules)}}
 	}
 	var problems []Problem
 	for i, rule := range rules {

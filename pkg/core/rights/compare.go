@@ -20,8 +20,8 @@ type Missing struct {
 	Right string
 }
 
-// Missing returns the needed permissions that are not declared, those of parameters first, and then by task.
-func (n *Needs) Missing(declared *kudo.Permissions) []Missing {
+// FindMissing returns the needed permissions that are not declared, those of parameters first, and then by task.
+func (n *Needs) FindMissing(declared *kudo.Permissions) []Missing {
 	type place struct {
 		task, what, where string
 	}
@@ -62,8 +62,8 @@ func (n *Needs) Excess(declared *kudo.Permissions) map[string]string {
 	return excess
 }
 
-// mostExcess is the maximum number of permissions that a message lists.
-const mostExcess = 5
+// maxExcess is the maximum number of permissions that a message lists.
+const maxExcess = 5
 
 func (n *Needs) excessOf(excess map[string]string, field string, at scope, rules []rbacv1.PolicyRule) {
 	for i, rule := range rules {
@@ -74,7 +74,7 @@ func (n *Needs) excessOf(excess map[string]string, field string, at scope, rules
 			}
 		}
 		if len(idle) > 0 {
-			excess[fmt.Sprintf("%s[%d]", field, i)] = text.List(idle, mostExcess)
+			excess[fmt.Sprintf("%s[%d]", field, i)] = text.List(idle, maxExcess)
 		}
 	}
 }
@@ -101,21 +101,21 @@ func grants(declared *kudo.Permissions, at scope, a atom) bool {
 	if declared == nil {
 		return false
 	}
-	if included(declared.ClusterRules, a) {
+	if isIncluded(declared.ClusterRules, a) {
 		return true
 	}
 	if at.cluster {
 		return false
 	}
 	if at.namespace == "" {
-		return included(declared.Rules, a)
+		return isIncluded(declared.Rules, a)
 	}
 	return slices.ContainsFunc(declared.Namespaces, func(n kudo.NamespacePermissions) bool {
-		return n.Name == at.namespace && included(n.Rules, a)
+		return n.Name == at.namespace && isIncluded(n.Rules, a)
 	})
 }
 
-func included(rules []rbacv1.PolicyRule, a atom) bool {
+func isIncluded(rules []rbacv1.PolicyRule, a atom) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
 		if !has(r.Verbs, a.verb) {
 			return false
@@ -131,7 +131,7 @@ func included(rules []rbacv1.PolicyRule, a atom) bool {
 // readsSecrets reports whether declared permissions let the plans of an Instance get any Secret in its namespace.
 func readsSecrets(declared *kudo.Permissions) bool {
 	return declared != nil && slices.ContainsFunc(slices.Concat(declared.Rules, declared.ClusterRules), func(r rbacv1.PolicyRule) bool {
-		return included([]rbacv1.PolicyRule{{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources}}, getSecret)
+		return isIncluded([]rbacv1.PolicyRule{{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources}}, getSecret)
 	})
 }
 

@@ -35,8 +35,8 @@ var verbsOf = map[Use][]string{
 	Pipes:   {"create", "delete", "patch"},
 }
 
-// mostAtoms limits the permissions of a package: those of a Role are a product of lists.
-const mostAtoms = 5000
+// maxAtoms limits the permissions of a package: those of a Role are a product of lists.
+const maxAtoms = 5000
 
 // scope is a namespace, the Instance's if the name is empty, or the whole cluster.
 type scope struct {
@@ -102,7 +102,7 @@ func (n *Needs) Add(task string, use Use, object *unstructured.Unstructured) {
 	case schema.GroupKind{Group: rbacv1.GroupName, Kind: "Role"}, schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}:
 		n.role(task, object, at)
 	case schema.GroupKind{Group: rbacv1.GroupName, Kind: "RoleBinding"}, schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"}:
-		n.binding(object)
+		n.noteBinding(object)
 	}
 }
 
@@ -115,14 +115,14 @@ func (n *Needs) AddKind(task string, use Use, kind schema.GroupVersionKind) {
 func (n *Needs) kind(task string, use Use, kind schema.GroupVersionKind, at scope) {
 	r := n.resource(kind)
 	for _, verb := range verbsOf[use] {
-		n.need(task, at, atom{group: kind.Group, resource: r.name, verb: verb})
+		n.addAtom(task, at, atom{group: kind.Group, resource: r.name, verb: verb})
 	}
 	if use == Applies && kind.GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
-		n.need(task, at, atom{group: kind.Group, resource: r.name, verb: "delete"}) // a changed Job is replaced
+		n.addAtom(task, at, atom{group: kind.Group, resource: r.name, verb: "delete"}) // a changed Job is replaced
 	}
 	if use == Pipes {
 		for _, verb := range []string{"create", "get"} { // by SPDY and by WebSocket
-			n.need(task, at, atom{resource: "pods/exec", verb: verb})
+			n.addAtom(task, at, atom{resource: "pods/exec", verb: verb})
 		}
 	}
 }
@@ -162,17 +162,17 @@ func (n *Needs) role(task string, object *unstructured.Unstructured, at scope) {
 		n.Note("ClusterRole %s aggregates the rules of other ClusterRoles, for which its user must have all permissions", object.GetName())
 	}
 	for _, rule := range role.Rules {
-		if n.size > mostAtoms {
+		if n.size > maxAtoms {
 			return
 		}
 		for _, a := range atoms(rule) {
-			n.need(task, at, a)
+			n.addAtom(task, at, a)
 		}
 	}
 }
 
-// binding notes a binding to a role of the cluster: its user must have the permissions of that role, too.
-func (n *Needs) binding(object *unstructured.Unstructured) {
+// noteBinding notes a binding to a role of the cluster: its user must have the permissions of that role, too.
+func (n *Needs) noteBinding(object *unstructured.Unstructured) {
 	kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind")
 	name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
 	role := "/" + name
@@ -184,15 +184,15 @@ func (n *Needs) binding(object *unstructured.Unstructured) {
 	}
 }
 
-func (n *Needs) need(task string, at scope, a atom) {
+func (n *Needs) addAtom(task string, at scope, a atom) {
 	if n.tasks[at] == nil {
 		n.tasks[at] = map[atom]string{}
 	}
 	if _, known := n.tasks[at][a]; known {
 		return
 	}
-	if n.size++; n.size > mostAtoms {
-		n.Note("the package needs more than %d permissions: the others are left out", mostAtoms)
+	if n.size++; n.size > maxAtoms {
+		n.Note("the package needs more than %d permissions: the others are left out", maxAtoms)
 		return
 	}
 	n.tasks[at][a] = task
@@ -212,7 +212,7 @@ func atoms(rule rbacv1.PolicyRule) []atom {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, name := range names {
-					if len(all) > mostAtoms {
+					if len(all) > maxAtoms {
 						return all
 					}
 					all = append(all, atom{group: group, resource: resource, name: name, verb: verb})

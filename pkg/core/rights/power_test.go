@@ -98,7 +98,7 @@ func TestPowersAreThoseThatKubernetesDocuments(t *testing.T) {
 					end += "}]"
 				}
 				var got []string
-				for _, p := range rights.PowersOf(declared(t, field+test.rule+end)) {
+				for _, p := range rights.PowersOf(parsePermissions(t, field+test.rule+end)) {
 					got = append(got, p.Name)
 				}
 				if !slices.Equal(got, strings.Fields(want)) {
@@ -128,7 +128,7 @@ func TestPowersNameThePermissionAndTheFlag(t *testing.T) {
 				"* on * includes * on secrets, which reaches the Secrets of every namespace and 2 more", "apis,namespaces,secrets,workloads,cluster-wide-writes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			powers := rights.PowersOf(declared(t, test.declared)).Except(strings.Split(test.allowed, ","))
+			powers := rights.PowersOf(parsePermissions(t, test.declared)).Except(strings.Split(test.allowed, ","))
 			if powers.String() != test.want {
 				t.Errorf("got %q, want %q", powers, test.want)
 			}
@@ -136,7 +136,7 @@ func TestPowersNameThePermissionAndTheFlag(t *testing.T) {
 				t.Errorf("got %q, want %q", powers.Flag(), test.flag)
 			}
 			actor, err := rights.Policy{Escalation: strings.Split(test.allowed, ",")}.Actor(
-				rights.Subject{Namespace: "ns", Name: "app", Permissions: declared(t, test.declared)})
+				rights.Subject{Namespace: "ns", Name: "app", Permissions: parsePermissions(t, test.declared)})
 			if (err == nil) != (test.want == "") || err == nil && actor.User == "" {
 				t.Errorf("the identity is %v, the refusal %v", actor, err)
 			}

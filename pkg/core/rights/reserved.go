@@ -14,15 +14,15 @@ const (
 	AgentNamespace  = "tandem-system"
 )
 
-// Reserved returns the namespaces that Kubernetes and OCM create for their own components, and that of the agent. Unless they are allowed,
+// ReservedNamespaces returns the namespaces that Kubernetes and OCM create for their own components, and that of the agent. Unless they are allowed,
 // Instances are not installed there, packages apply no objects to them, and Instances name none of their service accounts and Secrets.
-func Reserved(agent string) []string {
+func ReservedNamespaces(agent string) []string {
 	return []string{SystemNamespace, "kube-public", "kube-node-lease", "open-cluster-management-agent", "open-cluster-management-hub", agent}
 }
 
 // ReservedExcept returns the namespaces that are reserved on clusters whose agents are in AgentNamespace, without the allowed ones.
 func ReservedExcept(allowed []string) []string {
-	return slices.DeleteFunc(Reserved(AgentNamespace), func(namespace string) bool { return slices.Contains(allowed, namespace) })
+	return slices.DeleteFunc(ReservedNamespaces(AgentNamespace), func(namespace string) bool { return slices.Contains(allowed, namespace) })
 }
 
 // ParseNamespaces parses a comma-separated list of namespaces.

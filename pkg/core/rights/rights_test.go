@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
-// declared reads permissions as in operator.yaml.
-func declared(t *testing.T, text string) *kudo.Permissions {
+// parsePermissions reads permissions as in operator.yaml.
+func parsePermissions(t *testing.T, text string) *kudo.Permissions {
 	t.Helper()
 	p := &kudo.Permissions{}
 	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
@@ -82,7 +82,7 @@ func TestProblemsNameTheRuleAndTheWayOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, p := range rights.Problems(declared(t, test.declared)) {
+			for _, p := range rights.Problems(parsePermissions(t, test.declared)) {
 				severity := ": "
 				if p.Warning {
 					severity = ": warning: "
@@ -110,7 +110,7 @@ func TestProblemsNameTheRuleAndTheWayOut(t *testing.T) {
 const rules = `[{apiGroups: [""], resources: [configmaps], verbs: [create]}]`
 
 func TestGrantsAreOneForEachNamespace(t *testing.T) {
-	got := rights.Grants(declared(t, "{rules: "+rules+", clusterRules: "+rules+", namespaces: [{name: b, rules: "+rules+"}, {name: own, rules: "+rules+"}]}"), "own")
+	got := rights.Grants(parsePermissions(t, "{rules: "+rules+", clusterRules: "+rules+", namespaces: [{name: b, rules: "+rules+"}, {name: own, rules: "+rules+"}]}"), "own")
 	var where []string
 	for _, grant := range got {
 		where = append(where, grant.Namespace)
@@ -128,10 +128,10 @@ func TestGrantsAreOneForEachNamespace(t *testing.T) {
 
 func TestAnUpgradeHasThePermissionsOfBothVersions(t *testing.T) {
 	secrets := strings.ReplaceAll(rules, "configmaps", "secrets")
-	running := declared(t, "{rules: "+rules+", namespaces: [{name: a, rules: "+rules+"}]}")
-	before := declared(t, "{rules: "+secrets+", clusterRules: "+rules+", namespaces: [{name: a, rules: "+secrets+"}, {name: b, rules: "+rules+"}]}")
+	running := parsePermissions(t, "{rules: "+rules+", namespaces: [{name: a, rules: "+rules+"}]}")
+	before := parsePermissions(t, "{rules: "+secrets+", clusterRules: "+rules+", namespaces: [{name: a, rules: "+secrets+"}, {name: b, rules: "+rules+"}]}")
 	got := rights.Union(running, before)
-	want := declared(t, `{rules: [{apiGroups: [""], resources: [configmaps], verbs: [create]}, {apiGroups: [""], resources: [secrets], verbs: [create]}],
+	want := parsePermissions(t, `{rules: [{apiGroups: [""], resources: [configmaps], verbs: [create]}, {apiGroups: [""], resources: [secrets], verbs: [create]}],
 clusterRules: `+rules+`, namespaces: [
 {name: a, rules: [{apiGroups: [""], resources: [configmaps], verbs: [create]}, {apiGroups: [""], resources: [secrets], verbs: [create]}]},
 {name: b, rules: `+rules+`}]}`)
@@ -144,7 +144,7 @@ clusterRules: `+rules+`, namespaces: [
 	if rights.Union(nil, before) != nil || rights.Union(running, nil) != running {
 		t.Error("a version without permissions adds some, or loses them")
 	}
-	if diff := cmp.Diff(declared(t, "{rules: "+rules+", namespaces: [{name: a, rules: "+rules+"}]}"), running); diff != "" {
+	if diff := cmp.Diff(parsePermissions(t, "{rules: "+rules+", namespaces: [{name: a, rules: "+rules+"}]}"), running); diff != "" {
 		t.Errorf("the input changed:\n%s", diff)
 	}
 }
@@ -178,7 +178,7 @@ rules: [{apiGroups: [apps], resources: [deployments], resourceNames: [main], ver
 		needs.Add("task", use, o)
 	}
 	needs.AddKind("task", rights.Deletes, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"})
-	want := declared(t, `
+	want := parsePermissions(t, `
 rules:
 - {apiGroups: [""], resources: [configmaps], verbs: [create, patch]}
 - {apiGroups: [""], resources: [pods, secrets], verbs: [create, delete, patch]}
@@ -204,7 +204,7 @@ namespaces:
 	if unknown := needs.Unknown(); len(unknown) > 0 {
 		t.Errorf("unknown: %q", unknown)
 	}
-	if missing := needs.Missing(needs.Permissions()); len(missing) > 0 {
+	if missing := needs.FindMissing(needs.Permissions()); len(missing) > 0 {
 		t.Errorf("missing: %v", missing)
 	}
 	if excess := needs.Excess(needs.Permissions()); len(excess) > 0 {
@@ -237,7 +237,7 @@ func TestWhatDependsOnTheClusterIsNamed(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, unknown)
 		}
 	}
-	if len(needs.Excess(declared(t, "{rules: "+rules+"}"))) > 0 {
+	if len(needs.Excess(parsePermissions(t, "{rules: "+rules+"}"))) > 0 {
 		t.Error("there is excess although not everything is known")
 	}
 }
@@ -266,10 +266,10 @@ func TestDeclaredPermissionsAreComparedWithTheNeeded(t *testing.T) {
 			needs := rights.NewNeeds("own", config)
 			needs.Add("config", rights.Applies, config[0])
 			var missing, excess []string
-			for _, m := range needs.Missing(declared(t, test.declared)) {
+			for _, m := range needs.FindMissing(parsePermissions(t, test.declared)) {
 				missing = append(missing, m.Task+": "+m.Right)
 			}
-			for field, what := range needs.Excess(declared(t, test.declared)) {
+			for field, what := range needs.Excess(parsePermissions(t, test.declared)) {
 				excess = append(excess, field+": "+what)
 			}
 			if got := strings.Join(missing, "; "); got != test.missing {

@@ -47,7 +47,7 @@ func MayGet(declared *kudo.Permissions, secret types.NamespacedName) bool {
 	get := getSecret
 	get.name = secret.Name
 	return slices.ContainsFunc(Grants(declared, secret.Namespace), func(g Grant) bool {
-		return (g.Namespace == "" || g.Namespace == secret.Namespace) && included(g.Rules, get)
+		return (g.Namespace == "" || g.Namespace == secret.Namespace) && isIncluded(g.Rules, get)
 	})
 }
 

@@ -35,7 +35,7 @@ func TestAReferenceNeedsGetOnTheSecret(t *testing.T) {
 		"ConfigMaps":                       {`rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create]}]`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actor := rights.OwnUser("ns", "app", declared(t, test.declared))
+			actor := rights.OwnUser("ns", "app", parsePermissions(t, test.declared))
 			if may, known := actor.MayGet(db); may != test.may || !known {
 				t.Errorf("may: %v, known: %v", may, known)
 			}
@@ -61,7 +61,7 @@ func TestARefusedReferenceNamesSecretUserAndWayOut(t *testing.T) {
 		actor rights.Actor
 		want  string
 	}{
-		"declared permissions": {rights.OwnUser("ns", "app", declared(t, "{}")), `user "tandem:instance:ns:app" has no permission to get Secret ns/db: ` +
+		"declared permissions": {rights.OwnUser("ns", "app", parsePermissions(t, "{}")), `user "tandem:instance:ns:app" has no permission to get Secret ns/db: ` +
 			`declare it under permissions.rules in operator.yaml (apiGroups: [""], resources: [secrets], resourceNames: [db], verbs: [get]), ` +
 			`or use a Secret that the user may get`},
 		"a service account": {rights.Actor{User: "system:serviceaccount:ns:a"}, `user "system:serviceaccount:ns:a" has no permission to get Secret ns/db: ` +
@@ -76,7 +76,7 @@ func TestARefusedReferenceNamesSecretUserAndWayOut(t *testing.T) {
 }
 
 func TestReservedNamespacesAreRefusedUnlessAllowed(t *testing.T) {
-	policy := rights.Policy{Reserved: rights.Reserved("agents"), Allowed: []string{"kube-public"}}
+	policy := rights.Policy{Reserved: rights.ReservedNamespaces("agents"), Allowed: []string{"kube-public"}}
 	for namespace, want := range map[string]bool{
 		"kube-system": true, "kube-node-lease": true, "open-cluster-management-agent": true, "agents": true, "kube-public": false, "tandem-system": false, "default": false, "": false,
 	} {
@@ -139,10 +139,10 @@ func TestReferencesNeedGetOnSecretsOfTheNamespace(t *testing.T) {
 			needs.Add("credentials", rights.Applies, secrets[0])
 			needs.AddReference("PASSWORD")
 			var missing, excess []string
-			for _, m := range needs.Missing(declared(t, test.declared)) {
+			for _, m := range needs.FindMissing(parsePermissions(t, test.declared)) {
 				missing = append(missing, m.Task+m.Parameter+": "+m.Right)
 			}
-			for field, what := range needs.Excess(declared(t, test.declared)) {
+			for field, what := range needs.Excess(parsePermissions(t, test.declared)) {
 				excess = append(excess, field+": "+what)
 			}
 			if got := strings.Join(missing, "; "); got != test.missing {
@@ -160,7 +160,7 @@ func TestTheRuleOfReferencesIsPrintedByItself(t *testing.T) {
 	needs := rights.NewNeeds("own", secrets)
 	needs.Add("credentials", rights.Applies, secrets[0])
 	needs.AddReference("PASSWORD")
-	want := declared(t, `rules: [{apiGroups: [""], resources: [secrets], verbs: [create, patch]}, {apiGroups: [""], resources: [secrets], verbs: [get]}]`)
+	want := parsePermissions(t, `rules: [{apiGroups: [""], resources: [secrets], verbs: [create, patch]}, {apiGroups: [""], resources: [secrets], verbs: [get]}]`)
 	if diff := cmp.Diff(want, needs.Permissions()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

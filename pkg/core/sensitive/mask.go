@@ -61,18 +61,18 @@ func formsOf(value string) []string {
 	for _, p := range plain {
 		p = strings.TrimSpace(p)
 		quoted, _ := json.Marshal(p) // text always marshals
-		forms = append(forms, p, strings.Trim(strconv.Quote(p), `"`), strings.Trim(string(quoted), `"`), unescaped(p),
+		forms = append(forms, p, strings.Trim(strconv.Quote(p), `"`), strings.Trim(string(quoted), `"`), toPlainJSON(p),
 			strings.ReplaceAll(p, "'", "''"), url.QueryEscape(p), url.PathEscape(p))
 	}
 	for _, p := range []string{value, strings.TrimSpace(value), strings.TrimSpace(value) + "\n"} {
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(p)), base64.URLEncoding.EncodeToString([]byte(p)))
-		forms = append(forms, aligned(p)...)
+		forms = append(forms, base64Forms(p)...)
 	}
 	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < MinBytes })
 }
 
-// unescaped returns the text in JSON without HTML escapes, as the API server writes it.
-func unescaped(s string) string {
+// toPlainJSON returns the text in JSON without HTML escapes, as the API server writes it.
+func toPlainJSON(s string) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -80,9 +80,9 @@ func unescaped(s string) string {
 	return strings.Trim(strings.TrimSpace(out.String()), `"`)
 }
 
-// aligned returns the base64 of the value inside a longer text, for each of the three places where it may begin in a group of three bytes:
+// base64Forms returns the base64 of the value inside a longer text, for each of the three places where it may begin in a group of three bytes:
 // without the characters at both ends that also depend on the text around it.
-func aligned(value string) []string {
+func base64Forms(value string) []string {
 	var forms []string
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {

@@ -115,7 +115,7 @@ func TestErrorsAndStatusesAreMasked(t *testing.T) {
 	if conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions"); conditions[0].(map[string]any)["message"] != message {
 		t.Error("the object itself has changed")
 	}
-	if err := sensitive.Concealed(fmt.Errorf("hunter2: %w", fs.ErrNotExist)); err.Error() != sensitive.NotShown || !errors.Is(err, fs.ErrNotExist) {
+	if err := sensitive.Conceal(fmt.Errorf("hunter2: %w", fs.ErrNotExist)); err.Error() != sensitive.NotShown || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	if zero := (sensitive.Masker{}); zero.Text(message) != message {

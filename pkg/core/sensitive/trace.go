@@ -22,5 +22,5 @@ func ObjectOf(o *unstructured.Unstructured) Object {
 const NotShown = "the message is not shown, because the object holds a part of a sensitive value that cannot be masked: " +
 	"it is a number, or shorter than 4 characters"
 
-// Concealed returns an error with another message. It wraps the original one, whose message may quote what cannot be masked.
-func Concealed(err error) error { return &maskedError{message: NotShown, err: err} }
+// Conceal returns an error with another message. It wraps the original one, whose message may quote what cannot be masked.
+func Conceal(err error) error { return &maskedError{message: NotShown, err: err} }

@@ -56,7 +56,7 @@ func Compare(a, b *kudo.OperatorVersion) int {
 
 // isPushed returns 1 if the version is named as by 'package push', else 0.
 func isPushed(v *kudo.OperatorVersion) int {
-	if v.Name == joined(v.OperatorName(), v.Spec.AppVersion, v.Spec.Version) {
+	if v.Name == joinParts(v.OperatorName(), v.Spec.AppVersion, v.Spec.Version) {
 		return 1
 	}
 	return 0
@@ -115,14 +115,14 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 	for i, other := range others {
 		names[i] = other.Name
 	}
-	return &AbsenceError{Wanted: wanted(task), Others: text.Limit(names, choiceLimit, "more")}
+	return &AbsenceError{Wanted: wantedName(task), Others: text.Limit(names, choiceLimit, "more")}
 }
 
-// wanted returns the name of the OperatorVersion as far as the task specifies it.
-func wanted(task kudo.Task) string {
-	return cmp.Or(task.Spec.OperatorVersionName, joined(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion))
+// wantedName returns the name of the OperatorVersion as far as the task specifies it.
+func wantedName(task kudo.Task) string {
+	return cmp.Or(task.Spec.OperatorVersionName, joinParts(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion))
 }
 
-func joined(parts ...string) string {
+func joinParts(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
 }

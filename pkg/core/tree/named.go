@@ -8,8 +8,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Named returns the OperatorVersion of that name, or the highest version of the operator of that name.
-func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
+// Find returns the OperatorVersion of that name, or the highest version of the operator of that name.
+func Find(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
 	i := slices.IndexFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == name })
 	if i >= 0 {
 		return versions[i], nil

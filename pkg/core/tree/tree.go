@@ -88,7 +88,7 @@ func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
 func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
 	version, err := Choose(task, r.candidates)
 	if err != nil {
-		r.problem(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wanted(task)), task.Name, parent.Name, err)
+		r.problem(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wantedName(task)), task.Name, parent.Name, err)
 		return nil
 	}
 	node, met := r.nodes[version.Name]

@@ -35,7 +35,7 @@ func version(line string) kudo.OperatorVersion {
 	return v
 }
 
-func parsed(lines []string) []kudo.OperatorVersion {
+func parseVersions(lines []string) []kudo.OperatorVersion {
 	versions := make([]kudo.OperatorVersion, len(lines))
 	for i, line := range lines {
 		versions[i] = version(line)
@@ -126,12 +126,12 @@ func TestResolve(t *testing.T) {
 			problems: []string{`ChildrenInvalid: task "t1" of aa-1.0.0 creates a child whose name ends in "` + name61 + `z", which has 62 characters: must be at most 61`},
 		},
 		"more Instances than any cluster could bear": {
-			versions: doubling(40),
+			versions: binaryTree(40),
 			problems: []string{"ChildrenInvalid: d0-1.0.0 creates more than 256 Instances: split the operator"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			versions := parsed(test.versions)
+			versions := parseVersions(test.versions)
 			node, err := tree.Resolve(&versions[0], versions)
 			checkFaults(t, err, test.problems)
 			if err != nil {
@@ -148,8 +148,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// doubling returns operators with two children of the next one each.
-func doubling(levels int) []string {
+// binaryTree returns operators with two children of the next one each.
+func binaryTree(levels int) []string {
 	var lines []string
 	for i := range levels {
 		lines = append(lines, fmt.Sprintf("d%d-1.0.0: d%d=a d%d=b", i, i+1, i+1))
@@ -194,7 +194,7 @@ func TestErrorIsBounded(t *testing.T) {
 }
 
 func TestResolveChangesNothing(t *testing.T) {
-	versions := parsed([]string{"aa-1.0.0: bb cc zz", "bb-1.0.0: zz", "cc-1.0.0: zz no", "zz-1.0.0"})
+	versions := parseVersions([]string{"aa-1.0.0: bb cc zz", "bb-1.0.0: zz", "cc-1.0.0: zz no", "zz-1.0.0"})
 	before := make([]kudo.OperatorVersion, len(versions))
 	for i := range versions {
 		before[i] = *versions[i].DeepCopy()

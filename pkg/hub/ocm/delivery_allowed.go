@@ -22,7 +22,7 @@ func isAllowed(cluster string, config types.NamespacedName, definition *addonv1a
 	}
 	named := install.Reference{Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs, NamespacedName: config}
 	return slices.ContainsFunc(patterns, matches) ||
-		config.Namespace != cluster && slices.Contains(install.Named(definition, nil), named)
+		config.Namespace != cluster && slices.Contains(install.References(definition, nil), named)
 }
 
 // refusedConfigError reports an AddOnDeploymentConfig that no administrator allows to configure the agent.

@@ -277,7 +277,7 @@ func viewRollout(a *addonv1alpha1.ManagedClusterAddOn) rolloutView {
 		configured: controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
 		resolved:   controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved),
 		applied:    controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionManifestApplied),
-		references: install.Desired(a),
+		references: install.DesiredFingerprint(a),
 		supported:  len(a.Status.SupportedConfigs),
 	}
 }

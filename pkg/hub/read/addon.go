@@ -55,7 +55,7 @@ func (a *AddOns) Gather(
 	if state.Instances, err = InstancesOn(ctx, a.Client, addOn.Namespace); err != nil {
 		return state, err
 	}
-	needs, problem := dependency.Declared(definition)
+	needs, problem := dependency.DeclaredBy(definition)
 	seen, err := Dependencies(ctx, a.Client, addOn.Namespace, needs, a.Cycles.Of(addOn.Name))
 	// The install gate uses the current state, not the add-on's own condition: no previous verdict is held.
 	state.Dependencies, state.DependencyProblem = dependency.Evaluate(needs, seen, nil), problem
@@ -105,7 +105,7 @@ func (a *AddOns) Namesakes(ctx context.Context, instance client.Object) ([]recon
 	}
 	var requests []reconcile.Request
 	for i := range found.Items {
-		if install.Dashed(found.Items[i].Name) == install.Dashed(instance.GetName()) {
+		if install.DashedName(found.Items[i].Name) == install.DashedName(instance.GetName()) {
 			requests = append(requests, RequestFor(&found.Items[i]))
 		}
 	}

@@ -109,8 +109,8 @@ func TestNothingThatIsDroppedDecides(t *testing.T) {
 		"its configuration": func(a *addonv1alpha1.ManagedClusterAddOn) any {
 			return install.Configure(definition, a, install.Namespaces{})
 		},
-		"the configs that it has": func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Named(definition, a) },
-		"what OCM desires":        func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.Desired(a) },
+		"the configs that it has": func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.References(definition, a) },
+		"what OCM desires":        func(a *addonv1alpha1.ManagedClusterAddOn) any { return install.DesiredFingerprint(a) },
 		"its rollout": func(a *addonv1alpha1.ManagedClusterAddOn) any {
 			return install.RolloutOf(install.AddOn{Definition: definition, ManagedAddOn: a}, "")
 		},
@@ -160,7 +160,7 @@ func TestLeasesKeepTheirTimes(t *testing.T) {
 	}
 	cached := trimmed(t, lease())
 	if cached.Labels != nil || cached.Spec.HolderIdentity != nil || !cached.Spec.RenewTime.Equal(lease().Spec.RenewTime) ||
-		availability.Grace(cached) != availability.Grace(lease()) {
+		availability.LeaseTimeout(cached) != availability.LeaseTimeout(lease()) {
 		t.Errorf("cached as %+v", cached)
 	}
 }

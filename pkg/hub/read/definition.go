@@ -21,7 +21,7 @@ func DeclaredBy(ctx context.Context, c client.Reader, name string) (needs []addo
 	if err != nil || definition == nil {
 		return nil, nil, err
 	}
-	needs, problem = dependency.Declared(definition)
+	needs, problem = dependency.DeclaredBy(definition)
 	return needs, problem, nil
 }
 

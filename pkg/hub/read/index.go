@@ -95,7 +95,7 @@ func indexFleet(c cache.Cache, indexes map[string]client.IndexerFunc) error {
 // dependencyKeys returns the names of a ClusterManagementAddOn's dependencies; none if they are malformed, because the last verdict is then
 // kept regardless of other add-ons.
 func dependencyKeys(o client.Object) []string {
-	needs, err := dependency.Declared(o.(*addonv1alpha1.ClusterManagementAddOn))
+	needs, err := dependency.DeclaredBy(o.(*addonv1alpha1.ClusterManagementAddOn))
 	if err != nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func dependencyKeys(o client.Object) []string {
 func configKeys(o client.Object) []string {
 	definition, _ := o.(*addonv1alpha1.ClusterManagementAddOn)
 	addOn, _ := o.(*addonv1alpha1.ManagedClusterAddOn)
-	named, namespaces := install.Named(definition, addOn), install.ConfigNamespaces(definition, addOn)
+	named, namespaces := install.References(definition, addOn), install.ConfigNamespaces(definition, addOn)
 	keys := make([]string, 0, len(named)+len(namespaces))
 	for _, reference := range named {
 		keys = append(keys, configKey(reference.Resource, reference.NamespacedName))

@@ -50,7 +50,7 @@ func (a *admissions) placed(ctx context.Context, w write[*addonv1alpha1.ClusterM
 // removing warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so drops
 // the declaration. If they fit into a warning, the names and the command that restores the dependencies are included.
 func removing(before, after *addonv1alpha1.ClusterManagementAddOn) []string {
-	lost, where := dependency.Removed(before, after)
+	lost, where := dependency.FindRemoved(before, after)
 	if len(lost) == 0 {
 		return nil
 	}

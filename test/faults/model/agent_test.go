@@ -22,7 +22,7 @@ import (
 func (w *world) mirror(name string, ago int) {
 	wanted, existing := w.view(w.hub, name, ago), w.mirrors.get(name)
 	isOf := wanted != nil && existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
-	if mirror.Outdated(wanted, existing) {
+	if mirror.IsStale(wanted, existing) {
 		wanted = w.hub.get(name) // a live read
 	}
 	switch {
@@ -162,7 +162,7 @@ func (w *world) observe(i *kudo.Instance) plan.Observation {
 	o.Desired = &w.referenced(o.Reference).Spec
 	if last := i.Status.Execution; last != nil {
 		o.Running = &w.referenced(last.OperatorVersion).Spec
-		return o.Normalized()
+		return o.Normalize()
 	}
 	return o
 }
@@ -260,7 +260,7 @@ func (w *world) start(o plan.Observation, choice plan.Choice) result {
 	if distorted != nil {
 		status.Inventory = x.inventory
 		o.Running = choice.Version
-		return w.end(o, plan.Refused(choice.Version, status, distorted.Error(), noon))
+		return w.end(o, plan.FailExecution(choice.Version, status, distorted.Error(), noon))
 	}
 	x.inventory = plan.List(x.inventory, own...)
 	status.Inventory = x.inventory
@@ -284,7 +284,7 @@ func (w *world) step(o plan.Observation, tasks []plan.Task) result {
 			}
 		}
 		status = o.Advance(status, outcomes)
-		tasks = plan.Ahead(x.version, status, outcomes)
+		tasks = plan.EarlyTasks(x.version, status, outcomes)
 	}
 	progress := status.PlanStatus[x.Plan]
 	listed := x.listAhead(progress)
@@ -292,12 +292,12 @@ func (w *world) step(o plan.Observation, tasks []plan.Task) result {
 	if progress.Status.Terminal() {
 		return w.end(o, status)
 	}
-	return result{status: status, ready: w.readyBeside(o, status), again: listed || plan.Progressed(before, progress)}
+	return result{status: status, ready: w.readyBeside(o, status), again: listed || plan.HasProgressed(before, progress)}
 }
 
 func (w *world) readyBeside(o plan.Observation, status kudo.InstanceStatus) metav1.Condition {
 	if !plan.Aside(status) {
-		return plan.Running(status.PlanStatus[status.Execution.Plan])
+		return plan.RunningCondition(status.PlanStatus[status.Execution.Plan])
 	}
 	return w.judge(o, status.Inventory)
 }
@@ -311,7 +311,7 @@ func (w *world) end(o plan.Observation, status kudo.InstanceStatus) result {
 	if rest.Kind == plan.ActionSettle {
 		refused := try(func() { ended = w.settle(o, rest.Prune) })
 		if refused != nil {
-			ended = result{status: status, ready: plan.Running(status.PlanStatus[status.Execution.Plan])}
+			ended = result{status: status, ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan])}
 		}
 	}
 	ended.again = true
@@ -335,7 +335,7 @@ func (w *world) judge(o plan.Observation, inventory []kudo.InventoryEntry) metav
 			objects = append(objects, w.liveOf(entry))
 		}
 	}
-	return o.Settled(objects, w.childrenOf(o))
+	return o.SettledReady(objects, w.childrenOf(o))
 }
 
 // withdraw deletes the custom resources of the Instance.
@@ -379,7 +379,7 @@ func (w *world) removeAll(o plan.Observation) result {
 				w.t.Fatalf("%s is not in the inventory of Instance %s, which would lose it", plan.Describe(live), o.Instance.Name)
 			}
 		}
-		return recorded(o.Removed())
+		return recorded(o.FinishRemoval())
 	}
 	return w.removing(o, x, left, "")
 }
@@ -403,7 +403,7 @@ func hasTask(version *kudo.OperatorVersionSpec, name string) bool {
 func (w *world) child(said kudo.ChildStatus) plan.Child {
 	child := plan.Child{Name: types.NamespacedName{Namespace: cluster, Name: said.Instance}, Acknowledged: said, Mirror: w.mirrors.get(said.Instance)}
 	if child.Mirror != nil {
-		child.Due = plan.Outstanding(w.observe(child.Mirror).State()) != ""
+		child.Due = plan.DueForReady(w.observe(child.Mirror).State()) != ""
 	}
 	return child
 }

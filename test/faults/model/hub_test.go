@@ -116,7 +116,7 @@ func (w *world) children(name string, ago int) {
 	}
 	var told []kudo.ChildStatus
 	steps := install.Children(p)
-	if slices.ContainsFunc(steps, p.Decides) && install.Outdated(i, w.hub.get(name)) {
+	if slices.ContainsFunc(steps, p.Decides) && install.IsStale(i, w.hub.get(name)) {
 		return
 	}
 	for _, step := range steps {

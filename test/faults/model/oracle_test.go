@@ -283,7 +283,7 @@ func (w *world) hubUID(name string) string {
 // checkCause fails if an Instance at rest is not Ready although its desired state is valid and no plan has failed or was cancelled.
 func (w *world) checkCause() {
 	for _, i := range w.onHub() {
-		if m := w.mirrors.get(i.Name); !isResolved(&i) || m != nil && plan.Reached(m.Status, nil).FailedOwed() != "" {
+		if m := w.mirrors.get(i.Name); !isResolved(&i) || m != nil && plan.ReachedState(m.Status, nil).FailedOwed() != "" {
 			return
 		}
 	}

@@ -60,7 +60,7 @@ func (x *execution) context(placed plan.Placed) render.Context {
 
 // rendered lists the objects of the execution's plan, those of the other plans that it affects, and the tasks that cannot be rendered.
 func (x *execution) rendered() (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
-	affected := plan.Affected(x.Execution)
+	affected := plan.AffectedPlans(x.Execution)
 	unrenderable = map[string]bool{}
 	for _, placed := range plan.Everywhere(x.version) {
 		if !affected[placed.Plan] {
@@ -86,7 +86,7 @@ func (x *execution) rendered() (own, owed []kudo.InventoryEntry, unrenderable ma
 // listAhead lists the objects of the next tasks that have not begun.
 func (x *execution) listAhead(status kudo.PlanStatus) bool {
 	before := len(x.inventory)
-	for _, at := range plan.Upcoming(x.version.Plans[x.Plan], status) {
+	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {
 		placed, _ := plan.Find(x.version, x.Plan, at)
 		if action, wants, err := x.asks(placed); err == nil && action.Makes() {
 			x.inventory = plan.Track(x.inventory, placed.Task.Name, x.aside(), wants)
@@ -146,7 +146,7 @@ func (w *world) childOutcome(x *execution, task kudo.Task, action plan.TaskActio
 func (w *world) applyAll(x *execution, placed plan.Placed, at plan.Task, wants []*unstructured.Unstructured, round int) plan.Outcome {
 	state := x.instance.Status.PlanStatus[x.Plan].Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
 	begun := state == kudo.InProgress
-	if len(plan.Unlisted(x.instance.Status.Inventory, wants)) > 0 || !x.claim(round, wants) {
+	if len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) > 0 || !x.claim(round, wants) {
 		return plan.Outcome{Status: kudo.Pending}
 	}
 	var objects []plan.Object
@@ -240,7 +240,7 @@ func (w *world) deleteListed(x *execution, entries []kudo.InventoryEntry) []plan
 			x.inventory = plan.Forget(x.inventory, entry)
 			continue
 		}
-		if !object.Deleted() {
+		if !object.IsDeleted() {
 			w.write("delete "+plan.Describe(object.Live), func() {
 				deleted := noonTime()
 				w.objects[plan.Identity(entry)].SetDeletionTimestamp(&deleted)

@@ -97,7 +97,7 @@ func after(method, name string, config *rest.Config, do func()) *rest.Config {
 }
 
 // unhurried keeps progress that nothing depends on unrecorded for as long as a busy machine may need for the next step.
-func unhurried(o *agent.Options) { o.ProgressGrace = patience }
+func unhurried(o *agent.Options) { o.ProgressPace = patience }
 
 var _ = Describe("A plan", func() {
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })

@@ -45,7 +45,7 @@ func withPermissions(permissions *kudo.Permissions) kudo.OperatorVersionSpec {
 
 var _ = Describe("A reference to a Secret", func() {
 	const key = "password"
-	reserved := rights.Policy{Reserved: rights.Reserved(agent.DefaultNamespace)}
+	reserved := rights.Policy{Reserved: rights.ReservedNamespaces(agent.DefaultNamespace)}
 
 	restricted := func(policy rights.Policy) func() {
 		return runAgentWith(agentOnHub, agentLocally, func(o *agent.Options) { o.Rights = policy })

@@ -319,7 +319,7 @@ var _ = Describe("changes on the dashboard", func() {
 			large.Spec.OperatorVersion.Name = "large-1.0.0"
 			create(ctx, large)
 			Expect(environment.EditStatus(ctx, hub, large, func(i *kudo.Instance) {
-				i.Status.Inventory = make([]kudo.InventoryEntry, plan.MostObjects)
+				i.Status.Inventory = make([]kudo.InventoryEntry, plan.MaxObjects)
 				for at := range i.Status.Inventory {
 					i.Status.Inventory[at] = kudo.InventoryEntry{Kind: "ConfigMap", Name: fmt.Sprint(at)}
 				}

@@ -7,11 +7,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// Inserted returns those of the parameters whose values are lists or maps, or parts of such, where an action prints one of them alone, and does not
+// InsertedParameters returns those of the parameters whose values are lists or maps, or parts of such, where an action prints one of them alone, and does not
 // encode it. It compares
 // the text with one that has tokens in place of these prints. It may miss parameters: it returns none for a text that cannot be read either
 // way, and tells parameters apart only where one of them alone explains a difference.
-func (r Rules) Inserted(out template.Output, parameters map[string]bool) map[string]bool {
+func (r Rules) InsertedParameters(out template.Output, parameters map[string]bool) map[string]bool {
 	i := &insertion{found: map[string]bool{}}
 	for _, p := range out.Prints {
 		if text := out.Text[p.Begin:p.End]; isInsert(p.Action, parameters) && !isBlank(text) {
@@ -25,7 +25,7 @@ func (r Rules) Inserted(out template.Output, parameters map[string]bool) map[str
 	if err != nil {
 		return nil
 	}
-	reduced, err := r.Read(replaced(out, i.units))
+	reduced, err := r.Read(replaceUnits(out, i.units))
 	if err != nil || len(reduced) != len(original) {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (i *insertion) items(original, reduced []any) {
 
 // note notes the parameter of a token.
 func (i *insertion) note(token string) {
-	_, id, _ := cut(token)
+	_, id, _ := cutAtMark(token)
 	i.found[i.units[id].print.Action.Parameters[0]] = true
 }
 
@@ -170,7 +170,7 @@ func collect(value any, to map[int]bool) {
 			collect(item, to)
 		}
 	case string:
-		for _, id, rest := cut(v); id >= 0; _, id, rest = cut(rest) {
+		for _, id, rest := cutAtMark(v); id >= 0; _, id, rest = cutAtMark(rest) {
 			to[id] = true
 		}
 	}

@@ -82,7 +82,7 @@ func (c *collector) text(text string, isText bool) {
 	begins, ends := map[int]int{}, map[int]int{}
 	var order []int
 	for {
-		before, id, after := cut(text)
+		before, id, after := cutAtMark(text)
 		plain.WriteString(before)
 		if id < 0 || id >= len(c.twin.pieces) {
 			break

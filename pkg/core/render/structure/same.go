@@ -57,11 +57,11 @@ func (c *comparison) object(original, marked any) bool {
 		return true
 	}
 	for key, value := range fields {
-		if !c.typed(key, value) {
+		if !c.isAllowedType(key, value) {
 			return false
 		}
 	}
-	if c.names && !(plainKeys(fields) && named(fields["metadata"])) {
+	if c.names && !(plainKeys(fields) && hasPlainName(fields["metadata"])) {
 		return false
 	}
 	before, _ := original.(map[string]any)["items"].([]any)
@@ -74,10 +74,10 @@ func (c *comparison) object(original, marked any) bool {
 	return true
 }
 
-// named reports whether no mark is in the name and the namespace in the metadata of an object, or in a key that could be theirs.
-func named(metadata any) bool {
+// hasPlainName reports whether no mark is in the name and the namespace in the metadata of an object, or in a key that could be theirs.
+func hasPlainName(metadata any) bool {
 	fields, _ := metadata.(map[string]any)
-	return plainKeys(fields) && unmarked(fields["name"]) && unmarked(fields["namespace"])
+	return plainKeys(fields) && isUnmarked(fields["name"]) && isUnmarked(fields["namespace"])
 }
 
 // plainKeys reports whether no key holds a mark.
@@ -90,8 +90,8 @@ func plainKeys(fields map[string]any) bool {
 	return true
 }
 
-// typed reports whether a field of an object is not its type, or an allowed one.
-func (c *comparison) typed(key string, value any) bool {
+// isAllowedType reports whether a field of an object is not its type, or an allowed one.
+func (c *comparison) isAllowedType(key string, value any) bool {
 	name, pieces := c.strip(key)
 	if name = strings.TrimRight(name, blanks); name != "apiVersion" && name != "kind" {
 		return true
@@ -101,11 +101,11 @@ func (c *comparison) typed(key string, value any) bool {
 	if c.names && len(inside) > 0 {
 		return false
 	}
-	return (len(pieces) > 0 || len(inside) == 0) && c.encoded(pieces) && c.encoded(inside)
+	return (len(pieces) > 0 || len(inside) == 0) && c.isEncoded(pieces) && c.isEncoded(inside)
 }
 
-// encoded reports whether the template encodes all pieces.
-func (c *comparison) encoded(pieces []int) bool {
+// isEncoded reports whether the template encodes all pieces.
+func (c *comparison) isEncoded(pieces []int) bool {
 	for _, id := range pieces {
 		if !c.twin.pieces[id].encoded {
 			return false
@@ -126,13 +126,13 @@ func (c *comparison) values(original, marked any) bool {
 			return true
 		}
 		text, _ := marked.(string)
-		return c.isPrint(text) && unmarked(original) && !c.refers(original, text)
+		return c.isPrint(text) && isUnmarked(original) && !c.refers(original, text)
 	})
 }
 
 // isPrint reports whether a text is exactly what one action printed.
 func (c *comparison) isPrint(text string) bool {
-	before, id, rest := cut(text)
+	before, id, rest := cutAtMark(text)
 	return id >= 0 && before == "" && c.complete(text) && strings.HasSuffix(text, markOf(id)) && rest != ""
 }
 
@@ -215,19 +215,19 @@ func (c *comparison) fields(original, marked map[string]any, value func(original
 func (c *comparison) key(original map[string]any, key string) (name string, same bool) {
 	name, pieces := c.strip(key)
 	if len(pieces) > 0 {
-		if _, first, _ := cut(key); strings.HasPrefix(key, string(mark)) && c.twin.pieces[first].shifted || !c.complete(key) {
+		if _, first, _ := cutAtMark(key); strings.HasPrefix(key, string(mark)) && c.twin.pieces[first].shifted || !c.complete(key) {
 			return "", false
 		}
 		if _, exact := original[name]; !exact {
-			name = resolved(original, strings.TrimRight(name, blanks))
+			name = resolveKey(original, strings.TrimRight(name, blanks))
 		}
 	}
 	_, exists := original[name]
 	return name, exists && !strings.ContainsRune(name, mark)
 }
 
-// resolved returns the key that YAML makes of a plain scalar: yes is true, and 0x10 is 16.
-func resolved(original map[string]any, name string) string {
+// resolveKey returns the key that YAML makes of a plain scalar: yes is true, and 0x10 is 16.
+func resolveKey(original map[string]any, name string) string {
 	if _, exists := original[name]; exists || len(name) > 32 || strings.ContainsAny(name, ":{}[],&*#?|>!%@`\"'\n") {
 		return name
 	}
@@ -252,7 +252,7 @@ func (c *comparison) complete(text string) bool {
 	}
 	counts := map[int]int{}
 	for text != "" {
-		rest, id, after := cut(text)
+		rest, id, after := cutAtMark(text)
 		if id < 0 && strings.ContainsRune(rest, mark) || id >= len(c.seen) {
 			return false
 		}
@@ -277,7 +277,7 @@ func (c *comparison) strip(text string) (stripped string, pieces []int) {
 	}
 	var out strings.Builder
 	for {
-		before, id, after := cut(text)
+		before, id, after := cutAtMark(text)
 		out.WriteString(before)
 		if id < 0 || id >= len(c.seen) {
 			return out.String(), pieces
@@ -291,20 +291,20 @@ func markOf(id int) string {
 	return string([]rune{mark, digits + rune(id/base), digits + rune(id%base)})
 }
 
-// unmarked reports whether no text of a value holds a mark.
-func unmarked(value any) bool {
+// isUnmarked reports whether no text of a value holds a mark.
+func isUnmarked(value any) bool {
 	switch v := value.(type) {
 	case string:
 		return !strings.ContainsRune(v, mark)
 	case []any:
 		for _, item := range v {
-			if !unmarked(item) {
+			if !isUnmarked(item) {
 				return false
 			}
 		}
 	case map[string]any:
 		for key, item := range v {
-			if strings.ContainsRune(key, mark) || !unmarked(item) {
+			if strings.ContainsRune(key, mark) || !isUnmarked(item) {
 				return false
 			}
 		}

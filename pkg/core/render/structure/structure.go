@@ -32,11 +32,11 @@ func (r Rules) Changes(out template.Output, checked func(*template.Action) bool)
 	return len(judged) > 0 && violated(judged)
 }
 
-// Changed returns an action that prints a value that changes the structure of the output; nil if there is none. It judges only actions for
+// FindChange returns an action that prints a value that changes the structure of the output; nil if there is none. It judges only actions for
 // which checked returns true.
 //
 // If the output itself cannot be read, it returns an action without whose value it could be read.
-func (r Rules) Changed(out template.Output, checked func(*template.Action) bool) *template.Action {
+func (r Rules) FindChange(out template.Output, checked func(*template.Action) bool) *template.Action {
 	judged, violated := r.judge(out, checked)
 	if len(judged) == 0 || !violated(judged) {
 		return nil
@@ -64,7 +64,7 @@ func (r Rules) judge(out template.Output, checked func(*template.Action) bool) (
 		if (err == nil) != (twinErr == nil) || err == nil && !r.same(twin, original, marked) {
 			return true
 		}
-		return r.displaced(out, original, err, among, units)
+		return r.hasDisplacedUnits(out, original, err, among, units)
 	}
 }
 

@@ -29,7 +29,7 @@ func output(t *testing.T, text, value string) template.Output {
 func visible(text string) string {
 	var out strings.Builder
 	for {
-		before, id, after := cut(text)
+		before, id, after := cutAtMark(text)
 		out.WriteString(before)
 		if id < 0 {
 			return out.String()
@@ -90,7 +90,7 @@ func TestTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := output(t, test.template, test.value)
 			all := setOf(actions(out, func(*template.Action) bool { return true }))
-			if got := visible(replaced(out, Rules{Read: readYAML}.units(out, all))); got != test.want {
+			if got := visible(replaceUnits(out, Rules{Read: readYAML}.units(out, all))); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -116,7 +116,7 @@ func TestChangedNamesTheAction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line := 0
-			if action := (Rules{Read: readYAML}).Changed(output(t, text, test.value), func(*template.Action) bool { return true }); action != nil {
+			if action := (Rules{Read: readYAML}).FindChange(output(t, text, test.value), func(*template.Action) bool { return true }); action != nil {
 				line = action.Line
 			}
 			if line != test.line {
@@ -128,7 +128,7 @@ func TestChangedNamesTheAction(t *testing.T) {
 
 func TestChangedNamesTheActionWhoseLinesLeaveTheirPlace(t *testing.T) {
 	const text = "a:\n{{ toYaml .Params.MAP | indent 2 }}\nb: |\n  {{ toYaml .Params.MAP }}\nc: |\n  {{ dict \"k\" .Params.A \"l\" .Params.A | toYaml }}\n"
-	action := (Rules{Read: readYAML}).Changed(output(t, text, "x"), func(*template.Action) bool { return true })
+	action := (Rules{Read: readYAML}).FindChange(output(t, text, "x"), func(*template.Action) bool { return true })
 	if action == nil || action.Line != 6 {
 		t.Errorf("got %+v, want the action in line 6", action)
 	}
@@ -161,7 +161,7 @@ func TestEdges(t *testing.T) {
 
 func TestOnlyCheckedActionsAreJudged(t *testing.T) {
 	out := output(t, "a: {{ .Params.A }}\n", "x\nb: c")
-	if action := (Rules{Read: readYAML}).Changed(out, func(*template.Action) bool { return false }); action != nil {
+	if action := (Rules{Read: readYAML}).FindChange(out, func(*template.Action) bool { return false }); action != nil {
 		t.Errorf("got %+v", action)
 	}
 }

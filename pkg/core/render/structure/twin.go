@@ -100,7 +100,7 @@ func (b *builder) write(p place, action *template.Action) {
 	switch {
 	case core == "":
 	case isQuoted(core):
-		b.quoted(core, b.piece(piece{}))
+		b.markQuoted(core, b.piece(piece{}))
 	default:
 		b.lines(core, p)
 	}
@@ -148,8 +148,8 @@ func (b *builder) prefix(p place, action *template.Action) place {
 	return p
 }
 
-// quoted marks a quoted scalar, inside its quotes.
-func (b *builder) quoted(text string, id int) {
+// markQuoted marks a quoted scalar, inside its quotes.
+func (b *builder) markQuoted(text string, id int) {
 	b.out.WriteString(text[:1])
 	b.mark(id)
 	b.out.WriteString(text[1 : len(text)-1])
@@ -202,7 +202,7 @@ func (b *builder) literals(text string) {
 		}
 		length := min(quotedLength(text[begin:]), len(text)-begin)
 		b.out.WriteString(text[:begin])
-		b.encoded(text[begin : begin+length])
+		b.markEncoded(text[begin : begin+length])
 		text = text[begin+length:]
 	}
 	b.out.WriteString(text)
@@ -223,7 +223,7 @@ func (b *builder) tokens(text string) {
 			length = len(text)
 		}
 		word, isKey := strings.CutSuffix(text[:length], ":")
-		b.encoded(word)
+		b.markEncoded(word)
 		if isKey {
 			b.out.WriteByte(':')
 		}
@@ -231,8 +231,8 @@ func (b *builder) tokens(text string) {
 	}
 }
 
-// encoded marks one text or word of an encoded structure.
-func (b *builder) encoded(word string) {
+// markEncoded marks one text or word of an encoded structure.
+func (b *builder) markEncoded(word string) {
 	switch word {
 	case "", "-", "?", "[]", "{}", "null", "!!binary":
 		b.out.WriteString(word)
@@ -240,7 +240,7 @@ func (b *builder) encoded(word string) {
 	}
 	id := b.piece(piece{encoded: true})
 	if isQuoted(word) {
-		b.quoted(word, id)
+		b.markQuoted(word, id)
 		return
 	}
 	for first := true; word != ""; first = false { // a word has one line; if not, none of them stays unmarked
@@ -270,8 +270,8 @@ func (b *builder) mark(id int) {
 	b.out.WriteRune(digits + rune(id%base))
 }
 
-// cut splits a text at its first mark. id is the number of the piece, or -1 if there is no mark.
-func cut(text string) (before string, id int, after string) {
+// cutAtMark splits a text at its first mark. id is the number of the piece, or -1 if there is no mark.
+func cutAtMark(text string) (before string, id int, after string) {
 	before, after, found := strings.Cut(text, string(mark))
 	if !found {
 		return text, -1, ""

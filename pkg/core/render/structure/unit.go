@@ -85,8 +85,8 @@ func (r Rules) alone(text string, margin int) any {
 	return documents[0]
 }
 
-// replaced returns a rendered text with a token in place of each unit. The number of its mark is the index of the unit.
-func replaced(out template.Output, units []unit) string {
+// replaceUnits returns a rendered text with a token in place of each unit. The number of its mark is the index of the unit.
+func replaceUnits(out template.Output, units []unit) string {
 	var text strings.Builder
 	written := 0
 	for i, u := range units {
@@ -102,14 +102,14 @@ func replaced(out template.Output, units []unit) string {
 	return text.String()
 }
 
-// displaced reports whether units that the actions print are not whole at their places, or make a text unreadable. err is the error of reading
+// hasDisplacedUnits reports whether units that the actions print are not whole at their places, or make a text unreadable. err is the error of reading
 // the original.
-func (r Rules) displaced(out template.Output, original []any, err error, among map[*template.Action]bool, units []unit) bool {
+func (r Rules) hasDisplacedUnits(out template.Output, original []any, err error, among map[*template.Action]bool, units []unit) bool {
 	units = slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return !among[u.print.Action] })
 	if len(units) == 0 {
 		return false
 	}
-	reduced, reducedErr := r.Read(replaced(out, units))
+	reduced, reducedErr := r.Read(replaceUnits(out, units))
 	if err != nil || reducedErr != nil {
 		return (err == nil) != (reducedErr == nil)
 	}
@@ -195,7 +195,7 @@ func (w *wholeness) text(original any, reduced string) bool {
 
 // unit returns the value of the unit whose token a text is; nil if it is none of that form.
 func (w *wholeness) unit(text string, f form) any {
-	if before, id, after := cut(text); id >= 0 && id < len(w.units) && before == "" && after == "" && w.units[id].form == f {
+	if before, id, after := cutAtMark(text); id >= 0 && id < len(w.units) && before == "" && after == "" && w.units[id].form == f {
 		return w.units[id].value
 	}
 	return nil

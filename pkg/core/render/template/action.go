@@ -486,9 +486,9 @@ func (a *analysis) call(function string, nodes []parse.Node, args []origin) orig
 	switch {
 	case len(args) == 0:
 	case function == "index":
-		return indexed(nodes, args, value)
+		return indexOrigin(nodes, args, value)
 	case function == "indent" || function == "nindent":
-		return indented(function, nodes, args, value)
+		return indentOrigin(function, nodes, args, value)
 	case function == "trim":
 		value.encoding, value.margin = args[len(args)-1].encoding, args[len(args)-1].margin
 	case choosers[function]:
@@ -535,8 +535,8 @@ func isEmptyText(n parse.Node) bool {
 	return ok && text.Text == ""
 }
 
-// indexed returns the origin of index MAP KEY…, whose first key may be constant.
-func indexed(nodes []parse.Node, args []origin, otherwise origin) origin {
+// indexOrigin returns the origin of index MAP KEY…, whose first key may be constant.
+func indexOrigin(nodes []parse.Node, args []origin, otherwise origin) origin {
 	if len(nodes) < 2 || args[0].kind == leaf {
 		return otherwise
 	}
@@ -551,8 +551,8 @@ func indexed(nodes []parse.Node, args []origin, otherwise origin) origin {
 	return union(append(slices.Clone(args[2:]), value))
 }
 
-// indented returns the origin of indent BLANKS TEXT. Its format is only known if the number of blanks is constant.
-func indented(function string, nodes []parse.Node, args []origin, value origin) origin {
+// indentOrigin returns the origin of indent BLANKS TEXT. Its format is only known if the number of blanks is constant.
+func indentOrigin(function string, nodes []parse.Node, args []origin, value origin) origin {
 	if len(args) != 2 || len(nodes) == 0 {
 		return value
 	}

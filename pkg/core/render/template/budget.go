@@ -71,8 +71,8 @@ func (b *budget) items(count int) error {
 	return b.spend(count / itemsPerStep)
 }
 
-// made spends the cost of a function's result.
-func (b *budget) made(result reflect.Value) error {
+// spendResult spends the cost of a function's result.
+func (b *budget) spendResult(result reflect.Value) error {
 	switch result.Kind() {
 	case reflect.String:
 		return b.text(result.Len())

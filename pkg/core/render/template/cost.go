@@ -16,46 +16,46 @@ type cost func(b *budget, args []reflect.Value) error
 // costs are the costs of functions that differ from processing their arguments once.
 var costs = costList(map[string]cost{
 	// These functions inspect an argument without processing it.
-	"default empty coalesce all any ternary dict list tuple get unset hasKey pluck dig keys values":       free,
-	"first mustFirst last mustLast typeOf typeIs typeIsLike kindOf kindIs fail":                           free,
-	"append push mustAppend mustPush prepend mustPrepend concat":                                          topLevel,
-	"rest mustRest initial mustInitial reverse mustReverse slice mustSlice compact mustCompact pick omit": topLevel,
-	"set": setting,
+	"default empty coalesce all any ternary dict list tuple get unset hasKey pluck dig keys values":       freeCost,
+	"first mustFirst last mustLast typeOf typeIs typeIsLike kindOf kindIs fail":                           freeCost,
+	"append push mustAppend mustPush prepend mustPrepend concat":                                          topLevelCost,
+	"rest mustRest initial mustInitial reverse mustReverse slice mustSlice compact mustCompact pick omit": topLevelCost,
+	"set": setCost,
 
 	// The length of the result is given by an argument, or is a product.
-	"repeat":                            repeating,
-	"indent nindent":                    indenting,
-	"replace":                           replacing,
-	"wrapWith":                          wrapping,
-	"join":                              joining,
-	"printf":                            formatting,
-	"split splitList splitn":            splitting,
-	"randAlphaNum randAlpha randAscii":  random,
-	"randNumeric randBytes":             random,
-	"fromJson mustFromJson":             perByte(4),
-	"uniq mustUniq without mustWithout": comparing,
+	"repeat":                            repeatCost,
+	"indent nindent":                    indentCost,
+	"replace":                           replaceCost,
+	"wrapWith":                          wrapCost,
+	"join":                              joinCost,
+	"printf":                            printfCost,
+	"split splitList splitn":            splitCost,
+	"randAlphaNum randAlpha randAscii":  randomCost,
+	"randNumeric randBytes":             randomCost,
+	"fromJson mustFromJson":             perByteCost(4),
+	"uniq mustUniq without mustWithout": uniqCost,
 
 	// These functions are slow.
-	"bcrypt htpasswd":           fixed(60_000),
-	"derivePassword":            fixed(200_000),
-	"genPrivateKey":             generatingKey,
-	"genCA genSelfSignedCert":   fixed(200_000),
-	"genSignedCert":             fixed(200_000),
-	"genCAWithKey":              fixed(10_000),
-	"genSelfSignedCertWithKey":  fixed(10_000),
-	"genSignedCertWithKey":      fixed(10_000),
-	"buildCustomCert":           fixed(10_000),
-	"date htmlDate":             fixed(50),
-	"date_in_zone dateInZone":   fixed(50),
-	"htmlDateInZone":            fixed(50),
-	"semver semverCompare":      perByte(8),
-	"addf add1f subf divf mulf": decimals,
+	"bcrypt htpasswd":           fixedCost(60_000),
+	"derivePassword":            fixedCost(200_000),
+	"genPrivateKey":             keyCost,
+	"genCA genSelfSignedCert":   fixedCost(200_000),
+	"genSignedCert":             fixedCost(200_000),
+	"genCAWithKey":              fixedCost(10_000),
+	"genSelfSignedCertWithKey":  fixedCost(10_000),
+	"genSignedCertWithKey":      fixedCost(10_000),
+	"buildCustomCert":           fixedCost(10_000),
+	"date htmlDate":             fixedCost(50),
+	"date_in_zone dateInZone":   fixedCost(50),
+	"htmlDateInZone":            fixedCost(50),
+	"semver semverCompare":      perByteCost(8),
+	"addf add1f subf divf mulf": decimalCost,
 
-	"regexMatch mustRegexMatch regexFind mustRegexFind": matching,
-	"regexFindAll mustRegexFindAll":                     matchingAll,
-	"regexSplit mustRegexSplit":                         matchingAll,
-	"regexReplaceAll mustRegexReplaceAll":               substituting,
-	"regexReplaceAllLiteral mustRegexReplaceAllLiteral": substituting,
+	"regexMatch mustRegexMatch regexFind mustRegexFind": regexFindCost,
+	"regexFindAll mustRegexFindAll":                     regexFindAllCost,
+	"regexSplit mustRegexSplit":                         regexFindAllCost,
+	"regexReplaceAll mustRegexReplaceAll":               regexReplaceCost,
+	"regexReplaceAllLiteral mustRegexReplaceAllLiteral": regexReplaceCost,
 })
 
 // costList splits the names of a listing.
@@ -77,11 +77,11 @@ func (b *budget) charge(name string, args []reflect.Value) error {
 	if cost, ok := costs[name]; ok {
 		return cost(b, args)
 	}
-	return whole(b, args)
+	return wholeCost(b, args)
 }
 
-// whole is the cost of processing all arguments.
-func whole(b *budget, args []reflect.Value) error {
+// wholeCost is the cost of processing all arguments.
+func wholeCost(b *budget, args []reflect.Value) error {
 	for _, arg := range args {
 		if err := b.weigh(arg); err != nil {
 			return err
@@ -90,7 +90,7 @@ func whole(b *budget, args []reflect.Value) error {
 	return nil
 }
 
-func free(b *budget, args []reflect.Value) error {
+func freeCost(b *budget, args []reflect.Value) error {
 	last := args[len(args)-1]
 	if last.Kind() == reflect.Slice { // the variadic arguments
 		return b.spend(last.Len())
@@ -98,8 +98,8 @@ func free(b *budget, args []reflect.Value) error {
 	return nil
 }
 
-// topLevel is the cost of copying lists: the cost of their items without nested values.
-func topLevel(b *budget, args []reflect.Value) error {
+// topLevelCost is the cost of copying lists: the cost of their items without nested values.
+func topLevelCost(b *budget, args []reflect.Value) error {
 	for _, arg := range args {
 		if err := b.spend(lengthOf(arg) / itemsPerStep); err != nil {
 			return err
@@ -129,21 +129,21 @@ func lengthOf(v reflect.Value) int {
 	}
 }
 
-// setting rejects a map that is put into itself: processing such a map never ends.
-func setting(b *budget, args []reflect.Value) error { return b.weighInside(args[2], args[0]) }
+// setCost rejects a map that is put into itself: processing such a map never ends.
+func setCost(b *budget, args []reflect.Value) error { return b.weighInside(args[2], args[0]) }
 
-// fixed is a cost in addition to the arguments.
-func fixed(steps int) cost {
+// fixedCost is a cost in addition to the arguments.
+func fixedCost(steps int) cost {
 	return func(b *budget, args []reflect.Value) error {
 		if err := b.spend(steps); err != nil {
 			return err
 		}
-		return whole(b, args)
+		return wholeCost(b, args)
 	}
 }
 
-// perByte is a cost for each byte of the arguments' texts.
-func perByte(steps int) cost {
+// perByteCost is a cost for each byte of the arguments' texts.
+func perByteCost(steps int) cost {
 	return func(b *budget, args []reflect.Value) error {
 		for _, arg := range args {
 			if err := b.spend(steps * arg.Len()); err != nil {
@@ -155,18 +155,18 @@ func perByte(steps int) cost {
 }
 
 // repeating: repeat COUNT TEXT.
-func repeating(b *budget, args []reflect.Value) error {
+func repeatCost(b *budget, args []reflect.Value) error {
 	return b.product(0, args[0].Int(), args[1].Len())
 }
 
 // indenting: indent SPACES TEXT.
-func indenting(b *budget, args []reflect.Value) error {
+func indentCost(b *budget, args []reflect.Value) error {
 	text := args[1].String()
 	return b.product(len(text), args[0].Int(), 1+strings.Count(text, "\n"))
 }
 
 // replacing: replace OLD NEW TEXT.
-func replacing(b *budget, args []reflect.Value) error {
+func replaceCost(b *budget, args []reflect.Value) error {
 	text := args[2].String()
 	if err := b.text(len(text)); err != nil {
 		return err
@@ -175,12 +175,12 @@ func replacing(b *budget, args []reflect.Value) error {
 }
 
 // wrapping: wrapWith LENGTH SEPARATOR TEXT.
-func wrapping(b *budget, args []reflect.Value) error {
+func wrapCost(b *budget, args []reflect.Value) error {
 	return b.product(args[2].Len(), int64(args[2].Len()), args[1].Len())
 }
 
 // joining: join SEPARATOR LIST.
-func joining(b *budget, args []reflect.Value) error {
+func joinCost(b *budget, args []reflect.Value) error {
 	if err := b.weigh(args[1]); err != nil {
 		return err
 	}
@@ -202,9 +202,9 @@ var (
 )
 
 // formatting: printf FORMAT ARGUMENTS. A number in a directive may be a width, and each verb may print all arguments.
-func formatting(b *budget, args []reflect.Value) error {
-	const widest = 1_000_000 // fmt's maximum
-	if err := whole(b, args); err != nil {
+func printfCost(b *budget, args []reflect.Value) error {
+	const maxWidth = 1_000_000 // fmt's maximum
+	if err := wholeCost(b, args); err != nil {
 		return err
 	}
 	verbs := directive.FindAllString(args[0].String(), -1)
@@ -212,12 +212,12 @@ func formatting(b *budget, args []reflect.Value) error {
 	for _, verb := range verbs {
 		for _, text := range width.FindAllString(verb, -1) {
 			number, err := strconv.Atoi(text)
-			if err != nil || number > widest {
-				number = widest
+			if err != nil || number > maxWidth {
+				number = maxWidth
 			}
 			bytes += number
 		}
-		if err := whole(b, args); err != nil {
+		if err := wholeCost(b, args); err != nil {
 			return err
 		}
 	}
@@ -225,7 +225,7 @@ func formatting(b *budget, args []reflect.Value) error {
 }
 
 // splitting: split SEPARATOR TEXT, and splitn SEPARATOR COUNT TEXT.
-func splitting(b *budget, args []reflect.Value) error {
+func splitCost(b *budget, args []reflect.Value) error {
 	text := args[len(args)-1].String()
 	if err := b.text(len(text)); err != nil {
 		return err
@@ -238,7 +238,7 @@ func splitting(b *budget, args []reflect.Value) error {
 }
 
 // random: randAlpha COUNT.
-func random(b *budget, args []reflect.Value) error {
+func randomCost(b *budget, args []reflect.Value) error {
 	if count := args[0].Int(); count > maxRandomCharacters {
 		return fmt.Errorf("%d random characters exceed the limit of %d", count, maxRandomCharacters)
 	}
@@ -246,9 +246,9 @@ func random(b *budget, args []reflect.Value) error {
 }
 
 // comparing: uniq LIST, without LIST ITEMS. Each item is compared with every other one.
-func comparing(b *budget, args []reflect.Value) error {
+func uniqCost(b *budget, args []reflect.Value) error {
 	before := b.steps
-	if err := whole(b, args); err != nil {
+	if err := wholeCost(b, args); err != nil {
 		return err
 	}
 	weight := before - b.steps
@@ -256,17 +256,17 @@ func comparing(b *budget, args []reflect.Value) error {
 }
 
 // decimals: the digits of the arguments add up.
-func decimals(b *budget, args []reflect.Value) error {
+func decimalCost(b *budget, args []reflect.Value) error {
 	operands := args[len(args)-1]
 	count := 1 + lengthOf(operands)
 	if err := b.spend(count * count); err != nil {
 		return err
 	}
-	return whole(b, args)
+	return wholeCost(b, args)
 }
 
 // generatingKey: genPrivateKey TYPE. RSA keys of 4096 bits and DSA parameters take seconds.
-func generatingKey(b *budget, args []reflect.Value) error {
+func keyCost(b *budget, args []reflect.Value) error {
 	switch args[0].String() {
 	case "ecdsa", "ed25519":
 		return b.spend(1_000)
@@ -276,7 +276,7 @@ func generatingKey(b *budget, args []reflect.Value) error {
 }
 
 // matching: regexFind PATTERN TEXT.
-func matching(b *budget, args []reflect.Value) error {
+func regexFindCost(b *budget, args []reflect.Value) error {
 	text := args[1].String()
 	_, program, err := b.compile(args[0].String())
 	if err != nil || program == 0 {
@@ -286,7 +286,7 @@ func matching(b *budget, args []reflect.Value) error {
 }
 
 // matchingAll: regexFindAll PATTERN TEXT COUNT.
-func matchingAll(b *budget, args []reflect.Value) error {
+func regexFindAllCost(b *budget, args []reflect.Value) error {
 	count, err := b.matches(args[0].String(), args[1].String())
 	if err != nil {
 		return err
@@ -296,7 +296,7 @@ func matchingAll(b *budget, args []reflect.Value) error {
 
 // substituting: regexReplaceAll PATTERN TEXT REPLACEMENT. All matches together are at most as long as the text, and so is the text that one
 // reference to them adds.
-func substituting(b *budget, args []reflect.Value) error {
+func regexReplaceCost(b *budget, args []reflect.Value) error {
 	text, replacement := args[1].String(), args[2].String()
 	count, err := b.matches(args[0].String(), text)
 	if err != nil {

@@ -97,7 +97,7 @@ func (i *instrumentation) node(n parse.Node) size {
 	case *parse.ActionNode:
 		total := i.pipe(n.Pipe)
 		if len(n.Pipe.Decl) == 0 { // it prints its value
-			n.Pipe.Cmds = append(n.Pipe.Cmds, i.printing(n))
+			n.Pipe.Cmds = append(n.Pipe.Cmds, i.printCall(n))
 		}
 		return total.within()
 	case *parse.IfNode:
@@ -115,8 +115,8 @@ func (i *instrumentation) node(n parse.Node) size {
 	}
 }
 
-// printing returns the call that precedes the printing of an action.
-func (i *instrumentation) printing(n *parse.ActionNode) *parse.CommandNode {
+// printCall returns the call that precedes the printing of an action.
+func (i *instrumentation) printCall(n *parse.ActionNode) *parse.CommandNode {
 	print, trace := i.printed.actions[n], i.confidential.actions[n]
 	if print == nil && trace == nil {
 		return call(n.Pos, weighFunction)
@@ -157,7 +157,7 @@ func (i *instrumentation) command(c *parse.CommandNode, total *size) (comparison
 	for at, arg := range c.Args {
 		*total = total.with(i.argument(arg))
 		if comparison && at > 0 {
-			c.Args[at] = weighed(arg)
+			c.Args[at] = pipeToWeigh(arg)
 		}
 	}
 	return comparison
@@ -176,8 +176,8 @@ func (i *instrumentation) argument(n parse.Node) size {
 	return size{1, 1}
 }
 
-// weighed returns an argument in parentheses, piped to the weigh function; literals are returned unchanged.
-func weighed(arg parse.Node) parse.Node {
+// pipeToWeigh returns an argument in parentheses, piped to the weigh function; literals are returned unchanged.
+func pipeToWeigh(arg parse.Node) parse.Node {
 	switch arg.Type() {
 	case parse.NodeNil, parse.NodeBool, parse.NodeNumber, parse.NodeString:
 		return arg
@@ -223,7 +223,7 @@ func (i *instrumentation) functions() template.FuncMap {
 	}
 	for name := range i.called {
 		if function, ok := functions[name]; ok {
-			f[name] = i.paid(name, reflect.ValueOf(function))
+			f[name] = i.withCost(name, reflect.ValueOf(function))
 		}
 	}
 	return f
@@ -231,8 +231,8 @@ func (i *instrumentation) functions() template.FuncMap {
 
 var errorType = reflect.TypeFor[error]()
 
-// paid returns a function with the same parameters that spends its cost first, and the cost of its result afterwards.
-func (i *instrumentation) paid(name string, function reflect.Value) any {
+// withCost returns a function with the same parameters that spends its cost first, and the cost of its result afterwards.
+func (i *instrumentation) withCost(name string, function reflect.Value) any {
 	kind := function.Type()
 	in := make([]reflect.Type, kind.NumIn())
 	for at := range in {
@@ -254,7 +254,7 @@ func (i *instrumentation) paid(name string, function reflect.Value) any {
 		if len(results) == 2 && !results[1].IsNil() {
 			return results
 		}
-		if err := i.budget.made(results[0]); err != nil {
+		if err := i.budget.spendResult(results[0]); err != nil {
 			return failed(err)
 		}
 		return append(results[:1], reflect.Zero(errorType))

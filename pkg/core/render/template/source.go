@@ -85,14 +85,14 @@ func (s *source) action() error {
 		case '`':
 			s.skipTo("`")
 		case '"', '\'':
-			s.quoted(mark)
+			s.skipQuoted(mark)
 		}
 	}
 	return s.check()
 }
 
-// quoted skips the content of a text in quotes.
-func (s *source) quoted(quote byte) {
+// skipQuoted skips the content of a text in quotes.
+func (s *source) skipQuoted(quote byte) {
 	for i := 0; i < len(s.rest); i++ {
 		switch s.rest[i] {
 		case '\\':

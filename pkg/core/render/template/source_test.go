@@ -50,7 +50,7 @@ func TestTheSourceOfATemplateIsBounded(t *testing.T) {
 
 // TestParsingTakesLittleMemory parses the templates that take the most memory for each byte that is allowed.
 func TestParsingTakesLittleMemory(t *testing.T) {
-	const most = 64 << 20
+	const maxBytes = 64 << 20
 	for name, text := range map[string]string{
 		"references": strings.Repeat("{{.X}}", maxActionBytes/8),
 		"dots":       strings.Repeat("{{.}}a", maxActionBytes/6),
@@ -70,7 +70,7 @@ func TestParsingTakesLittleMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			runtime.ReadMemStats(&after)
-			if bytes := after.TotalAlloc - before.TotalAlloc + after.StackInuse; bytes > most {
+			if bytes := after.TotalAlloc - before.TotalAlloc + after.StackInuse; bytes > maxBytes {
 				t.Errorf("parsing %d bytes takes %d MiB", len(text), bytes>>20)
 			}
 		})

@@ -177,7 +177,7 @@ func sizeAt(value any, levels int) (size int, err error) {
 const parsedPerKept = 8
 
 // Estimate returns about the size of a text that is not valid, as far as parsing it takes time.
-func Estimate(text string) int { return len(text) + mostValues(text)/parsedPerKept*ValueBytes }
+func Estimate(text string) int { return len(text) + maxValues(text)/parsedPerKept*ValueBytes }
 
 // large admits one large text at a time: the parser takes several hundred bytes of memory for each value.
 var large = make(chan struct{}, 1)
@@ -188,7 +188,7 @@ const largeValues = 10_000
 // enter rejects a text that is too large to be parsed, and waits if another large one is being parsed. The caller must call leave when the
 // result of the parser is no longer in use, or is known to be small.
 func enter(text string, limit int) (leave func(), err error) {
-	values := mostValues(text)
+	values := maxValues(text)
 	switch {
 	case len(text) > limit || values/parsedPerKept > limit/ValueBytes:
 		return nil, TooLarge(limit)
@@ -203,12 +203,12 @@ func enter(text string, limit int) (leave func(), err error) {
 // mayExceed reports whether the text might exceed the limit: it may have aliases, or too many values.
 func mayExceed(text string, limit int) bool {
 	hasAliases := strings.Contains(text, "*") && strings.Contains(text, "&")
-	return hasAliases || len(text)+mostValues(text)*ValueBytes > limit
+	return hasAliases || len(text)+maxValues(text)*ValueBytes > limit
 }
 
-// mostValues returns a number that the lists, maps and scalars of a text do not exceed, aliases counted once. YAML separates values by these
+// maxValues returns a number that the lists, maps and scalars of a text do not exceed, aliases counted once. YAML separates values by these
 // characters and by line breaks; each of them ends one value at most, and begins one list or map at most.
-func mostValues(text string) int {
+func maxValues(text string) int {
 	separators := 1
 	for i := range len(text) {
 		switch text[i] {

@@ -41,7 +41,7 @@ var tests = map[string]struct {
 	"an anchor that is set again":         {text: "a: &a x\nb: *a\nc: &a xyz\nd: *a", size: 9*ValueBytes + 12},
 	"an anchor of no value":               {text: "a: &a\nb: *a", size: 5*ValueBytes + 2},
 	"text that looks like an alias":       {text: "schedule: '*/5 * * * *'\ncommand: a && b *c", size: 5*ValueBytes + 35},
-	"a hundred levels":                    {text: nested(100), size: 100 * ValueBytes},
+	"a hundred levels":                    {text: nestedLists(100), size: 100 * ValueBytes},
 	"a list of scalars in a text":         {text: "a: |\n  " + strings.Repeat("[1,2],", 5000), size: 3*ValueBytes + 30001},
 
 	"300 aliases to a long scalar":      {text: aliases(100_000, 300), want: "it expands to more than 1 MiB"},
@@ -51,16 +51,16 @@ var tests = map[string]struct {
 	"a million values":                  {text: "[" + strings.Repeat("a,", 500_000) + "]", want: "it expands to more than 1 MiB"},
 	"keys without values":               {text: "{" + strings.Repeat("a,", 20_000) + "}", want: "it expands to more than 1 MiB"},
 	"a long text":                       {text: "a: " + strings.Repeat("x", 1<<20), want: "it expands to more than 1 MiB"},
-	"101 levels":                        {text: nested(101), want: "nested more than 100 levels deep"},
-	"9000 levels":                       {text: nested(9000), want: "nested more than 100 levels deep"},
-	"levels by aliases":                 {text: "a: &a " + nested(60) + "\nb: " + strings.Repeat("[", 60) + "*a" + strings.Repeat("]", 60), want: "nested more than 100 levels deep"},
+	"101 levels":                        {text: nestedLists(101), want: "nested more than 100 levels deep"},
+	"9000 levels":                       {text: nestedLists(9000), want: "nested more than 100 levels deep"},
+	"levels by aliases":                 {text: "a: &a " + nestedLists(60) + "\nb: " + strings.Repeat("[", 60) + "*a" + strings.Repeat("]", 60), want: "nested more than 100 levels deep"},
 	"an anchor that contains itself":    {text: "a: &a [*a]", want: "an anchor contains an alias to itself"},
 	"an anchor that contains it deeper": {text: "a: &a {b: [{c: *a}]}", want: "an anchor contains an alias to itself"},
 	"an unknown anchor":                 {text: "a: *b", want: "unknown anchor 'b' referenced"},
 	"invalid YAML":                      {text: "a: [", want: "did not find expected node content"},
 }
 
-func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+func nestedLists(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
 func TestFirst(t *testing.T) {
 	for sentence, test := range tests {
@@ -166,8 +166,8 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var root yaml.Node
 		if len(text) < limit && yaml.Unmarshal([]byte(text), &root) == nil {
-			if values := count(&root); values > mostValues(text) {
-				t.Errorf("%d values of %q are underestimated as %d", values, text, mostValues(text))
+			if values := count(&root); values > maxValues(text) {
+				t.Errorf("%d values of %q are underestimated as %d", values, text, maxValues(text))
 			}
 		}
 		encoded, err := JSON(text, limit)
