@@ -44,7 +44,7 @@ func run() int {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintf(os.Stderr, "interrupted: %s\n", f.left())
+		fmt.Fprintf(os.Stderr, "interrupted: %s\n", f.interruptionText())
 		return exitInterrupted
 	default:
 		fmt.Fprintln(os.Stderr, "Error:", err)
@@ -93,8 +93,8 @@ func (f *flags) call(command string) string {
 	return os.Args[0] + " " + command
 }
 
-// left returns a message that states what keeps running after an interruption, and how to stop it.
-func (f *flags) left() string {
+// interruptionText returns a message that states what keeps running after an interruption, and how to stop it.
+func (f *flags) interruptionText() string {
 	state, err := sandbox.Read(f.home)
 	switch {
 	case err != nil:
@@ -222,8 +222,8 @@ func newDemo(f *flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			options.Stand(state)
-			if err := story.Tell(command.Context(), options); err != nil {
+			options.UseSandbox(state)
+			if err := story.Run(command.Context(), options); err != nil {
 				return err
 			}
 			fmt.Fprintln(out, "\nThe sandbox is still running.")

@@ -36,34 +36,34 @@ type addOns struct {
 	reader    *read.AddOns
 	client    client.Client
 	live      client.Reader // bypasses the cache
-	confirmed *confirmations
+	liveReads *liveReads
 	recorder  events.EventRecorder
 	// written tracks the last writes of add-ons, applied those of their Instances.
 	written, applied *controller.Writes
-	quiet            *controller.QuietPeriods
+	pace             *controller.Pace
 }
 
 func (a *addOns) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "addon", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.quiet.Respecified(), controller.Changed(viewAddOn))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(a.dependents),
-			builder.WithPredicates(controller.Changed(read.ViewDependedOn), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.quiet.Before(a.reader.Cycles.Follow(a.client), a.defined),
-			builder.WithPredicates(controller.Changed(read.ViewDefinition))).
-		Watches(&kudo.Instance{}, controller.Mapped(a.reader.Namesakes), builder.WithPredicates(controller.Changed(read.ViewInstance))).
-		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.reader.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.pace.OnSpecChange(), controller.ChangeIn(viewAddOn))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.dependents),
+			builder.WithPredicates(controller.ChangeIn(read.ViewDependedOn), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.pace.Before(a.reader.Cycles.Follow(a.client), a.addOnsOf),
+			builder.WithPredicates(controller.ChangeIn(read.ViewDefinition))).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.reader.Namesakes), builder.WithPredicates(controller.ChangeIn(read.ViewInstance))).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.quiet.Mapped(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.OnCluster), builder.WithPredicates(controller.DeletionBegun())).
-		WatchesMetadata(read.ManagedCluster(), controller.Mapped(a.reader.ConfiguredFrom),
+		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).
+		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.ConfiguredFrom),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		WatchesMetadata(read.Namespace(), controller.Mapped(a.reader.ConfiguredFrom),
-			builder.WithPredicates(controller.Changed(read.ViewNamespace), controller.AfterStart())).
-		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.reader.Doubts.All), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(a.reader.Doubts.All),
+		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(a.reader.ConfiguredFrom),
+			builder.WithPredicates(controller.ChangeIn(read.ViewNamespace), controller.AfterStart())).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.reader.Doubts.All), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.EnqueueFrom(a.reader.Doubts.All),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(a.reader.Doubts.Sharing),
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.reader.Doubts.SharersOf),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		Complete(a)
 }
@@ -91,7 +91,7 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	decision := install.Decide(state)
-	if err := a.confirm(ctx, state, decision.Instance); err != nil {
+	if err := a.checkLive(ctx, state, decision.Instance); err != nil {
 		return controller.RetryConflict(err)
 	}
 	refused := a.act(ctx, state, decision.Instance)
@@ -103,7 +103,7 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	wrote, err := a.commit(ctx, state, decision)
 	if wrote {
-		a.tell(addOn, decision)
+		a.emit(addOn, decision)
 	}
 	return controller.RetryConflict(errors.Join(refused, err))
 }
@@ -188,9 +188,9 @@ func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedC
 	return nil
 }
 
-// confirm returns a conflict if the desired Instance is about to be applied, and a cached object of the configuration is stale: an earlier
+// checkLive returns a conflict if the desired Instance is about to be applied, and a cached object of the configuration is stale: an earlier
 // process may have applied a newer one, which this apply would revert.
-func (a *addOns) confirm(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
+func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
 	if own := state.OwnInstance(); want == nil || own != nil && (install.Matches(own, want) || a.applied.Awaits(own) > 0) {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (a *addOns) confirm(ctx context.Context, state install.AddOn, want *kudo.In
 		objects = append(objects, config)
 	}
 	for _, object := range objects {
-		if err := a.confirmed.confirm(ctx, object); err != nil {
+		if err := a.liveReads.check(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -236,7 +236,7 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 	if !dirty {
 		return false, nil
 	}
-	if err := a.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+	if err := a.pace.Allow(client.ObjectKeyFromObject(addOn)); err != nil {
 		return false, err
 	}
 	err := apply.Status(ctx, a.client, addOn, ManagerResolved, fields)
@@ -245,7 +245,7 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 
 // giveUp removes all fields of ManagerResolved. Right after a change it returns a Postponed error instead.
 func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
-	if err := a.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+	if err := a.pace.Allow(client.ObjectKeyFromObject(addOn)); err != nil {
 		return err
 	}
 	current := addOn.Status.Conditions
@@ -254,8 +254,8 @@ func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return apply.PatchStatus(ctx, a.client, addOn, append(operations, apply.ReleaseHealthCheck(addOn)...))
 }
 
-// tell emits an event for a written condition Resolved that differs from the previous one, and for each new remark in it.
-func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, decision install.Decision) {
+// emit emits an event for a written condition Resolved that differs from the previous one, and for each new remark in it.
+func (a *addOns) emit(addOn *addonv1alpha1.ManagedClusterAddOn, decision install.Decision) {
 	before, now := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved), decision.Resolved
 	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
 		return
@@ -303,7 +303,7 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return client.IgnoreNotFound(deleteInstance(ctx, a.client, &instance, ManagerAddOn, preconditions))
 }
 
-func (a *addOns) defined(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
+func (a *addOns) addOnsOf(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
 	return read.AddOnsNamed(ctx, a.client, definition.GetName())
 }
 

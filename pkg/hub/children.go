@@ -32,7 +32,7 @@ import (
 type children struct {
 	client    client.Client
 	live      client.Reader // bypasses the cache
-	confirmed *confirmations
+	liveReads *liveReads
 	recorder  events.EventRecorder
 	// packagesNamespace is the namespace of the OperatorVersions for all clusters.
 	packagesNamespace string
@@ -42,9 +42,9 @@ type children struct {
 
 func (c *children) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "children", controller.Options{}).
-		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(viewParent))).
-		Watches(&kudo.Instance{}, controller.Mapped(read.Parent), builder.WithPredicates(controller.Changed(viewChild))).
-		Watches(&kudo.OperatorVersion{}, controller.Mapped(c.naming), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		For(&kudo.Instance{}, builder.WithPredicates(controller.ChangeIn(viewParent))).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(read.Parent), builder.WithPredicates(controller.ChangeIn(viewChild))).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(c.instancesOf), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Complete(c)
 }
 
@@ -71,7 +71,7 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	steps := install.Children(*state)
 	if slices.ContainsFunc(steps, state.Decides) {
-		if err := c.confirm(ctx, parent); err != nil {
+		if err := c.checkLive(ctx, parent); err != nil {
 			return controller.RetryConflict(err)
 		}
 		if state, err = c.gather(ctx, parent); err != nil || state == nil { // the first decision may have used a stale cache
@@ -79,12 +79,12 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		}
 		steps = install.Children(*state)
 	}
-	told, failed := c.act(ctx, parent, steps)
-	return controller.RetryConflict(errors.Join(failed, c.commit(ctx, state, told)))
+	statuses, failed := c.act(ctx, parent, steps)
+	return controller.RetryConflict(errors.Join(failed, c.commit(ctx, state, statuses)))
 }
 
-// confirm returns a conflict if the cached parent, or a cached OperatorVersion that decides about its children, is stale.
-func (c *children) confirm(ctx context.Context, parent *kudo.Instance) error {
+// checkLive returns a conflict if the cached parent, or a cached OperatorVersion that decides about its children, is stale.
+func (c *children) checkLive(ctx context.Context, parent *kudo.Instance) error {
 	current := &kudo.Instance{}
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(parent), current)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *children) confirm(ctx context.Context, parent *kudo.Instance) error {
 	running := parent.Status.Execution.OperatorVersion
 	for _, namespace := range []string{running.Namespace, install.VersionOf(parent).Namespace} {
 		if install.MayRead(parent.Namespace, namespace, c.packagesNamespace) {
-			if err := c.confirmed.confirmVersions(ctx, namespace, running.UID); err != nil {
+			if err := c.liveReads.checkVersions(ctx, namespace, running.UID); err != nil {
 				return err
 			}
 		}
@@ -156,17 +156,17 @@ func hasChildren(version *kudo.OperatorVersion) bool {
 // act carries out the steps independently of each other, and returns the status for the agent.
 func (c *children) act(ctx context.Context, parent *kudo.Instance, steps []install.ChildStep) ([]kudo.ChildStatus, error) {
 	var (
-		told   []kudo.ChildStatus
-		failed error
+		statuses []kudo.ChildStatus
+		failed   error
 	)
 	for _, step := range steps {
 		status, err := c.carryOut(ctx, parent, step)
 		failed = errors.Join(failed, err)
 		if err == nil && status.State != "" {
-			told = append(told, status)
+			statuses = append(statuses, status)
 		}
 	}
-	return told, failed
+	return statuses, failed
 }
 
 // carryOut carries out one step, and returns its complete status.
@@ -280,9 +280,9 @@ func (c *children) delete(ctx context.Context, parent, child *kudo.Instance, for
 }
 
 // commit reports the results to the agent if they changed.
-func (c *children) commit(ctx context.Context, state *install.Parent, told []kudo.ChildStatus) error {
+func (c *children) commit(ctx context.Context, state *install.Parent, statuses []kudo.ChildStatus) error {
 	parent := state.Instance
-	want := install.Acknowledgements(*state, told)
+	want := install.Acknowledgements(*state, statuses)
 	if equality.Semantic.DeepEqual(parent.Status.Children, want) {
 		return nil
 	}
@@ -297,7 +297,7 @@ func (c *children) commit(ctx context.Context, state *install.Parent, told []kud
 	if err := apply.StatusAsRead(ctx, c.client, parent, ManagerChildren, map[string]any{"children": entries}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for _, status := range told {
+	for _, status := range statuses {
 		if status.State == kudo.ChildFailed {
 			c.recorder.Eventf(parent, nil, corev1.EventTypeWarning, eventChildFailed, actionBringAbout, "%s",
 				controller.Note(fmt.Sprintf("Instance %q: %s", status.Instance, status.Message)))
@@ -306,8 +306,8 @@ func (c *children) commit(ctx context.Context, state *install.Parent, told []kud
 	return nil
 }
 
-// naming returns the Instances that name an OperatorVersion. If it replaces the running one, the running plan is stranded.
-func (c *children) naming(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
+// instancesOf returns the Instances that name an OperatorVersion. If it replaces the running one, the running plan is stranded.
+func (c *children) instancesOf(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
 	return read.InstanceRequests(ctx, c.client, client.MatchingFields{read.ByVersion: client.ObjectKeyFromObject(version).String()})
 }
 
@@ -321,7 +321,7 @@ type parentView struct {
 
 func viewParent(i *kudo.Instance) parentView {
 	view := parentView{
-		generation: i.Generation, deleting: !i.DeletionTimestamp.IsZero(), removed: i.Removed(), forced: i.ForceReleased(),
+		generation: i.Generation, deleting: !i.DeletionTimestamp.IsZero(), removed: i.IsRemoved(), forced: i.IsForceReleased(),
 	}
 	if i.Status.Execution != nil {
 		view.execution = i.Status.Execution.UID
@@ -346,7 +346,7 @@ type childView struct {
 
 func viewChild(i *kudo.Instance) childView {
 	return childView{
-		uid: i.UID, generation: i.Generation, deleting: !i.DeletionTimestamp.IsZero(), forced: i.ForceReleased(),
+		uid: i.UID, generation: i.Generation, deleting: !i.DeletionTimestamp.IsZero(), forced: i.IsForceReleased(),
 		root: i.Labels[kudo.LabelRoot], resolved: controller.ViewCondition(i.Status.Conditions, kudo.ConditionResolved),
 	}
 }

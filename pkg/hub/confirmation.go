@@ -19,18 +19,18 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// confirmations check that cached objects are not stale. The caches of different kinds are filled independently: if a watch hangs, a process that
+// liveReads check that cached objects are not stale. The caches of different kinds are filled independently: if a watch hangs, a process that
 // has just become the leader may see what the previous one derived from an object, but an older version of that object. Live reads are shared,
 // because thousands of add-ons may use the same configuration. They are safe for concurrent use.
-type confirmations struct {
+type liveReads struct {
 	client client.Client
 	live   client.Reader
 	reads  *lru.Cache // by uid
 	lists  *lru.Cache // by namespace
 }
 
-// confirmation is the last live read of an object.
-type confirmation struct {
+// liveRead is the last live read of an object.
+type liveRead struct {
 	version string
 	at      time.Time
 }
@@ -42,24 +42,24 @@ type versionList struct {
 }
 
 const (
-	// confirmedFor is how long a live read is trusted: less than the time it takes to restore an API server from a backup.
-	confirmedFor = 2 * time.Second
-	// confirmationLimit is the number of objects whose last read is remembered. It only limits memory.
-	confirmationLimit = 1024
+	// liveReadPeriod is how long a live read is trusted: less than the time it takes to restore an API server from a backup.
+	liveReadPeriod = 2 * time.Second
+	// liveReadLimit is the number of objects whose last read is remembered. It only limits memory.
+	liveReadLimit = 1024
 )
 
-func newConfirmations(cached client.Client, live client.Reader) *confirmations {
-	return &confirmations{client: cached, live: live, reads: lru.New(confirmationLimit), lists: lru.New(confirmationLimit)}
+func newLiveReads(cached client.Client, live client.Reader) *liveReads {
+	return &liveReads{client: cached, live: live, reads: lru.New(liveReadLimit), lists: lru.New(liveReadLimit)}
 }
 
-// confirm returns a conflict unless the cached object has the version that the API server has. An object without a version, which the cache
+// check returns a conflict unless the cached object has the version that the API server has. An object without a version, which the cache
 // lacks, is confirmed if it does not exist.
-func (c *confirmations) confirm(ctx context.Context, cached client.Object) error {
+func (c *liveReads) check(ctx context.Context, cached client.Object) error {
 	gvk, err := c.client.GroupVersionKindFor(cached)
 	if err != nil {
 		return fmt.Errorf("determining the kind of a cached object: %w", err)
 	}
-	version, known := c.known(cached)
+	version, known := c.findVersion(cached)
 	if !known {
 		current := &metav1.PartialObjectMetadata{}
 		current.SetGroupVersionKind(gvk)
@@ -70,7 +70,7 @@ func (c *confirmations) confirm(ctx context.Context, cached client.Object) error
 		}
 		version = current.ResourceVersion // empty if the object does not exist
 		if cached.GetUID() != "" {
-			c.reads.Add(cached.GetUID(), confirmation{version, began})
+			c.reads.Add(cached.GetUID(), liveRead{version, began})
 		}
 	}
 	if version != cached.GetResourceVersion() {
@@ -80,20 +80,20 @@ func (c *confirmations) confirm(ctx context.Context, cached client.Object) error
 	return nil
 }
 
-// known returns the version of the last live read of the object, unless that is too old, or the cache has a newer version.
-func (c *confirmations) known(cached client.Object) (version string, known bool) {
+// findVersion returns the version of the last live read of the object, unless that is too old, or the cache has a newer version.
+func (c *liveReads) findVersion(cached client.Object) (version string, known bool) {
 	last, found := c.reads.Get(cached.GetUID())
-	if !found || time.Since(last.(confirmation).at) > confirmedFor {
+	if !found || time.Since(last.(liveRead).at) > liveReadPeriod {
 		return "", false
 	}
-	version = last.(confirmation).version
+	version = last.(liveRead).version
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), version)
 	return version, err == nil && order <= 0
 }
 
-// confirmVersions returns a conflict unless the cache has exactly the OperatorVersions that the namespace has on the API server. Their specs are
+// checkVersions returns a conflict unless the cache has exactly the OperatorVersions that the namespace has on the API server. Their specs are
 // immutable. The list is read again unless it is recent and the cache has the OperatorVersion that runs, which may be newer than the list.
-func (c *confirmations) confirmVersions(ctx context.Context, namespace string, running types.UID) error {
+func (c *liveReads) checkVersions(ctx context.Context, namespace string, running types.UID) error {
 	var cached kudo.OperatorVersionList
 	if err := c.client.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing OperatorVersions in %q: %w", namespace, err)
@@ -103,7 +103,7 @@ func (c *confirmations) confirmVersions(ctx context.Context, namespace string, r
 		has.Insert(cached.Items[i].UID)
 	}
 	last, found := c.lists.Get(namespace)
-	if found && has.Has(running) && last.(versionList).uids.Equal(has) && time.Since(last.(versionList).at) <= confirmedFor {
+	if found && has.Has(running) && last.(versionList).uids.Equal(has) && time.Since(last.(versionList).at) <= liveReadPeriod {
 		return nil
 	}
 	current := versionList{uids: sets.New[types.UID](), at: time.Now()}

@@ -26,7 +26,7 @@ type definitions struct {
 
 func (d *definitions) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "definition", controller.Options{}).
-		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(controller.Changed(read.ViewDeclaration))).
+		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(controller.ChangeIn(read.ViewDeclaration))).
 		Complete(d)
 }
 

@@ -36,10 +36,10 @@ type dependencies struct {
 
 func (d *dependencies) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "dependency", controller.Options{NewQueue: d.metrics.verdictLatency.Queue}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewJudged))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(d.dependents),
-			builder.WithPredicates(controller.Changed(read.ViewDependedOn), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.Changed(read.ViewDeclaration))).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.ChangeIn(viewJudged))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(d.dependents),
+			builder.WithPredicates(controller.ChangeIn(read.ViewDependedOn), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.ChangeIn(read.ViewDeclaration))).
 		Complete(d)
 }
 
@@ -53,15 +53,15 @@ func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	// The cache lacks the last verdict, which would be written again, and held verdicts would be taken from the one before. Usually the
 	// verdict's own event triggers the next reconciliation.
 	if wait := d.written.Awaits(addOn); wait > 0 {
-		d.metrics.verdictLatency.Again(request, since)
+		d.metrics.verdictLatency.PutBack(request, since)
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	wrote, err := d.judge(ctx, addOn)
 	switch {
 	case err != nil:
-		d.metrics.verdictLatency.Again(request, since)
+		d.metrics.verdictLatency.PutBack(request, since)
 	case wrote:
-		d.metrics.verdictLatency.Done(since)
+		d.metrics.verdictLatency.Observe(since)
 	}
 	return controller.RetryConflict(err)
 }
@@ -102,7 +102,7 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 	if wrote {
 		d.written.Note(addOn)
 		d.metrics.verdictChanged(addOn.Name, verdict)
-		d.tell(addOn, previous, verdict)
+		d.emit(addOn, previous, verdict)
 	}
 	return wrote, err
 }
@@ -119,8 +119,8 @@ func (d *dependencies) commit(
 		addonv1alpha1.ReasonDependencyNotSatisfied, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
 }
 
-// tell emits an event for a written verdict.
-func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *metav1.Condition, verdict dependency.Verdict) {
+// emit emits an event for a written verdict.
+func (d *dependencies) emit(addOn *addonv1alpha1.ManagedClusterAddOn, previous *metav1.Condition, verdict dependency.Verdict) {
 	unmet := verdict.Unmet()
 	if len(unmet) == 0 {
 		d.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, eventDependenciesSatisfied, actionEvaluate, "%s",

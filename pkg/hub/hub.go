@@ -66,8 +66,8 @@ type Options struct {
 	// WebhookCertificateValidity and WebhookAuthorityValidity are the validity of its certificate and of the signing authority: 30 days and
 	// a year if zero. They are renewed at two thirds of their validity.
 	WebhookCertificateValidity, WebhookAuthorityValidity time.Duration
-	// LeaseGrace is how long an agent may fail to renew its lease before its add-ons are Unknown; five of the lease's periods if zero.
-	LeaseGrace time.Duration
+	// LeaseTimeout is how long an agent may fail to renew its lease before its add-ons are Unknown; five of the lease's periods if zero.
+	LeaseTimeout time.Duration
 	// PprofBindAddress is the HOST:PORT of the profiling endpoint; "0" disables it.
 	PprofBindAddress string
 	// Concurrency is the number of objects that each controller reconciles in parallel.
@@ -95,7 +95,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	}
 	rolledOut := planManaged // follows the condition Resolved of add-ons with doubtful variables
 	planManaged.Doubts = read.NewDoubts()
-	confirmed := newConfirmations(mgr.GetClient(), mgr.GetAPIReader())
+	reads := newLiveReads(mgr.GetClient(), mgr.GetAPIReader())
 	return append([]controller.Runner{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&read.Indexes{},
@@ -105,7 +105,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
 			reader: &planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			confirmed: confirmed, quiet: controller.NewQuietPeriods(time.Now),
+			liveReads: reads, pace: controller.NewPace(time.Now),
 			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		&instances{
@@ -114,15 +114,15 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		},
 		&children{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: options.PackagesNamespace,
-			confirmed: confirmed, written: controller.NewWrites(), applied: controller.NewWrites(),
+			liveReads: reads, written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
-		newLeases(mgr, options.LeaseGrace),
+		newLeases(mgr, options.LeaseTimeout),
 		&renewals{
 			client: mgr.GetClient(), live: mgr.GetAPIReader(), logger: mgr.GetLogger().WithName("renewal"), answers: metrics.ocm.Certificates,
 		},
 		&ocm.Controllers{
 			DeliverAgents: options.DeliverAgents, AgentArguments: options.AgentArguments, AgentConfigs: options.AgentConfigs,
-			AddOns: &rolledOut, Confirm: confirmed.confirm, Recorder: recorder, Metrics: metrics.ocm,
+			AddOns: &rolledOut, CheckLive: reads.check, Recorder: recorder, Metrics: metrics.ocm,
 		},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
@@ -186,7 +186,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        controller.Logger(options.Logger),
-		Cache:                         cache.Options{NewInformer: controller.NewInformer, DefaultTransform: read.Transform(), ByObject: cached(options)},
+		Cache:                         cache.Options{NewInformer: controller.NewInformer, DefaultTransform: read.Transform(), ByObject: cacheByObject(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
@@ -214,8 +214,8 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	return mgr, nil
 }
 
-// cached limits the cache for kinds of which only few objects are read.
-func cached(options Options) map[client.Object]cache.ByObject {
+// cacheByObject limits the cache for kinds of which only few objects are read.
+func cacheByObject(options Options) map[client.Object]cache.ByObject {
 	objects := webhook.Cache(options.Namespace)
 	objects[&coordinationv1.Lease{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)}
 	objects[&certificatesv1.CertificateSigningRequest{}] = cache.ByObject{

@@ -44,13 +44,13 @@ type instances struct {
 
 func (i *instances) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "instance", controller.Options{}).
-		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(read.ViewInstance))).
-		Watches(&kudo.Instance{}, controller.Mapped(i.rivals), builder.WithPredicates(predicate.Or(controller.Existence(), controller.Changed(install.HasExecuted)))).
-		Watches(&kudo.Instance{}, controller.Mapped(read.Parent), builder.WithPredicates(controller.Deletion())).
-		Watches(&kudo.OperatorVersion{}, controller.Mapped(i.runningVersion), builder.WithPredicates(controller.Existence())).
+		For(&kudo.Instance{}, builder.WithPredicates(controller.ChangeIn(read.ViewInstance))).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(i.rivals), builder.WithPredicates(predicate.Or(controller.Existence(), controller.ChangeIn(install.HasExecuted)))).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(read.Parent), builder.WithPredicates(controller.Deletion())).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(i.runningVersion), builder.WithPredicates(controller.Existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
-		WatchesMetadata(read.ManagedCluster(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun())).
-		WatchesMetadata(read.Namespace(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun(), controller.AfterStart())).
+		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart())).
+		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
 		Complete(i)
 }
 
@@ -112,7 +112,7 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 	}
 	wrote, err := apply.ConditionAsRead(ctx, i.client, instance, current, ManagerInstance, resolved, state.ResolvedAt(time.Now()))
 	if wrote {
-		i.tell(instance, resolved)
+		i.emit(instance, resolved)
 	}
 	return err
 }
@@ -171,9 +171,9 @@ func (i *instances) release(ctx context.Context, instance *kudo.Instance, detach
 	switch {
 	case err != nil || len(below) > 0:
 		return err
-	case instance.Removed():
+	case instance.IsRemoved():
 		return controller.Release(ctx, i.client, instance, kudo.Finalizer)
-	case instance.ForceReleased():
+	case instance.IsForceReleased():
 		return i.forceRelease(ctx, instance)
 	}
 	return nil
@@ -188,12 +188,12 @@ func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) e
 	if err := controller.Release(ctx, i.client, instance, kudo.Finalizer); err != nil {
 		return err
 	}
-	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", controller.Note(leftBehind(current)))
+	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", controller.Note(remainingObjects(current)))
 	return nil
 }
 
-// leftBehind describes the objects that remain on the managed cluster, according to the agent's reports.
-func leftBehind(instance *kudo.Instance) string {
+// remainingObjects describes the objects that remain on the managed cluster, according to the agent's reports.
+func remainingObjects(instance *kudo.Instance) string {
 	if len(instance.Status.Inventory) == 0 {
 		return "force-released; its agent has reported no applied objects"
 	}
@@ -204,8 +204,8 @@ func leftBehind(instance *kudo.Instance) string {
 	return "force-released; these objects remain on the managed cluster unless they were removed since: " + strings.Join(names, ", ")
 }
 
-// tell emits an event for a written condition Resolved that differs from the previous one.
-func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
+// emit emits an event for a written condition Resolved that differs from the previous one.
+func (i *instances) emit(instance *kudo.Instance, now metav1.Condition) {
 	before := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionResolved)
 	if before != nil && before.Reason == now.Reason && before.Message == now.Message {
 		return

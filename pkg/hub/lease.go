@@ -36,9 +36,9 @@ const messageClusterLeaseStopped = "Registration agent stopped updating its leas
 // The time at which the hub observed a renewal counts, not the time in the lease, so clocks need not be synchronized. It is kept in memory:
 // when the hub starts, every lease counts as renewed at that moment.
 type leases struct {
-	client client.Client
-	live   client.Reader
-	grace  time.Duration // overrides the period of the lease, if not zero
+	client  client.Client
+	live    client.Reader
+	timeout time.Duration // overrides the period of the lease, if not zero
 
 	mutex    sync.Mutex
 	renewals map[types.NamespacedName]renewal
@@ -50,15 +50,15 @@ type renewal struct {
 	seen    time.Time
 }
 
-func newLeases(mgr manager.Manager, grace time.Duration) *leases {
-	return &leases{client: mgr.GetClient(), live: mgr.GetAPIReader(), grace: grace, renewals: map[types.NamespacedName]renewal{}}
+func newLeases(mgr manager.Manager, timeout time.Duration) *leases {
+	return &leases{client: mgr.GetClient(), live: mgr.GetAPIReader(), timeout: timeout, renewals: map[types.NamespacedName]renewal{}}
 }
 
 func (l *leases) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "lease", controller.Options{}).
 		For(&coordinationv1.Lease{}).
 		// Add-ons that are enabled on a cluster whose agent has stopped become Unknown, too.
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(leaseOf), builder.WithPredicates(
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(leaseOf), builder.WithPredicates(
 			predicate.And(controller.Existence(), controller.AfterStart()))).
 		Complete(l)
 }
@@ -80,15 +80,15 @@ func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			l.forget(request.NamespacedName)
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		if left := l.left(&lease, time.Now()); left > 0 {
+		if left := l.timeLeft(&lease, time.Now()); left > 0 {
 			return ctrl.Result{RequeueAfter: left}, nil
 		}
 	}
 	return controller.RetryConflict(l.silence(ctx, request.Namespace))
 }
 
-// left returns the time for which a lease stays fresh.
-func (l *leases) left(lease *coordinationv1.Lease, now time.Time) time.Duration {
+// timeLeft returns the time for which a lease stays fresh.
+func (l *leases) timeLeft(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	key := client.ObjectKeyFromObject(lease)
@@ -97,7 +97,7 @@ func (l *leases) left(lease *coordinationv1.Lease, now time.Time) time.Duration 
 		last = renewal{renewed: lease.Spec.RenewTime, seen: now}
 		l.renewals[key] = last
 	}
-	return cmp.Or(l.grace, availability.LeaseTimeout(lease)) - now.Sub(last.seen)
+	return cmp.Or(l.timeout, availability.LeaseTimeout(lease)) - now.Sub(last.seen)
 }
 
 func (l *leases) forget(key types.NamespacedName) {

@@ -34,7 +34,7 @@ func TestALeaseIsFreshForFivePeriodsFromWhenItsRenewalWasSeen(t *testing.T) {
 				lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
 					LeaseDurationSeconds: &period, RenewTime: &metav1.MicroTime{Time: start.Add(at.renewed)},
 				}}
-				if got := l.left(lease, start.Add(at.after)); got != at.want {
+				if got := l.timeLeft(lease, start.Add(at.after)); got != at.want {
 					t.Errorf("after %v: %v left, want %v", at.after, got, at.want)
 				}
 			}
@@ -45,9 +45,9 @@ func TestALeaseIsFreshForFivePeriodsFromWhenItsRenewalWasSeen(t *testing.T) {
 func TestALeaseThatIsGoneIsForgotten(t *testing.T) {
 	l := &leases{renewals: map[types.NamespacedName]renewal{}}
 	start := time.Date(2025, 11, 21, 12, 0, 0, 0, time.UTC)
-	l.left(&coordinationv1.Lease{}, start)
+	l.timeLeft(&coordinationv1.Lease{}, start)
 	l.forget(types.NamespacedName{})
-	if got := l.left(&coordinationv1.Lease{}, start.Add(time.Hour)); got != 5*time.Minute {
+	if got := l.timeLeft(&coordinationv1.Lease{}, start.Add(time.Hour)); got != 5*time.Minute {
 		t.Errorf("%v left", got)
 	}
 }

@@ -40,7 +40,7 @@ func (*enforcement) NeedLeaderElection() bool { return false }
 
 // Start checks and reports. Read errors do not keep the controllers from running.
 func (e *enforcement) Start(ctx context.Context) error {
-	unenforced, err := e.unenforced(ctx)
+	unenforced, err := e.findUnenforced(ctx)
 	if err != nil {
 		e.logger.Error(err, "failed to check which rules the API server enforces")
 	}
@@ -54,8 +54,8 @@ func (e *enforcement) Start(ctx context.Context) error {
 // unenforcedRule is a rule of Tandem that the API server does not enforce.
 type unenforcedRule struct{ rule, cause string }
 
-// unenforced lists the rules that the API server does not enforce, in the order of the manifests.
-func (e *enforcement) unenforced(ctx context.Context) ([]unenforcedRule, error) {
+// findUnenforced lists the rules that the API server does not enforce, in the order of the manifests.
+func (e *enforcement) findUnenforced(ctx context.Context) ([]unenforcedRule, error) {
 	objects, err := manifests.Admission()
 	if err != nil {
 		return nil, err

@@ -41,31 +41,31 @@ func findAssets(given string, getenv func(string) string) (string, error) {
 		lacking = fmt.Sprintf(" (and KUBEBUILDER_ASSETS %q does not contain %s)", folder, strings.Join(missing, ", "))
 	}
 	cached := cache.Folder(getenv)
-	if folder := newestFolder(cached, "controlplane-*", controlPlanePrograms()); folder != "" {
+	if folder := latestFolder(cached, "controlplane-*", controlPlanePrograms()); folder != "" {
 		return filepath.Abs(folder)
 	}
 	return "", fmt.Errorf("no complete set of control plane programs in %q%s; %s", cached, lacking, advice)
 }
 
-// newestFolder returns the most recently changed folder of the cache that matches the pattern and has all programs, or an empty string. The
+// latestFolder returns the most recently changed folder of the cache that matches the pattern and has all programs, or an empty string. The
 // cache also holds earlier versions and interrupted builds.
-func newestFolder(cache, pattern string, programs []string) string {
+func latestFolder(cache, pattern string, programs []string) string {
 	folders, err := filepath.Glob(filepath.Join(cache, pattern))
 	if err != nil { // the pattern is valid unless the cache's own name is unusual
 		return ""
 	}
-	var newest string
+	var latest string
 	var changed time.Time
 	for _, folder := range folders {
 		info, err := os.Stat(folder)
 		if err != nil || len(missingPrograms(folder, programs)) > 0 {
 			continue
 		}
-		if newest == "" || info.ModTime().After(changed) {
-			newest, changed = folder, info.ModTime()
+		if latest == "" || info.ModTime().After(changed) {
+			latest, changed = folder, info.ModTime()
 		}
 	}
-	return newest
+	return latest
 }
 
 // missingPrograms returns the names that are not executable files in the folder.

@@ -16,7 +16,7 @@ func TestFindAssets(t *testing.T) {
 		}
 	}
 	addProgram(t, partial, "etcd")
-	cache, newest := fillCache(t)
+	cache, latest := fillCache(t)
 	for name, test := range map[string]struct {
 		given     string
 		variables map[string]string
@@ -34,16 +34,16 @@ func TestFindAssets(t *testing.T) {
 			variables: map[string]string{"KUBEBUILDER_ASSETS": partial}, problem: "kube-scheduler, kwok",
 		},
 		"the cache is used if KUBEBUILDER_ASSETS is incomplete": {
-			variables: map[string]string{"KUBEBUILDER_ASSETS": partial, "TANDEM_CACHE": cache}, want: newest,
+			variables: map[string]string{"KUBEBUILDER_ASSETS": partial, "TANDEM_CACHE": cache}, want: latest,
 		},
 		"the newest complete folder of the cache serves": {
-			variables: map[string]string{"TANDEM_CACHE": cache}, want: newest,
+			variables: map[string]string{"TANDEM_CACHE": cache}, want: latest,
 		},
 		"the cache may be the desktop's": {
-			variables: map[string]string{"XDG_CACHE_HOME": filepath.Dir(cache), "HOME": partial}, want: newest,
+			variables: map[string]string{"XDG_CACHE_HOME": filepath.Dir(cache), "HOME": partial}, want: latest,
 		},
 		"the cache may be the user's": {
-			variables: map[string]string{"HOME": filepath.Dir(filepath.Dir(cache))}, want: newest,
+			variables: map[string]string{"HOME": filepath.Dir(filepath.Dir(cache))}, want: latest,
 		},
 		"a folder that was named comes before the cache": {
 			given: all, variables: map[string]string{"TANDEM_CACHE": cache}, want: all,
@@ -73,7 +73,7 @@ func TestFindAssets(t *testing.T) {
 }
 
 // fillCache creates a cache with an old folder, a newer one, and a newest one that lacks programs. It returns the second one as newest.
-func fillCache(t *testing.T) (cache, newest string) {
+func fillCache(t *testing.T) (cache, latest string) {
 	t.Helper()
 	cache = filepath.Join(t.TempDir(), ".cache", "tandem")
 	now := time.Now()

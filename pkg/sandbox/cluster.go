@@ -67,17 +67,17 @@ func (c *Cluster) State() ClusterState {
 // start starts the control plane and returns when it works and everything that does not depend on other clusters is applied. Stages are
 // reported to progress.
 func (c *Cluster) start(ctx context.Context, progress func(string)) error {
-	ctx, stop := c.untilGivenUp(ctx)
+	ctx, stop := c.withCrashWatch(ctx)
 	defer stop()
 	for _, p := range c.plan.storage() {
-		c.run(p)
+		c.startProgram(p)
 	}
 	if err := c.waitForAPI(ctx); err != nil {
 		return err
 	}
 	progress(c.plan.Name + ": kube-apiserver is ready")
 	for _, p := range c.plan.control() {
-		c.run(p)
+		c.startProgram(p)
 	}
 	if err := c.furnish(ctx); err != nil {
 		return fmt.Errorf("setting up %s: %w", c.plan.Name, err)
@@ -125,7 +125,7 @@ func (c *Cluster) furnish(ctx context.Context) error {
 			return err
 		}
 	}
-	if !c.plan.managed() {
+	if !c.plan.isManaged() {
 		return waitForController(ctx, c.client)
 	}
 	if err := c.applyManifests(ctx, clusterFiles, "cluster/managed.yaml", nil); err != nil {
@@ -222,7 +222,7 @@ func (c *Cluster) admitAgent(ctx context.Context, cluster string) error {
 
 // startTandem runs one of Tandem's programs and waits until it is ready.
 func (c *Cluster) startTandem(ctx context.Context, p program) error {
-	c.run(p)
+	c.startProgram(p)
 	return c.waitForTandem(ctx, p)
 }
 
@@ -236,7 +236,7 @@ func (c *Cluster) receiveAgent(ctx context.Context, hub *Cluster) error {
 
 // waitForTandem waits until Tandem's program on this cluster is ready.
 func (c *Cluster) waitForTandem(ctx context.Context, p program) error {
-	ctx, stop := c.untilGivenUp(ctx)
+	ctx, stop := c.withCrashWatch(ctx)
 	defer stop()
 	url := "http://" + loopback(c.plan.port("health")) + "/readyz"
 	err := waitUntil(ctx, func(ctx context.Context) error { return probe(ctx, http.DefaultClient, url) })
@@ -246,8 +246,8 @@ func (c *Cluster) waitForTandem(ctx context.Context, p program) error {
 	return nil
 }
 
-// run starts a program of the cluster.
-func (c *Cluster) run(p program) {
+// startProgram starts a program of the cluster.
+func (c *Cluster) startProgram(p program) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.processes = append(c.processes, startProcess(p, c.plan.folder(), c.spawner, c.onChange))
@@ -255,14 +255,14 @@ func (c *Cluster) run(p program) {
 
 // runs reports whether the program runs, or is starting, with the same arguments.
 func (c *Cluster) runs(p program) bool {
-	return slices.ContainsFunc(c.running(), func(process *process) bool {
+	return slices.ContainsFunc(c.runningProcesses(), func(process *process) bool {
 		return process.program.Name == p.Name && process.program.Pod == p.Pod && slices.Equal(process.program.Args, p.Args)
 	})
 }
 
 // end stops the selected programs of the cluster permanently, and returns when they have exited.
 func (c *Cluster) end(which func(program) bool) {
-	ending := slices.DeleteFunc(c.running(), func(p *process) bool { return !which(p.program) })
+	ending := slices.DeleteFunc(c.runningProcesses(), func(p *process) bool { return !which(p.program) })
 	if len(ending) == 0 {
 		return
 	}
@@ -275,16 +275,16 @@ func (c *Cluster) end(which func(program) bool) {
 	c.onChange()
 }
 
-// untilGivenUp returns a context that is cancelled when a program of the cluster has exited too often; the cause names it and includes the
+// withCrashWatch returns a context that is cancelled when a program of the cluster has exited too often; the cause names it and includes the
 // end of its log. The caller calls stop to end the watch.
-func (c *Cluster) untilGivenUp(ctx context.Context) (watched context.Context, stop context.CancelFunc) {
+func (c *Cluster) withCrashWatch(ctx context.Context) (watched context.Context, stop context.CancelFunc) {
 	watched, cancel := context.WithCancelCause(ctx)
 	go wait.UntilWithContext(watched, func(context.Context) {
-		for _, process := range c.running() {
+		for _, process := range c.runningProcesses() {
 			if process.program.Root != "" {
 				continue // a pod's program, which may have to wait for others of its add-on
 			}
-			if err := process.givenUp(); err != nil {
+			if err := process.crashError(); err != nil {
 				cancel(err)
 			}
 		}
@@ -292,7 +292,7 @@ func (c *Cluster) untilGivenUp(ctx context.Context) (watched context.Context, st
 	return watched, func() { cancel(context.Canceled) }
 }
 
-func (c *Cluster) running() []*process {
+func (c *Cluster) runningProcesses() []*process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.processes)
@@ -304,7 +304,7 @@ func (c *Cluster) stop() {
 		stop()
 	}
 	c.serving.Wait()
-	for _, process := range slices.Backward(c.running()) {
+	for _, process := range slices.Backward(c.runningProcesses()) {
 		process.stop()
 	}
 }

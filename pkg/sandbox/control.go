@@ -42,7 +42,7 @@ func Up(ctx context.Context, options Options, supervise []string) (state State, 
 		return State{}, false, err
 	}
 	h := home(options.Home)
-	running, err := h.running()
+	running, err := h.isRunning()
 	if err != nil {
 		return State{}, false, err
 	}
@@ -177,7 +177,7 @@ func follow(ctx context.Context, h home, supervisor *supervisor, progress func(s
 // hasEnded reports whether no process runs the sandbox any more.
 func (s *supervisor) hasEnded(h home) bool {
 	if s == nil {
-		running, err := h.running()
+		running, err := h.isRunning()
 		return err == nil && !running
 	}
 	select {
@@ -191,7 +191,7 @@ func (s *supervisor) hasEnded(h home) bool {
 // Down stops the sandbox in the home, if one is running, and deletes its data unless keep is set.
 func Down(ctx context.Context, path string, keep bool) (stopped bool, err error) {
 	h := home(path)
-	running, err := h.running()
+	running, err := h.isRunning()
 	if err != nil {
 		return false, err
 	}
@@ -219,7 +219,7 @@ func stopOwner(ctx context.Context, h home) error {
 		return fmt.Errorf("stopping the sandbox's process %d: %w", state.PID, err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, stopTimeout, false, func(context.Context) (bool, error) {
-		running, err := h.running()
+		running, err := h.isRunning()
 		return !running, err
 	})
 	if err != nil {
@@ -235,7 +235,7 @@ func Read(path string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	running, err := h.running()
+	running, err := h.isRunning()
 	if err != nil {
 		return State{}, err
 	}

@@ -14,9 +14,9 @@ func waitForExit(ctx context.Context, pid int) {
 		return
 	}
 	defer unix.Close(fd)
-	const patience = 500 // milliseconds between checks of ctx
+	const interval = 500 // milliseconds between checks of ctx
 	for ctx.Err() == nil {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, patience)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, interval)
 		if n > 0 || (err != nil && !errors.Is(err, unix.EINTR)) {
 			return
 		}

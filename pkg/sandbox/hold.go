@@ -23,7 +23,7 @@ func StopProgram(ctx context.Context, path, cluster, name string) error {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return fmt.Errorf("stopping %s of %s: %w", name, cluster, err)
 	}
-	deadline, asked := time.Now().Add(stopGrace), 0
+	deadline, asked := time.Now().Add(killDelay), 0
 	return untilProgram(ctx, path, cluster, name, func(p ProcessState) bool {
 		switch {
 		case p.Held:

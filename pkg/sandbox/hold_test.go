@@ -57,7 +57,7 @@ func TestAProgramThatIsStoppedStaysAwayUntilItIsStarted(t *testing.T) {
 		if err := StopProgram(ctx, path, hubName, "script"); err != nil {
 			t.Fatal(err)
 		}
-		if s := p.snapshot(); s.PID != 0 || !s.Held || s.Restarts != 0 || p.givenUp() != nil {
+		if s := p.snapshot(); s.PID != 0 || !s.Held || s.Restarts != 0 || p.crashError() != nil {
 			t.Errorf("after the stop it is %+v", s)
 		}
 	}

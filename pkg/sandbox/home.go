@@ -76,8 +76,8 @@ func (h home) tryLock() (release func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// running reports whether a process runs the sandbox of this home.
-func (h home) running() (bool, error) {
+// isRunning reports whether a process runs the sandbox of this home.
+func (h home) isRunning() (bool, error) {
 	if _, err := os.Stat(h.lockFile()); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

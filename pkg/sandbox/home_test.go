@@ -24,7 +24,7 @@ func TestOneSandboxForAHome(t *testing.T) {
 		t.Errorf("removing a home in use gave %v, want errRunning", err)
 	}
 	release()
-	running, err := h.running()
+	running, err := h.isRunning()
 	if err != nil || running {
 		t.Errorf("after the release running is %t, %v", running, err)
 	}

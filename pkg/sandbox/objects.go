@@ -25,12 +25,12 @@ var clusterFiles embed.FS
 // its agent's manifests include them; on a hub all of them, except OCM's if OCM runs.
 func (c clusterPlan) customResourceDefinitions() ([]*unstructured.Unstructured, error) {
 	all, err := manifests.Objects(manifests.FS, "crds/*.yaml", nil)
-	if err != nil || c.managed() && c.DeliverAgents {
+	if err != nil || c.isManaged() && c.DeliverAgents {
 		return nil, err
 	}
 	mirrored := []string{"instances.kudo.dev", "operatorversions.kudo.dev"}
 	return slices.DeleteFunc(all, func(crd *unstructured.Unstructured) bool {
-		if c.managed() {
+		if c.isManaged() {
 			return !slices.Contains(mirrored, crd.GetName())
 		}
 		return c.OCM != "" && !strings.HasSuffix(crd.GetName(), "."+kudo.GroupVersion.Group)

@@ -38,7 +38,7 @@ func FindOCM(getenv func(string) string) (string, error) {
 		return checkOCM(named)
 	}
 	cached := cache.Folder(getenv)
-	if folder := newestFolder(cached, "ocm-*", ocmPrograms()); folder != "" {
+	if folder := latestFolder(cached, "ocm-*", ocmPrograms()); folder != "" {
 		return filepath.Abs(folder)
 	}
 	return "", fmt.Errorf("no OCM programs in %q; run `make ocm` to build them", cached)
@@ -93,7 +93,7 @@ func (c clusterPlan) ocmIdentities() map[string]identity {
 	switch {
 	case c.OCM == "":
 		return nil
-	case c.managed():
+	case c.isManaged():
 		return map[string]identity{
 			ocmRegistrationAgent: serviceAccount(ocmAgentNamespace, "klusterlet-registration-sa"),
 			ocmWorkAgent:         serviceAccount(ocmAgentNamespace, "klusterlet-work-sa"),
@@ -267,15 +267,15 @@ func ocmPatterns(managed bool) []string {
 // the webhooks point at the sandbox's process and trust the authority's certificate.
 func (c clusterPlan) ocmObjects(authority []byte) (definitions, others []*unstructured.Unstructured, err error) {
 	own := "cluster/ocm-hub.yaml"
-	if c.managed() {
+	if c.isManaged() {
 		own = "cluster/ocm-managed.yaml"
 	}
 	objects, err := manifests.Objects(clusterFiles, own, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	rendered := ocmManifests{os.DirFS(c.OCM), ocmParameters(c.managed(), authority)}
-	for _, pattern := range ocmPatterns(c.managed()) {
+	rendered := ocmManifests{os.DirFS(c.OCM), ocmParameters(c.isManaged(), authority)}
+	for _, pattern := range ocmPatterns(c.isManaged()) {
 		found, err := manifests.Objects(rendered, pattern, nil)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading OCM's manifests: %w", err)

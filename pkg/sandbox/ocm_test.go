@@ -68,7 +68,7 @@ func TestProgramsOfOCM(t *testing.T) {
 func TestProgramsOfOCMHaveKubeconfigsAndPorts(t *testing.T) {
 	for _, plan := range []clusterPlan{ocmPlan(hubName), ocmPlan("cluster1")} {
 		programs := plan.ocmHub()
-		if plan.managed() {
+		if plan.isManaged() {
 			programs = []program{plan.ocmRegistrationAgent(), plan.ocmWorkAgent()}
 		}
 		for _, p := range programs {

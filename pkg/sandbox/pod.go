@@ -57,7 +57,7 @@ func (c *Cluster) newPodRunner(logger logr.Logger) (manager.Manager, error) {
 	}
 	runner := &podRunner{cluster: c, client: mgr.GetClient()}
 	err = ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(runner.mounting)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(runner.deploymentsOf)).
 		Complete(runner)
 	if err != nil {
 		return nil, fmt.Errorf("creating the pod runner: %w", err)
@@ -71,10 +71,10 @@ func agentLabels() labels.Set {
 }
 
 // runsPods reports whether the cluster can have pods with programs known to the sandbox.
-func (c clusterPlan) runsPods() bool { return c.Images != "" || c.managed() && c.DeliverAgents }
+func (c clusterPlan) runsPods() bool { return c.Images != "" || c.isManaged() && c.DeliverAgents }
 
-// mounting returns the Deployments of pods that mount the Secret.
-func (r *podRunner) mounting(ctx context.Context, secret client.Object) []reconcile.Request {
+// deploymentsOf returns the Deployments of pods that mount the Secret.
+func (r *podRunner) deploymentsOf(ctx context.Context, secret client.Object) []reconcile.Request {
 	var deployments appsv1.DeploymentList
 	if err := r.client.List(ctx, &deployments, client.InNamespace(secret.GetNamespace())); err != nil {
 		return nil // the cache always has the kind
@@ -109,7 +109,7 @@ func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, client.IgnoreNotFound(err) // creating the Secret triggers another Reconcile
 	}
 	for _, container := range containers {
-		if err := r.run(ctx, container, secrets, serviceAccountOf(&deployment)); err != nil {
+		if err := r.startContainer(ctx, container, secrets, serviceAccountOf(&deployment)); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -129,8 +129,8 @@ func (r *podRunner) secrets(ctx context.Context, deployment *appsv1.Deployment) 
 	return secrets, nil
 }
 
-// run starts a container's program unless it is running, and updates the files of its Secrets.
-func (r *podRunner) run(ctx context.Context, c container, secrets map[string]*corev1.Secret, account client.ObjectKey) error {
+// startContainer starts a container's program unless it is running, and updates the files of its Secrets.
+func (r *podRunner) startContainer(ctx context.Context, c container, secrets map[string]*corev1.Secret, account client.ObjectKey) error {
 	for volume, folder := range c.folders {
 		if err := mount(secrets[volume], folder); err != nil {
 			return fmt.Errorf("writing volume %s: %w", volume, err)
@@ -143,7 +143,7 @@ func (r *podRunner) run(ctx context.Context, c container, secrets map[string]*co
 		return err
 	}
 	r.cluster.end(func(p program) bool { return p.Pod == c.program.Pod && p.Name == c.program.Name })
-	r.cluster.run(c.program)
+	r.cluster.startProgram(c.program)
 	return nil
 }
 

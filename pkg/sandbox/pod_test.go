@@ -34,7 +34,7 @@ func agentDeployment() *appsv1.Deployment {
 	}
 }
 
-func TestAPodRunsAsItsDeploymentSays(t *testing.T) {
+func TestPodRunsAsItsDeploymentSpecifies(t *testing.T) {
 	plan := ocmPlan("cluster1")
 	plan.AgentFlags = []string{"--lease-period=1s"}
 	c := plan.containers(agentDeployment())[0]
@@ -64,7 +64,7 @@ func TestAPodRunsAsItsDeploymentSays(t *testing.T) {
 	}
 }
 
-func TestWhereAgentsAreDeliveredTheSandboxBringsNothingOfTheirs(t *testing.T) {
+func TestSandboxAddsNoAgentObjectsIfOCMDeliversAgents(t *testing.T) {
 	plan := ocmPlan("cluster1")
 	plan.DeliverAgents = true
 	definitions, err := plan.customResourceDefinitions()

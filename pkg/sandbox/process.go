@@ -17,8 +17,8 @@ const (
 	lastBackoff  = 5 * time.Second
 	// settled is the run time after which a program's restart backoff is reset.
 	settled = 10 * time.Second
-	// stopGrace is the grace period before a program is killed.
-	stopGrace = 10 * time.Second
+	// killDelay is the grace period before a program is killed.
+	killDelay = 10 * time.Second
 	// tolerableExits is the number of exits allowed while the sandbox starts.
 	tolerableExits = 3
 )
@@ -60,7 +60,7 @@ func (p *process) keepRunning(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if p.held() {
+		if p.isHeld() {
 			backoff = firstBackoff
 			continue
 		}
@@ -78,19 +78,19 @@ func (p *process) keepRunning(ctx context.Context) {
 	}
 }
 
-// held reports whether the program is held by StopProgram.
-func (p *process) held() bool {
+// isHeld reports whether the program is held by StopProgram.
+func (p *process) isHeld() bool {
 	_, err := os.Stat(p.folder.hold(p.program.Name))
 	return err == nil
 }
 
 // untilWanted waits while the program is held. It reports whether the program is to run.
 func (p *process) untilWanted(ctx context.Context) bool {
-	if !p.held() {
+	if !p.isHeld() {
 		return true
 	}
 	p.change(func() { p.state.Held = true })
-	for p.held() {
+	for p.isHeld() {
 		select {
 		case <-ctx.Done():
 			return false
@@ -110,7 +110,7 @@ func (p *process) runOnce(ctx context.Context) error {
 	defer log.Close()
 	command := exec.CommandContext(ctx, p.program.Path, p.program.Args...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
-	command.WaitDelay = stopGrace
+	command.WaitDelay = killDelay
 	command.Dir = string(p.folder)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + string(p.folder), "TMPDIR=" + os.TempDir()}
 	if p.program.Root != "" {
@@ -148,8 +148,8 @@ func (p *process) snapshot() ProcessState {
 	return p.state
 }
 
-// givenUp returns an error with the end of the program's log once it has exited too often during the start of the sandbox.
-func (p *process) givenUp() error {
+// crashError returns an error with the end of the program's log once it has exited too often during the start of the sandbox.
+func (p *process) crashError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.exit == nil || p.state.Restarts < tolerableExits {

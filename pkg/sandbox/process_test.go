@@ -27,11 +27,11 @@ func TestLastLines(t *testing.T) {
 
 func TestAProgramThatKeepsEndingIsGivenUp(t *testing.T) {
 	p, changed := startScript(t, "echo no such device; exit 3")
-	for p.givenUp() == nil {
+	for p.crashError() == nil {
 		await(t, changed)
 	}
 	for _, want := range []string{"script keeps exiting", "exit status 3", "no such device"} {
-		if err := p.givenUp(); !strings.Contains(err.Error(), want) {
+		if err := p.crashError(); !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestAKilledProgramIsStartedAgain(t *testing.T) {
 	for p.snapshot().Restarts == 0 || p.snapshot().PID == 0 {
 		await(t, changed)
 	}
-	if err := p.givenUp(); err != nil {
+	if err := p.crashError(); err != nil {
 		t.Errorf("one end is not too many: %v", err)
 	}
 	last := p.snapshot().PID

@@ -56,7 +56,7 @@ type clusterPlan struct {
 }
 
 func (c clusterPlan) folder() clusterFolder { return c.Home.cluster(c.Name) }
-func (c clusterPlan) managed() bool         { return c.Name != hubName }
+func (c clusterPlan) isManaged() bool       { return c.Name != hubName }
 func (c clusterPlan) server() string        { return "https://" + loopback(c.port("kube-apiserver")) }
 func (c clusterPlan) port(use string) int   { return c.Ports[portKey(c.Name, use)] }
 
@@ -104,7 +104,7 @@ func (c clusterPlan) storage() []program {
 // control returns the programs that use the API, to be started once it is ready.
 func (c clusterPlan) control() []program {
 	programs := []program{c.controllerManager()}
-	if c.managed() {
+	if c.isManaged() {
 		programs = append(programs, c.scheduler(), c.kwok())
 	}
 	return programs
@@ -150,7 +150,7 @@ func (c clusterPlan) apiServer() program {
 		"--audit-log-maxsize=1000000", // megabytes: analyses of the writes need them all in one file
 		"--profiling=false",
 	)
-	if c.managed() {
+	if c.isManaged() {
 		p.Args = append(p.Args,
 			// The name of the simulated kubelets (cluster/kwok.yaml); an IP address would become their pods' host IP as well.
 			"--kubelet-preferred-address-types=ExternalDNS",
@@ -212,9 +212,9 @@ func (c clusterPlan) kwok() program {
 // tandemManifests matches the files of manifests.FS to apply before Tandem's program runs.
 func (c clusterPlan) tandemManifests() []string {
 	switch {
-	case c.managed() && c.DeliverAgents:
+	case c.isManaged() && c.DeliverAgents:
 		return nil
-	case c.managed():
+	case c.isManaged():
 		return []string{"agent/*.yaml"}
 	default:
 		return []string{"hub/*.yaml", "admission/*.yaml"}
@@ -277,7 +277,7 @@ func (c clusterPlan) tandemArgs() []string {
 func (c clusterPlan) identities() map[string]identity {
 	ids := map[string]identity{"kube-controller-manager": {User: "system:kube-controller-manager"}}
 	maps.Copy(ids, c.ocmIdentities())
-	if !c.managed() {
+	if !c.isManaged() {
 		ids["addon-manager"] = serviceAccount("tandem-system", "addon-manager")
 		return ids
 	}

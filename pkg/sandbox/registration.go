@@ -49,7 +49,7 @@ func (c *Cluster) furnishOCM(ctx context.Context) error {
 // startOCM starts OCM's programs of a hub, each once the previous one is healthy, and then applies Tandem's objects for OCM, which may be
 // stored in a version that requires OCM's conversion webhook.
 func (c *Cluster) startOCM(ctx context.Context) error {
-	ctx, stop := c.untilGivenUp(ctx)
+	ctx, stop := c.withCrashWatch(ctx)
 	defer stop()
 	for _, p := range c.plan.ocmHub() {
 		if err := c.runOCM(ctx, p); err != nil {
@@ -61,7 +61,7 @@ func (c *Cluster) startOCM(ctx context.Context) error {
 
 // runOCM runs an OCM program and waits until it is healthy.
 func (c *Cluster) runOCM(ctx context.Context, p program) error {
-	c.run(p)
+	c.startProgram(p)
 	trusting, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Certificate}})
 	if err != nil {
 		return fmt.Errorf("creating a client for %s: %w", p.Name, err)
@@ -75,7 +75,7 @@ func (c *Cluster) runOCM(ctx context.Context, p program) error {
 
 // join starts OCM's agents of a managed cluster, and returns when the hub has accepted it and reports it available.
 func (c *Cluster) join(ctx context.Context, hub *Cluster) error {
-	ctx, stop := c.untilGivenUp(ctx)
+	ctx, stop := c.withCrashWatch(ctx)
 	defer stop()
 	bootstrap, err := os.ReadFile(c.plan.identity("ocm-bootstrap"))
 	if err != nil {

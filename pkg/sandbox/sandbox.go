@@ -145,7 +145,7 @@ func (s *Sandbox) Stop() {
 // Remove deletes everything that a stopped sandbox has left in the home.
 func Remove(path string) error {
 	h := home(path)
-	running, err := h.running()
+	running, err := h.isRunning()
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 	}
 	s.progress("starting the control planes of the hub and " + ManagedClusters(s.options.Clusters))
 	err := each(s.clusters, func(c *Cluster) error {
-		if err := c.start(ctx, s.progress); err != nil || c.plan.managed() {
+		if err := c.start(ctx, s.progress); err != nil || c.plan.isManaged() {
 			return err
 		}
 		return s.startHub(ctx)

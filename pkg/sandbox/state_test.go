@@ -50,7 +50,7 @@ func TestStateOfAnEmptyHomeIsStopped(t *testing.T) {
 	}
 }
 
-func TestReadTellsOfASandboxThatWasKilled(t *testing.T) {
+func TestReadReportsAKilledSandbox(t *testing.T) {
 	h := home(t.TempDir())
 	if err := h.prepare(); err != nil {
 		t.Fatal(err)

@@ -125,8 +125,8 @@ func runPlan(ctx context.Context, c client.Client, r *http.Request) (proposal, e
 	asked := view
 	asked.Instance = instance.DeepCopy()
 	asked.Instance.Spec = wanted
-	if ahead := change.Ahead(asked, name); ahead != "" {
-		p.Effects = append(p.Effects, ahead)
+	if preceding := change.PrecedingText(asked, name); preceding != "" {
+		p.Effects = append(p.Effects, preceding)
 	}
 	if view.Version != nil {
 		p.Plan = new(progress.View{Instance: &kudo.Instance{}, Version: view.Version}.Plan(name))
@@ -172,9 +172,9 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	}
 	addOn := view.AddOns[name]
 	if addOn == nil {
-		return proposal{}, change.NotEnabled(view, name)
+		return proposal{}, change.NotEnabledError(view, name)
 	}
-	if err := change.Reenabled(view.Definitions[name].Object, "cluster "+cluster); err != nil {
+	if err := change.CheckRecreation(view.Definitions[name].Object, "cluster "+cluster); err != nil {
 		return proposal{}, fmt.Errorf("add-on %q would be enabled again: %w", name, err)
 	}
 	detached, err := read.DetachedClusters(ctx, c, []string{cluster})
@@ -191,7 +191,7 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 		}
 		effects = append(effects, lost...)
 	}
-	affected, required := change.Affected(name, view.Dependents(name))
+	affected, required := change.EffectsOnDependents(name, view.Dependents(name))
 	p := proposal{
 		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Command: command("disable %s --cluster %s", name, cluster),
 		Effects: effects,

@@ -145,7 +145,7 @@ func TestAPreviewKeepsValues(t *testing.T) {
 	_, version := store()
 	for _, value := range []string{"", "one", "two\nlines\n", "\ttab", "100 %", "a+b c", `"<>&'`, "family 👨‍👩‍👧", "\ufeffmark", "\a"} {
 		g := given{set: map[string]string{"TEXT": value}, unset: []string{"SIZE"}}
-		shown := rendered(t, frame{Template: "proposal", View: proposal{Path: "/", Fields: g.fields()}.shownTo("token")})
+		shown := renderPage(t, frame{Template: "proposal", View: proposal{Path: "/", Fields: g.fields()}.shownTo("token")})
 		form := url.Values{}
 		for _, field := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(shown, -1) {
 			form.Set(html.UnescapeString(field[1]), strings.ReplaceAll(html.UnescapeString(field[2]), "\n", "\r\n"))
@@ -163,8 +163,8 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	instance, version := store()
 	instance.Spec.ParametersFrom, instance.Spec.Parameters = nil, map[string]string{"PASSWORD": "hunter2"} // before admission was in place
 	for name, shown := range map[string]string{
-		"the form": rendered(t, frame{Template: "proposal", View: updateProposal(instance, version, given{unset: []string{"PASSWORD"}}).shownTo("token")}),
-		"the page": rendered(t, frame{Template: "instance", View: instanceOf(progress.View{Instance: instance, Version: version}, visit{})}),
+		"the form": renderPage(t, frame{Template: "proposal", View: updateProposal(instance, version, given{unset: []string{"PASSWORD"}}).shownTo("token")}),
+		"the page": renderPage(t, frame{Template: "instance", View: instanceOf(progress.View{Instance: instance, Version: version}, visit{})}),
 	} {
 		if strings.Contains(shown, "hunter2") {
 			t.Errorf("%s shows the value", name)
@@ -172,7 +172,7 @@ func TestPlainValuesOfSensitiveParametersAreNotShown(t *testing.T) {
 	}
 }
 
-func TestAFailedActionSaysWhatIsKnown(t *testing.T) {
+func TestFailedActionReportsWhatIsKnown(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "instances"}, "kafka", errors.New("no"))
 	unanswered := fmt.Errorf("changing the Instance: %w", context.DeadlineExceeded)
 	written := []change.Written{{Kind: "AddOnDeploymentConfig", Name: "kafka-parameters", Cluster: "c1", Effect: "created"}}
@@ -182,14 +182,14 @@ func TestAFailedActionSaysWhatIsKnown(t *testing.T) {
 		status int
 	}{
 		"before the change":                        {errors.New("no plan is running"), "Not changed", http.StatusUnprocessableEntity},
-		"a change that the hub refuses":            {attempted(forbidden), "Not changed", http.StatusForbidden},
-		"one that the hub has not answered":        {attempted(unanswered), "Possibly changed", http.StatusBadGateway},
-		"one that the hub has not completed":       {attempted(apierrors.NewTimeoutError("too slow", 1)), "Possibly changed", http.StatusGatewayTimeout},
-		"one that was refused after a part of it":  {attempted(incomplete(written, forbidden)), "Partly changed", http.StatusForbidden},
-		"one without an answer after a part of it": {attempted(incomplete(written, unanswered)), "Partly changed", http.StatusBadGateway},
+		"a change that the hub refuses":            {changeError(forbidden), "Not changed", http.StatusForbidden},
+		"one that the hub has not answered":        {changeError(unanswered), "Possibly changed", http.StatusBadGateway},
+		"one that the hub has not completed":       {changeError(apierrors.NewTimeoutError("too slow", 1)), "Possibly changed", http.StatusGatewayTimeout},
+		"one that was refused after a part of it":  {changeError(incomplete(written, forbidden)), "Partly changed", http.StatusForbidden},
+		"one without an answer after a part of it": {changeError(incomplete(written, unanswered)), "Partly changed", http.StatusBadGateway},
 	} {
 		page := refusalOf(test.err, "/")
-		if page.Status != test.status || !strings.Contains(rendered(t, page), "<h1>"+test.title+"</h1>") {
+		if page.Status != test.status || !strings.Contains(renderPage(t, page), "<h1>"+test.title+"</h1>") {
 			t.Errorf("%s: got %s, status %d, want %s, status %d", sentence, page.Title, page.Status, test.title, test.status)
 		}
 	}
@@ -212,7 +212,7 @@ func TestRefusedActionsLinkBack(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("cluster=c1&addon=kafka"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		mux.ServeHTTP(httptest.NewRecorder(), r)
-		shown := rendered(t, frame{Template: "refused", View: refusedView{"Not changed", "no", back}})
+		shown := renderPage(t, frame{Template: "refused", View: refusedView{"Not changed", "no", back}})
 		if !strings.Contains(shown, `<a href="`+want+`">Back</a>`) {
 			t.Errorf("%s: want a link to %s, got\n%s", path, want, shown)
 		}
@@ -245,7 +245,7 @@ func TestUsersHaveNames(t *testing.T) {
 		"a token that is wrong": {authenticationv1.TokenReviewStatus{User: authenticationv1.UserInfo{Username: "ann"}}, false},
 		"a user without a name": {authenticationv1.TokenReviewStatus{Authenticated: true}, false},
 	} {
-		if got := authenticated(test.status) != nil; got != test.want {
+		if got := userOf(test.status) != nil; got != test.want {
 			t.Errorf("%s: got %t, want %t", sentence, got, test.want)
 		}
 	}

@@ -169,7 +169,7 @@ func versionsOf(name string, instances []kudo.Instance) []versionCount {
 		total++
 		counts[version].Clusters++
 		last := instance.Status.Execution
-		if last == nil || last.OperatorVersion.Name != version || !instance.Status.PlanStatus[last.Plan].Status.Terminal() {
+		if last == nil || last.OperatorVersion.Name != version || !instance.Status.PlanStatus[last.Plan].Status.IsTerminal() {
 			counts[version].Changing++
 		}
 	}
@@ -185,5 +185,5 @@ func versionsOf(name string, instances []kudo.Instance) []versionCount {
 // Bars returns the bar of the page.
 func (v addOnView) Bars() []bar { return bars(v.Counts) }
 
-// Settled is the number of clusters where no plan is due.
-func (v versionCount) Settled() int { return v.Clusters - v.Changing }
+// SettledClusters is the number of clusters where no plan is due.
+func (v versionCount) SettledClusters() int { return v.Clusters - v.Changing }

@@ -119,7 +119,7 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 			logr.FromContextOrDiscard(ctx).Info("failed to read the hub; retrying", "error", err.Error())
 		},
 	}
-	observed := h.contact.observe(config, h.changes.tell)
+	observed := h.contact.observe(config, h.changes.notify)
 	if h.cache, err = cache.New(observed, options); err != nil {
 		return nil, fmt.Errorf("reading the hub: %w", err)
 	}
@@ -228,7 +228,7 @@ func (h *Hub) inform(ctx context.Context) error {
 		informer, err := h.cache.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
 		if err == nil && !k.quiet {
 			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { h.changes.tell() }, UpdateFunc: func(any, any) { h.changes.tell() }, DeleteFunc: func(any) { h.changes.tell() },
+				AddFunc: func(any) { h.changes.notify() }, UpdateFunc: func(any, any) { h.changes.notify() }, DeleteFunc: func(any) { h.changes.notify() },
 			})
 		}
 		if err != nil {
@@ -242,8 +242,8 @@ func (h *Hub) inform(ctx context.Context) error {
 func (h *Hub) Run(ctx context.Context) error {
 	go func() {
 		if h.cache.WaitForCacheSync(ctx) {
-			h.contact.read()
-			h.changes.tell()
+			h.contact.markComplete()
+			h.changes.notify()
 		}
 	}()
 	go wait.UntilWithContext(ctx, h.ask, pulse)
@@ -290,7 +290,7 @@ func (c changes) listen() (signals <-chan struct{}, end func()) {
 	}
 }
 
-func (c changes) tell() {
+func (c changes) notify() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for channel := range c.listeners {

@@ -104,12 +104,12 @@ func clusterOf(cluster fleet.Cluster) clusterView {
 		command("get --cluster %s", cluster.Name), command("tree --cluster %s", cluster.Name),
 	}}
 	nodes, needs := map[string]node{}, []need(nil)
-	for _, name := range cluster.Installed() {
+	for _, name := range cluster.AddOnNames() {
 		row := addOnRowOf(cluster, name)
 		view.AddOns = append(view.AddOns, row)
 		nodes[name] = node{state: row.State, note: row.Reason, path: whyPath(cluster.Name, name)}
 	}
-	for _, name := range cluster.Installed() {
+	for _, name := range cluster.AddOnNames() {
 		for _, judged := range cluster.Judge(name) {
 			if _, drawn := nodes[judged.Name]; !drawn {
 				nodes[judged.Name] = node{state: fleet.NotEnabled, note: "not enabled", path: whyPath(cluster.Name, judged.Name)}
@@ -172,8 +172,8 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 	return view, nil
 }
 
-// explained explains the state of an add-on, as far as the user may read the definitions.
-func explained(cluster fleet.Cluster, name string) why.Data {
+// explanationOf explains the state of an add-on, as far as the user may read the definitions.
+func explanationOf(cluster fleet.Cluster, name string) why.Data {
 	if cluster.Definitions == nil {
 		return why.Data{AddOn: name, Cluster: cluster.Name,
 			Explanation: "Its dependencies are unknown, because you may not list ClusterManagementAddOns. The conditions below are what it reports."}
@@ -201,14 +201,14 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 		return frame{}, err
 	}
 	name := v.PathValue("addon")
-	if cluster.Lacks(name) != nil {
+	if cluster.CheckAddOn(name) != nil {
 		return frame{}, errAbsent
 	}
 	if cluster.Peers, err = read.Peers(ctx, v.reader, cluster); err != nil {
 		return frame{}, err
 	}
 	view := whyView{
-		Data: explained(cluster, name), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
+		Data: explanationOf(cluster, name), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
 		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
 	}
 	if addOn := cluster.AddOns[name]; addOn != nil {

@@ -69,7 +69,7 @@ func (c *contact) note(path string, failed bool, now time.Time) bool {
 	return true
 }
 
-func (c *contact) read() {
+func (c *contact) markComplete() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	c.complete = true

@@ -41,8 +41,8 @@ func missingOn(cluster fleet.Cluster) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(cluster.Definitions)), func(name string) bool { return cluster.AddOns[name] != nil })
 }
 
-// mostChoices is the number of clusters that a form suggests.
-const mostChoices = 200
+// maxChoices is the number of clusters that a form suggests.
+const maxChoices = 200
 
 // without returns clusters that do not have an add-on.
 func without(addOn string, all fleet.Glance) []string {
@@ -52,7 +52,7 @@ func without(addOn string, all fleet.Glance) []string {
 			clusters = append(clusters, cluster)
 		}
 	}
-	return clusters[:min(len(clusters), mostChoices)]
+	return clusters[:min(len(clusters), maxChoices)]
 }
 
 // enablingOf returns the add-on that a request enables, without its parameters.
@@ -63,7 +63,7 @@ func enablingOf(ctx context.Context, c client.Client, r *http.Request) (change.E
 	}
 	view, err := read.Cluster(ctx, c, cluster)
 	if err == nil {
-		err = change.Undefined(view.Definitions, name)
+		err = change.CheckDefined(view.Definitions, name)
 	}
 	if err != nil {
 		return change.Enabling{}, err
@@ -96,15 +96,15 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 	p := enableProposal(e, g)
 	p.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: g.set})
 	found, err := e.Decide(ctx, reader)
-	if problem := change.InvalidNamespace(e.Namespace); problem != "" {
+	if problem := change.NamespaceProblem(e.Namespace); problem != "" {
 		err = fmt.Errorf("namespace %q: %s", e.Namespace, problem)
 	}
 	p.describeEnabling(found, version)
 	if err == nil {
-		err = found.Refused()
+		err = found.Validate()
 	}
 	if err != nil {
-		return p.refused(err)
+		return p.withRefusal(err)
 	}
 	p.do = func(ctx context.Context) error { return writeAll(ctx, c, found.Steps()) }
 	return p, nil

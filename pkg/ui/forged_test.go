@@ -38,16 +38,16 @@ func FuzzForgedStatus(f *testing.F) {
 		for _, of := range []*kudo.OperatorVersion{version, nil} {
 			view := progress.View{Instance: instance, Version: of, WithChildren: true, Children: []progress.View{{Instance: &child, Version: of}}}
 			progress.HoldUp(view)
-			rendered(t, frame{Title: "kafka", Template: "instance", View: instanceOf(view, visit{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})})
+			renderPage(t, frame{Title: "kafka", Template: "instance", View: instanceOf(view, visit{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})})
 		}
 		versionsOf("kafka", []kudo.Instance{*instance, child})
-		shown := sample.Defined("kafka: zookeeper monitoring?", "zookeeper:").With("kafka", status.Conditions...).With("zookeeper", status.Conditions...)
+		shown := sample.NewCluster("kafka: zookeeper monitoring?", "zookeeper:").With("kafka", status.Conditions...).With("zookeeper", status.Conditions...)
 		shown.Instances = map[string]*kudo.Instance{"kafka": instance, "zookeeper": &child}
 		for name, addOn := range shown.AddOns {
-			rendered(t, frame{Title: name, Template: "why", View: whyView{
+			renderPage(t, frame{Title: name, Template: "why", View: whyView{
 				Data: why.Of(shown.Cluster, name).Data(name), Glimpse: fleet.GlimpseOf(addOn), Conditions: addOn.Status.Conditions,
 			}})
 		}
-		rendered(t, frame{Title: "cluster1", Template: "cluster", View: clusterOf(shown.Cluster)})
+		renderPage(t, frame{Title: "cluster1", Template: "cluster", View: clusterOf(shown.Cluster)})
 	})
 }

@@ -53,7 +53,7 @@ type need struct {
 // boxSize are the measures of a graph in pixels; longest is the number of characters that fit into a box.
 var boxSize = graph.Size{Width: 204, Height: 44, Across: 56, Down: 14}
 
-const longest = 20
+const maxNameLength = 20
 
 // graphOf draws add-ons and dependencies.
 func graphOf(label string, nodes map[string]node, needs []need) dependencyGraph {
@@ -72,7 +72,7 @@ func graphOf(label string, nodes map[string]node, needs []need) dependencyGraph 
 	for _, placed := range drawing.Nodes {
 		n := nodes[placed.Name]
 		g.Boxes = append(g.Boxes, box{
-			X: placed.X, Y: placed.Y, Name: placed.Name, Short: text.Head(placed.Name, longest), State: n.state, Note: n.note, Path: n.path,
+			X: placed.X, Y: placed.Y, Name: placed.Name, Short: text.Head(placed.Name, maxNameLength), State: n.state, Note: n.note, Path: n.path,
 			Current: n.current, Needs: below[placed.Name],
 		})
 	}
@@ -122,4 +122,4 @@ func (b box) NameY() int { return b.Y + 19 }
 func (b box) NoteY() int { return b.Y + 35 }
 
 // ShortNote is the note as far as it fits.
-func (b box) ShortNote() string { return text.Head(b.Note, longest+3) }
+func (b box) ShortNote() string { return text.Head(b.Note, maxNameLength+3) }

@@ -84,7 +84,7 @@ func instanceOf(p progress.View, v visit) instanceView {
 	}
 	for _, status := range view.Status.Plans {
 		view.Plans = append(view.Plans, planRow{
-			PlanStatus: status, Took: took(status.StartedTimestamp, ended(status), v.now), Open: status.Name == view.LastPlan || status.Status.Running(),
+			PlanStatus: status, Took: took(status.StartedTimestamp, endOf(status), v.now), Open: status.Name == view.LastPlan || status.Status.IsRunning(),
 		})
 	}
 	slices.SortStableFunc(view.Plans, func(a, b planRow) int { return first(b.Open) - first(a.Open) })
@@ -103,9 +103,9 @@ func instanceOf(p progress.View, v visit) instanceView {
 
 func first(open bool) int { return map[bool]int{true: 1}[open] }
 
-// ended returns the end of the last run of a plan; nil while it runs.
-func ended(status kudo.PlanStatus) *metav1.Time {
-	if status.Status.Terminal() {
+// endOf returns the end of the last run of a plan; nil while it runs.
+func endOf(status kudo.PlanStatus) *metav1.Time {
+	if status.Status.IsTerminal() {
 		return status.LastUpdatedTimestamp
 	}
 	return nil

@@ -42,7 +42,7 @@ func packagesPage(ctx context.Context, v visit) (frame, error) {
 		view.Packages = append(view.Packages, packageRow{
 			Namespace: version.Namespace, Name: version.Name, Operator: version.OperatorName(), Version: version.Spec.Version,
 			AppVersion: version.Spec.AppVersion, Parameters: len(version.Spec.Parameters), Plans: len(version.Spec.Plans),
-			Instances: len(running(instances.Items, version)),
+			Instances: len(instanceRowsOf(instances.Items, version)),
 		})
 	}
 	slices.SortFunc(view.Packages, func(a, b packageRow) int {
@@ -51,8 +51,8 @@ func packagesPage(ctx context.Context, v visit) (frame, error) {
 	return frame{Title: "Packages", Template: "packages", View: view}, nil
 }
 
-// running returns the Instances that run a version.
-func running(instances []kudo.Instance, version *kudo.OperatorVersion) []instanceRow {
+// instanceRowsOf returns the Instances that run a version.
+func instanceRowsOf(instances []kudo.Instance, version *kudo.OperatorVersion) []instanceRow {
 	var rows []instanceRow
 	for i := range instances {
 		ref := instances[i].Spec.OperatorVersion
@@ -82,7 +82,7 @@ func packagePage(ctx context.Context, v visit) (frame, error) {
 	if err := v.List(ctx, &instances, client.UnsafeDisableDeepCopy); err != nil && !isHidden(err) && !isMissingKind(err) {
 		return frame{}, err
 	}
-	all := running(instances.Items, version)
+	all := instanceRowsOf(instances.Items, version)
 	slices.SortFunc(all, func(a, b instanceRow) int {
 		return cmp.Or(a.State.Rank()-b.State.Rank(), cmp.Compare(a.Cluster, b.Cluster))
 	})

@@ -108,7 +108,7 @@ type page func(ctx context.Context, v visit) (frame, error)
 // gather gathers the content of a page; of an error, a page that states it.
 func (s *Server) gather(r *http.Request, visitor *Visitor, p page) frame {
 	complete, lost := s.Hub.contact.state()
-	v := visit{Request: r, reader: reader{s.Hub, visitor.Rights}, now: time.Now(), acts: s.acting(visitor), token: visitor.Token}
+	v := visit{Request: r, reader: reader{s.Hub, visitor.Rights}, now: time.Now(), acts: s.rightsToAct(visitor), token: visitor.Token}
 	f, err := frame{Title: "Reading the hub", Status: http.StatusServiceUnavailable, Template: "loading"}, error(nil)
 	if complete {
 		f, err = p(r.Context(), v)
@@ -158,8 +158,8 @@ func (s *Server) render(name string, f frame) ([]byte, error) {
 	return []byte(text.Escape(content.String())), nil
 }
 
-// acting returns the permissions to act of a visitor; nil if the server is read-only.
-func (s *Server) acting(visitor *Visitor) Rights {
+// rightsToAct returns the permissions to act of a visitor; nil if the server is read-only.
+func (s *Server) rightsToAct(visitor *Visitor) Rights {
 	switch {
 	case s.ReadOnly:
 		return nil

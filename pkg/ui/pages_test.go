@@ -34,7 +34,7 @@ var parts = regexp.MustCompile(`(?s)<title>.*?</title>\n|<main.*</main>\n`)
 // golden compares a page with testdata/NAME.html.
 func golden(t *testing.T, name string, f frame) {
 	t.Helper()
-	got := rendered(t, f)
+	got := renderPage(t, f)
 	if name != framed {
 		got = strings.Join(parts.FindAllString(got, -1), "")
 	}
@@ -53,7 +53,7 @@ func golden(t *testing.T, name string, f frame) {
 	}
 }
 
-func rendered(t *testing.T, f frame) string {
+func renderPage(t *testing.T, f frame) string {
 	t.Helper()
 	f.Visitor, f.Version, f.Live = &Visitor{}, "v1.2.3", true
 	content, err := server(t).render("layout", f)
@@ -146,7 +146,7 @@ func cluster(at metav1.Time) fleet.Cluster {
 // TestFleetIsSmall checks the size of the page for the largest fleet that is promised.
 func TestFleetIsSmall(t *testing.T) {
 	all := wide(1000)
-	if size := len(rendered(t, fleetFrame(all, ""))); size > 150_000 {
+	if size := len(renderPage(t, fleetFrame(all, ""))); size > 150_000 {
 		t.Errorf("page Fleet has %d bytes for 1,000 clusters with 20 add-ons, want at most 150,000", size)
 	} else {
 		t.Logf("page Fleet of 1,000 clusters with 20 add-ons has %d bytes", size)
@@ -158,7 +158,7 @@ func TestFleetIsSmall(t *testing.T) {
 				fleet.Glimpse{State: fleet.States[(i>>(k%10)&1)*4], Reason: fmt.Sprint("Reason", i)})
 		}
 	}
-	if size := len(rendered(t, fleetFrame(odd, ""))); size > 150_000 {
+	if size := len(renderPage(t, fleetFrame(odd, ""))); size > 150_000 {
 		t.Errorf("page Fleet has %d bytes for 1,000 different clusters, want at most 150,000", size)
 	}
 }

@@ -44,8 +44,8 @@ func parametersOf(spec kudo.InstanceSpec, version *kudo.OperatorVersion) map[str
 	return texts
 }
 
-// longestValue is the number of characters that the form shows of a value.
-const longestValue = 40
+// maxValueLength is the number of characters that the form shows of a value.
+const maxValueLength = 40
 
 // parameterFormOf returns the form for the parameters that a version defines, with their values. Without a version, which defines the
 // sensitive ones, it has none.
@@ -60,7 +60,7 @@ func parameterFormOf(version *kudo.OperatorVersion, spec kudo.InstanceSpec) para
 		if !set && defined.Default != nil {
 			value = *defined.Default
 		}
-		row := parameterRow{defined.Name, text.Head(text.OneLine(value), longestValue)}
+		row := parameterRow{defined.Name, text.Head(text.OneLine(value), maxValueLength)}
 		if defined.IsSensitive() {
 			form.Sensitive = append(form.Sensitive, row)
 		} else {
@@ -83,8 +83,8 @@ const setField, unsetField = "set.", "unset."
 var errUnknownVersion = errors.New("the OperatorVersion, which defines the sensitive parameters, cannot be read: " +
 	"set parameters with the plugin")
 
-// repeated returns the parameters that a preview has shown, without the one that the request sets.
-func repeated(r *http.Request, name string) (given, error) {
+// previousParameters returns the parameters that a preview has shown, without the one that the request sets.
+func previousParameters(r *http.Request, name string) (given, error) {
 	g := given{set: map[string]string{}}
 	for field, values := range r.PostForm {
 		if of, found := strings.CutPrefix(field, setField); found && of != name {
@@ -106,7 +106,7 @@ func repeated(r *http.Request, name string) (given, error) {
 // error does not quote the value.
 func givenBy(r *http.Request, version *kudo.OperatorVersion) (given, error) {
 	name := r.PostFormValue("parameter")
-	g, err := repeated(r, name)
+	g, err := previousParameters(r, name)
 	switch {
 	case err != nil, name == "":
 	case r.PostFormValue("reset") != "":

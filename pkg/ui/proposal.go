@@ -71,8 +71,8 @@ func (p proposal) Footer() string {
 	return change.DryRun{Changes: p.Changes, NotChecked: change.NotChecked(p.Changes)}.Footer()
 }
 
-// refused returns a proposal that cannot be made, with the reason. An answer of the hub stays an error.
-func (p proposal) refused(reason error) (proposal, error) {
+// withRefusal returns a proposal that cannot be made, with the reason. An answer of the hub stays an error.
+func (p proposal) withRefusal(reason error) (proposal, error) {
 	var answer apierrors.APIStatus
 	if errors.As(reason, &answer) {
 		return proposal{}, reason
@@ -113,8 +113,8 @@ type unansweredError struct{ error }
 // Unwrap returns the error.
 func (e *unansweredError) Unwrap() error { return e.error }
 
-// attempted returns the error of a change that was sent to the hub.
-func attempted(err error) error {
+// changeError returns the error of a change that was sent to the hub.
+func changeError(err error) error {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError {
 		return err
@@ -122,8 +122,8 @@ func attempted(err error) error {
 	return &unansweredError{fmt.Errorf("the hub may have made the change: %w", err)}
 }
 
-// outdated reports whether an action has failed because an object is not in the state that was seen, and has changed nothing.
-func outdated(err error) bool {
+// isStale reports whether an action has failed because an object is not in the state that was seen, and has changed nothing.
+func isStale(err error) bool {
 	var incomplete *incompleteError
 	return !errors.As(err, &incomplete) && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err))
 }

@@ -166,17 +166,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, p page) {
 	case visitor == nil:
 		s.enter(w, r)
 	case streams:
-		s.limited(w, s.Limits.ofLivePage(r, visitor.Name, visitor.Token), func() { s.stream(w, r, p) })
+		s.serveLimited(w, s.Limits.ofLivePage(r, visitor.Name, visitor.Token), func() { s.stream(w, r, p) })
 	default:
-		s.limited(w, s.Limits.ofRequest(visitor.Name), func() {
+		s.serveLimited(w, s.Limits.ofRequest(visitor.Name), func() {
 			f := s.gather(r, visitor, p)
 			s.write(w, f.Status, "layout", f)
 		})
 	}
 }
 
-// limited serves a request if none of the limits is reached.
-func (s *Server) limited(w http.ResponseWriter, limits []endpoint.Limit, serve func()) {
+// serveLimited serves a request if none of the limits is reached.
+func (s *Server) serveLimited(w http.ResponseWriter, limits []endpoint.Limit, serve func()) {
 	release, reached := s.seats.Take(limits...)
 	if reached != "" {
 		s.meters.refuse(reached)
@@ -206,7 +206,7 @@ func actions() map[string]action {
 }
 
 // act shows the proposal of an action, or makes the change that was shown to the user.
-func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, confirmed bool) {
+func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, execute bool) {
 	visitor, err := s.Gate.Visitor(r)
 	switch {
 	case errors.Is(err, errUnchecked):
@@ -216,17 +216,17 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, gather action, conf
 	case visitor == nil:
 		s.enter(w, r)
 	default:
-		s.limited(w, s.Limits.ofRequest(visitor.Name), func() { s.actAs(w, r, visitor, gather, confirmed) })
+		s.serveLimited(w, s.Limits.ofRequest(visitor.Name), func() { s.actAs(w, r, visitor, gather, execute) })
 	}
 }
 
 // actAs is act for a visitor.
-func (s *Server) actAs(w http.ResponseWriter, r *http.Request, visitor *Visitor, gather action, confirmed bool) {
+func (s *Server) actAs(w http.ResponseWriter, r *http.Request, visitor *Visitor, gather action, execute bool) {
 	if !same(r.PostFormValue("token"), visitor.Token) {
 		http.Error(w, "the form is not from this session: load the page again", http.StatusForbidden)
 		return
 	}
-	p, status, err := s.proposed(r, visitor, gather, confirmed)
+	p, status, err := s.makeProposal(r, visitor, gather, execute)
 	switch {
 	case err != nil:
 		s.show(w, visitor, refusalOf(err, objectPath(r)))
@@ -237,8 +237,8 @@ func (s *Server) actAs(w http.ResponseWriter, r *http.Request, visitor *Visitor,
 	}
 }
 
-// proposed returns the proposal and the status of the response: SeeOther if the change was made.
-func (s *Server) proposed(r *http.Request, visitor *Visitor, gather action, confirmed bool) (proposal, int, error) {
+// makeProposal returns the proposal and the status of the response: SeeOther if the change was made.
+func (s *Server) makeProposal(r *http.Request, visitor *Visitor, gather action, execute bool) (proposal, int, error) {
 	c, err := s.Hub.as(visitor.User)
 	if err != nil {
 		return proposal{}, 0, err
@@ -249,15 +249,15 @@ func (s *Server) proposed(r *http.Request, visitor *Visitor, gather action, conf
 		return proposal{}, 0, err
 	case p.Refusal != "":
 		return p, http.StatusUnprocessableEntity, nil
-	case !confirmed:
+	case !execute:
 		return p, http.StatusOK, nil
 	}
 	if r.PostFormValue("seen") == p.Seen {
 		if err = p.do(r.Context()); err == nil {
 			return p, http.StatusSeeOther, nil
 		}
-		if !outdated(err) {
-			return proposal{}, 0, attempted(err)
+		if !isStale(err) {
+			return proposal{}, 0, changeError(err)
 		}
 		if p, err = s.propose(r, visitor, c, gather); err != nil {
 			return proposal{}, 0, err

@@ -53,16 +53,16 @@ var runs = map[kudo.ExecutionStatus][3]string{
 	kudo.Complete: {"good", "✓", "complete"}, kudo.Error: {"weak", "!", "error, retrying"}, kudo.FatalError: {"bad", "✗", "failed"},
 }
 
-func run(status kudo.ExecutionStatus) [3]string {
+func runTexts(status kudo.ExecutionStatus) [3]string {
 	if known, ok := runs[status]; ok {
 		return known
 	}
 	return [3]string{"unknown", "?", strings.ToLower(string(status))}
 }
 
-func runClass(status kudo.ExecutionStatus) string { return run(status)[0] }
-func runMark(status kudo.ExecutionStatus) string  { return run(status)[1] }
-func runText(status kudo.ExecutionStatus) string  { return run(status)[2] }
+func runClass(status kudo.ExecutionStatus) string { return runTexts(status)[0] }
+func runMark(status kudo.ExecutionStatus) string  { return runTexts(status)[1] }
+func runText(status kudo.ExecutionStatus) string  { return runTexts(status)[2] }
 
 // stamp returns a time for people, in UTC.
 func stamp(at any) string {

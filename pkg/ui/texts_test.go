@@ -51,8 +51,8 @@ func fill(v reflect.Value, text string, yes bool, depth int) {
 	}
 }
 
-// filled returns the page of a template, with a text in the place of everything that a user could have written.
-func filled(t *testing.T, template, text string, yes bool) string {
+// fillPage returns the page of a template, with a text in the place of everything that a user could have written.
+func fillPage(t *testing.T, template, text string, yes bool) string {
 	t.Helper()
 	view := reflect.New(reflect.TypeOf(views[template])).Elem()
 	fill(view, text, yes, 16)
@@ -91,9 +91,9 @@ func TestTextsOfUsersStayTexts(t *testing.T) {
 	const evil = "javascript:alert(1)//<script>alert(1)</script>\"'`><img src=x onerror=alert(2)>--></title></textarea><svg/onload=alert(3)>{{.}}\u202e\x1b[2J\r\n\x00"
 	for template := range views {
 		for _, yes := range []bool{true, false} {
-			page := filled(t, template, evil, yes)
+			page := fillPage(t, template, evil, yes)
 			tags, addresses := markup(t, page)
-			plain, _ := markup(t, filled(t, template, "plain", yes))
+			plain, _ := markup(t, fillPage(t, template, "plain", yes))
 			if diff := cmp.Diff(plain, tags); diff != "" {
 				t.Errorf("page %s has other tags with the text: %s", template, diff)
 			}

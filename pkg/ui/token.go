@@ -102,12 +102,12 @@ func (t *Tokens) review(ctx context.Context, token string) (*authenticationv1.Us
 	if err := t.hub.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("checking a token: %w", err)
 	}
-	return authenticated(review.Status), nil
+	return userOf(review.Status), nil
 }
 
-// authenticated returns the user of a token, or nil if there is none. A user without a name cannot be impersonated: actions would have the
+// userOf returns the user of a token, or nil if there is none. A user without a name cannot be impersonated: actions would have the
 // permissions of the dashboard.
-func authenticated(status authenticationv1.TokenReviewStatus) *authenticationv1.UserInfo {
+func userOf(status authenticationv1.TokenReviewStatus) *authenticationv1.UserInfo {
 	if !status.Authenticated || status.User.Username == "" {
 		return nil
 	}

@@ -46,9 +46,9 @@ func updateParameters(ctx context.Context, c client.Client, r *http.Request) (pr
 	if err != nil {
 		return proposal{}, err
 	}
-	instance := state.Existing(key)
+	instance := state.FindInstance(key)
 	if instance == nil {
-		return proposal{}, state.Lacks(key)
+		return proposal{}, state.NotFoundError(key)
 	}
 	version, err := state.Version(ctx, install.VersionOf(instance))
 	if err != nil {
@@ -64,7 +64,7 @@ func updateParameters(ctx context.Context, c client.Client, r *http.Request) (pr
 	p := updateProposal(instance, version, g)
 	edited, err := state.Edit(ctx, change.Edit{ObjectKey: key, Parameters: g.set, Unset: g.unset})
 	if err != nil {
-		return p.refused(err)
+		return p.withRefusal(err)
 	}
 	p.describeChange(edited)
 	p.do = func(ctx context.Context) error {
@@ -91,7 +91,7 @@ func updateProposal(instance *kudo.Instance, version *kudo.OperatorVersion, g gi
 func (p *proposal) describeChange(c change.Change) {
 	p.Seen += seenOfChange(c)
 	p.addChange(c)
-	if err := c.Refused(); err != nil {
+	if err := c.Validate(); err != nil {
 		p.Refusal = err.Error()
 	}
 }

@@ -25,8 +25,8 @@ const (
 	ifUpgraded = "upgrade"
 )
 
-// mostForeseen is the number of clusters that page What if shows a change on, because each is simulated.
-const mostForeseen = 50
+// maxForecasts is the number of clusters that page What if shows a change on, because each is simulated.
+const maxForecasts = 50
 
 // whatIfView is what page What if shows: a change that is not made.
 type whatIfView struct {
@@ -77,9 +77,9 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	if len(clusters) == 0 {
 		return frame{}, errAbsent
 	}
-	view.Clusters, view.More = len(clusters), max(0, len(clusters)-mostForeseen)
+	view.Clusters, view.More = len(clusters), max(0, len(clusters)-maxForecasts)
 	clusters = clusters[:len(clusters)-view.More]
-	state, err := change.GatherCached(ctx, read.Remembering(complete{v.reader}), clusters)
+	state, err := change.GatherCached(ctx, read.NewCachingReader(complete{v.reader}), clusters)
 	if err != nil {
 		return frame{}, err
 	}
@@ -143,7 +143,7 @@ func (v visit) versionsFor(ctx context.Context, state *change.State, name string
 	type operator struct{ namespace, name string }
 	operators := map[operator]bool{}
 	for _, cluster := range clusters {
-		instance := state.Existing(client.ObjectKey{Namespace: cluster, Name: name})
+		instance := state.FindInstance(client.ObjectKey{Namespace: cluster, Name: name})
 		if instance == nil {
 			continue
 		}

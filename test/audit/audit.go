@@ -43,8 +43,8 @@ func (e *Entry) Is(resource, subresource string) bool {
 	return e.ObjectRef.Resource == resource && e.ObjectRef.Subresource == subresource
 }
 
-// Succeeded reports whether the request succeeded.
-func (e *Entry) Succeeded() bool { return e.ResponseStatus.Code < 300 }
+// IsSuccess reports whether the request succeeded.
+func (e *Entry) IsSuccess() bool { return e.ResponseStatus.Code < 300 }
 
 // Conflicts reports whether the request failed because of a concurrent write: a conflict, or a JSON patch with a failed test.
 func (e *Entry) Conflicts() bool {
@@ -55,11 +55,11 @@ func (e *Entry) String() string {
 	return fmt.Sprintf("%s %s by %s: %d", e.Verb, e.RequestURI, e.User.Username, e.ResponseStatus.Code)
 }
 
-// Received returns when the request arrived.
-func (e *Entry) Received() time.Time { return e.RequestReceivedTimestamp.Time }
+// RequestTime returns when the request arrived.
+func (e *Entry) RequestTime() time.Time { return e.RequestReceivedTimestamp.Time }
 
-// Answered returns when the response was complete.
-func (e *Entry) Answered() time.Time { return e.StageTimestamp.Time }
+// ResponseTime returns when the response was complete.
+func (e *Entry) ResponseTime() time.Time { return e.StageTimestamp.Time }
 
 // Log reads an audit log while the API server writes it.
 type Log struct {

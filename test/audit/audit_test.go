@@ -53,13 +53,13 @@ func TestAuditLogIsReadWhileItIsWritten(t *testing.T) {
 
 func checkEntry(t *testing.T, e *Entry) {
 	t.Helper()
-	if !e.Is("managedclusteraddons", "status") || e.Is("managedclusteraddons", "") || !e.Succeeded() || e.Conflicts() || e.User.Username != author {
+	if !e.Is("managedclusteraddons", "status") || e.Is("managedclusteraddons", "") || !e.IsSuccess() || e.Conflicts() || e.User.Username != author {
 		t.Errorf("read as %+v", e)
 	}
 	if want := (types.NamespacedName{Namespace: "c", Name: "a"}); e.Object() != want {
 		t.Errorf("object is %s, want %s", e.Object(), want)
 	}
-	if took := e.Answered().Sub(e.Received()).Microseconds(); took != 12245 {
+	if took := e.ResponseTime().Sub(e.RequestTime()).Microseconds(); took != 12245 {
 		t.Errorf("took %d µs, want 12245", took)
 	}
 	if string(e.RequestObject) != `{"status":{}}` {

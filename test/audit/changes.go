@@ -29,7 +29,7 @@ func ChangesIn(entries []Entry, from time.Time) (map[Author]Count, error) {
 	counts := map[Author]Count{}
 	for i := range entries {
 		e := &entries[i]
-		if !e.Succeeded() || !e.writes() {
+		if !e.IsSuccess() || !e.writes() {
 			continue
 		}
 		version, err := e.resourceVersion()
@@ -42,7 +42,7 @@ func ChangesIn(entries []Entry, from time.Time) (map[Author]Count, error) {
 		if version != "" {
 			stored[object] = version
 		}
-		if e.Received().Before(from) {
+		if e.RequestTime().Before(from) {
 			continue
 		}
 		count := counts[author]

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestChangesAreToldFromWritesThatChangeNothing(t *testing.T) {
+func TestWritesThatChangeNothingAreNoChanges(t *testing.T) {
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	// wrote is a request of user after that many seconds to an object that was then stored with that version.
 	wrote := func(second int, user, verb, resource, version string) Entry {

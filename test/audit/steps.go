@@ -34,7 +34,7 @@ func StepsIn(entries []Entry, owner Owner) (*Steps, error) {
 	recorded := map[types.NamespacedName][]record{}
 	s := &Steps{Complete: map[Step]time.Time{}, Writes: map[Step][]*Entry{}}
 	for i := range entries {
-		if e := &entries[i]; e.Is("instances", "status") && e.Succeeded() {
+		if e := &entries[i]; e.Is("instances", "status") && e.IsSuccess() {
 			r, err := s.record(e)
 			if err != nil {
 				return nil, err
@@ -44,7 +44,7 @@ func StepsIn(entries []Entry, owner Owner) (*Steps, error) {
 	}
 	for i := range entries {
 		e := &entries[i]
-		if !e.Succeeded() || e.ObjectRef.Subresource != "" {
+		if !e.IsSuccess() || e.ObjectRef.Subresource != "" {
 			continue
 		}
 		step, err := stepOf(e, owner, recorded)
@@ -64,9 +64,9 @@ func (s *Steps) Late() []string {
 	for step, writes := range s.Writes {
 		complete, recorded := s.Complete[step]
 		for _, e := range writes {
-			if recorded && e.Received().After(complete) {
+			if recorded && e.RequestTime().After(complete) {
 				late = append(late, fmt.Sprintf("%s, %s after step %q of execution %s was recorded as complete",
-					e, e.Received().Sub(complete), step.Name, step.Execution))
+					e, e.RequestTime().Sub(complete), step.Name, step.Execution))
 			}
 		}
 	}
@@ -88,25 +88,25 @@ func (s *Steps) record(e *Entry) (record, error) {
 	}
 	x := written.Status.Execution
 	if x == nil {
-		return record{at: e.Received()}, nil
+		return record{at: e.RequestTime()}, nil
 	}
 	status := written.Status.PlanStatus[x.Plan]
 	for _, phase := range status.Phases {
 		for _, step := range phase.Steps {
 			key := Step{Execution: x.UID, Name: step.Name}
 			if _, known := s.Complete[key]; !known && step.Status == kudo.Complete {
-				s.Complete[key] = e.Received()
+				s.Complete[key] = e.RequestTime()
 			}
 		}
 	}
-	return record{at: e.Received(), execution: x.UID, running: status.Status.Running()}, nil
+	return record{at: e.RequestTime(), execution: x.UID, running: status.Status.IsRunning()}, nil
 }
 
 // stepOf returns the step that a write belongs to; without an execution if there is none.
 func stepOf(e *Entry, owner Owner, recorded map[types.NamespacedName][]record) (Step, error) {
 	if e.Verb == "delete" {
 		instance, step := owner(e.Object())
-		return Step{Execution: running(recorded[instance], e.Received()), Name: step}, nil
+		return Step{Execution: executionAt(recorded[instance], e.RequestTime()), Name: step}, nil
 	}
 	var sent metav1.PartialObjectMetadata
 	if err := json.Unmarshal(e.RequestObject, &sent); err != nil {
@@ -117,9 +117,9 @@ func stepOf(e *Entry, owner Owner, recorded map[types.NamespacedName][]record) (
 	}, nil
 }
 
-// running returns the execution that runs at that time; empty if that is uncertain. A killed API server may not have logged its last
+// executionAt returns the execution that runs at that time; empty if that is uncertain. A killed API server may not have logged its last
 // writes.
-func running(records []record, at time.Time) types.UID {
+func executionAt(records []record, at time.Time) types.UID {
 	var before record
 	for _, r := range records {
 		if r.at.After(at) {

@@ -13,8 +13,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// written returns a request for an object in namespace ns that arrived that many seconds after the first request.
-func written(t *testing.T, second int, verb, resource, name string, body any) Entry {
+// newWrite returns a request for an object in namespace ns that arrived that many seconds after the first request.
+func newWrite(t *testing.T, second int, verb, resource, name string, body any) Entry {
 	t.Helper()
 	var e Entry
 	e.Verb, e.ResponseStatus.Code = verb, 200
@@ -27,27 +27,27 @@ func written(t *testing.T, second int, verb, resource, name string, body any) En
 	return e
 }
 
-// applied returns the write of an object of step x in an execution.
-func applied(t *testing.T, second int, execution string) Entry {
+// objectWrite returns the write of an object of step x in an execution.
+func objectWrite(t *testing.T, second int, execution string) Entry {
 	var o metav1.PartialObjectMetadata
 	o.Annotations = map[string]string{kudo.AnnotationExecution: execution, kudo.AnnotationStep: "x"}
-	return written(t, second, "patch", "configmaps", "one-x", o)
+	return newWrite(t, second, "patch", "configmaps", "one-x", o)
 }
 
-// recorded returns the status of Instance one with step x of an execution in that state.
-func recorded(t *testing.T, second int, execution types.UID, plan, step kudo.ExecutionStatus) Entry {
+// statusWrite returns the status of Instance one with step x of an execution in that state.
+func statusWrite(t *testing.T, second int, execution types.UID, plan, step kudo.ExecutionStatus) Entry {
 	var i kudo.Instance
 	i.Status.Execution = &kudo.Execution{UID: execution, Plan: "deploy"}
 	i.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {
 		Status: plan, Phases: []kudo.PhaseStatus{{Steps: []kudo.StepStatus{{Name: "x", Status: step}}}},
 	}}
-	e := written(t, second, "update", "instances", "one", i)
+	e := newWrite(t, second, "update", "instances", "one", i)
 	e.ObjectRef.Subresource = "status"
 	return e
 }
 
-func deleted(t *testing.T, second int) Entry {
-	return written(t, second, "delete", "configmaps", "one-x", nil)
+func deletion(t *testing.T, second int) Entry {
+	return newWrite(t, second, "delete", "configmaps", "one-x", nil)
 }
 
 // byPrefix splits the name at the dash into Instance and step.
@@ -57,7 +57,7 @@ func byPrefix(object types.NamespacedName) (types.NamespacedName, string) {
 }
 
 func TestLate(t *testing.T) {
-	refused := applied(t, 3, "a")
+	refused := objectWrite(t, 3, "a")
 	refused.ResponseStatus.Code = 409
 	for name, tc := range map[string]struct {
 		entries []Entry
@@ -65,48 +65,48 @@ func TestLate(t *testing.T) {
 		late    int
 	}{
 		"what is applied before its step is complete is not late": {
-			[]Entry{applied(t, 1, "a"), recorded(t, 2, "a", kudo.Complete, kudo.Complete)}, 1, 0,
+			[]Entry{objectWrite(t, 1, "a"), statusWrite(t, 2, "a", kudo.Complete, kudo.Complete)}, 1, 0,
 		},
 		"what is applied afterwards is": {
-			[]Entry{applied(t, 1, "a"), recorded(t, 2, "a", kudo.InProgress, kudo.Complete), applied(t, 3, "a")}, 2, 1,
+			[]Entry{objectWrite(t, 1, "a"), statusWrite(t, 2, "a", kudo.InProgress, kudo.Complete), objectWrite(t, 3, "a")}, 2, 1,
 		},
 		"what is applied while its step is in progress is not": {
-			[]Entry{recorded(t, 2, "a", kudo.InProgress, kudo.InProgress), applied(t, 3, "a")}, 1, 0,
+			[]Entry{statusWrite(t, 2, "a", kudo.InProgress, kudo.InProgress), objectWrite(t, 3, "a")}, 1, 0,
 		},
 		"another execution may do it again": {
-			[]Entry{recorded(t, 2, "a", kudo.Complete, kudo.Complete), applied(t, 3, "b")}, 1, 0,
+			[]Entry{statusWrite(t, 2, "a", kudo.Complete, kudo.Complete), objectWrite(t, 3, "b")}, 1, 0,
 		},
 		"what was refused is no write": {
-			[]Entry{recorded(t, 2, "a", kudo.Complete, kudo.Complete), refused}, 0, 0,
+			[]Entry{statusWrite(t, 2, "a", kudo.Complete, kudo.Complete), refused}, 0, 0,
 		},
 		"what is recorded again was complete the first time": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), applied(t, 2, "a"), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+				statusWrite(t, 1, "a", kudo.InProgress, kudo.Complete), objectWrite(t, 2, "a"), statusWrite(t, 3, "a", kudo.Complete, kudo.Complete),
 			}, 1, 1,
 		},
 		"what is deleted while its execution runs is late, too": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.InProgress, kudo.Complete),
+				statusWrite(t, 1, "a", kudo.InProgress, kudo.Complete), deletion(t, 2), statusWrite(t, 3, "a", kudo.InProgress, kudo.Complete),
 			}, 1, 1,
 		},
 		"what is deleted before its step is complete is not": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.InProgress, kudo.InProgress), deleted(t, 2), recorded(t, 3, "a", kudo.InProgress, kudo.Complete),
+				statusWrite(t, 1, "a", kudo.InProgress, kudo.InProgress), deletion(t, 2), statusWrite(t, 3, "a", kudo.InProgress, kudo.Complete),
 			}, 1, 0,
 		},
 		"what is deleted next to the end of its execution may come after that, which the log has lost, and is no step's": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+				statusWrite(t, 1, "a", kudo.InProgress, kudo.Complete), deletion(t, 2), statusWrite(t, 3, "a", kudo.Complete, kudo.Complete),
 			}, 0, 0,
 		},
 		"what is deleted while nothing runs is no step's": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.Complete, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+				statusWrite(t, 1, "a", kudo.Complete, kudo.Complete), deletion(t, 2), statusWrite(t, 3, "a", kudo.Complete, kudo.Complete),
 			}, 0, 0,
 		},
 		"what is deleted while it is not certain which execution runs is no step's": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "b", kudo.InProgress, kudo.Pending),
+				statusWrite(t, 1, "a", kudo.InProgress, kudo.Complete), deletion(t, 2), statusWrite(t, 3, "b", kudo.InProgress, kudo.Pending),
 			}, 0, 0,
 		},
 	} {

@@ -34,7 +34,7 @@ const shifted = `new Promise((done) => requestAnimationFrame(() => setTimeout(()
 var _ = Describe("A live page", func() {
 	DescribeTable("says since when the hub cannot be read, keeps the last state, and shows the current one when the hub is back",
 		func(ctx context.Context, cluster string, fail func(*relay), enters func(context.Context, *rest.Config, context.Context)) {
-			link, config := relayed()
+			link, config := startRelay()
 			page := tab()
 			enters(ctx, config, page)
 			where, err := chromedp.Run(page, chromedp.Location())

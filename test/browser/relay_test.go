@@ -21,8 +21,8 @@ type relay struct {
 	silent   chan struct{}
 }
 
-// relayed returns a relay to the API server, and the config of a connection through the relay.
-func relayed() (*relay, *rest.Config) {
+// startRelay returns a relay to the API server, and the config of a connection through the relay.
+func startRelay() (*relay, *rest.Config) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", anywhere)
 	Expect(err).NotTo(HaveOccurred())

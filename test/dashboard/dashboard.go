@@ -39,19 +39,19 @@ func Scheme() (*runtime.Scheme, error) {
 // definitions are the add-ons with the dependencies that they declare; a question mark means that one is optional.
 var definitions = map[string][]addonv1alpha1.AddonDependency{
 	"cert-manager": nil,
-	"ingress":      {required("cert-manager")},
-	"kafka":        {required("zookeeper"), optional("monitoring")},
-	"logging":      {required("kafka")},
-	"monitoring":   {optional("ingress")},
-	"shop":         {required("kafka"), required("ingress"), optional("logging")},
+	"ingress":      {requiredDependency("cert-manager")},
+	"kafka":        {requiredDependency("zookeeper"), optionalDependency("monitoring")},
+	"logging":      {requiredDependency("kafka")},
+	"monitoring":   {optionalDependency("ingress")},
+	"shop":         {requiredDependency("kafka"), requiredDependency("ingress"), optionalDependency("logging")},
 	"zookeeper":    nil,
 }
 
-func required(name string) addonv1alpha1.AddonDependency {
+func requiredDependency(name string) addonv1alpha1.AddonDependency {
 	return addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeRequired}
 }
 
-func optional(name string) addonv1alpha1.AddonDependency {
+func optionalDependency(name string) addonv1alpha1.AddonDependency {
 	return addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeOptional}
 }
 
@@ -176,7 +176,7 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.Now(),
 		})
 	}
-	lacked := lacking(i, name)
+	lacked := missingDependency(i, name)
 	switch {
 	case i == 2:
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionUnknown, addonv1alpha1.ReasonClusterLeaseStopped, "The agent does not renew its lease.")
@@ -198,9 +198,9 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 	return addOn
 }
 
-// lacking returns the dependency that an add-on lacks on the cluster with that number: kafka has failed on the first cluster, and zookeeper is
+// missingDependency returns the dependency that an add-on lacks on the cluster with that number: kafka has failed on the first cluster, and zookeeper is
 // missing on the second.
-func lacking(i int, name string) string {
+func missingDependency(i int, name string) string {
 	switch {
 	case i == 1 && name == "kafka":
 		return "zookeeper"

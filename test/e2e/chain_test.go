@@ -36,19 +36,19 @@ var _ = Describe("A chain of ten add-ons, each requiring the next", Ordered, fun
 		create(ctx, hub, linkPackage())
 		for i := range depth {
 			create(ctx, hub, linkDefinition(i))
-			create(ctx, hub, enabled(link(i)))
+			create(ctx, hub, newAddOn(link(i)))
 		}
-		create(ctx, hub, enabled(base))
+		create(ctx, hub, newAddOn(base))
 	})
 
 	It("waits for its end, and installs none before", func(ctx SpecContext) {
 		setBase(ctx, hub, metav1.ConditionFalse)
 		for i := range depth {
 			Eventually(reason).WithContext(ctx).WithArguments(hub, link(i), addonv1alpha1.ConditionResolved).
-				WithTimeout(patience).WithPolling(interval).Should(Equal(addonv1alpha1.ReasonWaitingForDependencies))
+				WithTimeout(timeout).WithPolling(interval).Should(Equal(addonv1alpha1.ReasonWaitingForDependencies))
 		}
 		for i := range depth {
-			err := hub.Get(ctx, client.ObjectKeyFromObject(enabled(link(i))), &kudo.Instance{})
+			err := hub.Get(ctx, client.ObjectKeyFromObject(newAddOn(link(i))), &kudo.Instance{})
 			Expect(err).To(MatchError(apierrors.IsNotFound, "not found"))
 		}
 	})
@@ -76,7 +76,7 @@ func create(ctx context.Context, hub client.Client, object client.Object) {
 	DeferCleanup(func(ctx context.Context) {
 		Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed())
 		Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(object), object) }).
-			WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(MatchError(apierrors.IsNotFound, "not found"))
+			WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(MatchError(apierrors.IsNotFound, "not found"))
 	})
 }
 
@@ -88,7 +88,7 @@ func expectAvailable(ctx context.Context, hub client.Client, status metav1.Condi
 		condition, err := conditionOf(ctx, hub, link(0), addonv1alpha1.ConditionAvailable)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(condition.Status).To(Equal(status), condition.Message)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval / 10).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval / 10).Should(Succeed())
 	AddReportEntry("from end to head", time.Since(start).Round(time.Millisecond).String())
 }
 
@@ -134,15 +134,15 @@ func linkPackage() *kudo.OperatorVersion {
 	}
 }
 
-// enabled returns an add-on on the sandbox's cluster.
-func enabled(name string) *addonv1alpha1.ManagedClusterAddOn {
+// newAddOn returns an add-on on the sandbox's cluster.
+func newAddOn(name string) *addonv1alpha1.ManagedClusterAddOn {
 	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "cluster1"}}
 }
 
 // setBase writes the status of the base on cluster1 as its own writer would.
 func setBase(ctx context.Context, hub client.Client, status metav1.ConditionStatus) {
 	GinkgoHelper()
-	probe(ctx, hub, enabled(base), status)
+	probe(ctx, hub, newAddOn(base), status)
 }
 
 // probe sets the availability of an add-on as its own writer would; OCM's controllers write its status too.
@@ -163,7 +163,7 @@ func reason(ctx context.Context, hub client.Client, name, conditionType string) 
 }
 
 func conditionOf(ctx context.Context, hub client.Client, name, conditionType string) (metav1.Condition, error) {
-	subject := enabled(name)
+	subject := newAddOn(name)
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(subject), subject); err != nil {
 		return metav1.Condition{}, err
 	}

@@ -250,7 +250,7 @@ func signal(ctx context.Context, box *sandbox.Sandbox, cluster, program string, 
 		pid := find(box, cluster, program).PID
 		g.Expect(pid).NotTo(BeZero(), program+" does not run")
 		g.Expect(syscall.Kill(pid, which)).To(Succeed())
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 }
 
 // expectSettled waits until every Instance has its desired state, on the hub and on its cluster.
@@ -270,7 +270,7 @@ func (c *chaos) check(ctx context.Context, s subject) error {
 	if err := c.checkHub(ctx, s, want); err != nil {
 		return err
 	}
-	found, err := existing(ctx, c.managed[s.cluster], s.name)
+	found, err := lastingObjects(ctx, c.managed[s.cluster], s.name)
 	if err != nil {
 		return err
 	}
@@ -303,8 +303,8 @@ func (c *chaos) checkHub(ctx context.Context, s subject, want desired) error {
 	return nil
 }
 
-// existing returns the objects of an Instance that outlast its plans, each with a value that identifies it.
-func existing(ctx context.Context, cluster client.Client, name string) (map[string]string, error) {
+// lastingObjects returns the objects of an Instance that outlast its plans, each with a value that identifies it.
+func lastingObjects(ctx context.Context, cluster client.Client, name string) (map[string]string, error) {
 	var (
 		settings    corev1.ConfigMapList
 		deployments appsv1.DeploymentList
@@ -416,9 +416,9 @@ func tumbler(version string) *kudo.OperatorVersion {
 				task("stop", kudo.TaskDelete, "server.yaml"),
 			},
 			Plans: map[string]kudo.Plan{
-				kudo.DeployPlan:  {Phases: []kudo.Phase{prepare("settings", "role", "metrics"), run("server", "check")}},
-				kudo.UpdatePlan:  {Phases: []kudo.Phase{prepare("settings", "metrics"), run("server")}},
-				kudo.UpgradePlan: {Phases: []kudo.Phase{prepare("settings", "role", "metrics"), run("server", "verify")}},
+				kudo.DeployPlan:  {Phases: []kudo.Phase{prepare("settings", "role", "metrics"), serialPhase("server", "check")}},
+				kudo.UpdatePlan:  {Phases: []kudo.Phase{prepare("settings", "metrics"), serialPhase("server")}},
+				kudo.UpgradePlan: {Phases: []kudo.Phase{prepare("settings", "role", "metrics"), serialPhase("server", "verify")}},
 				kudo.CleanupPlan: {Phases: []kudo.Phase{
 					{Name: "stop", Steps: []kudo.Step{{Name: "drain", Tasks: []string{"drain"}}, {Name: "server", Tasks: []string{"stop"}}}},
 				}},
@@ -429,11 +429,11 @@ func tumbler(version string) *kudo.OperatorVersion {
 
 // prepare returns a phase of parallel steps, each with a task of the same name.
 func prepare(names ...string) kudo.Phase {
-	return kudo.Phase{Name: "prepare", Strategy: kudo.Parallel, Steps: run(names...).Steps}
+	return kudo.Phase{Name: "prepare", Strategy: kudo.Parallel, Steps: serialPhase(names...).Steps}
 }
 
-// run returns a phase of serial steps, each with a task of the same name.
-func run(names ...string) kudo.Phase {
+// serialPhase returns a phase of serial steps, each with a task of the same name.
+func serialPhase(names ...string) kudo.Phase {
 	phase := kudo.Phase{Name: "run"}
 	for _, name := range names {
 		phase.Steps = append(phase.Steps, kudo.Step{Name: name, Tasks: []string{name}})

@@ -82,11 +82,11 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 	It("changes a parameter, having seen what comes of that, and restarts nothing", func(ctx SpecContext) {
 		pods := d.pods(ctx, "cluster1")
 		Eventually(func(g Gomega) { // once hub and agents are idle
-			before := d.written(ctx)
+			before := d.resourceVersions(ctx)
 			preview := d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "REPLICAS=3", "--dry-run")
 			g.Expect(preview.out).To(And(ContainSubstring("plan deploy"), MatchRegexp(`(?m)^ *-.*replicas: 2$`), MatchRegexp(`(?m)^ *\+.*replicas: 3$`)))
-			g.Expect(d.written(ctx)).To(Equal(before), "a dry run writes nothing")
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+			g.Expect(d.resourceVersions(ctx)).To(Equal(before), "a dry run writes nothing")
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "REPLICAS=3", "--wait", "--timeout", "2m")
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(Equal(int32(3)))
@@ -100,12 +100,12 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "CPU=1000")
 		Eventually(func() string {
 			return d.fails(ctx, cli.ExitTimeout, "plan", "wait", "web", "--cluster", "cluster1", "--timeout", "5s").errOut
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(ContainSubstring("Deployment site/web: 1 of 3 replicas updated"))
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(ContainSubstring("Deployment site/web: 1 of 3 replicas updated"))
 		Expect(d.run(ctx, "plan", "cancel", "web", "--cluster", "cluster1", "--timeout", "1m").out).To(Equal("instance.kudo.dev/web plan deploy cancelled\n"))
 		Expect(d.instance(ctx, "cluster1").Status.PlanStatus[kudo.DeployPlan].Status).To(Equal(kudo.FatalError))
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(BeNumerically(">=", 2), "the servers from before still run")
 		Eventually(func() string { return d.run(ctx, "why", "web", "--cluster", "cluster1").out }).
-			WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(ContainSubstring("cancelled"))
+			WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(ContainSubstring("cancelled"))
 		Expect(d.fails(ctx, cli.ExitFailure, "plan", "cancel", "web", "--cluster", "cluster1").errOut).To(ContainSubstring("the last plan, \"deploy\", is FATAL_ERROR"))
 
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "CPU=200m", "--wait", "--timeout", "2m")
@@ -142,7 +142,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 			g.Expect(told.out).To(ContainSubstring("Pages are kept there."))
 			g.Expect(json.Unmarshal([]byte(told.out), &why)).To(Succeed())
 			g.Expect(why.Commands).To(HaveExactElements("kubectl addon enable zookeeper --cluster cluster2 --namespace site"))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 		Expect(d.deployment(ctx, "cluster2").Status.AvailableReplicas).To(Equal(int32(2)), "what runs is left alone")
 
 		d.run(ctx, append(strings.Fields(strings.TrimPrefix(why.Commands[0], "kubectl addon ")), "--wait", "--timeout", "2m")...)
@@ -155,7 +155,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		d.run(ctx, "disable", "zookeeper", "--all-clusters", "--yes", "--timeout", "2m")
 		for _, config := range d.configs {
 			Eventually(func() ([]string, error) { return census.OfTandem(ctx, config) }).
-				WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(BeEmpty())
+				WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(BeEmpty())
 		}
 		instances := &kudo.InstanceList{}
 		Expect(d.hub.List(ctx, instances)).To(Succeed())
@@ -281,8 +281,8 @@ func (d *day) pods(ctx context.Context, cluster string) map[string]types.UID {
 	return uids
 }
 
-// written returns the resource versions of everything on the hub that the plugin may change.
-func (d *day) written(ctx context.Context) map[string]string {
+// resourceVersions returns the resource versions of everything on the hub that the plugin may change.
+func (d *day) resourceVersions(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}
 	for _, list := range []client.ObjectList{

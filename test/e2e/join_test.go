@@ -84,7 +84,7 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 		Eventually(func(g Gomega) []byte {
 			g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 			return secret.Data[corev1.TLSCertKey]
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).ShouldNot(Equal(before))
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).ShouldNot(Equal(before))
 		certificates, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
 		Expect(err).NotTo(HaveOccurred())
 		return certificates[0]

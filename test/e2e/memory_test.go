@@ -80,7 +80,7 @@ var _ = Describe("The memory of the programs", Label(quick), onSandbox("it reads
 		Expect(hub.Create(ctx, bomb("value", "[{{ .Params.VALUE }}]"))).To(Succeed())
 		for i := range 20 {
 			name := []string{"text", "value"}[i%2]
-			instance := bombed(name, i)
+			instance := newBomb(name, i)
 			if name == "value" {
 				instance.Spec.Parameters = map[string]string{"VALUE": strings.Trim(aliases(strings.Repeat("x", 200_000), 1200), "[]")}
 			}
@@ -88,24 +88,24 @@ var _ = Describe("The memory of the programs", Label(quick), onSandbox("it reads
 		}
 		allFail := func(g Gomega, ctx context.Context) {
 			for i := range 20 {
-				instance := bombed([]string{"text", "value"}[i%2], i)
+				instance := newBomb([]string{"text", "value"}[i%2], i)
 				g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
 				g.Expect(instance.Status.PlanStatus["deploy"].Status).To(Equal(kudo.FatalError), "%s: %v", instance.Name, instance.Status.Conditions)
 			}
 		}
-		Eventually(allFail).WithContext(ctx).WithTimeout(2 * patience).WithPolling(interval).Should(Succeed())
+		Eventually(allFail).WithContext(ctx).WithTimeout(2 * timeout).WithPolling(interval).Should(Succeed())
 		peak("cluster1", "addon-agent", 0, maxMB)
 
 		Expect(syscall.Kill(find(box, "cluster1", "addon-agent").PID, syscall.SIGKILL)).To(Succeed())
-		Eventually(func() int { return find(box, "cluster1", "addon-agent").PID }).WithTimeout(patience).WithPolling(interval).ShouldNot(BeZero())
+		Eventually(func() int { return find(box, "cluster1", "addon-agent").PID }).WithTimeout(timeout).WithPolling(interval).ShouldNot(BeZero())
 		for i := range 20 {
-			Expect(hub.Delete(ctx, bombed([]string{"text", "value"}[i%2], i))).To(Succeed())
+			Expect(hub.Delete(ctx, newBomb([]string{"text", "value"}[i%2], i))).To(Succeed())
 		}
 		Eventually(func(g Gomega, ctx context.Context) {
 			list := &kudo.InstanceList{}
 			g.Expect(hub.List(ctx, list, client.InNamespace("cluster1"))).To(Succeed())
 			g.Expect(list.Items).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(2 * timeout).WithPolling(interval).Should(Succeed())
 		peak("cluster1", "addon-agent", 1, maxMB)
 		peak("hub", "addon-manager", 0, maxMB)
 	})
@@ -133,14 +133,14 @@ var _ = Describe("The memory of the programs", Label(quick), onSandbox("it reads
 		flood.Wait()
 		peak("hub", "addon-manager", 0, maxFloodedMB)
 		for path := range fitting {
-			Eventually(call).WithArguments(path, fitting[path]).WithTimeout(patience).WithPolling(interval).Should(Equal(http.StatusOK), path)
-			Eventually(call).WithArguments(path, costly[path]).WithTimeout(patience).WithPolling(interval).Should(Equal(http.StatusRequestEntityTooLarge), path)
+			Eventually(call).WithArguments(path, fitting[path]).WithTimeout(timeout).WithPolling(interval).Should(Equal(http.StatusOK), path)
+			Eventually(call).WithArguments(path, costly[path]).WithTimeout(timeout).WithPolling(interval).Should(Equal(http.StatusRequestEntityTooLarge), path)
 		}
 
 		By("serving the API server")
 		Eventually(func(ctx context.Context) error {
 			return hub.Create(ctx, bomb("broken", "{{ .Nothing"), client.DryRunAll) // admitted if the webhook responds too late
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(MatchError(apierrors.IsInvalid, "is refused"))
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(MatchError(apierrors.IsInvalid, "is refused"))
 	})
 })
 
@@ -206,8 +206,8 @@ func bomb(name, value string) *kudo.OperatorVersion {
 	}
 }
 
-// bombed returns an Instance of a bomb.
-func bombed(name string, number int) *kudo.Instance {
+// newBomb returns an Instance of a bomb.
+func newBomb(name string, number int) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: fmt.Sprintf("%s-%d", name, number)},
 		Spec: kudo.InstanceSpec{

@@ -147,7 +147,7 @@ var _ = Describe("Pods on nodes that run containers", Label(onNodes), Ordered, f
 			g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(slow), slow)).To(Succeed())
 			g.Expect(slow.Status.PlanStatus[kudo.DeployPlan].Status).To(Equal(kudo.InProgress))
 			g.Expect(job()).NotTo(BeEmpty())
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 		execution, before := slow.Status.Execution.UID, storedPods(ctx, pods)
 		began, err := job()
 		Expect(err).NotTo(HaveOccurred())
@@ -237,7 +237,7 @@ func storedChange(ctx context.Context, hub client.Client, parameters map[string]
 	GinkgoHelper()
 	Eventually(func() error { // requests may reach the replica of addon-manager that ends
 		return environment.Edit(ctx, hub, storedInstance(), func(i *kudo.Instance) { i.Spec.Parameters = parameters })
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 	storedSettles(ctx, hub)
 }
 

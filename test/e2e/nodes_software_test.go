@@ -34,7 +34,7 @@ var _ = Describe("An ensemble of ZooKeeper servers", Label(onNodes, softwareLabe
 	BeforeAll(func(ctx SpecContext) {
 		f = newFleet(ctx, 1)
 		f.pushes(ctx, examplePackages+"/zookeeper")
-		f.pushes(ctx, replaced(examplePackages+"/zookeeper", "3.9.2", "3.9.3"))
+		f.pushes(ctx, copyWithImage(examplePackages+"/zookeeper", "3.9.2", "3.9.3"))
 		f.deletes("cluster1", "instance.kudo.dev/zookeeper")
 	})
 
@@ -123,7 +123,7 @@ var _ = Describe("Redis as an add-on of two clusters", Label(onNodes, softwareLa
 			})
 			must(f.kubectl(ctx, cluster, "create", "secret", "generic", "redis", "-n", "cache", "--from-literal=password=hunter2"))
 		}
-		f.pushes(ctx, replaced(examplePackages+"/redis", "7.4.1", "7.4.2"))
+		f.pushes(ctx, copyWithImage(examplePackages+"/redis", "7.4.1", "7.4.2"))
 		create(ctx, hub, definitionOf("redis", f.pushes(ctx, examplePackages+"/redis")))
 		create(ctx, hub, onePlan("visitor", visitor))
 		create(ctx, hub, definitionOf("visitor", "visitor-1.0.0", "redis"))
@@ -138,7 +138,7 @@ var _ = Describe("Redis as an add-on of two clusters", Label(onNodes, softwareLa
 			Eventually(func(g Gomega) {
 				waiting := addOnOn(ctx, g, hub, cluster, "visitor")
 				g.Expect(meta.IsStatusConditionTrue(waiting.Status.Conditions, addonv1alpha1.ConditionDegraded)).To(BeTrue())
-			}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+			}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 			Expect(f.kubectl(ctx, cluster, "get", "deployments", "-n", "cache", "-o", "name")).To(BeEmpty())
 		}
 	})
@@ -180,7 +180,7 @@ var _ = Describe("Redis as an add-on of two clusters", Label(onNodes, softwareLa
 			WithPolling(time.Second).Should(MatchRegexp(`(?s)Pod cache/redis-0: container redis restarts: CrashLoopBackOff: exited with code 1`))
 		must(f.addon(ctx, "update", "redis", "--cluster", "cluster1", "-p", "MAX_CLIENTS=600"))
 		Eventually(f.kubectl).WithContext(ctx).WithArguments("cluster1", "get", "statefulset", "redis", "-n", "cache", "-o", "yaml").
-			WithTimeout(patience).WithPolling(time.Second).Should(ContainSubstring(`"600"`))
+			WithTimeout(timeout).WithPolling(time.Second).Should(ContainSubstring(`"600"`))
 		must(f.kubectl(ctx, "cluster1", "delete", "pod", "redis-0", "-n", "cache")) // a StatefulSet does not replace a pod that has never been ready
 		must(f.addon(ctx, "plan", "wait", "redis", "--cluster", "cluster1", "--timeout", long))
 		Expect(redis(ctx, "cluster1", "get", "greeting")).To(Equal("hello\n"))
@@ -218,7 +218,7 @@ var _ = Describe("Packages of the KUDO community", Label(onNodes, softwareLabel,
 		redis := func(in string, command ...string) (string, error) {
 			return f.kubectl(ctx, "cluster1", append([]string{"exec", "redis-redis-" + in, "-n", "six", "--", "redis-cli", "-c"}, command...)...)
 		}
-		Eventually(redis).WithContext(ctx).WithArguments("0", "cluster", "info").WithTimeout(patience).WithPolling(time.Second).
+		Eventually(redis).WithContext(ctx).WithArguments("0", "cluster", "info").WithTimeout(timeout).WithPolling(time.Second).
 			Should(And(ContainSubstring("cluster_state:ok"), ContainSubstring("cluster_known_nodes:6"), ContainSubstring("cluster_size:3")))
 		Expect(redis("1", "set", "greeting", "hello")).To(Equal("OK\n"))
 		Expect(redis("2", "get", "greeting")).To(Equal("hello\n"))
@@ -306,8 +306,8 @@ func (f *fleet) isEmpty(ctx context.Context, cluster, namespace string) {
 	}).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 }
 
-// replaced returns a copy of a package with a higher version and another image.
-func replaced(folder, before, after string) string {
+// copyWithImage returns a copy of a package with a higher version and another image.
+func copyWithImage(folder, before, after string) string {
 	GinkgoHelper()
 	higher := successor(folder)
 	Expect(filepath.WalkDir(higher, func(name string, entry os.DirEntry, err error) error {

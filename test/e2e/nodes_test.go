@@ -31,7 +31,7 @@ func nodesOf(ctx context.Context, files string) (int, error) {
 		return 0, nil
 	}
 	file, _, _ := strings.Cut(files, ",")
-	c, err := client.New(given(file), client.Options{})
+	c, err := client.New(readConfig(file), client.Options{})
 	if err != nil {
 		return 0, err
 	}
@@ -159,15 +159,15 @@ var _ = Describe("On nodes that run containers", Label(onNodes), Ordered, Contin
 		Expect(status).To(ContainSubstring(cause))
 
 		create(ctx, hub, definitionOf("doomed", failing+"-1.0.0"))
-		addOn := enabled("doomed")
+		addOn := newAddOn("doomed")
 		addOn.Spec.InstallNamespace = broken
 		create(ctx, hub, addOn)
 		Eventually(func() (string, error) { return f.addon(ctx, "why", "doomed", "--cluster", "cluster1") }).
-			WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(ContainSubstring(cause))
+			WithContext(ctx).WithTimeout(timeout).WithPolling(time.Second).Should(ContainSubstring(cause))
 
 		file := filepath.Join(GinkgoT().TempDir(), "diagnosis.tar.gz")
 		must(f.addon(ctx, "diagnose", "--cluster", "cluster1", "--cluster-kubeconfig", f.files["cluster1"], "-o", file))
-		files := unpacked(file)
+		files := unpack(file)
 		Expect(files).To(HaveKeyWithValue("tandem-diagnosis/hub/clusters/cluster1/plans.txt", ContainSubstring(cause)))
 		Expect(files).To(HaveKeyWithValue("tandem-diagnosis/managed/workloads/pod.yaml", ContainSubstring("exitCode: 3")))
 		Expect(files).To(HaveKeyWithValue(HaveSuffix("-addon-manager.log"), ContainSubstring(`"level"`)))

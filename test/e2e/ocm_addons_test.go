@@ -36,8 +36,8 @@ const (
 
 	// addOnNamespace is their namespace on the hub.
 	addOnNamespace = "open-cluster-management-addon"
-	// addOnPatience is the timeout of their installation, which requests two certificates and checks leases every thirty seconds.
-	addOnPatience = 3 * time.Minute
+	// addOnTimeout is the timeout of their installation, which requests two certificates and checks leases every thirty seconds.
+	addOnTimeout = 3 * time.Minute
 )
 
 var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("ocm"), onSandbox("agents run as processes"), Ordered, func() {
@@ -69,7 +69,7 @@ var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("oc
 	// becomes waits until a condition of an add-on has the status and reason; an empty reason means no condition.
 	becomes := func(ctx context.Context, name, condition string, status metav1.ConditionStatus, reason string) {
 		GinkgoHelper()
-		Eventually(conditionOf).WithContext(ctx).WithArguments(hub, name, condition).WithTimeout(addOnPatience).WithPolling(interval).
+		Eventually(conditionOf).WithContext(ctx).WithArguments(hub, name, condition).WithTimeout(addOnTimeout).WithPolling(interval).
 			Should(And(HaveField("Status", status), HaveField("Reason", reason)), "%s of %s", condition, name)
 	}
 	dragsDown := func(ctx context.Context, names ...string) {
@@ -99,7 +99,7 @@ var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("oc
 		return func() []string {
 			var found []string
 			for _, e := range entriesOf(box.Hub().AuditLog())[since:] {
-				if e.Is("managedclusteraddons", "status") && e.ObjectRef.Name == name && e.Succeeded() && strings.HasPrefix(e.User.Username, by) {
+				if e.Is("managedclusteraddons", "status") && e.ObjectRef.Name == name && e.IsSuccess() && strings.HasPrefix(e.User.Username, by) {
 					found = append(found, e.String())
 				}
 			}
@@ -120,7 +120,7 @@ var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("oc
 			"cluster-proxy-addon-manager.manager": "hub", proxyAgent: "cluster1",
 		} {
 			// Some programs exit and are restarted, because a certificate is not in their Secret yet.
-			Eventually(func() int { return find(box, cluster, program).PID }).WithContext(ctx).WithTimeout(patience).WithPolling(interval).
+			Eventually(func() int { return find(box, cluster, program).PID }).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).
 				ShouldNot(BeZero(), program)
 		}
 
@@ -135,7 +135,7 @@ var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("oc
 			var token corev1.Secret
 			g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(account), &token)).To(Succeed())
 			g.Expect(token.Data).To(HaveKeyWithValue("token", Not(BeEmpty())))
-		}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(ocmTimeout).WithPolling(interval).Should(Succeed())
 	})
 
 	It("let one install that requires them, by the annotation that declares it", func(ctx SpecContext) {
@@ -150,7 +150,7 @@ var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("oc
 		own.Name, own.Spec.Dependencies = inspector, nil
 		own.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: dependsOn(proxy)}
 		Expect(hub.Create(ctx, own)).To(Succeed())
-		Expect(hub.Create(ctx, enabled(inspector))).To(Succeed())
+		Expect(hub.Create(ctx, newAddOn(inspector))).To(Succeed())
 		becomes(ctx, inspector, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		becomes(ctx, inspector, addonv1alpha1.ConditionManifestApplied, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		works(ctx)
@@ -167,14 +167,14 @@ var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("oc
 	It("are not contested: OCM continues to apply the state of its lease, and nothing changes", func(ctx SpecContext) {
 		versions := func() (versions []string) {
 			for _, name := range []string{accounts, proxy, inspector} {
-				subject := enabled(name)
+				subject := newAddOn(name)
 				Expect(hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
 				versions = append(versions, subject.ResourceVersion)
 			}
 			return versions
 		}
 		before, mark := versions(), len(entriesOf(box.Hub().AuditLog()))
-		Eventually(func() int { return len(writes(mark, klusterlet, proxy)()) }).WithContext(ctx).WithTimeout(addOnPatience).
+		Eventually(func() int { return len(writes(mark, klusterlet, proxy)()) }).WithContext(ctx).WithTimeout(addOnTimeout).
 			WithPolling(time.Second).Should(BeNumerically(">=", 3), "its lease is fresh")
 		Expect(versions()).To(Equal(before))
 		for _, name := range []string{accounts, proxy, inspector} {
@@ -230,14 +230,14 @@ func install(ctx context.Context, hub client.Client, addons, name string) {
 		}
 		// A resource definition of the chart is served with a delay, and both charts contain the same binding.
 		Eventually(func() error { return client.IgnoreAlreadyExists(hub.Create(ctx, object)) }).
-			WithTimeout(patience).WithPolling(interval).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
+			WithTimeout(timeout).WithPolling(interval).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
 
 // leaseOf returns the lease by which a klusterlet checks an add-on of cluster1.
 func leaseOf(ctx context.Context, hub client.Client, name string) *coordinationv1.Lease {
 	GinkgoHelper()
-	subject := enabled(name)
+	subject := newAddOn(name)
 	Expect(hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: cmp.Or(subject.Status.Namespace, subject.Spec.InstallNamespace),

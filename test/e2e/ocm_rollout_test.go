@@ -85,7 +85,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		for _, name := range f.names {
 			f.expectCondition(ctx, name, shop, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 			Eventually(statusOf).WithContext(ctx).WithArguments(f.hub, name, shop, addonv1alpha1.ConditionDegraded).
-				WithTimeout(ocmPatience).WithPolling(interval).Should(BeEmpty(), name)
+				WithTimeout(ocmTimeout).WithPolling(interval).Should(BeEmpty(), name)
 			Expect(f.at(name).Get(ctx, client.ObjectKey{Namespace: shop, Name: shop}, &appsv1.Deployment{})).To(Succeed())
 		}
 
@@ -120,7 +120,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.expectRollout(ctx, shop, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
 		f.expectCondition(ctx, "cluster2", shop, "Progressing", metav1.ConditionTrue, upstream.ProgressingReasonProgressing)
 		f.expectCondition(ctx, "cluster3", shop, addonv1alpha1.ConditionConfigured, metav1.ConditionFalse, "ConfigurationsNotConfigured")
-		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).
+		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(timeout).WithPolling(interval).
 			Should(ConsistOf(`{addon="shop",state="Failed"} 1`, `{addon="shop",state="Waiting"} 1`))
 		Consistently(func(g Gomega) {
 			g.Expect(f.instance(ctx, "cluster3", shop).Spec.OperatorVersion.Name).To(Equal("shop-1.0.0"))
@@ -135,7 +135,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("1.0.0"), shopConfig())
 		})
 		for _, name := range []string{"cluster1", "cluster2"} {
-			Eventually(f.lastApplied).WithContext(ctx).WithArguments(name).WithTimeout(ocmPatience).WithPolling(interval).
+			Eventually(f.lastApplied).WithContext(ctx).WithArguments(name).WithTimeout(ocmTimeout).WithPolling(interval).
 				Should(Equal("shop-1.0.0"), name)
 			instance := f.instance(ctx, name, shop)
 			Expect(instance.Spec.OperatorVersion.Name).To(Equal("shop-1.0.0"), name)
@@ -162,7 +162,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 			f.expectCondition(ctx, name, shop, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		}
 		f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
-		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).Should(BeEmpty())
+		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(timeout).WithPolling(interval).Should(BeEmpty())
 	})
 
 	It("stops at the first cluster for a misspelt parameter, and continues with the correct one", func(ctx SpecContext) {
@@ -176,7 +176,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationInvalid)
 		Expect(f.condition(ctx, "cluster1", shop, addonv1alpha1.ConditionResolved).Message).To(ContainSubstring("did you mean REPLICAS?"))
 		f.expectRollout(ctx, shop, metav1.ConditionTrue, "1/3 progressing..., 0 failed 0 timeout.")
-		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).
+		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(timeout).WithPolling(interval).
 			Should(ConsistOf(`{addon="shop",state="Failed"} 1`, `{addon="shop",state="Waiting"} 2`))
 		Consistently(func(g Gomega) {
 			for _, name := range f.names {
@@ -204,12 +204,12 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		})).To(Succeed())
 		image := func(name string, want string) {
 			GinkgoHelper()
-			Eventually(f.delivered).WithContext(ctx).WithArguments(name).WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(want), name)
+			Eventually(f.agentImage).WithContext(ctx).WithArguments(name).WithTimeout(ocmTimeout).WithPolling(interval).Should(Equal(want), name)
 		}
 		image("cluster1", "addon-agent:next")
 		image("cluster2", "addon-agent:next")
 		f.expectRollout(ctx, addonv1alpha1.AgentAddOn, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
-		Consistently(f.delivered).WithContext(ctx).WithArguments("cluster3").WithTimeout(2 * time.Second).WithPolling(interval).
+		Consistently(f.agentImage).WithContext(ctx).WithArguments("cluster3").WithTimeout(2 * time.Second).WithPolling(interval).
 			Should(Equal("addon-agent"))
 
 		Expect(sandbox.StartProgram(ctx, f.home, "cluster2", "ocm-work-agent")).To(Succeed())
@@ -241,8 +241,8 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.expectCondition(ctx, "cluster3", kiosk, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		f.expectCondition(ctx, "cluster3", kiosk, upstream.ManagedClusterAddOnConditionProgressing, metav1.ConditionFalse, upstream.ProgressingReasonCompleted)
 
-		Eventually(f.counted).WithContext(ctx).WithArguments("cluster3", kiosk).WithTimeout(ocmPatience).WithPolling(interval).ShouldNot(BeEmpty())
-		first := f.counted(ctx, "cluster3", kiosk)
+		Eventually(f.appliedHash).WithContext(ctx).WithArguments("cluster3", kiosk).WithTimeout(ocmTimeout).WithPolling(interval).ShouldNot(BeEmpty())
+		first := f.appliedHash(ctx, "cluster3", kiosk)
 
 		const rounds, quietTime = 30, 2 * time.Second
 		var conflicts int
@@ -271,7 +271,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 
 		By("OCM counting the last configuration after that")
 		f.expectCondition(ctx, "cluster3", kiosk, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
-		Eventually(f.counted).WithContext(ctx).WithArguments("cluster3", kiosk).WithTimeout(ocmPatience).WithPolling(interval).
+		Eventually(f.appliedHash).WithContext(ctx).WithArguments("cluster3", kiosk).WithTimeout(ocmTimeout).WithPolling(interval).
 			Should(And(Not(BeEmpty()), Not(Equal(first))))
 		Expect(f.hub.Delete(ctx, config)).To(Succeed())
 	})
@@ -337,7 +337,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		Expect(f.hub.Delete(ctx, placement("agents", 3))).To(Succeed())
 		Expect(f.hub.Delete(ctx, bindingOfDefaultSet())).To(Succeed())
 		for _, name := range []string{"hub", "cluster2"} {
-			Eventually(f.since).WithContext(ctx).WithArguments(name).WithTimeout(2*ocmPatience).WithPolling(time.Second).Should(BeEmpty(), name)
+			Eventually(f.since).WithContext(ctx).WithArguments(name).WithTimeout(2*ocmTimeout).WithPolling(time.Second).Should(BeEmpty(), name)
 		}
 	})
 })
@@ -433,8 +433,8 @@ func (f *ocmFleet) edit(ctx context.Context, name string, change func(*addonv1al
 	Expect(f.hub.Patch(ctx, edited, client.MergeFrom(definition))).To(Succeed())
 }
 
-// counted returns the hash of an add-on's own config, once OCM counts it as applied.
-func (f *ocmFleet) counted(ctx context.Context, cluster, name string) string {
+// appliedHash returns the hash of an add-on's own config, once OCM counts it as applied.
+func (f *ocmFleet) appliedHash(ctx context.Context, cluster, name string) string {
 	GinkgoHelper()
 	current := f.addOn(cluster, name)
 	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
@@ -499,7 +499,7 @@ func (f *ocmFleet) expectCondition(ctx context.Context, cluster, name, condition
 		g.Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
 		g.Expect(subject.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", conditionType), HaveField("Status", status), HaveField("Reason", reason))))
-	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed(), "%s of %s on %s", conditionType, name, cluster)
+	}).WithContext(ctx).WithTimeout(ocmTimeout).WithPolling(interval).Should(Succeed(), "%s of %s on %s", conditionType, name, cluster)
 }
 
 func (f *ocmFleet) instance(ctx context.Context, cluster, name string) *kudo.Instance {
@@ -516,7 +516,7 @@ func (f *ocmFleet) expectRuns(ctx context.Context, cluster, version, reason stri
 		instance := f.instance(ctx, cluster, shop)
 		g.Expect(instance.Spec.OperatorVersion.Name).To(Equal(version))
 		g.Expect(meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)).To(HaveField("Reason", reason))
-	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed(), cluster)
+	}).WithContext(ctx).WithTimeout(ocmTimeout).WithPolling(interval).Should(Succeed(), cluster)
 }
 
 // lastApplied returns the version that OCM last recorded as applied on a cluster.
@@ -535,7 +535,7 @@ func (f *ocmFleet) lastApplied(ctx context.Context, cluster string) string {
 // expectApplied waits until OCM records a version as applied on a cluster.
 func (f *ocmFleet) expectApplied(ctx context.Context, cluster, version string) {
 	GinkgoHelper()
-	Eventually(f.lastApplied).WithContext(ctx).WithArguments(cluster).WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(version), cluster)
+	Eventually(f.lastApplied).WithContext(ctx).WithArguments(cluster).WithTimeout(ocmTimeout).WithPolling(interval).Should(Equal(version), cluster)
 	f.expectCondition(ctx, cluster, shop, "Progressing", metav1.ConditionFalse, upstream.ProgressingReasonCompleted)
 }
 
@@ -548,11 +548,11 @@ func (f *ocmFleet) expectRollout(ctx context.Context, name string, progressing m
 		g.Expect(definition.Status.InstallProgressions).To(HaveLen(1))
 		g.Expect(definition.Status.InstallProgressions[0].Conditions).To(ContainElement(And(
 			HaveField("Type", "Progressing"), HaveField("Status", progressing), HaveField("Message", message))))
-	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(ocmTimeout).WithPolling(interval).Should(Succeed())
 }
 
-// delivered returns the image of the agent delivered to a cluster.
-func (f *ocmFleet) delivered(ctx context.Context, cluster string) string {
+// agentImage returns the image of the agent delivered to a cluster.
+func (f *ocmFleet) agentImage(ctx context.Context, cluster string) string {
 	GinkgoHelper()
 	delivered := f.work(cluster)
 	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(delivered), delivered)).To(Succeed())
@@ -618,7 +618,7 @@ func (f *ocmFleet) expectGone(ctx context.Context, c client.Client, objects ...c
 			err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
 			g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 			g.Expect(err).To(HaveOccurred(), "%T %s still exists", object, client.ObjectKeyFromObject(object))
-		}).WithContext(ctx).WithTimeout(2 * ocmPatience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(2 * ocmTimeout).WithPolling(interval).Should(Succeed())
 	}
 }
 

@@ -35,8 +35,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// ocmPatience is the timeout for OCM: its work agent checks applied objects every ten seconds.
-const ocmPatience = time.Minute
+// ocmTimeout is the timeout for OCM: its work agent checks applied objects every ten seconds.
+const ocmTimeout = time.Minute
 
 var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox that runs OCM"), Ordered, func() {
 	var (
@@ -103,7 +103,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 			g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(work), work)).To(Succeed())
 			g.Expect(meta.IsStatusConditionTrue(work.Status.Conditions, workv1.WorkApplied)).To(BeTrue())
 			g.Expect(meta.IsStatusConditionTrue(work.Status.Conditions, workv1.WorkAvailable)).To(BeTrue())
-		}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(ocmTimeout).WithPolling(interval).Should(Succeed())
 		cluster, err := client.New(box.Cluster("cluster2").Config(), client.Options{})
 		Expect(err).NotTo(HaveOccurred())
 		delivered := note()
@@ -113,7 +113,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		Expect(hub.Delete(ctx, work)).To(Succeed())
 		Eventually(func() bool {
 			return apierrors.IsNotFound(cluster.Get(ctx, client.ObjectKeyFromObject(delivered), delivered))
-		}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(BeTrue())
+		}).WithContext(ctx).WithTimeout(ocmTimeout).WithPolling(interval).Should(BeTrue())
 	})
 
 	It("has had Tandem's agents delivered, with identities that it approved itself", func(ctx SpecContext) {
@@ -121,7 +121,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 			agent := find(box, name, "addon-agent")
 			Expect(agent.PID).NotTo(BeZero())
 			Eventually(statusOf).WithContext(ctx).WithArguments(hub, name, "tandem", addonv1alpha1.ConditionAvailable).
-				WithTimeout(2*ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue), name)
+				WithTimeout(2*ocmTimeout).WithPolling(interval).Should(Equal(metav1.ConditionTrue), name)
 		}
 	})
 
@@ -133,7 +133,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		Expect(hub.Create(ctx, bindingOfDefaultSet())).To(Succeed())
 		two := placement("two", 2)
 		Expect(hub.Create(ctx, two)).To(Succeed())
-		Eventually(decided).WithContext(ctx).WithArguments(hub, two).WithTimeout(ocmPatience).WithPolling(interval).
+		Eventually(selectedClusters).WithContext(ctx).WithArguments(hub, two).WithTimeout(ocmTimeout).WithPolling(interval).
 			Should(And(HaveLen(2), HaveEach(BeElementOf(clusters))))
 	})
 
@@ -155,7 +155,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 			GinkgoHelper()
 			for _, cluster := range among {
 				Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, "dashboard", addonv1alpha1.ConditionDegraded).
-					WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(status), cluster)
+					WithTimeout(ocmTimeout).WithPolling(interval).Should(Equal(status), cluster)
 			}
 		}
 		degraded(metav1.ConditionTrue, clusters...)
@@ -169,7 +169,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		})).To(Succeed())
 
 		By("making available on cluster1 what it requires")
-		Expect(hub.Create(ctx, enabled(base))).To(Succeed())
+		Expect(hub.Create(ctx, newAddOn(base))).To(Succeed())
 		setBase(ctx, hub, metav1.ConditionTrue)
 		degraded("", "cluster1") // released
 		degraded(metav1.ConditionTrue, "cluster2", "cluster3")
@@ -184,11 +184,11 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		hub, err = client.New(box.Hub().Config(), client.Options{Scheme: ocmScheme()})
 		Expect(err).NotTo(HaveOccurred())
 		last := link(depth - 1) // requires an add-on that is available on cluster1
-		for _, object := range []client.Object{linkPackage(), linkDefinition(depth - 1), enabled(last)} {
+		for _, object := range []client.Object{linkPackage(), linkDefinition(depth - 1), newAddOn(last)} {
 			create(ctx, hub, object)
 		}
 		Eventually(statusOf).WithContext(ctx).WithArguments(hub, "cluster1", last, addonv1alpha1.ConditionAvailable).
-			WithTimeout(2 * ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue))
+			WithTimeout(2 * ocmTimeout).WithPolling(interval).Should(Equal(metav1.ConditionTrue))
 	})
 })
 
@@ -226,8 +226,8 @@ func placement(name string, clusters int) *clusterv1beta1.Placement {
 	return p
 }
 
-// decided returns the clusters selected by a Placement.
-func decided(ctx context.Context, hub client.Client, p *clusterv1beta1.Placement) ([]string, error) {
+// selectedClusters returns the clusters selected by a Placement.
+func selectedClusters(ctx context.Context, hub client.Client, p *clusterv1beta1.Placement) ([]string, error) {
 	var decisions clusterv1beta1.PlacementDecisionList
 	err := hub.List(ctx, &decisions, client.InNamespace(p.Namespace), client.MatchingLabels{clusterv1beta1.PlacementLabel: p.Name})
 	var chosen []string

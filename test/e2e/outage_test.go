@@ -37,15 +37,15 @@ var _ = Describe("Tandem", onSandbox("it kills programs and reads audit logs"), 
 		options := story.Options{
 			Plugin: filepath.Join(programs, "kubectl-addon"), Packages: root + "/examples/packages", Out: GinkgoWriter,
 		}
-		options.Stand(box.State())
-		err := story.Tell(ctx, options)
+		options.UseSandbox(box.State())
+		err := story.Run(ctx, options)
 		stop()
 		interruptions := <-killed
 		Expect(err).NotTo(HaveOccurred())
 		Expect(interruptions).To(BeNumerically(">", 2))
 
 		By("doing nothing twice that was complete")
-		Expect(created(box.Cluster("cluster1").AuditLog(), "jobs")).To(Equal(map[string]int{
+		Expect(countCreations(box.Cluster("cluster1").AuditLog(), "jobs")).To(Equal(map[string]int{
 			"zookeeper-validation": 1, "kafka-topics": 1, "kafka-drain": 1,
 		}))
 	}, SpecTimeout(5*time.Minute))
@@ -66,8 +66,8 @@ func killInTurn(ctx context.Context, box *sandbox.Sandbox) int {
 	return n
 }
 
-// created counts, from an audit log, how often the agent has created each object of a resource.
-func created(log, resource string) map[string]int {
+// countCreations counts, from an audit log, how often the agent has created each object of a resource.
+func countCreations(log, resource string) map[string]int {
 	GinkgoHelper()
 	counts := map[string]int{}
 	for _, e := range entriesOf(log) {

@@ -70,10 +70,10 @@ var _ = Describe("All packages of a folder", Label("packages"), onSandbox("real 
 		s.each(func(p *packaged) {
 			p.stage("deploy", func() metav1.Condition { return p.deploy(ctx) })
 			p.stage("update", func() metav1.Condition { return p.update(ctx) })
-			p.stage("upgrade", func() metav1.Condition { return p.run(ctx, p.versions[1]) })
+			p.stage("upgrade", func() metav1.Condition { return p.changeVersion(ctx, p.versions[1]) })
 			p.stage("plans", func() metav1.Condition { return p.everyPlan(ctx) })
 			p.stage("switches", func() metav1.Condition { return p.everySwitch(ctx) })
-			p.stage("downgrade", func() metav1.Condition { return p.run(ctx, p.versions[0]) })
+			p.stage("downgrade", func() metav1.Condition { return p.changeVersion(ctx, p.versions[0]) })
 		})
 		s.each(func(p *packaged) { p.stage("uninstall", func() metav1.Condition { return p.uninstall(ctx) }) })
 		AddReportEntry("packages", s.table())
@@ -85,9 +85,9 @@ var _ = Describe("All packages of a folder", Label("packages"), onSandbox("real 
 		s.each(func(p *packaged) {
 			first, second := p.instance("one", "twins"), p.instance("two", "twins")
 			Expect(s.hub.Create(ctx, first)).To(Succeed())
-			Expect(s.settled(ctx, first)).To(HaveField("Status", metav1.ConditionTrue))
+			Expect(s.awaitSettled(ctx, first)).To(HaveField("Status", metav1.ConditionTrue))
 			Expect(s.hub.Create(ctx, second)).To(Succeed())
-			shared := s.settled(ctx, second)
+			shared := s.awaitSettled(ctx, second)
 			if shared.Status != metav1.ConditionTrue {
 				Expect(shared.Message).To(ContainSubstring("belongs to Instance twins/" + first.Name))
 			}
@@ -95,7 +95,7 @@ var _ = Describe("All packages of a folder", Label("packages"), onSandbox("real 
 			if shared.Status != metav1.ConditionTrue {
 				Expect(s.byHand(ctx, second, kudo.DeployPlan)).To(HaveField("Status", metav1.ConditionTrue), "what was in its way is gone")
 			}
-			Expect(s.settled(ctx, second)).To(HaveField("Status", metav1.ConditionTrue), "what went was not its own")
+			Expect(s.awaitSettled(ctx, second)).To(HaveField("Status", metav1.ConditionTrue), "what went was not its own")
 			s.delete(ctx, second)
 		})
 		s.expectNothingSince(ctx, before)
@@ -106,21 +106,21 @@ var _ = Describe("All packages of a folder", Label("packages"), onSandbox("real 
 		s.each(func(p *packaged) {
 			subject := p.instance("hasty", "hasty-"+p.name)
 			Expect(s.hub.Create(ctx, subject)).To(Succeed())
-			s.started(ctx, subject, p.versions[0], subject.Spec.Parameters)
+			s.expectStarted(ctx, subject, p.versions[0], subject.Spec.Parameters)
 			s.delete(ctx, subject)
 
 			subject = p.instance("hasty", "hasty-"+p.name)
 			Expect(s.hub.Create(ctx, subject)).To(Succeed())
-			Expect(s.settled(ctx, subject)).To(HaveField("Status", metav1.ConditionTrue))
-			s.edit(ctx, subject, func(spec *kudo.InstanceSpec) { spec.Parameters = p.updated() })
-			s.started(ctx, subject, p.versions[0], p.updated())
+			Expect(s.awaitSettled(ctx, subject)).To(HaveField("Status", metav1.ConditionTrue))
+			s.edit(ctx, subject, func(spec *kudo.InstanceSpec) { spec.Parameters = p.updatedParameters() })
+			s.expectStarted(ctx, subject, p.versions[0], p.updatedParameters())
 			s.edit(ctx, subject, func(spec *kudo.InstanceSpec) { spec.OperatorVersion.Name = p.versions[1] })
-			Expect(s.settled(ctx, subject)).To(HaveField("Status", metav1.ConditionTrue))
+			Expect(s.awaitSettled(ctx, subject)).To(HaveField("Status", metav1.ConditionTrue))
 			Expect(subject.Status.Execution.OperatorVersion.Name).To(Equal(p.versions[1]))
-			Expect(subject.Status.Execution.Parameters).To(Equal(p.updated()))
+			Expect(subject.Status.Execution.Parameters).To(Equal(p.updatedParameters()))
 
 			s.edit(ctx, subject, func(spec *kudo.InstanceSpec) { spec.OperatorVersion.Name = p.versions[0] })
-			s.started(ctx, subject, p.versions[0], p.updated())
+			s.expectStarted(ctx, subject, p.versions[0], p.updatedParameters())
 			s.delete(ctx, subject)
 		})
 		s.expectNothingSince(ctx, before)
@@ -283,7 +283,7 @@ func (p *packaged) deploy(ctx context.Context) metav1.Condition {
 	if required := needs[p.name].requires; required != "" {
 		definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: required, Type: addonv1alpha1.DependencyTypeRequired}}
 	}
-	enabled := enabled(p.name)
+	enabled := newAddOn(p.name)
 	enabled.Spec.InstallNamespace = p.name
 	enabled.Spec.Configs = p.configs(p.versions[0])
 	parameters := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: enabled.Namespace}}
@@ -318,11 +318,11 @@ func variables(parameters map[string]string) []upstream.CustomizedVariable {
 // update changes one parameter of the add-on.
 func (p *packaged) update(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
-	return p.set(ctx, p.versions[0], p.updated())
+	return p.set(ctx, p.versions[0], p.updatedParameters())
 }
 
-// updated returns the parameters of a package with a new value of the first parameter that accepts another number, or else another text.
-func (p *packaged) updated() map[string]string {
+// updatedParameters returns the parameters of a package with a new value of the first parameter that accepts another number, or else another text.
+func (p *packaged) updatedParameters() map[string]string {
 	updated := maps.Clone(needs[p.name].parameters)
 	if updated == nil {
 		updated = map[string]string{}
@@ -348,15 +348,15 @@ func (p *packaged) set(ctx context.Context, version string, parameters map[strin
 	return p.reaches(ctx, version, parameters)
 }
 
-// run changes the version of an add-on.
-func (p *packaged) run(ctx context.Context, version string) metav1.Condition {
+// changeVersion changes the version of an add-on.
+func (p *packaged) changeVersion(ctx context.Context, version string) metav1.Condition {
 	GinkgoHelper()
-	subject := enabled(p.name)
+	subject := newAddOn(p.name)
 	Expect(p.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
 	before := subject.DeepCopy()
 	subject.Spec.Configs = p.configs(version)
 	Expect(p.hub.Patch(ctx, subject, client.MergeFrom(before))).To(Succeed())
-	return p.reaches(ctx, version, p.updated())
+	return p.reaches(ctx, version, p.updatedParameters())
 }
 
 // reaches waits until the Instance of an add-on has a version and parameters and has settled.
@@ -368,7 +368,7 @@ func (p *packaged) reaches(ctx context.Context, version string, parameters map[s
 		g.Expect(subject.Spec.OperatorVersion.Name).To(Equal(version))
 		g.Expect(maps.Equal(subject.Spec.Parameters, parameters)).To(BeTrue(), "%v", subject.Spec.Parameters)
 	}).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed(), p.name)
-	return p.settled(ctx, subject)
+	return p.awaitSettled(ctx, subject)
 }
 
 // own returns the Instance of the add-on.
@@ -426,11 +426,11 @@ func (p *packaged) cancel(ctx context.Context, plan string) {
 	subject := p.own()
 	p.edit(ctx, subject, request(plan))
 	waits := func(c metav1.Condition) bool { return strings.Contains(c.Message, "is configured to wait") }
-	Expect(waits(p.awaited(ctx, subject, waits))).To(BeTrue(), "%s: %s", p.name, plan)
+	Expect(waits(p.awaitReady(ctx, subject, waits))).To(BeTrue(), "%s: %s", p.name, plan)
 	p.edit(ctx, subject, func(spec *kudo.InstanceSpec) {
 		spec.PlanExecution = kudo.PlanExecution{UID: subject.Status.Execution.UID, Cancel: true}
 	})
-	Expect(p.settled(ctx, subject).Message).To(HaveSuffix("cancelled"))
+	Expect(p.awaitSettled(ctx, subject).Message).To(HaveSuffix("cancelled"))
 }
 
 // everySwitch enables and disables the Toggle tasks that are off by default, one after the other. Kinds that the cluster lacks are added.
@@ -442,20 +442,20 @@ func (p *packaged) everySwitch(ctx context.Context) metav1.Condition {
 			continue
 		}
 		for _, value := range []string{"true", "false"} {
-			parameters := p.updated()
+			parameters := p.updatedParameters()
 			parameters[task.Spec.Parameter] = value
 			if ready = p.set(ctx, p.versions[1], parameters); lacksKind.MatchString(ready.Message) {
 				p.lacked = append(p.lacked, ready.Message)
 				defined := p.define(ctx, lacksKind.FindStringSubmatch(ready.Message))
 				defer func() { Expect(p.cluster.Delete(ctx, defined)).To(Succeed()) }()
-				ready = p.awaited(ctx, p.own(), func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
+				ready = p.awaitReady(ctx, p.own(), func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
 			}
 			if ready.Status != metav1.ConditionTrue {
 				return ready
 			}
 		}
 	}
-	return p.set(ctx, p.versions[1], p.updated())
+	return p.set(ctx, p.versions[1], p.updatedParameters())
 }
 
 // define adds the missing kind of a message to the cluster: its name, group and version.
@@ -479,14 +479,14 @@ func (p *packaged) define(ctx context.Context, missing []string) *unstructured.U
 	Eventually(func(g Gomega) {
 		g.Expect(p.cluster.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
 		g.Expect(fmt.Sprint(definition.Object["status"])).To(ContainSubstring("InitialNamesAccepted"))
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 	return definition
 }
 
 // uninstall disables the add-on, and waits for the removal of the add-on and its Instance.
 func (p *packaged) uninstall(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
-	p.delete(ctx, enabled(p.name))
+	p.delete(ctx, newAddOn(p.name))
 	Expect(client.IgnoreNotFound(p.hub.Get(ctx, client.ObjectKeyFromObject(p.own()), &kudo.Instance{}))).To(Succeed())
 	return metav1.Condition{Status: metav1.ConditionTrue}
 }
@@ -521,32 +521,32 @@ func request(plan string) func(*kudo.InstanceSpec) {
 func (s *shelf) byHand(ctx context.Context, subject *kudo.Instance, plan string) metav1.Condition {
 	GinkgoHelper()
 	s.edit(ctx, subject, request(plan))
-	return s.settled(ctx, subject)
+	return s.awaitSettled(ctx, subject)
 }
 
-// started waits until an Instance is executed with a version and parameters.
-func (s *shelf) started(ctx context.Context, subject *kudo.Instance, version string, parameters map[string]string) {
+// expectStarted waits until an Instance is executed with a version and parameters.
+func (s *shelf) expectStarted(ctx context.Context, subject *kudo.Instance, version string, parameters map[string]string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(s.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
 		execution := ptr.Deref(subject.Status.Execution, kudo.Execution{})
 		g.Expect(execution.OperatorVersion.Name).To(Equal(version))
 		g.Expect(maps.Equal(execution.Parameters, parameters)).To(BeTrue(), "%v", execution.Parameters)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval / 10).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval / 10).Should(Succeed())
 }
 
-// settled returns condition Ready once everything in an Instance's spec is executed, or its plan has failed.
-func (s *shelf) settled(ctx context.Context, subject *kudo.Instance) metav1.Condition {
+// awaitSettled returns condition Ready once everything in an Instance's spec is executed, or its plan has failed.
+func (s *shelf) awaitSettled(ctx context.Context, subject *kudo.Instance) metav1.Condition {
 	GinkgoHelper()
-	return s.awaited(ctx, subject, func(c metav1.Condition) bool {
+	return s.awaitReady(ctx, subject, func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionTrue || c.Reason == kudo.ReasonPlanFailed || lacksKind.MatchString(c.Message)
 	})
 }
 
-// awaited returns condition Ready of an Instance's generation once it is reached, or its last state after the timeout.
-func (s *shelf) awaited(ctx context.Context, subject *kudo.Instance, reached func(metav1.Condition) bool) (ready metav1.Condition) {
+// awaitReady returns condition Ready of an Instance's generation once it is reached, or its last state after the timeout.
+func (s *shelf) awaitReady(ctx context.Context, subject *kudo.Instance, reached func(metav1.Condition) bool) (ready metav1.Condition) {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -584,5 +584,5 @@ func (s *shelf) census(ctx context.Context) sets.Set[string] {
 func (s *shelf) expectNothingSince(ctx context.Context, before sets.Set[string]) {
 	GinkgoHelper()
 	Eventually(func() []string { return sets.List(s.census(ctx).Difference(before)) }).
-		WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(BeEmpty())
+		WithContext(ctx).WithTimeout(timeout).WithPolling(time.Second).Should(BeEmpty())
 }

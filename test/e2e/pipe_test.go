@@ -55,12 +55,12 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 			defer GinkgoRecover()
 			killed <- killAgent(killing, box)
 		}()
-		Eventually(pipeReady).WithContext(ctx).WithArguments(hub).WithTimeout(2 * patience).WithPolling(interval).
+		Eventually(pipeReady).WithContext(ctx).WithArguments(hub).WithTimeout(2 * timeout).WithPolling(interval).
 			Should(HaveField("Status", metav1.ConditionTrue))
 		stop()
 		Expect(<-killed).To(BeNumerically(">", 1))
-		Expect(created(box.Cluster("cluster1").AuditLog(), "pods")).To(HaveLen(1))
-		for _, times := range created(box.Cluster("cluster1").AuditLog(), "pods") {
+		Expect(countCreations(box.Cluster("cluster1").AuditLog(), "pods")).To(HaveLen(1))
+		for _, times := range countCreations(box.Cluster("cluster1").AuditLog(), "pods") {
 			Expect(times).To(Equal(1))
 		}
 	})
@@ -100,9 +100,9 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 			instance := pipeInstance()
 			g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
 			g.Expect(instance.Status.PlanStatus["update"].Status).To(Equal(kudo.Complete))
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 		Expect(pipeDeployment(ctx, cluster).Spec.Template).To(Equal(template))
-		Expect(created(box.Cluster("cluster1").AuditLog(), "pods")).To(HaveLen(1))
+		Expect(countCreations(box.Cluster("cluster1").AuditLog(), "pods")).To(HaveLen(1))
 	})
 
 	It("says of a file that is too large which it is, and leaves no pod", func(ctx SpecContext) {
@@ -112,7 +112,7 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(condition.Message).To(HaveSuffix(`task "bulk": file "/out/too-large" is larger than the 1048576 bytes that a ConfigMap can hold`))
 			g.Expect(pipePods(ctx, cluster)).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 	})
 
 	It("leaves nothing behind when it is removed", func(ctx SpecContext) {
@@ -125,7 +125,7 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 				g.Expect(cluster.List(ctx, list, client.InNamespace("piped"), client.HasLabels{kudo.LabelInstance})).To(Succeed())
 				g.Expect(meta.LenList(list)).To(BeZero())
 			}
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 	})
 })
 

@@ -86,7 +86,7 @@ var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs 
 		enableAtRest(ctx, box, hub, clusters)
 		for _, cluster := range clusters {
 			Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, "front", addonv1alpha1.ConditionAvailable).
-				WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue), cluster)
+				WithTimeout(ocmTimeout).WithPolling(interval).Should(Equal(metav1.ConditionTrue), cluster)
 		}
 		alone = restOf(ctx, box, lasts)
 		box.Stop()
@@ -106,7 +106,7 @@ var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs 
 				{"lonely", addonv1alpha1.ConditionAvailable, metav1.ConditionFalse}, {"lonely", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue},
 			} {
 				Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, want.name, want.condition).
-					WithTimeout(2*ocmPatience).WithPolling(interval).Should(Equal(want.status), "%s of %s on %s", want.condition, want.name, cluster)
+					WithTimeout(2*ocmTimeout).WithPolling(interval).Should(Equal(want.status), "%s of %s on %s", want.condition, want.name, cluster)
 			}
 		}
 		beside = restOf(ctx, box, lasts)
@@ -148,14 +148,14 @@ func enableAtRest(ctx context.Context, box *sandbox.Sandbox, hub client.Client, 
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 		Expect(hub.Create(ctx, definition)).To(Succeed())
 		for _, cluster := range clusters {
-			renewed(ctx, box.Cluster(cluster), name)
+			createLease(ctx, box.Cluster(cluster), name)
 			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}})).To(Succeed())
 		}
 	}
 }
 
-// renewed creates the lease of a live add-on, which stays valid without renewals.
-func renewed(ctx context.Context, cluster *sandbox.Cluster, name string) {
+// createLease creates the lease of a live add-on, which stays valid without renewals.
+func createLease(ctx context.Context, cluster *sandbox.Cluster, name string) {
 	GinkgoHelper()
 	c, err := client.New(cluster.Config(), client.Options{})
 	Expect(err).NotTo(HaveOccurred())
@@ -268,8 +268,8 @@ func writtenMoreOften(alone, beside map[restAuthor]audit.Count, lasts time.Durat
 			continue
 		}
 		inVain := count.Requests - count.Changes
-		mostInVain := without.Requests - without.Changes + int(lasts/klusterletTick) + 1
-		if count.Changes > tolerated(without.Changes) || inVain > mostInVain {
+		maxInVain := without.Requests - without.Changes + int(lasts/klusterletTick) + 1
+		if count.Changes > tolerance(without.Changes) || inVain > maxInVain {
 			more = append(more, fmt.Sprintf("%s on %s: %+v, %+v without Tandem", author, author.cluster, count, without))
 		}
 	}
@@ -277,9 +277,9 @@ func writtenMoreOften(alone, beside map[restAuthor]audit.Count, lasts time.Durat
 	return more
 }
 
-// tolerated returns how often something may change that changes this often without Tandem: a periodic write may occur one more time in the
+// tolerance returns how often something may change that changes this often without Tandem: a periodic write may occur one more time in the
 // observed time, and OCM's periods are not exact.
-func tolerated(without int) int {
+func tolerance(without int) int {
 	if without == 0 {
 		return 0
 	}

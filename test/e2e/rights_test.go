@@ -43,7 +43,7 @@ func expectNoMoreThanDocumented(ctx context.Context, box *sandbox.Sandbox, clust
 	own := agentsOwn(ctx, box.Cluster(cluster))
 	granted, err := rights.Of(ctx, box.Hub().Config(), own, "addon-agent", cluster, other)
 	Expect(err).NotTo(HaveOccurred())
-	documented, err := rights.Documented(filepath.Join(root, "docs", "operations.md"), cluster)
+	documented, err := rights.DocumentedRows(filepath.Join(root, "docs", "operations.md"), cluster)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(rights.Table(granted)).To(ConsistOf(documented))
 

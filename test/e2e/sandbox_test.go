@@ -59,8 +59,8 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 				g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 				g.Expect(job.Status.Succeeded).To(Equal(int32(1)))
 				g.Expect(job.Status.CompletionTime).NotTo(BeNil())
-			}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
-			Eventually(phases).WithContext(ctx).WithArguments(cluster).WithTimeout(patience).WithPolling(interval).
+			}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
+			Eventually(phases).WithContext(ctx).WithArguments(cluster).WithTimeout(timeout).WithPolling(interval).
 				Should(And(HaveLen(2), HaveEach(corev1.VolumeBound)))
 		})
 
@@ -73,7 +73,7 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 			Eventually(func(g Gomega) {
 				g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
 				g.Expect(pod.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionTrue))))
-			}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+			}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 		})
 
 		It("all of their pods, claims and volumes", func(ctx SpecContext) {
@@ -89,7 +89,7 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 				g.Expect(cluster.List(ctx, &claims)).To(Succeed())
 				g.Expect(claims.Items).To(BeEmpty())
 				g.Expect(phases(ctx, cluster)).To(BeEmpty())
-			}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+			}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 		})
 	})
 
@@ -102,7 +102,7 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 			g.Expect(after.Restarts).To(Equal(before.Restarts + 1))
 			g.Expect(after.Port).To(Equal(before.Port))
 			g.Expect(cluster.Get(ctx, client.ObjectKey{Name: "kept"}, &corev1.Namespace{})).To(Succeed())
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 	})
 
 	It("leaves neither processes nor files behind", func() {

@@ -54,11 +54,11 @@ var _ = Describe("A sensitive value", Label(quick), onSandbox("it searches the f
 		refused := d.fails(ctx, cli.ExitFailure, "install", "redis", "--cluster", "cluster1", "-n", "cache", "-p", "PASSWORD="+first).all()
 		Expect(refused).To(And(ContainSubstring("secret:NAME/KEY"), Not(ContainSubstring(first))))
 		run("install", "redis", "--cluster", "cluster1", "-n", "cache", "-p", "PASSWORD=secret:redis/password", "--wait", "--timeout", "2m")
-		Eventually(uses(first)).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Eventually(uses(first)).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 
 		given.Data["password"] = []byte(second)
 		Expect(cluster.Update(ctx, given)).To(Succeed())
-		Eventually(uses(second)).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Eventually(uses(second)).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 		run("update", "redis", "--cluster", "cluster1", "-p", "MAX_CLIENTS=1001", "--dry-run", "-o", "yaml")
 		run("update", "redis", "--cluster", "cluster1", "-p", "MEMORY=much", "--validate=warn") // the API server refuses this value
 		run("plan", "status", "redis", "--cluster", "cluster1")
@@ -74,21 +74,21 @@ var _ = Describe("A sensitive value", Label(quick), onSandbox("it searches the f
 		agentLog, err := os.ReadFile(filepath.Join(clusterFolder, "addon-agent.log"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(agentLog).NotTo(BeEmpty())
-		Expect(found(os.DirFS(hubFolder), `"secretKeyRef":{"key":"password","name":"redis"}`)).NotTo(BeEmpty(), "the reference is in the files of etcd")
+		Expect(filesWith(os.DirFS(hubFolder), `"secretKeyRef":{"key":"password","name":"redis"}`)).NotTo(BeEmpty(), "the reference is in the files of etcd")
 		for _, value := range []string{first, second} {
-			Expect(found(os.DirFS(clusterFolder), value)).NotTo(BeEmpty(), "the search finds it where it is")
-			Expect(found(os.DirFS(hubFolder), value)).To(BeEmpty())
+			Expect(filesWith(os.DirFS(clusterFolder), value)).NotTo(BeEmpty(), "the search finds it where it is")
+			Expect(filesWith(os.DirFS(hubFolder), value)).To(BeEmpty())
 			Expect(environment.Quotes(agentLog, value)).To(BeFalse(), "the agent's log")
 			Expect(environment.Quotes([]byte(printed.String()), value)).To(BeFalse(), "the output of the plugin")
-			for name, content := range unpacked(filepath.Join(d.folder, "archive.tar.gz")) {
+			for name, content := range unpack(filepath.Join(d.folder, "archive.tar.gz")) {
 				Expect(environment.Quotes([]byte(content), value)).To(BeFalse(), name)
 			}
 		}
 	})
 })
 
-// found returns the files below a folder that contain a text, or its base64.
-func found(folder fs.FS, text string) []string {
+// filesWith returns the files below a folder that contain a text, or its base64.
+func filesWith(folder fs.FS, text string) []string {
 	GinkgoHelper()
 	var files []string
 	Expect(fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -104,8 +104,8 @@ func found(folder fs.FS, text string) []string {
 	return files
 }
 
-// unpacked returns the content of all files of an archive.
-func unpacked(archive string) map[string]string {
+// unpack returns the content of all files of an archive.
+func unpack(archive string) map[string]string {
 	GinkgoHelper()
 	packed, err := os.Open(archive)
 	Expect(err).NotTo(HaveOccurred())

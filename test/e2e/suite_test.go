@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// patience is the timeout for a simulated cluster on a busy machine.
-	patience = 2 * time.Minute
+	// timeout is the timeout for a simulated cluster on a busy machine.
+	timeout  = 2 * time.Minute
 	interval = 100 * time.Millisecond
 )
 
@@ -47,7 +47,7 @@ const (
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(timeout)
 	suite, reporter := GinkgoConfiguration()
 	nodes, err := nodesOf(t.Context(), os.Getenv(givenClusters))
 	if err != nil {
@@ -103,12 +103,12 @@ func newFleet(ctx context.Context, clusters int) *fleet {
 	GinkgoHelper()
 	f := &fleet{clusters: map[string]*rest.Config{}, files: map[string]string{}}
 	if file := os.Getenv(givenHub); file != "" {
-		f.hub, f.files["hub"] = given(file), fromRoot(file)
+		f.hub, f.files["hub"] = readConfig(file), fromRoot(file)
 		files := strings.Split(os.Getenv(givenClusters), ",")
 		Expect(len(files)).To(BeNumerically(">=", clusters), "kubeconfigs in %s", givenClusters)
 		for i, file := range files {
 			name := fmt.Sprintf("cluster%d", i+1)
-			f.clusters[name], f.files[name] = given(file), fromRoot(file)
+			f.clusters[name], f.files[name] = readConfig(file), fromRoot(file)
 		}
 		return f
 	}
@@ -160,8 +160,8 @@ func fromRoot(file string) string {
 	return filepath.Join(root, file)
 }
 
-// given reads a kubeconfig; its path is relative to the root.
-func given(file string) *rest.Config {
+// readConfig reads a kubeconfig; its path is relative to the root.
+func readConfig(file string) *rest.Config {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", fromRoot(file))
 	Expect(err).NotTo(HaveOccurred())

@@ -70,7 +70,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 		for _, cluster := range []string{"cluster1", "cluster2"} {
 			treeSettles(ctx, hub, cluster)
 		}
-		Eventually(func() []string { _, complete := seen(); return complete }).WithContext(ctx).WithTimeout(patience).WithPolling(interval).
+		Eventually(func() []string { _, complete := seen(); return complete }).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).
 			Should(Equal([]string{"aa.bb.ee", "aa.bb.gg", "aa.bb", "aa.cc", "aa"}), "a watch lags behind reads")
 		created, _ := seen()
 		Expect(created).To(Equal(trees))
@@ -133,7 +133,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 		Expect(hub.Delete(ctx, treeRoot("cluster2", ""), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 		for _, name := range trees {
 			Eventually(func() *metav1.Time { return treeInstance(ctx, hub, "cluster2", name).DeletionTimestamp }).
-				WithContext(ctx).WithTimeout(patience).WithPolling(interval).ShouldNot(BeNil(), name)
+				WithContext(ctx).WithTimeout(timeout).WithPolling(interval).ShouldNot(BeNil(), name)
 		}
 		Consistently(func() map[string]string { return treeObjects(ctx, clusters["cluster2"]) }).
 			WithContext(ctx).WithTimeout(2 * time.Second).Should(Equal(before))
@@ -202,7 +202,7 @@ func setTree(ctx context.Context, hub client.Client, cluster string, parameters 
 	GinkgoHelper()
 	Eventually(func() error { // addon-manager's admission may be unavailable
 		return environment.Edit(ctx, hub, treeRoot(cluster, ""), func(i *kudo.Instance) { i.Spec.Parameters = parameters })
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 }
 
 func treeInstance(ctx context.Context, hub client.Client, cluster, name string) *kudo.Instance {

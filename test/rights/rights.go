@@ -46,7 +46,7 @@ func Within(ctx context.Context, admin, subject *rest.Config, namespaces ...stri
 }
 
 func within(ctx context.Context, admin, subject *rest.Config, counts func(namespace string) bool, names ...string) ([]Right, error) {
-	requests, err := everything(ctx, admin, counts, append(names, anything))
+	requests, err := allRequests(ctx, admin, counts, append(names, anything))
 	if err != nil {
 		return nil, fmt.Errorf("discovering the kinds of the cluster: %w", err)
 	}
@@ -62,7 +62,7 @@ func within(ctx context.Context, admin, subject *rest.Config, counts func(namesp
 	group.SetLimit(sideBySide)
 	for _, r := range requests {
 		group.Go(func() error {
-			allowed, err := r.allowed(ctx, by, subject.Host)
+			allowed, err := r.isAllowed(ctx, by, subject.Host)
 			if allowed {
 				mutex.Lock()
 				granted = append(granted, r.Right)
@@ -125,8 +125,8 @@ func Table(rights []Right) []string {
 // heading is the heading of the table of an agent's permissions in the manual.
 const heading = "| resource on the hub | namespace | name | verbs |\n|---|---|---|---|\n"
 
-// Documented returns the rows of an agent's permissions on the hub from the manual, a file, for that cluster.
-func Documented(manual, cluster string) ([]string, error) {
+// DocumentedRows returns the rows of an agent's permissions on the hub from the manual, a file, for that cluster.
+func DocumentedRows(manual, cluster string) ([]string, error) {
 	text, err := os.ReadFile(manual)
 	if err != nil {
 		return nil, fmt.Errorf("reading what agents may do: %w", err)
@@ -145,8 +145,8 @@ type request struct {
 	method, path, query, body string
 }
 
-// allowed sends the request. Any response other than forbidden means that it is allowed.
-func (r request) allowed(ctx context.Context, by *http.Client, host string) (bool, error) {
+// isAllowed sends the request. Any response other than forbidden means that it is allowed.
+func (r request) isAllowed(ctx context.Context, by *http.Client, host string) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends a watch
 	defer cancel()
 	asked, err := http.NewRequestWithContext(ctx, r.method, strings.TrimSuffix(host, "/")+r.path+"?"+r.query, strings.NewReader(r.body))
@@ -172,8 +172,8 @@ func (r request) allowed(ctx context.Context, by *http.Client, host string) (boo
 	return true, nil
 }
 
-// everything returns all possible requests outside of namespaces and in those that count.
-func everything(ctx context.Context, admin *rest.Config, counts func(namespace string) bool, names []string) ([]request, error) {
+// allRequests returns all possible requests outside of namespaces and in those that count.
+func allRequests(ctx context.Context, admin *rest.Config, counts func(namespace string) bool, names []string) ([]request, error) {
 	c, err := client.New(admin, client.Options{})
 	if err != nil {
 		return nil, err
@@ -299,7 +299,7 @@ func (r resource) requests(namespace string, names []string) []request {
 // request returns a request for all objects of the resource in a namespace.
 func (r resource) request(verb, namespace string) request {
 	asked := request{
-		Right: Right{Resource: r.named(), Namespace: namespace, Verb: verb}, method: methods[verb], path: r.base(namespace),
+		Right: Right{Resource: r.qualifiedName(), Namespace: namespace, Verb: verb}, method: methods[verb], path: r.base(namespace),
 	}
 	if asked.method != http.MethodGet {
 		asked.query, asked.body = "dryRun=All", "{}"
@@ -322,8 +322,8 @@ func (r resource) base(namespace string) string {
 	return base + r.of
 }
 
-// named returns RESOURCE.GROUP/SUBRESOURCE.
-func (r resource) named() string {
+// qualifiedName returns RESOURCE.GROUP/SUBRESOURCE.
+func (r resource) qualifiedName() string {
 	_, subresource, _ := strings.Cut(r.Name, "/")
 	return strings.TrimSuffix(schema.GroupResource{Group: r.GroupVersion.Group, Resource: r.of}.String()+"/"+subresource, "/")
 }

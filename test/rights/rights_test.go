@@ -35,7 +35,7 @@ func TestDocumentedRightsAreThoseOfTheTable(t *testing.T) {
 	if err := os.WriteFile(manual, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Documented(manual, "c1")
+	got, err := DocumentedRows(manual, "c1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,8 @@ func Define(line string) *addonv1alpha1.ClusterManagementAddOn {
 // Cluster is a cluster with test add-ons.
 type Cluster struct{ fleet.Cluster }
 
-// Defined returns a cluster with the definitions of all lines.
-func Defined(lines ...string) Cluster {
+// NewCluster returns a cluster with the definitions of all lines.
+func NewCluster(lines ...string) Cluster {
 	view := Cluster{fleet.Cluster{
 		Name: "cluster1", Definitions: map[string]fleet.Definition{}, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{},
 	}}
@@ -56,8 +56,8 @@ func (v Cluster) With(name string, conditions ...metav1.Condition) Cluster {
 	return v
 }
 
-// Judged sets the conditions of each add-on as addon-manager and the agent do, repeatedly until they settle.
-func (v Cluster) Judged() Cluster {
+// WithVerdicts sets the conditions of each add-on as addon-manager and the agent do, repeatedly until they settle.
+func (v Cluster) WithVerdicts() Cluster {
 	for range v.AddOns {
 		for name, addOn := range v.AddOns {
 			verdict := v.Judge(name).Condition()
@@ -80,15 +80,15 @@ func (v Cluster) Judged() Cluster {
 	return v
 }
 
-// Deleting marks an add-on as being deleted.
-func (v Cluster) Deleting(name string, finalizers ...string) Cluster {
+// WithDeletion marks an add-on as being deleted.
+func (v Cluster) WithDeletion(name string, finalizers ...string) Cluster {
 	v.AddOns[name].DeletionTimestamp = &onceUponATime
 	v.AddOns[name].Finalizers = finalizers
 	return v
 }
 
-// Saying sets the message about the loss of a dependency.
-func (v Cluster) Saying(name, need, message string) Cluster {
+// WithNeedMessage sets the message about the loss of a dependency.
+func (v Cluster) WithNeedMessage(name, need, message string) Cluster {
 	needs := v.Needs(name)
 	for i := range needs {
 		if needs[i].Name == need {
@@ -98,14 +98,14 @@ func (v Cluster) Saying(name, need, message string) Cluster {
 	return v
 }
 
-// Customized marks an add-on whose own controller reports its health.
-func (v Cluster) Customized(name string) Cluster {
+// WithCustomHealth marks an add-on whose own controller reports its health.
+func (v Cluster) WithCustomHealth(name string) Cluster {
 	v.AddOns[name].Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
 	return v
 }
 
-// Started sets the last started plan of the add-on's Instance.
-func (v Cluster) Started(name, plan string) Cluster {
+// WithExecution sets the last started plan of the add-on's Instance.
+func (v Cluster) WithExecution(name, plan string) Cluster {
 	if v.Instances == nil {
 		v.Instances = map[string]*kudo.Instance{}
 	}
@@ -113,9 +113,9 @@ func (v Cluster) Started(name, plan string) Cluster {
 	return v
 }
 
-// Edited marks the add-on's Instance as changed since its agent observed it.
-func (v Cluster) Edited(name string) Cluster {
-	v = v.Started(name, kudo.DeployPlan)
+// WithChangedSpec marks the add-on's Instance as changed since its agent observed it.
+func (v Cluster) WithChangedSpec(name string) Cluster {
+	v = v.WithExecution(name, kudo.DeployPlan)
 	v.Instances[name].Generation, v.Instances[name].Status.ObservedGeneration = 2, 1
 	v.Instances[name].Status.Conditions = []metav1.Condition{Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, "")}
 	return v
@@ -135,14 +135,14 @@ func (v Cluster) In(name, namespace string) Cluster {
 	return v
 }
 
-// Hosted marks an add-on whose agent runs on another cluster.
-func (v Cluster) Hosted(name string) Cluster {
+// WithHosting marks an add-on whose agent runs on another cluster.
+func (v Cluster) WithHosting(name string) Cluster {
 	v.AddOns[name].Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "hosting"}
 	return v
 }
 
-// Annotated declares the dependencies of an add-on by the annotation instead of the field.
-func (v Cluster) Annotated(name, text string) Cluster {
+// WithAnnotation declares the dependencies of an add-on by the annotation instead of the field.
+func (v Cluster) WithAnnotation(name, text string) Cluster {
 	v.Definitions[name] = fleet.DefinitionOf(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: text},
 	}})

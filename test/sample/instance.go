@@ -73,8 +73,8 @@ func ViewOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Insta
 	return progress.View{Instance: instance, Version: version}
 }
 
-// Requested requests a plan under that UID.
-func Requested(plan string, uid types.UID) func(*kudo.Instance) {
+// WithRequest requests a plan under that UID.
+func WithRequest(plan string, uid types.UID) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid} }
 }
 

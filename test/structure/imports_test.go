@@ -55,7 +55,7 @@ func TestEveryFileCallsAnAPIVersionTheSame(t *testing.T) {
 		paths[alias] = importPath
 	}
 	for _, s := range sources(t) {
-		if s.generated() {
+		if s.isGenerated() {
 			continue
 		}
 		for _, spec := range s.syntax.Imports {

@@ -27,8 +27,8 @@ var unordered = map[string]exception{
 // A file A refers to a file B of its package if A uses a function, a type, a constant or a variable that B declares, or calls a method that
 // B declares. The files of a package must have an order in which all references point downwards.
 func TestOrderOfFiles(t *testing.T) {
-	known := compiled(t)
-	exceptions := untouched(unordered)
+	known := exportImporter(t)
+	exceptions := newExceptions(unordered)
 	for _, p := range packages(t) {
 		if !within("pkg")(p.path()) && !within("cmd")(p.path()) {
 			continue
@@ -48,7 +48,7 @@ func TestOrderOfFiles(t *testing.T) {
 }
 
 // The maximum number of files of a package, without tests and generated files.
-const mostFiles = 25
+const maxFiles = 25
 
 // large lists the packages with more files.
 var large = map[string]exception{
@@ -58,13 +58,13 @@ var large = map[string]exception{
 func TestPackagesAreRooms(t *testing.T) {
 	files := map[string]int{}
 	for _, s := range sources(t) {
-		if !s.isTest() && !s.generated() {
+		if !s.isTest() && !s.isGenerated() {
 			files[s.folder()]++
 		}
 	}
-	exceptions := untouched(large)
+	exceptions := newExceptions(large)
 	for _, p := range packages(t) {
-		exceptions.check(t, p.path(), files[p.path()], mostFiles, "files: divide the package")
+		exceptions.check(t, p.path(), files[p.path()], maxFiles, "files: divide the package")
 	}
 	exceptions.checkRest(t)
 }
@@ -75,7 +75,7 @@ type exceptions struct {
 	met map[string]bool
 }
 
-func untouched(all map[string]exception) exceptions {
+func newExceptions(all map[string]exception) exceptions {
 	return exceptions{all: all, met: map[string]bool{}}
 }
 

@@ -92,7 +92,7 @@ func untie(knot []string, found references) []string {
 	for improved := true; improved; {
 		improved = false
 		for _, file := range knot {
-			if better := moved(ordered, file, found); better != nil {
+			if better := reorder(ordered, file, found); better != nil {
 				ordered, improved = better, true
 			}
 		}
@@ -100,8 +100,8 @@ func untie(knot []string, found references) []string {
 	return ordered
 }
 
-// moved returns the order with a file moved to the position with the fewest upward references; nil if it is already there.
-func moved(ordered []string, file string, found references) []string {
+// reorder returns the order with a file moved to the position with the fewest upward references; nil if it is already there.
+func reorder(ordered []string, file string, found references) []string {
 	at := slices.Index(ordered, file)
 	rest := slices.Delete(slices.Clone(ordered), at, at+1)
 	change, best, place := 0, 0, at

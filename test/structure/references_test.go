@@ -26,8 +26,8 @@ type reference struct{ from, to string }
 // references are the references between the files of a package, with the names of each.
 type references map[reference][]string
 
-// compiled returns the compiled export data of every package that the module uses, by import path.
-func compiled(t *testing.T) types.Importer {
+// exportImporter returns the compiled export data of every package that the module uses, by import path.
+func exportImporter(t *testing.T) types.Importer {
 	t.Helper()
 	command := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./pkg/...", "./cmd/...")
 	command.Dir, command.Stderr = root, os.Stderr

@@ -79,9 +79,9 @@ type source struct {
 	dotted  []string          // import paths of dot imports
 }
 
-func (s source) folder() string  { return path.Dir(s.path) }
-func (s source) isTest() bool    { return strings.HasSuffix(s.path, "_test.go") }
-func (s source) generated() bool { return ast.IsGenerated(s.syntax) }
+func (s source) folder() string    { return path.Dir(s.path) }
+func (s source) isTest() bool      { return strings.HasSuffix(s.path, "_test.go") }
+func (s source) isGenerated() bool { return ast.IsGenerated(s.syntax) }
 
 // at returns a position in the format of compilers.
 func (s source) at(node ast.Node) string {
@@ -112,7 +112,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && name != root && ignored(entry.Name()) {
+		if entry.IsDir() && name != root && isIgnored(entry.Name()) {
 			return filepath.SkipDir
 		}
 		if entry.IsDir() || filepath.Ext(name) != ".go" {
@@ -133,8 +133,8 @@ func sources(t *testing.T) []source {
 	return found
 }
 
-// ignored reports whether the go command or git ignores a folder of that name.
-func ignored(folder string) bool {
+// isIgnored reports whether the go command or git ignores a folder of that name.
+func isIgnored(folder string) bool {
 	return strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_") || folder == "testdata" || folder == "bin"
 }
 

@@ -75,7 +75,7 @@ func TestWordsArePlain(t *testing.T) {
 			return true
 		})
 	}
-	for _, page := range written(t) {
+	for _, page := range proseFiles(t) {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
@@ -84,8 +84,8 @@ func TestWordsArePlain(t *testing.T) {
 	}
 }
 
-// written lists the tracked files of prose, configuration and scripts.
-func written(t *testing.T) []string {
+// proseFiles lists the tracked files of prose, configuration and scripts.
+func proseFiles(t *testing.T) []string {
 	t.Helper()
 	output, err := exec.Command("git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md", "*.yaml", "*.sh", "Makefile", ".ci").Output()
 	if err != nil {

@@ -44,7 +44,7 @@ type available struct {
 	standalone bool
 	signer     *mirror.Signer
 	sightings  *controller.Sightings[string]
-	quiet      *controller.QuietPeriods
+	pace       *controller.Pace
 	metrics    *Metrics
 	clock      func() time.Time
 }
@@ -68,11 +68,11 @@ func Add(o Options, hub, local ctrl.Manager) error {
 	o.Metrics.reset()
 	a := &available{
 		hub: hub.GetClient(), local: local.GetClient(), standalone: o.Standalone, signer: o.Signer,
-		sightings: controller.NewSightings[string](), quiet: controller.NewQuietPeriods(time.Now), metrics: o.Metrics, clock: time.Now,
+		sightings: controller.NewSightings[string](), pace: controller.NewPace(time.Now), metrics: o.Metrics, clock: time.Now,
 	}
 	b := controller.New(hub, "availability", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.quiet.Respecified(), recordSightings[client.Object](a.sightings))).
-		Watches(&kudo.Instance{}, a.quiet.Before(handler.Funcs{}, addOnOf)).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.pace.OnSpecChange(), recordSightings[client.Object](a.sightings))).
+		Watches(&kudo.Instance{}, a.pace.Before(handler.Funcs{}, addOnOf)).
 		WatchesRawSource(mirror.Source(o.Cluster, local, recordSightings[*kudo.Instance](a.sightings)))
 	if o.Standalone {
 		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), recordSightings[*coordinationv1.Lease](a.sightings)))
@@ -199,12 +199,12 @@ func (a *available) postpone(key types.NamespacedName, before, want *metav1.Cond
 		return nil
 	}
 	if !isVerdict(before) {
-		if err := a.quiet.Over(key); err != nil {
+		if err := a.pace.Allow(key); err != nil {
 			return err
 		}
 	}
 	if left := reasonDelay - a.clock().Sub(since); left > 0 && isProgress(before, want) {
-		return &controller.Postponed{For: left}
+		return &controller.PostponedError{For: left}
 	}
 	return nil
 }

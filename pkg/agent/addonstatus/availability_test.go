@@ -17,7 +17,7 @@ import (
 func TestOnlyProgressIsDelayed(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	a := &available{quiet: controller.NewQuietPeriods(clock), clock: clock}
+	a := &available{pace: controller.NewPace(clock), clock: clock}
 	verdict := &metav1.Condition{Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonRequiredDependencyNotSatisfied}
 	progress := &metav1.Condition{Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonNotInstalled}
 	works := &metav1.Condition{Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonPlanComplete}
@@ -40,7 +40,7 @@ func TestOnlyProgressIsDelayed(t *testing.T) {
 		"a verdict":                    {works, verdict, 0, 0},
 	} {
 		err := a.postpone(types.NamespacedName{Name: "kafka"}, tc.before, tc.want, now.Add(-tc.waited))
-		var postponed *controller.Postponed
+		var postponed *controller.PostponedError
 		if errors.As(err, &postponed) != (tc.left > 0) || postponed != nil && postponed.For != tc.left {
 			t.Errorf("%s: %v, want a delay of %s", name, err, tc.left)
 		}

@@ -224,7 +224,7 @@ func (k *Keeper) write(ctx context.Context, have, want client.Object) (written b
 		return false, fmt.Errorf("applying %s: %w", describe(want), err)
 	}
 	want.SetResourceVersion(applied.GetResourceVersion())
-	k.writes.NoteNewest(want)
+	k.writes.NoteIfNewer(want)
 	return true, nil
 }
 

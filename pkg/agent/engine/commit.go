@@ -180,7 +180,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		}
 		return nil, fmt.Errorf("writing status of Instance %q: %w", o.Instance.Name, err)
 	}
-	e.writes.NoteNewest(committed)
+	e.writes.NoteIfNewer(committed)
 	if len(committed.Status.Inventory) < len(status.Inventory) { // otherwise it would be written repeatedly
 		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
@@ -209,7 +209,7 @@ func (e *engine) emitEnd(o plan.Observation, after kudo.InstanceStatus) {
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
 			continue
 		}
-		if now.Status.Terminal() {
+		if now.Status.IsTerminal() {
 			e.beginnings.end(o.Instance.UID, now.UID)
 		}
 		switch now.Status {

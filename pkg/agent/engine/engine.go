@@ -157,8 +157,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 	redefined := newRedefinitions(e.objects, e.withGroup, e.clock)
 	built, err := keeper.Watch(controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers})).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
-		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
-		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.descendantsOf), builder.WithPredicates(controller.Changed(viewParent))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.ChangeIn(viewChild))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.descendantsOf), builder.WithPredicates(controller.ChangeIn(viewParent))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WatchesRawSource(source.Channel(o.Secrets.Changed, handler.EnqueueRequestsFromMapFunc(e.readersOf))).
 		WatchesRawSource(source.Channel(e.sweeper.done, &handler.EnqueueRequestForObject{})).

@@ -39,7 +39,7 @@ func judgedChanged() predicate.TypedPredicate[client.Object] {
 		unavailable string
 		metadata    string
 	}
-	return controller.Changed(func(o client.Object) view {
+	return controller.ChangeIn(func(o client.Object) view {
 		live := o.(*unstructured.Unstructured)
 		v := view{uid: live.GetUID(), health: health.Of(live), unavailable: health.Unavailable(live)}
 		annotations := live.GetAnnotations()
@@ -61,7 +61,7 @@ func deletionChanged() predicate.Predicate {
 
 // acknowledgementsChanged admits changes of the hub's status of KudoOperator tasks.
 func acknowledgementsChanged() predicate.Predicate {
-	return controller.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
+	return controller.ChangeIn(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
 }
 
 // viewChild returns the state that a parent depends on: the generation of the child, and its conditions.
@@ -165,7 +165,7 @@ func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile
 func viewParent(o client.Object) string {
 	i := o.(*kudo.Instance)
 	return fmt.Sprint(i.Spec.OperatorVersion, i.Status.Execution != nil, versionsOf(i), mirror.Acknowledgements(i), i.Annotations[kudo.AnnotationParent],
-		i.Removing(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status)
+		i.IsRemoving(), i.SkipsCleanup(), i.Status.PlanStatus[kudo.CleanupPlan].Status)
 }
 
 // descendantsOf maps an Instance to its descendants, which may have its permissions and are removed after it.

@@ -181,7 +181,7 @@ func (e *engine) deleteEntry(
 		return err
 	})
 	var unserved *unservedError
-	if errors.As(err, &unserved) && x.instance.Removing() && !entry.Keep && plan.DeletesDefinition(x.inventory.entries, unserved.definition) {
+	if errors.As(err, &unserved) && x.instance.IsRemoving() && !entry.Keep && plan.DeletesDefinition(x.inventory.entries, unserved.definition) {
 		return object, false, nil // with all objects of the kind, next
 	}
 	return object, released, err

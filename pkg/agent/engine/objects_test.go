@@ -16,7 +16,7 @@ func version(resourceVersion string) *unstructured.Unstructured {
 
 func TestWhatWasSeenIsOfOneObject(t *testing.T) {
 	k := controller.NewExpectations(placeOf, maxRemembered)
-	k.NoteNewest(version("10"))
+	k.NoteIfNewer(version("10"))
 	other := version("9")
 	other.SetName("other")
 	secret := version("9")

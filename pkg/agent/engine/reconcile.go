@@ -105,9 +105,9 @@ func (e *engine) readCached(ctx context.Context, name types.NamespacedName) (*ku
 	instance := &kudo.Instance{}
 	if err := e.client.Get(ctx, name, instance); err == nil {
 		switch {
-		case e.writes.Behind(instance) > 0:
+		case e.writes.StaleFor(instance) > 0:
 			return nil, mirror.StaleCacheDelay, nil
-		case isUntouched(instance) && !instance.Removing():
+		case isUntouched(instance) && !instance.IsRemoving():
 			return instance, 0, nil
 		}
 	}

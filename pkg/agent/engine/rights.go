@@ -59,7 +59,7 @@ func (e *engine) authorize(ctx context.Context, instance *kudo.Instance) (actor 
 func subject(instance *kudo.Instance, permissions *kudo.Permissions) rights.Subject {
 	return rights.Subject{
 		Namespace: instance.Namespace, Name: instance.Name, ServiceAccount: instance.Spec.ServiceAccountName, Permissions: permissions,
-		Removing: instance.Removing(),
+		Removing: instance.IsRemoving(),
 	}
 }
 
@@ -108,7 +108,7 @@ func (e *engine) orInherited(ctx context.Context, instance *kudo.Instance, decla
 		return nil, fmt.Errorf("reading parent Instance %q: %w", name, err)
 	case err == nil && e.signer.IsSigned(parent) && acknowledges(parent, instance):
 		return e.permissions(ctx, parent)
-	case instance.Removing():
+	case instance.IsRemoving():
 		return nil, errParentMissing
 	default:
 		return nil, fmt.Errorf("waiting for parent Instance %q, whose permissions the Instance has: the hub has not reported it as a child yet", name)
@@ -175,7 +175,7 @@ func (e *engine) disown(ctx context.Context, instance types.NamespacedName) erro
 
 // disownOrphan removes the permissions of an Instance that no longer belongs to the hub, whose plans do not run.
 func (e *engine) disownOrphan(ctx context.Context, instance *kudo.Instance) error {
-	if !instance.Orphaned() {
+	if !instance.IsOrphaned() {
 		return nil
 	}
 	return e.disown(ctx, client.ObjectKeyFromObject(instance))

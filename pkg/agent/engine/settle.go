@@ -74,7 +74,7 @@ func (e *engine) effects(
 // starts again early. If they cannot be read, it starts when its retry is due.
 func (e *engine) isUnblocked(ctx context.Context, o plan.Observation) bool {
 	retry := plan.NextRetry(o.Instance.Status)
-	if retry == nil || o.Instance.Removing() {
+	if retry == nil || o.Instance.IsRemoving() {
 		e.blocked.Remove(o.Instance.UID)
 		return false
 	}

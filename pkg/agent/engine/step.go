@@ -37,7 +37,7 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	progress := status.PlanStatus[x.Plan]
 	continues := e.continues(x, before, progress, outcomes)
 	status.Inventory = x.inventory.entries
-	if progress.Status.Terminal() {
+	if progress.Status.IsTerminal() {
 		return e.end(ctx, o, status, x.inventory.live), nil
 	}
 	judged, err := e.judgeBeside(ctx, o, x, status)

@@ -114,7 +114,7 @@ func (e *engine) blocks(ctx context.Context, object plan.Object) (bool, error) {
 		return true, nil
 	}
 	var immutable *apply.ImmutableError
-	err := apply.Refused(apply.Rehearse(ctx, e.acting.client, object.Want, fieldManager), object.Live, object.Want)
+	err := apply.ToImmutableError(apply.Rehearse(ctx, e.acting.client, object.Want, fieldManager), object.Live, object.Want)
 	switch {
 	case errors.As(err, &immutable):
 		return true, nil
@@ -162,7 +162,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	}
 	if begun && object.AppliedBy(x.UID) {
 		x.inventory.recordApplied(object)
-		e.objects.expectations.NoteNewest(object.Live)
+		e.objects.expectations.NoteIfNewer(object.Live)
 		return object, nil
 	}
 	desired, err := e.keepReplicas(ctx, render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want)), object.Live)
@@ -178,11 +178,11 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	}
 	if err != nil {
 		err = e.objects.served(want.GroupVersionKind(), err)
-		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.Refused(err, object.Live, desired)))
+		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.ToImmutableError(err, object.Live, desired)))
 	}
 	x.inventory.recordApplied(plan.Object{Want: want, Live: live})
 	e.objects.deletions.Remove(placeOf(live))
-	e.objects.expectations.NoteNewest(live)
+	e.objects.expectations.NoteIfNewer(live)
 	return plan.Object{Want: want, Live: live}, nil
 }
 

@@ -32,7 +32,7 @@ func (e *engine) readInstance(ctx context.Context, name types.NamespacedName, op
 		}
 		return nil, err
 	}
-	e.writes.NoteNewest(instance)
+	e.writes.NoteIfNewer(instance)
 	return instance, nil
 }
 
@@ -103,7 +103,7 @@ func versionsOf(instance *kudo.Instance) []string {
 // departure observes the part of an Instance in the removal of an ancestor: the nearest one whose cleanup plan is complete. It is nothing for an
 // Instance that is being removed itself.
 func (e *engine) departure(ctx context.Context, of *kudo.Instance) (plan.Departure, error) {
-	if of.Removing() {
+	if of.IsRemoving() {
 		return plan.Departure{}, nil
 	}
 	for below := of; ; {
@@ -131,7 +131,7 @@ func (e *engine) removedAncestor(ctx context.Context, of *kudo.Instance) (*kudo.
 		if err != nil {
 			return nil, fmt.Errorf("reading parent Instance %q: %w", name.Name, err)
 		}
-		if parent.Removing() {
+		if parent.IsRemoving() {
 			return parent.DeepCopy(), nil
 		}
 		of = parent

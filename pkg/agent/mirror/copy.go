@@ -140,7 +140,7 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	if err != nil {
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
 	}
-	m.writes.NoteNewest(made)
+	m.writes.NoteIfNewer(made)
 	return made, nil
 }
 

@@ -30,10 +30,10 @@ type onHubView struct {
 }
 
 func onHubChanged() predicate.Predicate {
-	return controller.Changed(func(o client.Object) onHubView {
+	return controller.ChangeIn(func(o client.Object) onHubView {
 		i := o.(*kudo.Instance)
 		view := onHubView{
-			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(), uncleaned: i.SkipsCleanup(),
+			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.IsForceReleased(), uncleaned: i.SkipsCleanup(),
 			executed: i.Status.Execution != nil, children: Acknowledgements(i),
 		}
 		if isResolved(i) {
@@ -46,7 +46,7 @@ func onHubChanged() predicate.Predicate {
 // isReleased reports whether the children of an Instance on the hub do not wait for its removal, or no longer do.
 func isReleased(parent client.Object) bool {
 	i := parent.(*kudo.Instance)
-	return i.Removed() || i.ForceReleased()
+	return i.IsRemoved() || i.IsForceReleased()
 }
 
 // childrenOf maps an Instance on the hub that is being deleted to its children there.
@@ -78,11 +78,11 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 		upgrades bool
 		removed  bool
 	}
-	return controller.TypedChanged(func(i *kudo.Instance) view {
+	return controller.TypedChangeIn(func(i *kudo.Instance) view {
 		v := view{
 			metadata: fmt.Sprint(i.UID, i.Annotations, i.Finalizers, i.DeletionTimestamp != nil),
 			spec:     i.Generation,
-			removed:  i.Removed(),
+			removed:  i.IsRemoved(),
 		}
 		if i.Status.Execution != nil {
 			v.runs = i.Status.Execution.OperatorVersion

@@ -99,7 +99,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.recordLosses(), m.sightings.record(), onHubChanged())).
-		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(isReleased))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.ChangeIn(isReleased))).
 		WatchesRawSource(Source(o.Cluster, local, mirrorChanged())).
 		WatchesRawSource(controller.Source(local, &kudo.OperatorVersion{}, m.usersOf)).
 		Complete(m)
@@ -126,7 +126,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if existing != nil && m.writes.Behind(existing) > 0 { // it is older than the agent's last write
+	if existing != nil && m.writes.StaleFor(existing) > 0 { // it is older than the agent's last write
 		return reconcile.Result{RequeueAfter: StaleCacheDelay}, nil
 	}
 	if wanted, err = m.readFresh(ctx, wanted, existing); err != nil {
@@ -184,7 +184,7 @@ func mayLackRemoval(wanted, existing *kudo.Instance) bool {
 	case !mirrors(existing, wanted):
 		return false
 	default:
-		return existing.Orphaned() && !wanted.ForceReleased() || existing.Removing() && wanted.DeletionTimestamp == nil
+		return existing.IsOrphaned() && !wanted.IsForceReleased() || existing.IsRemoving() && wanted.DeletionTimestamp == nil
 	}
 }
 
@@ -217,13 +217,13 @@ func (m *mirror) follow(ctx context.Context, wanted, existing *kudo.Instance) er
 // sync updates an authentic mirror.
 func (m *mirror) sync(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch {
-	case existing != nil && existing.Removing() && existing.Removed() && !isOf(existing, wanted):
+	case existing != nil && existing.IsRemoving() && existing.IsRemoved() && !isOf(existing, wanted):
 		return m.drop(ctx, existing)
-	case wanted == nil, wanted.ForceReleased():
+	case wanted == nil, wanted.IsForceReleased():
 		return m.orphan(ctx, existing)
 	case wanted.DeletionTimestamp != nil:
 		return m.remove(ctx, wanted, existing)
-	case existing != nil && existing.Removing(): // the hub has released the Instance, or its deletion was undone by a restore
+	case existing != nil && existing.IsRemoving(): // the hub has released the Instance, or its deletion was undone by a restore
 		return m.orphan(ctx, existing)
 	default:
 		return m.keep(ctx, wanted, existing)
@@ -247,7 +247,7 @@ func (m *mirror) keep(ctx context.Context, wanted, existing *kudo.Instance) erro
 
 // isOf reports whether a mirror belongs to exactly this Instance on the hub, which has not released it.
 func isOf(existing, wanted *kudo.Instance) bool {
-	return wanted != nil && !wanted.ForceReleased() && mirrors(existing, wanted)
+	return wanted != nil && !wanted.IsForceReleased() && mirrors(existing, wanted)
 }
 
 // find reads the mirror of an Instance from the cache, which may lack one that was just created or have an older one: creating or updating it
@@ -263,7 +263,7 @@ func (m *mirror) find(ctx context.Context, name string, wanted *kudo.Instance) (
 		return nil, err
 	}
 	live := existing == nil && wanted != nil && wanted.DeletionTimestamp != nil
-	if existing != nil && m.writes.Behind(existing) == 0 {
+	if existing != nil && m.writes.StaleFor(existing) == 0 {
 		upToDate, _ := m.writes.UpToDate(existing)
 		live = !upToDate
 	}

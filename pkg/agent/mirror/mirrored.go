@@ -120,7 +120,7 @@ func HubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
 // this.
 func HandedOver(instance *kudo.Instance) bool {
 	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
-	return copied && !instance.Orphaned() || instance.Removing()
+	return copied && !instance.IsOrphaned() || instance.IsRemoving()
 }
 
 // Acknowledgements returns status.children in a comparable form.

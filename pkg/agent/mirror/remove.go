@@ -41,7 +41,7 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 		return err
 	}
 	switch {
-	case existing != nil && existing.Removing():
+	case existing != nil && existing.IsRemoving():
 		return m.skipCleanup(ctx, wanted, existing)
 	case existing != nil && !mirrors(existing, wanted):
 		m.statuses.SetRemoved(wanted)
@@ -65,7 +65,7 @@ func (m *mirror) hasNothing(ctx context.Context, wanted, existing *kudo.Instance
 	if existing != nil {
 		return false, nil
 	}
-	if wanted.Status.Execution != nil && !wanted.Removed() {
+	if wanted.Status.Execution != nil && !wanted.IsRemoved() {
 		if vanished, err := m.hasVanished(ctx, wanted); err != nil || !vanished {
 			return false, err
 		}
@@ -167,11 +167,11 @@ func (m *mirror) skipsCleanup(ctx context.Context, wanted, existing *kudo.Instan
 // cancelled. It removes the finalizer, so that the mirror does not block the deletion of its namespace. A mirror of an earlier release, which the
 // hub does not confirm, is not signed.
 func (m *mirror) orphan(ctx context.Context, existing *kudo.Instance) error {
-	if existing == nil || existing.Removing() && existing.DeletionTimestamp != nil {
+	if existing == nil || existing.IsRemoving() && existing.DeletionTimestamp != nil {
 		return nil
 	}
 	released := controllerutil.RemoveFinalizer(existing, kudo.Finalizer)
-	if existing.Orphaned() && !released {
+	if existing.IsOrphaned() && !released {
 		return nil
 	}
 	write := m.update

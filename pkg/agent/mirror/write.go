@@ -39,7 +39,7 @@ func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
 	if err := m.signAndWrite(ctx, changed, func() error { return m.updateAsIs(ctx, changed) }); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
-	m.writes.NoteNewest(changed)
+	m.writes.NoteIfNewer(changed)
 	return nil
 }
 
@@ -48,7 +48,7 @@ func (m *mirror) updateUnconfirmed(ctx context.Context, changed *kudo.Instance) 
 	if err := m.updateAsIs(ctx, changed); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
-	m.writes.NoteNewest(changed)
+	m.writes.NoteIfNewer(changed)
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error 
 		return fmt.Errorf("writing the status of mirrored Instance %q: %w", changed.Name, err)
 	}
 	changed.ResourceVersion, changed.Status = written.ResourceVersion, written.Status
-	m.writes.NoteNewest(changed)
+	m.writes.NoteIfNewer(changed)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 
 // workChanged admits changes of the tasks in progress.
 func workChanged() predicate.TypedPredicate[*kudo.Instance] {
-	return controller.TypedChanged(func(i *kudo.Instance) string {
+	return controller.TypedChangeIn(func(i *kudo.Instance) string {
 		if i.Status.Execution == nil {
 			return ""
 		}
@@ -162,7 +162,7 @@ type report struct {
 // hasEnded reports whether no plan of the Instance is running.
 func (r *report) hasEnded() bool {
 	last := r.want.Execution
-	return last != nil && r.want.PlanStatus[last.Plan].Status.Terminal()
+	return last != nil && r.want.PlanStatus[last.Plan].Status.IsTerminal()
 }
 
 // progress reports whether the Instance is on its way to another state, which a later report shows.

@@ -85,7 +85,7 @@ func (from sides) neededUIDs(ctx context.Context, cluster string) (map[types.UID
 	for i := range mirrors.Items {
 		mirror := &mirrors.Items[i]
 		_, deleted := mirror.Annotations[kudo.AnnotationHubDeleted]
-		if released := deleted && !mirror.Removing(); !released {
+		if released := deleted && !mirror.IsRemoving(); !released {
 			needed[hubUID(mirror)] = true
 		}
 	}

@@ -43,7 +43,7 @@ type View struct {
 // View reads the current values that an Instance refers to, as far as the reader may, and compares them with those of its last execution. It
 // restores a lost copy, and drops values that no execution uses any more.
 func (s *Store) View(ctx context.Context, i *kudo.Instance, reader Reader) (View, error) {
-	if i.Removed() { // its copy is deleted
+	if i.IsRemoved() { // its copy is deleted
 		return View{}, nil
 	}
 	key, err := s.digestKey(ctx)
@@ -182,7 +182,7 @@ func (s *Store) resolve(ctx context.Context, r reference) (resolved reference, v
 func (s *Store) tidy(ctx context.Context, i *kudo.Instance, v View, copied sensitive.Values) error {
 	last := i.Status.Execution
 	used := v.Values.Only(last.ParametersFrom)
-	if i.Status.PlanStatus[last.Plan].Status.Running() {
+	if i.Status.PlanStatus[last.Plan].Status.IsRunning() {
 		used = used.With(copied)
 	}
 	return s.Keep(ctx, i, used)

@@ -84,7 +84,7 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	if err != nil {
 		return err
 	}
-	state, err := change.Gather(ctx, read.Remembering(h), clusters)
+	state, err := change.Gather(ctx, read.NewCachingReader(h), clusters)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (o *changeOptions) changes(
 		switch {
 		case errors.Is(err, change.ErrAbsent) && len(o.Names) == 0:
 		case errors.Is(err, change.ErrAbsent):
-			refused[cluster] = state.Lacks(client.ObjectKey{Namespace: cluster, Name: o.name})
+			refused[cluster] = state.NotFoundError(client.ObjectKey{Namespace: cluster, Name: o.name})
 		case err != nil:
 			refused[cluster] = err
 		default:
@@ -160,7 +160,7 @@ func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions
 	write := func(i int) { texts[i], problems[i] = write(ctx, h, &changes[i]) }
 	atOnce(len(changes), write, func(i int) {
 		if problems[i] == nil {
-			done = append(done, awaited(&changes[i]))
+			done = append(done, awaitedPlanOf(&changes[i]))
 		}
 		problems[i] = errors.Join(printers.WriteEscaped(streams.Out, texts[i]), problems[i])
 	})
@@ -187,11 +187,11 @@ func writtenText(written []change.Written) string {
 	return b.String()
 }
 
-// awaited returns the wait for the plans of the Instance.
-func awaited(c *change.Change) awaitedPlan {
+// awaitedPlanOf returns the wait for the plans of the Instance.
+func awaitedPlanOf(c *change.Change) awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.Cluster, Name: c.After.Name}, generation: c.After.Generation}
 	if c.Step != nil {
-		a.wanted, a.stood = c.After, problemBefore(c.Step.Current)
+		a.wanted, a.problemBefore = c.After, problemBefore(c.Step.Current)
 	}
 	return a
 }
@@ -210,7 +210,7 @@ func (o *changeOptions) checkExisting(cmd *cobra.Command, of string) error {
 
 // checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
-	if problem := change.InvalidNamespace(namespace); problem != "" {
+	if problem := change.NamespaceProblem(namespace); problem != "" {
 		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\" flag: %s", namespace, problem)
 	}
 	return nil

@@ -72,7 +72,7 @@ func TestDryRun(t *testing.T) {
 	data := change.DryRunOf(changesAcross())
 	clitest.Golden(t, "change", dryRunText(data, false))
 	clitest.Golden(t, "change-wide", dryRunText(data, true))
-	clitest.Golden(t, "change-data", clitest.Printed(t, "yaml", terminal.Shown{Data: data}))
+	clitest.Golden(t, "change-data", clitest.Render(t, "yaml", terminal.Shown{Data: data}))
 }
 
 func TestDryRunFailsWhereAChangeWould(t *testing.T) {
@@ -151,7 +151,7 @@ func TestWarningsOfTasksAreShown(t *testing.T) {
 	if !strings.Contains(b.String(), "task wrong (Dummy)\n      warning: the Dummy task is configured to wait\n") {
 		t.Errorf("got %s", b.String())
 	}
-	if err := shown.Refused(); err != nil {
+	if err := shown.Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -182,7 +182,7 @@ func TestParametersOfClusters(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if diff := cmp.Diff(test.want, change.Changed(map[string]string{"OLD": "0"}, given.of("cluster1"), given.unset)); diff != "" {
+			if diff := cmp.Diff(test.want, change.WithChanges(map[string]string{"OLD": "0"}, given.of("cluster1"), given.unset)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -214,7 +214,7 @@ func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
 	}
 }
 
-func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
+func TestDryRunListsRemovalsOfChild(t *testing.T) {
 	gone := preview.Data{Children: []preview.ChildData{{Instance: "kafka.zookeeper", Effect: preview.Removed, Data: &preview.Data{
 		Plans:   []preview.PlanData{{Plan: "cleanup", Cause: plan.RemovalRequested, Tasks: []preview.TaskData{{Task: "drain", Problem: "no template"}}}},
 		Removed: []preview.ObjectData{{Kind: "Service", Namespace: "data", Name: "zookeeper", Effect: preview.Removed}},
@@ -229,7 +229,7 @@ func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
 	}
 }
 
-func TestAtOnceTellsInOrder(t *testing.T) {
+func TestAtOnceReportsInOrder(t *testing.T) {
 	const count = 3 * writesAtOnce
 	last := make(chan struct{})
 	var told []int

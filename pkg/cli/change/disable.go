@@ -120,7 +120,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		view := fleet[cluster]
 		if view.AddOns[addOn] == nil {
 			if len(where.Names) > 0 {
-				return found, change.NotEnabled(view, addOn)
+				return found, change.NotEnabledError(view, addOn)
 			}
 			continue
 		}
@@ -142,7 +142,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 			}
 		}
 	}
-	found.returns = change.Reenabled(definitions[addOn].Object, terminal.OnClusters(clustersOf(found.there)))
+	found.returns = change.CheckRecreation(definitions[addOn].Object, terminal.OnClusters(clustersOf(found.there)))
 	return found, nil
 }
 
@@ -151,7 +151,7 @@ func (d disabling) agree(o *DisableOptions) error {
 	if d.returns != nil && !o.force {
 		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
 	}
-	suffer, required := suffering(d.there, d.detached)
+	suffer, required := impactTexts(d.there, d.detached)
 	if err := terminal.Warn(o.ErrOut, append(suffer, d.losses...)...); err != nil || o.force {
 		return err
 	}

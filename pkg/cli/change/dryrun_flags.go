@@ -53,7 +53,7 @@ func (f *refusalFlags) refuse(c *change.Change, isShown bool) error {
 	if f.force || isShown {
 		return nil
 	}
-	return c.Refused()
+	return c.Validate()
 }
 
 // validationFlag is the value of --validate, with the names of kubectl.

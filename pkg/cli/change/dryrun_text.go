@@ -23,7 +23,7 @@ func dryRunText(d change.DryRun, wide bool) string {
 		if i > 0 || len(d.Changes) > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s: refused: %s\n", heading(r.Clusters, wide), r.Message)
+		fmt.Fprintf(&b, "%s: refused: %s\n", clustersHeading(r.Clusters, wide), r.Message)
 	}
 	if footer := d.Footer(); footer != "" {
 		fmt.Fprintf(&b, "\n%s\n", footer)
@@ -31,8 +31,8 @@ func dryRunText(d change.DryRun, wide bool) string {
 	return b.String()
 }
 
-// heading returns the clusters at the beginning of a paragraph.
-func heading(clusters []string, wide bool) string {
+// clustersHeading returns the clusters at the beginning of a paragraph.
+func clustersHeading(clusters []string, wide bool) string {
 	text := terminal.ClustersText(clusters, wide)
 	if len(clusters) == 1 {
 		text = "cluster " + clusters[0]
@@ -43,7 +43,7 @@ func heading(clusters []string, wide bool) string {
 }
 
 func writeChange(b *strings.Builder, d change.ChangeData, wide bool) {
-	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), subject(d), d.WriteText())
+	fmt.Fprintf(b, "%s: %s %s", clustersHeading(d.Clusters, wide), subject(d), d.WriteText())
 	switch {
 	case d.From != "" && d.To != "" && d.From != d.To:
 		fmt.Fprintf(b, ", %s -> %s", d.From, d.To)

@@ -106,7 +106,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := change.Undefined(definitions, o.addOn); err != nil {
+	if err := change.CheckDefined(definitions, o.addOn); err != nil {
 		return err
 	}
 	if o.dryRun {
@@ -134,7 +134,7 @@ type enabling struct {
 
 // decide returns what enables the add-on on each of the clusters. It is refused where a plan would fail, unless that is forced or only shown.
 func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string) []enabling {
-	reader := change.NewReader(ctx, read.Remembering(h))
+	reader := change.NewReader(ctx, read.NewCachingReader(h))
 	var all []enabling
 	for _, cluster := range clusters {
 		e := change.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}

@@ -45,34 +45,34 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		told    string
 	}{
 		"one that is not plan-based and is available": {
-			view: sample.Defined("kafka:").With("kafka", sample.Works), settled: true, tree: "kafka on cluster1: available"},
-		"one that is being updated": {view: sample.Defined("kafka:").With("kafka", sample.Updates), change: resolvedAt(1),
+			view: sample.NewCluster("kafka:").With("kafka", sample.Works), settled: true, tree: "kafka on cluster1: available"},
+		"one that is being updated": {view: sample.NewCluster("kafka:").With("kafka", sample.Updates), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), tree: `kafka on cluster1: Available True (Updating): plan "upgrade" is running`},
-		"one that is not available yet": {view: sample.Defined("kafka:").With("kafka", sample.Fails),
+		"one that is not available yet": {view: sample.NewCluster("kafka:").With("kafka", sample.Fails),
 			tree: "kafka on cluster1: Available False (PlanFailed): plan deploy: Deployment kafka/kafka: image not found."},
-		"one that reports nothing yet": {view: sample.Defined("kafka:").With("kafka"), tree: "kafka on cluster1: Available Unknown: not reported yet"},
-		"one that waits for others": {view: sample.Defined("kafka:").With("kafka", sample.Held),
+		"one that reports nothing yet": {view: sample.NewCluster("kafka:").With("kafka"), tree: "kafka on cluster1: Available Unknown: not reported yet"},
+		"one that waits for others": {view: sample.NewCluster("kafka:").With("kafka", sample.Held),
 			tree: "kafka on cluster1: False (WaitingForDependencies): waits for zookeeper"},
-		"one whose configuration is wrong": {view: sample.Defined("kafka:").With("kafka", sample.BadConfig), settled: true,
+		"one whose configuration is wrong": {view: sample.NewCluster("kafka:").With("kafka", sample.BadConfig), settled: true,
 			err: `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
-		"one whose configuration was wrong, which the hub still reports": {view: sample.Defined("kafka:").With("kafka", sample.BadConfig),
-			current: sample.Defined("kafka:").With("kafka", sample.BadConfig).AddOns["kafka"],
+		"one whose configuration was wrong, which the hub still reports": {view: sample.NewCluster("kafka:").With("kafka", sample.BadConfig),
+			current: sample.NewCluster("kafka:").With("kafka", sample.BadConfig).AddOns["kafka"],
 			tree:    `kafka on cluster1: False (ConfigurationInvalid): variable "X" is not defined`},
-		"one whose configuration is wrong in another way": {view: sample.Defined("kafka:").With("kafka", sample.BadConfig), settled: true,
-			current: sample.Defined("kafka:").With("kafka", sample.Condition("Resolved", "False", "ConfigurationInvalid", "")).AddOns["kafka"],
+		"one whose configuration is wrong in another way": {view: sample.NewCluster("kafka:").With("kafka", sample.BadConfig), settled: true,
+			current: sample.NewCluster("kafka:").With("kafka", sample.Condition("Resolved", "False", "ConfigurationInvalid", "")).AddOns["kafka"],
 			err:     `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
-		"one whose plans are complete": {view: sample.Defined("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
+		"one whose plans are complete": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available",
 			told: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
-		"one that the hub has not processed yet": {view: sample.Defined("kafka:").With("kafka", sample.Works), change: resolvedAt(2),
+		"one that the hub has not processed yet": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(2),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), tree: "kafka on cluster1: Available True (PlanComplete)"},
-		"one whose plan runs": {view: sample.Defined("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
+		"one whose plan runs": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.InProgress)), tree: "kafka on cluster1: Plan deploy (serial strategy) [IN_PROGRESS]: no more disks"},
-		"one whose plan has failed": {view: sample.Defined("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
+		"one whose plan has failed": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.FatalError)), settled: true,
 			err: `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
 				`fix the cause, and run the plan again: 'kubectl addon plan run kafka deploy --cluster cluster1'`},
-		"one whose Instance does not have its parameters yet": {view: sample.Defined("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
+		"one whose Instance does not have its parameters yet": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.FatalError)), given: map[string]string{"SIZE": "2"},
 			tree: "kafka on cluster1: Plan deploy (serial strategy) [FATAL_ERROR]: no more disks"},
 	} {
@@ -106,7 +106,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 	}
 }
 
-func TestEnableSaysWhatItStillWaitsFor(t *testing.T) {
+func TestEnablePrintsWhatItWaitsFor(t *testing.T) {
 	leaving := func(cluster string) installed {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
 		return installed{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}
@@ -133,7 +133,7 @@ func TestEnableSaysWhatItStillWaitsFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := enableWait{goneWait: goneWait{going: test.going, waiting: "Removing"}, addOn: "kafka", targets: test.targets}
-			if diff := cmp.Diff(test.want, clitest.ErrorText(w.unfinished(" after 3s"))); diff != "" {
+			if diff := cmp.Diff(test.want, clitest.ErrorText(w.timeoutError(" after 3s"))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -178,7 +178,7 @@ func TestEnableShowsADryRun(t *testing.T) {
 func TestDisableAsks(t *testing.T) {
 	kafka := dependency.Dependent{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
 	graphs := dependency.Dependent{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional}
-	reenabled := change.ByPlacement(sample.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
+	reenabled := change.CheckNotPlaced(sample.NewCluster("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
 	for name, test := range map[string]struct {
 		dependents []dependency.Dependent
 		options    DisableOptions

@@ -63,7 +63,7 @@ func (w *enableWait) await(
 	if len(w.going)+len(w.targets) == 0 {
 		return nil
 	}
-	err := h.Await(ctx, w.clusters(), timeout, w.look, w.unfinished)
+	err := h.Await(ctx, w.clusters(), timeout, w.look, w.timeoutError)
 	_, failed := w.out.WriteTo(streams.Out)
 	problems := append(w.problems, err, failed)
 	for _, t := range w.targets {
@@ -118,7 +118,7 @@ func (w *enableWait) look(ctx context.Context, reader client.Reader) (bool, erro
 // lookAtRemovals enables the add-ons on clusters where those that were being removed are gone, and returns the lines for the others.
 func (w *enableWait) lookAtRemovals(ctx context.Context, reader client.Reader) ([]terminal.Node, error) {
 	before := clustersOf(w.going)
-	lines, err := w.remaining(ctx, reader, true)
+	lines, err := w.updateRemaining(ctx, reader, true)
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +138,12 @@ func (w *enableWait) lookAtRemovals(ctx context.Context, reader client.Reader) (
 	return append(lines, w.again...), nil
 }
 
-// unfinished returns an error that lists the add-ons that are not gone or not available.
-func (w *enableWait) unfinished(after string) error {
+// timeoutError returns an error that lists the add-ons that are not gone or not available.
+func (w *enableWait) timeoutError(after string) error {
 	var problems []error
 	if len(w.going) > 0 {
 		problems = append(problems, fmt.Errorf("add-on %q is not enabled on %s: %w",
-			w.addOn, terminal.OnClusters(clustersOf(w.going)), w.goneWait.unfinished(after)))
+			w.addOn, terminal.OnClusters(clustersOf(w.going)), w.goneWait.timeoutError(after)))
 	}
 	if slices.ContainsFunc(w.targets, func(t *target) bool { return !t.settled }) {
 		problems = append(problems, fmt.Errorf("add-ons are still not available%s: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
@@ -198,23 +198,23 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 // judge decides whether the add-on is available, from the add-on and its Instance; view is nil if it has no Instance.
 func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
-	if problem := hopeless("add-on", addOn, addOn.Status.Conditions); problem != nil && !outdated(problem, problemBefore(t.Current)) {
+	if problem := terminalProblem("add-on", addOn, addOn.Status.Conditions); problem != nil && !isStale(problem, problemBefore(t.Current)) {
 		t.settle(problem)
 		return
 	}
 	if view != nil {
-		done, problem := awaitedPlan{ObjectKey: client.ObjectKeyFromObject(addOn)}.ended(*view)
-		if problem != nil && t.applied(view.Instance) {
+		done, problem := awaitedPlan{ObjectKey: client.ObjectKeyFromObject(addOn)}.hasEnded(*view)
+		if problem != nil && t.hasParameters(view.Instance) {
 			t.settle(problem)
 		}
-		if !done || !t.applied(view.Instance) {
-			if trees := planstatus.GoingOn(*view); len(trees) > 0 {
+		if !done || !t.hasParameters(view.Instance) {
+			if trees := planstatus.InstanceProgress(*view); len(trees) > 0 {
 				t.trees = trees
 			}
 			return
 		}
 	}
-	if isComplete(addOn) && followed(addOn, view) {
+	if isComplete(addOn) && isProcessed(addOn, view) {
 		t.trees = []terminal.Node{available(addOn, view)}
 		t.settle(nil)
 	}
@@ -230,15 +230,15 @@ func isComplete(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) terminal.Node {
 	line := terminal.Node{Text: planstatus.PlaceOf(addOn) + ": available", Part: planstatus.PlaceOf(addOn), Message: "available", State: kudo.Complete}
 	if view != nil && view.Instance.Status.Execution != nil {
-		line.Children = []terminal.Node{planstatus.PlanGoingOn(*view)}
+		line.Children = []terminal.Node{planstatus.LastPlanTree(*view)}
 	}
 	return line
 }
 
 func (t *target) settle(problem error) { t.settled, t.problem = true, problem }
 
-// applied reports whether the Instance has the given parameters.
-func (t *target) applied(instance *kudo.Instance) bool {
+// hasParameters reports whether the Instance has the given parameters.
+func (t *target) hasParameters(instance *kudo.Instance) bool {
 	for name, value := range t.Parameters {
 		if !change.SetsTo(instance.Spec, name, value) {
 			return false
@@ -247,9 +247,9 @@ func (t *target) applied(instance *kudo.Instance) bool {
 	return true
 }
 
-// followed reports whether the hub has processed the last change of an add-on. For a plan-based add-on it checks condition
+// isProcessed reports whether the hub has processed the last change of an add-on. For a plan-based add-on it checks condition
 // Resolved.
-func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) bool {
+func isProcessed(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) bool {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	if resolved == nil {
 		return view == nil

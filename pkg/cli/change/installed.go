@@ -70,8 +70,8 @@ func clustersOf(found []installed) []string {
 	return slices.Compact(clusters)
 }
 
-// left returns the found objects that still exist.
-func (i installed) left(ctx context.Context, c client.Reader) (installed, error) {
+// findLeft returns the found objects that still exist.
+func (i installed) findLeft(ctx context.Context, c client.Reader) (installed, error) {
 	left, err := i.now(ctx, c)
 	if err != nil {
 		return left, err
@@ -93,4 +93,4 @@ func (i installed) includes(instance *kudo.Instance) bool {
 	return i.Instance != nil && instance.UID == i.Instance.UID
 }
 
-func (i installed) gone() bool { return i.AddOn == nil && i.Instance == nil }
+func (i installed) isGone() bool { return i.AddOn == nil && i.Instance == nil }

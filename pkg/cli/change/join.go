@@ -101,7 +101,7 @@ func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 	switch problems := validation.IsDNS1123Label(name); {
 	case len(problems) > 0:
 		return terminal.Usagef(cmd, "cluster name %q is not valid: %s", name, strings.Join(problems, "; "))
-	case !o.cluster.Given():
+	case !o.cluster.IsSet():
 		return terminal.Usagef(cmd, "--cluster-context or --cluster-kubeconfig of the managed cluster is required")
 	case o.valid < identity.Shortest:
 		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\" flag: must be at least %s", o.valid, identity.Shortest)
@@ -189,14 +189,14 @@ func (j joining) identify(ctx context.Context) (key, certificate []byte, err err
 	if err := j.hub.Create(ctx, csr); err != nil {
 		return nil, nil, fmt.Errorf("requesting a certificate: %w", err)
 	}
-	certificate, err = j.signed(ctx, csr)
+	certificate, err = j.sign(ctx, csr)
 	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second) // an approved request must not stay after an interrupt
 	defer cancel()
 	return key, certificate, errors.Join(err, client.IgnoreNotFound(j.hub.Delete(cleanup, csr)))
 }
 
-// signed approves the request and waits for the certificate.
-func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+// sign approves the request and waits for the certificate.
+func (j joining) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 		Reason: "Joined", Message: "A hub administrator registered the cluster with kubectl addon join.",

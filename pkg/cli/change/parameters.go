@@ -58,7 +58,7 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 		case cluster == "" || parameter == "":
 			return terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: must be NAME=VALUE or CLUSTER/NAME=VALUE", name)
 		default:
-			g.byCluster[cluster] = change.Merged(g.byCluster[cluster], map[string]string{parameter: value})
+			g.byCluster[cluster] = change.Merge(g.byCluster[cluster], map[string]string{parameter: value})
 		}
 	}
 	for _, name := range g.unset {
@@ -71,7 +71,7 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 
 // of returns the parameters of a cluster.
 func (g *givenParameters) of(cluster string) map[string]string {
-	return change.Merged(g.all, g.byCluster[cluster])
+	return change.Merge(g.all, g.byCluster[cluster])
 }
 
 // none reports whether no parameter changes.

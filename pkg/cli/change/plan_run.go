@@ -123,8 +123,8 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 // askedText describes the result of a request for a plan.
 func askedText(v progress.View, plan string) string {
 	text := fmt.Sprintf("%s plan %s requested\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
-	if ahead := change.Ahead(v, plan); ahead != "" {
-		text += ahead + "\n"
+	if preceding := change.PrecedingText(v, plan); preceding != "" {
+		text += preceding + "\n"
 	}
 	return text
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
-func unresolved(reason, message string) func(*kudo.Instance) {
+func withUnresolved(reason, message string) func(*kudo.Instance) {
 	return func(i *kudo.Instance) {
 		i.Status.Conditions[0].Status, i.Status.Conditions[0].Reason, i.Status.Conditions[0].Message = metav1.ConditionFalse, reason, message
 	}
 }
 
-func edited(i *kudo.Instance) { i.Generation++ }
+func raiseGeneration(i *kudo.Instance) { i.Generation++ }
 
 func TestPlanWaitEnds(t *testing.T) {
 	const failed = `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
@@ -46,44 +46,44 @@ func TestPlanWaitEnds(t *testing.T) {
 		"an Instance without an execution": {view: sample.ViewOf("deploy", "", func(i *kudo.Instance) {
 			i.Status = kudo.InstanceStatus{}
 		})},
-		"a change that is not observed yet": {view: sample.ViewOf("deploy", kudo.FatalError, edited)},
+		"a change that is not observed yet": {view: sample.ViewOf("deploy", kudo.FatalError, raiseGeneration)},
 		"a failed plan after which another is due": {view: sample.ViewOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
 			i.Spec.Parameters = map[string]string{"BROKERS": "5"}
 		})},
-		"a complete plan after which another was requested": {view: sample.ViewOf("deploy", kudo.Complete, sample.Requested("backup", "mine"))},
+		"a complete plan after which another was requested": {view: sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "mine"))},
 		"a change that cannot run": {
-			view: sample.ViewOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, `parameter "X": not defined`)),
+			view: sample.ViewOf("deploy", kudo.Complete, withUnresolved(kudo.ReasonParametersInvalid, `parameter "X": not defined`)),
 			err:  `Instance kafka on cluster cluster1 cannot run: ParametersInvalid: parameter "X": not defined`},
 		"a change that could not run before the last one": {
-			view: sample.ViewOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, ""), edited)},
+			view: sample.ViewOf("deploy", kudo.Complete, withUnresolved(kudo.ReasonParametersInvalid, ""), raiseGeneration)},
 		"an OperatorVersion that may be created": {
-			view: sample.ViewOf("deploy", kudo.Complete, unresolved(kudo.ReasonOperatorVersionNotFound, ""), func(i *kudo.Instance) { i.Status.ObservedGeneration = 1 })},
+			view: sample.ViewOf("deploy", kudo.Complete, withUnresolved(kudo.ReasonOperatorVersionNotFound, ""), func(i *kudo.Instance) { i.Status.ObservedGeneration = 1 })},
 		"an Instance that is being removed": {
 			view: sample.ViewOf("cleanup", kudo.Complete, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) })},
 		"outdated status": {view: sample.ViewOf("deploy", kudo.Complete), awaited: awaitedPlan{generation: 3}},
 
 		"a request that has run": {
-			view: sample.ViewOf("backup", kudo.Complete, sample.Requested("backup", "ran"), sample.ByHand("ran")), awaited: awaitedPlan{request: "ran", plan: "backup"}, done: true},
+			view: sample.ViewOf("backup", kudo.Complete, sample.WithRequest("backup", "ran"), sample.ByHand("ran")), awaited: awaitedPlan{request: "ran", plan: "backup"}, done: true},
 		"a request that has failed": {
-			view: sample.ViewOf("deploy", kudo.FatalError, sample.Requested("deploy", "ran"), sample.ByHand("ran")), awaited: awaitedPlan{request: "ran", plan: "deploy"}, err: failed},
+			view: sample.ViewOf("deploy", kudo.FatalError, sample.WithRequest("deploy", "ran"), sample.ByHand("ran")), awaited: awaitedPlan{request: "ran", plan: "deploy"}, err: failed},
 		"a queued request, after a plan that failed": {
-			view: sample.ViewOf("deploy", kudo.FatalError, sample.Requested("backup", "mine")), awaited: awaitedPlan{request: "mine", plan: "backup"}},
+			view: sample.ViewOf("deploy", kudo.FatalError, sample.WithRequest("backup", "mine")), awaited: awaitedPlan{request: "mine", plan: "backup"}},
 		"a request that another plan has superseded": {
-			view:    sample.ViewOf("deploy", kudo.InProgress, sample.Requested("backup", "mine"), sample.ByHand("mine")),
+			view:    sample.ViewOf("deploy", kudo.InProgress, sample.WithRequest("backup", "mine"), sample.ByHand("mine")),
 			awaited: awaitedPlan{request: "mine", plan: "backup"},
 			err:     `plan "backup" of Instance kafka on cluster cluster1 was superseded by plan "deploy"`},
 		"a request that another one has replaced": {
-			view:    sample.ViewOf("deploy", kudo.InProgress, sample.Requested("deploy", "of-another")),
+			view:    sample.ViewOf("deploy", kudo.InProgress, sample.WithRequest("deploy", "of-another")),
 			awaited: awaitedPlan{request: "mine", plan: "backup"},
 			err:     `plan "backup" of Instance kafka on cluster cluster1 did not run: another request replaced this one`},
 		"a request that cannot run": {
-			view:    sample.ViewOf("deploy", kudo.Complete, sample.Requested("backup", "mine"), unresolved(kudo.ReasonRequestInvalid, "no such plan")),
+			view:    sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "mine"), withUnresolved(kudo.ReasonRequestInvalid, "no such plan")),
 			awaited: awaitedPlan{request: "mine", plan: "backup"},
 			err:     `Instance kafka on cluster cluster1 cannot run: RequestInvalid: no such plan`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.awaited.ObjectKey = client.ObjectKey{Namespace: "cluster1", Name: "kafka"}
-			done, err := test.awaited.ended(test.view)
+			done, err := test.awaited.hasEnded(test.view)
 			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
 				t.Error(diff)
 			}
@@ -94,14 +94,14 @@ func TestPlanWaitEnds(t *testing.T) {
 	}
 }
 
-func TestPlanRunSaysWhatComesOfIt(t *testing.T) {
+func TestPlanRunPrintsItsEffects(t *testing.T) {
 	for name, test := range map[string]struct {
 		view progress.View
 		want string
 	}{
-		"immediately": {sample.ViewOf("deploy", kudo.Complete, sample.Requested("backup", "new")), ""},
-		"after a run": {sample.ViewOf("deploy", kudo.InProgress, sample.Requested("backup", "new")), "It is queued until the running plan deploy ends.\n"},
-		"after what parameters trigger": {sample.ViewOf("deploy", kudo.Complete, sample.Requested("backup", "new"), func(i *kudo.Instance) {
+		"immediately": {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "new")), ""},
+		"after a run": {sample.ViewOf("deploy", kudo.InProgress, sample.WithRequest("backup", "new")), "It is queued until the running plan deploy ends.\n"},
+		"after what parameters trigger": {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "new"), func(i *kudo.Instance) {
 			i.Spec.Parameters = map[string]string{"BROKERS": "5"}
 		}), "Plan deploy runs first because of the changed parameters.\n"},
 	} {

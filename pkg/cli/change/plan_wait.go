@@ -68,7 +68,7 @@ func runPlanWait(ctx context.Context, o *PlanWaitOptions) error {
 		return err
 	}
 	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
-	err = h.Started(ctx, func() error {
+	err = h.RetryUntilStarted(ctx, func() error {
 		_, err := planstatus.Find(ctx, h, key, false) // it lists the existing names
 		return err
 	})
@@ -88,8 +88,8 @@ type awaitedPlan struct {
 	plan    string
 	// wanted is the Instance as derived from its add-on, or nil to not wait for it; stood is the problem that the add-on had before the
 	// change.
-	wanted *kudo.Instance
-	stood  error
+	wanted        *kudo.Instance
+	problemBefore error
 }
 
 func (a awaitedPlan) String() string {
@@ -107,7 +107,7 @@ func awaitPlans(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 	for _, a := range awaited {
 		w.plans = append(w.plans, &planWait{awaitedPlan: a})
 	}
-	problems := []error{h.Await(ctx, w.clusters(), timeout, w.look, w.unfinished)}
+	problems := []error{h.Await(ctx, w.clusters(), timeout, w.look, w.timeoutError)}
 	for _, p := range w.plans {
 		if problems = append(problems, p.problem); p.settled && p.problem == nil {
 			text := p.text
@@ -153,8 +153,8 @@ func (w *plansWait) look(ctx context.Context, reader client.Reader) (bool, error
 	return all, w.progress.Show(trees...)
 }
 
-// unfinished returns an error that lists the plans that have not ended.
-func (w *plansWait) unfinished(after string) error {
+// timeoutError returns an error that lists the plans that have not ended.
+func (w *plansWait) timeoutError(after string) error {
 	var problems []error
 	for _, p := range w.plans {
 		if !p.settled {
@@ -186,7 +186,7 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	case apierrors.IsNotFound(err) && w.found == nil:
 		return false, w.lookAtAddOn(ctx, reader)
 	case apierrors.IsNotFound(err):
-		return w.gone()
+		return w.endRemoved()
 	case err != nil:
 		return false, fmt.Errorf("reading %s: %w", w, err)
 	}
@@ -204,17 +204,17 @@ func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *ku
 			return false, err
 		}
 	}
-	done, err := w.ended(view)
+	done, err := w.hasEnded(view)
 	if w.found != nil || !done && err == nil { // a plan that ended earlier is not progress
-		w.trees = planstatus.GoingOn(view)
+		w.trees = planstatus.InstanceProgress(view)
 	}
 	w.found, w.last = instance, progress.HoldUp(view)
 	w.text = fmt.Sprintf("%s plan %s is complete\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
 	return done, err
 }
 
-// gone ends the wait for an Instance that no longer exists.
-func (w *planWait) gone() (bool, error) {
+// endRemoved ends the wait for an Instance that no longer exists.
+func (w *planWait) endRemoved() (bool, error) {
 	if w.found.DeletionTimestamp.IsZero() || w.request != "" {
 		return false, fmt.Errorf("%s was deleted before its plans ended", w)
 	}
@@ -230,8 +230,8 @@ func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error 
 	}
 	tree := planstatus.AddOnProgress(addOn)
 	w.last, w.trees = tree.Message, []terminal.Node{tree}
-	problem := hopeless("add-on", addOn, addOn.Status.Conditions)
-	if outdated(problem, w.stood) {
+	problem := terminalProblem("add-on", addOn, addOn.Status.Conditions)
+	if isStale(problem, w.problemBefore) {
 		return nil
 	}
 	return problem
@@ -242,13 +242,13 @@ func problemBefore(addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if addOn == nil {
 		return nil
 	}
-	return hopeless("add-on", addOn, addOn.Status.Conditions)
+	return terminalProblem("add-on", addOn, addOn.Status.Conditions)
 }
 
-// outdated reports whether a problem of an add-on is the one that it had before a change: addon-manager reports the next one only after a
+// isStale reports whether a problem of an add-on is the one that it had before a change: addon-manager reports the next one only after a
 // quiet period.
-func outdated(problem, stood error) bool {
-	return problem != nil && stood != nil && problem.Error() == stood.Error()
+func isStale(problem, before error) bool {
+	return problem != nil && before != nil && problem.Error() == before.Error()
 }
 
 // planOf returns the awaited plan: the requested plan, or the last one.
@@ -259,8 +259,8 @@ func (a awaitedPlan) planOf(instance *kudo.Instance) string {
 	return instance.Status.Execution.Plan
 }
 
-// ended reports whether the wait is over. It returns an error if the plan has failed or cannot run.
-func (a awaitedPlan) ended(view progress.View) (bool, error) {
+// hasEnded reports whether the wait is over. It returns an error if the plan has failed or cannot run.
+func (a awaitedPlan) hasEnded(view progress.View) (bool, error) {
 	instance := view.Instance
 	if instance.Generation < a.generation {
 		return false, nil
@@ -273,10 +273,10 @@ func (a awaitedPlan) ended(view progress.View) (bool, error) {
 	if !instance.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	if err := hopeless("Instance", instance, instance.Status.Conditions); err != nil {
+	if err := terminalProblem("Instance", instance, instance.Status.Conditions); err != nil {
 		return false, err
 	}
-	if a.request != "" || !resting(view) {
+	if a.request != "" || !isIdle(view) {
 		return false, nil
 	}
 	if failed := plan.ReachedState(instance.Status, nil).FailedOwed(); failed != "" {
@@ -301,11 +301,11 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	return false, nil
 }
 
-// resting reports whether the agent has executed everything that the Instance requests.
-func resting(view progress.View) bool {
+// isIdle reports whether the agent has executed everything that the Instance requests.
+func isIdle(view progress.View) bool {
 	status := view.Instance.Status
 	return status.Execution != nil && status.ObservedGeneration >= view.Instance.Generation &&
-		status.PlanStatus[status.Execution.Plan].Status.Terminal() && view.Due() == ""
+		status.PlanStatus[status.Execution.Plan].Status.IsTerminal() && view.Due() == ""
 }
 
 func planFailed(instance *kudo.Instance, name string) error {
@@ -318,8 +318,8 @@ func planFailed(instance *kudo.Instance, name string) error {
 		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice)
 }
 
-// hopeless returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.
-func hopeless(kind string, object client.Object, conditions []metav1.Condition) error {
+// terminalProblem returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.
+func terminalProblem(kind string, object client.Object, conditions []metav1.Condition) error {
 	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
 	if !install.IsLasting(resolved) || resolved.ObservedGeneration < object.GetGeneration() {
 		return nil

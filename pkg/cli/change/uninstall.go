@@ -142,8 +142,8 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case !i.gone():
-			if err := change.Removal(i).Refused(); err != nil && !o.force {
+		case !i.isGone():
+			if err := change.Removal(i).Validate(); err != nil && !o.force {
 				refused[cluster] = err
 				continue
 			}
@@ -153,7 +153,7 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 			if err != nil {
 				return nil, nil, err
 			}
-			refused[cluster] = others.Lacks(o.name)
+			refused[cluster] = others.NotFoundError(o.name)
 		}
 	}
 	if len(found) == 0 && len(refused) == 0 {
@@ -173,7 +173,7 @@ func (o *UninstallOptions) toUninstall(ctx context.Context, c client.Reader) ([]
 // agreeToUninstall lists the affected dependents and what else is deleted, and prompts for confirmation. It returns an error if nothing may be
 // deleted.
 func agreeToUninstall(ctx context.Context, c client.Reader, found []installed, detached sets.Set[string], o *UninstallOptions) error {
-	suffer, _ := suffering(found, detached)
+	suffer, _ := impactTexts(found, detached)
 	if !o.force { // --force leaves all objects in place
 		lost, err := losses(ctx, c, found, detached)
 		if err != nil {

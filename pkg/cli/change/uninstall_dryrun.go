@@ -12,7 +12,7 @@ import (
 
 // uninstallChanges returns the changes made by uninstalling the found objects. Nothing changes on detached clusters.
 func uninstallChanges(ctx context.Context, c client.Client, found []installed, detached sets.Set[string]) ([]change.Change, error) {
-	state := change.NewState(ctx, read.Remembering(c))
+	state := change.NewState(ctx, read.NewCachingReader(c))
 	changes := make([]change.Change, len(found))
 	for i, removed := range found {
 		if detached.Has(removed.Namespace) {

@@ -18,8 +18,8 @@ import (
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
-// deleting returns an Instance that is being deleted, with a condition Ready.
-func deleting(ready ...metav1.Condition) *kudo.Instance {
+// newDeletedInstance returns an Instance that is being deleted, with a condition Ready.
+func newDeletedInstance(ready ...metav1.Condition) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "kafka", Namespace: "cluster1", DeletionTimestamp: ptr.To(metav1.Now()), Finalizers: []string{kudo.Finalizer},
@@ -31,13 +31,13 @@ func deleting(ready ...metav1.Condition) *kudo.Instance {
 // cleanedUpBy returns an Instance with a completed cleanup plan that was requested manually or, if request is empty, started by the
 // removal.
 func cleanedUpBy(request types.UID, ready metav1.Condition) *kudo.Instance {
-	i := deleting(ready)
+	i := newDeletedInstance(ready)
 	i.Status.Execution = &kudo.Execution{Plan: kudo.CleanupPlan, UID: stdcmp.Or(request, "of-the-removal"), Request: request}
 	i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.CleanupPlan: {Status: kudo.Complete}}
 	return i
 }
 
-func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
+func TestUninstallPrintsWhatItWaitsFor(t *testing.T) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: "kafka", Namespace: "cluster1", Finalizers: []string{"a.example/one", "b.example/two"},
 	}}
@@ -45,7 +45,7 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 	agent.Status.Conditions = []metav1.Condition{{
 		Type: addonv1alpha1.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Message: "addon-agent stays on the cluster for add-on kafka",
 	}}
-	forced := deleting()
+	forced := newDeletedInstance()
 	forced.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"}
 	for name, test := range map[string]struct {
 		installed
@@ -58,9 +58,9 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 		"an Instance that addon-manager has not deleted yet": {
 			installed{AddOn: addOn, Instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
 		"an Instance whose agent is silent": {
-			installed{Instance: deleting()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
+			installed{Instance: newDeletedInstance()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance whose agent has reported nothing since it was healthy": {
-			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			installed{Instance: newDeletedInstance(sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
 			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance that is cleaned up and not removed yet": {
 			installed{Instance: cleanedUpBy("", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
@@ -69,17 +69,17 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 			installed{Instance: cleanedUpBy("by-hand", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
 			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"a removal that waits for objects": {
-			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
+			installed{Instance: newDeletedInstance(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
 			"Removing: waiting for 2 objects"},
 		"a removal without a message": {
-			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
+			installed{Instance: newDeletedInstance(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
 		"an Instance that is removed and still has a finalizer": {
-			installed{Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
+			installed{Instance: newDeletedInstance(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
 			"Instance kafka is held by finalizers: kudo.dev/removal"},
 		"an Instance that is removed, and its children are not": {
 			installed{
-				Instance: deleting(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
-				Below:    []kudo.Instance{*removing("kafka.zookeeper", sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *removing("kafka.registry")},
+				Instance: newDeletedInstance(sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
+				Below:    []kudo.Instance{*newDeletedChild("kafka.zookeeper", sample.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *newDeletedChild("kafka.registry")},
 			},
 			"Instance kafka has no objects left; its children are being removed: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
 		"an Instance that was force-released": {
@@ -94,8 +94,8 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-func removing(name string, ready ...metav1.Condition) *kudo.Instance {
-	i := deleting(ready...)
+func newDeletedChild(name string, ready ...metav1.Condition) *kudo.Instance {
+	i := newDeletedInstance(ready...)
 	i.Name = name
 	return i
 }
@@ -133,7 +133,7 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			texts, required := suffering(test.found, sets.New(test.detached...))
+			texts, required := impactTexts(test.found, sets.New(test.detached...))
 			if diff := cmp.Diff(test.want, texts); diff != "" {
 				t.Error(diff)
 			}
@@ -238,7 +238,7 @@ func TestUninstallByForceListsWhatIsLeft(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := deleting()
+			instance := newDeletedInstance()
 			instance.Status.Inventory = test.inventory
 			if diff := cmp.Diff(test.want, leftText(instance)); diff != "" {
 				t.Error(diff)

@@ -20,8 +20,8 @@ import (
 // String returns the name as kubectl prints it: of the add-on, or else of the Instance.
 func (i installed) String() string { return change.Removal(i).Object() }
 
-// suffering lists the affected dependents, and the detached clusters; required reports whether a dependent becomes unavailable.
-func suffering(found []installed, detached sets.Set[string]) (texts []string, required bool) {
+// impactTexts lists the affected dependents, and the detached clusters; required reports whether a dependent becomes unavailable.
+func impactTexts(found []installed, detached sets.Set[string]) (texts []string, required bool) {
 	suffers := terminal.ClusterTexts{}
 	for _, cluster := range clustersOf(found) {
 		if detached.Has(cluster) {
@@ -29,7 +29,7 @@ func suffering(found []installed, detached sets.Set[string]) (texts []string, re
 		}
 	}
 	for _, i := range found {
-		affected, requires := change.Affected(i.Name, i.Dependents)
+		affected, requires := change.EffectsOnDependents(i.Name, i.Dependents)
 		required = required || requires
 		for _, text := range affected {
 			suffers.Add(i.Namespace, text)
@@ -105,7 +105,7 @@ func (i installed) waitText() string {
 		return cmp.Or(progress.RemainingText(i.AddOn), progress.FinalizersText("ManagedClusterAddOn", i.AddOn))
 	case i.Instance.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(i.Name))
-	case i.Instance.ForceReleased():
+	case i.Instance.IsForceReleased():
 		return fmt.Sprintf("addon-manager has not released Instance %s yet", text.Word(i.Name))
 	}
 	ready := meta.FindStatusCondition(i.Instance.Status.Conditions, kudo.ConditionReady)

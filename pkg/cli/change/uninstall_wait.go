@@ -24,36 +24,36 @@ type goneWait struct {
 
 // await waits for the removal and shows progress.
 func (w *goneWait) await(ctx context.Context, h hubclient.Hub, timeout time.Duration) error {
-	return h.Await(ctx, clustersOf(w.going), timeout, w.look, w.unfinished)
+	return h.Await(ctx, clustersOf(w.going), timeout, w.look, w.timeoutError)
 }
 
-// unfinished returns an error that states what the removal waits for.
-func (w *goneWait) unfinished(after string) error {
+// timeoutError returns an error that states what the removal waits for.
+func (w *goneWait) timeoutError(after string) error {
 	return fmt.Errorf("the removal of %s is still in progress%s%s (see 'kubectl addon uninstall --help' for --force)",
 		w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
 }
 
 func (w *goneWait) look(ctx context.Context, reader client.Reader) (bool, error) {
-	lines, err := w.remaining(ctx, reader, len(w.going) > 1)
+	lines, err := w.updateRemaining(ctx, reader, len(w.going) > 1)
 	if err != nil {
 		return false, err
 	}
 	return len(w.going) == 0, w.progress.Show(lines...)
 }
 
-// remaining forgets the objects that are gone, and returns what each of the others waits for, with its name if named is set.
-func (w *goneWait) remaining(ctx context.Context, reader client.Reader, named bool) ([]terminal.Node, error) {
+// updateRemaining forgets the objects that are gone, and returns what each of the others waits for, with its name if named is set.
+func (w *goneWait) updateRemaining(ctx context.Context, reader client.Reader, named bool) ([]terminal.Node, error) {
 	var lines []terminal.Node
 	var still []installed
 	for _, i := range w.going {
-		left, err := i.left(ctx, reader)
-		if err == nil && left.gone() {
-			left, err = i.left(ctx, w.hub) // the watch cache may be behind the hub
+		left, err := i.findLeft(ctx, reader)
+		if err == nil && left.isGone() {
+			left, err = i.findLeft(ctx, w.hub) // the watch cache may be behind the hub
 		}
 		if err != nil {
 			return nil, err
 		}
-		if left.gone() {
+		if left.isGone() {
 			continue
 		}
 		line := terminal.Node{Part: "waiting", Message: left.waitText()}

@@ -8,7 +8,7 @@ import (
 const writesAtOnce = 10
 
 // atOnce calls do for count items, writesAtOnce at a time. It calls tell in item order, as soon as an item and all previous items are done.
-func atOnce(count int, do, tell func(i int)) {
+func atOnce(count int, do, report func(i int)) {
 	done := make([]chan struct{}, count)
 	for i := range done {
 		done[i] = make(chan struct{})
@@ -22,6 +22,6 @@ func atOnce(count int, do, tell func(i int)) {
 	}()
 	for i := range count {
 		<-done[i]
-		tell(i)
+		report(i)
 	}
 }

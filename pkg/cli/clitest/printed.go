@@ -7,8 +7,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Printed returns the output of a command in a format.
-func Printed(t *testing.T, format string, s terminal.Shown) string {
+// Render returns the output of a command in a format.
+func Render(t *testing.T, format string, s terminal.Shown) string {
 	t.Helper()
 	o := terminal.NewOutput(terminal.FormatWide, terminal.FormatName)
 	if err := o.Set(format); err != nil {

@@ -77,7 +77,7 @@ func runUI(ctx context.Context, o *UIOptions) error {
 	if err != nil {
 		return err
 	}
-	cached, err := o.read(ctx, h)
+	cached, err := o.newHub(ctx, h)
 	if err != nil {
 		return hubclient.Advise(err, "")
 	}
@@ -106,8 +106,8 @@ func runUI(ctx context.Context, o *UIOptions) error {
 	return server.Serve(ctx, listener)
 }
 
-// read returns a cache of the clusters to show. It returns an error if one of them does not exist.
-func (o *UIOptions) read(ctx context.Context, h hubclient.Hub) (*ui.Hub, error) {
+// newHub returns a cache of the clusters to show. It returns an error if one of them does not exist.
+func (o *UIOptions) newHub(ctx context.Context, h hubclient.Hub) (*ui.Hub, error) {
 	if len(o.clusters) > 0 {
 		named := hubclient.Selection{Names: o.clusters}
 		if _, err := named.Clusters(ctx, h); err != nil {

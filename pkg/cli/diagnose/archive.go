@@ -24,9 +24,9 @@ const (
 	objectsPerList = 500
 	// clustersInDetail is the number of clusters that are read in detail.
 	clustersInDetail = 20
-	// longestFile is the size limit of a file in bytes, longestArchive the limit of all files before compression.
-	longestFile    = 4 << 20
-	longestArchive = 64 << 20
+	// maxFileBytes is the size limit of a file in bytes, longestArchive the limit of all files before compression.
+	maxFileBytes    = 4 << 20
+	maxArchiveBytes = 64 << 20
 	// logLines and logBytes limit the log of a container.
 	logLines, logBytes = 5000, 2 << 20
 )
@@ -55,13 +55,13 @@ func newDiagnosis(version string, namespace string) *diagnosis {
 	}
 }
 
-func (d *diagnosis) say(heading, text string) {
+func (d *diagnosis) print(heading, text string) {
 	if text != "" {
 		d.sections = append(d.sections, heading+"\n\n"+strings.TrimRight(text, "\n")+"\n")
 	}
 }
 
-func (d *diagnosis) failed(what string, err error) {
+func (d *diagnosis) recordFailure(what string, err error) {
 	d.unread = append(d.unread, fmt.Sprintf("%s: %v", what, err))
 }
 
@@ -108,18 +108,18 @@ func (d *diagnosis) files() map[string][]byte {
 			d.redaction.Object(object.Object)
 		}
 	}
-	d.redaction.Learnt()
+	d.redaction.Seal()
 	files, total := map[string][]byte{}, 0
 	keep := func(name, content string) {
 		if content == "" {
 			return
 		}
-		if content = text.Escape(content); len(content) > longestFile {
-			content = text.Truncate(content, longestFile)
-			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, longestFile))
+		if content = text.Escape(content); len(content) > maxFileBytes {
+			content = text.Truncate(content, maxFileBytes)
+			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, maxFileBytes))
 		}
-		if total += len(content); total > longestArchive {
-			d.left = append(d.left, fmt.Sprintf("%s: the archive already has %d bytes", name, longestArchive))
+		if total += len(content); total > maxArchiveBytes {
+			d.left = append(d.left, fmt.Sprintf("%s: the archive already has %d bytes", name, maxArchiveBytes))
 			return
 		}
 		files[name] = []byte(content)
@@ -143,7 +143,7 @@ func (d *diagnosis) documents(name string) []byte {
 	for _, object := range objects {
 		document, err := text.YAML(d.redaction.Texts(object.Object))
 		if err != nil {
-			d.failed(fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName()), err)
+			d.recordFailure(fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName()), err)
 			continue
 		}
 		content.WriteString("---\n")

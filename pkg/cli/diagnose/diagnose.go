@@ -60,7 +60,7 @@ func NewCmdDiagnose(f *hubclient.Factory, runF func(context.Context, *Options) e
 
 func (o *Options) check(cmd *cobra.Command) error {
 	switch {
-	case o.managed.Given() && len(o.Names) != 1:
+	case o.managed.IsSet() && len(o.Names) != 1:
 		return terminal.Usagef(cmd, "--cluster-context and --cluster-kubeconfig require --cluster with the name of that one managed cluster")
 	case o.timeout <= 0:
 		return terminal.Usagef(cmd, "invalid argument %q for \"--timeout\" flag: must be greater than 0", o.timeout)
@@ -86,12 +86,12 @@ func diagnose(ctx context.Context, o *Options) error {
 	if err := d.hub(limited, h, o.Factory, o.Selection); err != nil {
 		return err
 	}
-	if o.managed.Given() {
+	if o.managed.IsSet() {
 		config, err := o.managed.Config(o.Flags)
 		if err != nil {
 			return err
 		}
-		d.managed(limited, o.Names[0], config)
+		d.gatherManaged(limited, o.Names[0], config)
 	}
 	if ctx.Err() != nil { // interrupted
 		return context.Cause(ctx)

@@ -23,8 +23,8 @@ import (
 
 var diagnosed = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// unpacked returns the names of an archive's files in order, and their contents.
-func unpacked(t *testing.T, d *diagnosis) ([]string, map[string]string) {
+// unpack returns the names of an archive's files in order, and their contents.
+func unpack(t *testing.T, d *diagnosis) ([]string, map[string]string) {
 	t.Helper()
 	var packed bytes.Buffer
 	if err := d.write(&packed, diagnosed); err != nil {
@@ -114,7 +114,7 @@ func TestADiagnosisHoldsNoSecret(t *testing.T) {
 // none checks that the archive contains the redaction, but not the secret.
 func none(t *testing.T, d *diagnosis, secret string) {
 	t.Helper()
-	_, files := unpacked(t, d)
+	_, files := unpack(t, d)
 	for name, content := range files {
 		for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
 			if strings.Contains(content, form) {
@@ -159,8 +159,8 @@ func TestADiagnosisFindsASecretAgain(t *testing.T) {
 				{Object: map[string]any{"kind": "Event", "metadata": map[string]any{"name": "e"}, "message": "it said " + test.secret + " aloud"}},
 			}
 			d.texts["hub/x.log"] = `{"msg":"it said ` + test.secret + ` aloud"}`
-			d.say("# Why", "it said "+test.secret+" aloud")
-			d.failed("it", errors.New("it said "+test.secret))
+			d.print("# Why", "it said "+test.secret+" aloud")
+			d.recordFailure("it", errors.New("it said "+test.secret))
 			none(t, d, test.secret)
 		})
 	}
@@ -183,7 +183,7 @@ func TestADiagnosisKeepsWhatHelps(t *testing.T) {
 				_ = unstructured.SetNestedField(want.Object, terminal.Redacted, "spec", "parameters", "CLUSTER")
 			}
 			d.objects["hub/x.yaml"] = []*unstructured.Unstructured{read}
-			_, files := unpacked(t, d)
+			_, files := unpack(t, d)
 			if diff := cmp.Diff(want.Object, object(t, strings.TrimPrefix(files["hub/x.yaml"], "---\n")).Object); diff != "" {
 				t.Error(diff)
 			}
@@ -191,20 +191,20 @@ func TestADiagnosisKeepsWhatHelps(t *testing.T) {
 	}
 }
 
-func TestADiagnosisIsOrderedAndSaysWhatItLacks(t *testing.T) {
+func TestDiagnosisIsOrderedAndListsWhatIsMissing(t *testing.T) {
 	make := func() *diagnosis {
 		d := newDiagnosis("v1.0.0", "tandem-system")
 		d.objects["hub/instance.yaml"] = []*unstructured.Unstructured{
 			object(t, `{kind: Instance, metadata: {name: b, managedFields: [{manager: x}]}}`), object(t, `{kind: Instance, metadata: {name: a}}`),
 		}
 		d.texts["hub/program/logs/addon-manager-0-manager.log"] = "started\n"
-		d.texts["hub/clusters/cluster1/why.txt"] = strings.Repeat("long ", longestFile/4)
-		d.say("# Fleet", "1 managed cluster\n")
-		d.failed("the hub: Instance in namespace cluster1", errors.New("forbidden"))
+		d.texts["hub/clusters/cluster1/why.txt"] = strings.Repeat("long ", maxFileBytes/4)
+		d.print("# Fleet", "1 managed cluster\n")
+		d.recordFailure("the hub: Instance in namespace cluster1", errors.New("forbidden"))
 		d.absent = append(d.absent, `the hub: kind ManifestWork of group "work.open-cluster-management.io"`)
 		return d
 	}
-	names, files := unpacked(t, make())
+	names, files := unpack(t, make())
 	want := []string{"summary.txt", "hub/clusters/cluster1/why.txt", "hub/instance.yaml", "hub/program/logs/addon-manager-0-manager.log"}
 	for i := range want {
 		want[i] = "tandem-diagnosis/" + want[i]
@@ -216,7 +216,7 @@ func TestADiagnosisIsOrderedAndSaysWhatItLacks(t *testing.T) {
 		t.Error(got)
 	}
 	clitest.Golden(t, "diagnose-summary", files["summary.txt"])
-	again, _ := unpacked(t, make())
+	again, _ := unpack(t, make())
 	if !slices.Equal(names, again) {
 		t.Errorf("another order: %q", again)
 	}
@@ -227,9 +227,9 @@ func TestADiagnosisCannotControlATerminal(t *testing.T) {
 	d := newDiagnosis("", "tandem-system")
 	d.objects["hub/instance.yaml"] = []*unstructured.Unstructured{{Object: map[string]any{"kind": "Instance", "status": evil}}}
 	d.texts["hub/a.log"] = evil
-	d.say("# Fleet", evil)
-	d.failed("the hub", errors.New(evil))
-	_, files := unpacked(t, d)
+	d.print("# Fleet", evil)
+	d.recordFailure("the hub", errors.New(evil))
+	_, files := unpack(t, d)
 	if len(files) != 3 {
 		t.Errorf("an object with such a text is omitted: %q", files)
 	}
@@ -242,11 +242,11 @@ func TestADiagnosisCannotControlATerminal(t *testing.T) {
 
 func TestADiagnosisIsBounded(t *testing.T) {
 	d := newDiagnosis("", "tandem-system")
-	for i := range longestArchive/longestFile + 2 {
-		d.texts[fmt.Sprintf("hub/%02d.log", i)] = strings.Repeat("x", longestFile)
+	for i := range maxArchiveBytes/maxFileBytes + 2 {
+		d.texts[fmt.Sprintf("hub/%02d.log", i)] = strings.Repeat("x", maxFileBytes)
 	}
-	names, files := unpacked(t, d)
-	if len(names) != longestArchive/longestFile+1 || strings.Count(files["summary.txt"], "the archive already has") != 2 {
+	names, files := unpack(t, d)
+	if len(names) != maxArchiveBytes/maxFileBytes+1 || strings.Count(files["summary.txt"], "the archive already has") != 2 {
 		t.Errorf("%d files: %s", len(names), files["summary.txt"])
 	}
 }
@@ -266,7 +266,7 @@ func TestADiagnosisHoldsNoMessagesBesideSensitiveParameters(t *testing.T) {
 			object(t, fmt.Sprintf("{kind: Event, metadata: {name: e, namespace: %s}, reason: Unhealthy, message: it said a-part}", namespace)))
 	}
 	d.redactForeign(side{folder: "managed"})
-	_, files := unpacked(t, d)
+	_, files := unpack(t, d)
 	for name, want := range map[string][]int{"managed/workloads/deployment.yaml": {3, 6}, "managed/workloads/event.yaml": {1, 2}} {
 		if parts, redacted := strings.Count(files[name], "a-part"), strings.Count(files[name], terminal.Redacted); parts != want[0] || redacted != want[1] {
 			t.Errorf("%s: %d parts, %d redacted:\n%s", name, parts, redacted, files[name])

@@ -36,9 +36,9 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 	}
 	found := inspect.Versions{Client: d.version}
 	if err := found.Gather(ctx, f, where); err != nil {
-		d.failed("versions", err)
+		d.recordFailure("versions", err)
 	}
-	d.say("# Versions", found.Text(false))
+	d.print("# Versions", found.Text(false))
 	at := side{Client: h.Client, name: "the hub", folder: "hub"}
 	d.server(ctx, at, h.Config)
 	d.collect(ctx, at, "", metav1.NamespaceAll, ofHub)
@@ -60,15 +60,15 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 
 // fleet summarizes the selected clusters and returns their names. Any response of the hub is enough to continue the diagnosis.
 func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {
-	fleet, err := inspect.Glance(ctx, h, where, func(err error) { d.failed("fleet", err) })
+	fleet, err := inspect.Glance(ctx, h, where, func(err error) { d.recordFailure("fleet", err) })
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || meta.IsNoMatchError(err) {
-		d.failed("fleet", err)
+		d.recordFailure("fleet", err)
 		return where.Names, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	d.say("# Fleet", inspect.SummaryText(fleet.Sum(), false))
+	d.print("# Fleet", inspect.SummaryText(fleet.Sum(), false))
 	return fleet.WorstFirst(), nil
 }
 
@@ -98,11 +98,11 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 		view.Peers, err = read.Peers(ctx, h, view)
 	}
 	if err != nil {
-		d.failed("add-ons of cluster "+cluster, err)
+		d.recordFailure("add-ons of cluster "+cluster, err)
 		return
 	}
 	var whys, plans []string
-	for _, name := range view.Installed() {
+	for _, name := range view.AddOnNames() {
 		explained := why.Of(view, name)
 		whys = append(whys, name+"\n\n"+explained.Text())
 	}
@@ -116,12 +116,12 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 	}
 }
 
-// managed reads a managed cluster.
-func (d *diagnosis) managed(ctx context.Context, cluster string, config *rest.Config) {
+// gatherManaged reads a managed cluster.
+func (d *diagnosis) gatherManaged(ctx context.Context, cluster string, config *rest.Config) {
 	config.QPS, config.Burst = 50, 300
 	c, err := hubclient.AnyClient(config)
 	if err != nil {
-		d.failed("managed cluster", err)
+		d.recordFailure("managed cluster", err)
 		return
 	}
 	at := side{Client: c, name: "managed cluster " + cluster, folder: "managed"}
@@ -175,7 +175,7 @@ func (d *diagnosis) server(ctx context.Context, at side, config *rest.Config) {
 			return
 		}
 	}
-	d.failed(at.name+": version of the API server", err)
+	d.recordFailure(at.name+": version of the API server", err)
 }
 
 // program reads addon-manager or addon-agent, if it runs in pods.
@@ -183,7 +183,7 @@ func (d *diagnosis) program(ctx context.Context, at side, config *rest.Config) {
 	d.collect(ctx, at, "program", d.namespace, ofProgram)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		d.failed(at.name+": logs", err)
+		d.recordFailure(at.name+": logs", err)
 		return
 	}
 	pods := d.objects[path.Join(at.folder, "program", "pod.yaml")]
@@ -193,7 +193,7 @@ func (d *diagnosis) program(ctx context.Context, at side, config *rest.Config) {
 	for _, object := range pods {
 		pod, err := clients.CoreV1().Pods(d.namespace).Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil {
-			d.failed(at.name+": pod "+object.GetName(), err)
+			d.recordFailure(at.name+": pod "+object.GetName(), err)
 			continue
 		}
 		d.logs(ctx, at, clients, pod)
@@ -216,7 +216,7 @@ func (d *diagnosis) logs(ctx context.Context, at side, clients kubernetes.Interf
 				Container: status.Name, Previous: previous, Timestamps: true, TailLines: ptr.To(int64(logLines)), LimitBytes: ptr.To(int64(logBytes)),
 			})
 			if err != nil {
-				d.failed(at.name+": log of "+name, err)
+				d.recordFailure(at.name+": log of "+name, err)
 			}
 			if text != "" {
 				d.texts[path.Join(at.folder, "program", "logs", name+".log")] = text

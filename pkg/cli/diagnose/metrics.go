@@ -32,7 +32,7 @@ func (d *diagnosis) metrics(ctx context.Context, at side, config *rest.Config, c
 	}
 	text, err := readMetrics(ctx, config, clients, pod, port)
 	if err != nil {
-		d.failed(at.name+": metrics of pod "+pod.Name, err)
+		d.recordFailure(at.name+": metrics of pod "+pod.Name, err)
 	}
 	if text != "" {
 		d.texts[path.Join(at.folder, "program", "metrics", pod.Name+".txt")] = text
@@ -112,7 +112,7 @@ func fetchMetrics(ctx context.Context, url, token string) (string, error) {
 		return "", err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, longestFile))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxFileBytes))
 	if response.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the pod answers %s: %s", response.Status, strings.TrimSpace(string(text[:min(len(text), 200)])))
 	}

@@ -163,7 +163,7 @@ func (d *diagnosis) collect(ctx context.Context, of side, folder, namespace stri
 	for _, kind := range kinds {
 		found, err := d.list(ctx, of, namespace, kind)
 		if err != nil {
-			d.failed(fmt.Sprintf("%s: %s in %s", of.name, kind.kind, placeText(namespace)), err)
+			d.recordFailure(fmt.Sprintf("%s: %s in %s", of.name, kind.kind, placeText(namespace)), err)
 		}
 		if len(found) > 0 {
 			file := path.Join(of.folder, folder, strings.ToLower(kind.kind)+".yaml")

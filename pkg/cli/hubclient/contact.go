@@ -17,11 +17,11 @@ type contact struct {
 	lost error
 	// changed signals that the hub became unreachable or reachable; say is called on each signal.
 	changed chan struct{}
-	say     func() error
+	print   func() error
 }
 
 func newContact() *contact {
-	return &contact{changed: make(chan struct{}, 1), say: func() error { return nil }}
+	return &contact{changed: make(chan struct{}, 1), print: func() error { return nil }}
 }
 
 // watch observes the requests of all clients that use the config.

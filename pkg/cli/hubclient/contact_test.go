@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func TestWhoWaitsIsToldThatTheHubIsAway(t *testing.T) {
+func TestWaitReportsUnreachableHub(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	var out bytes.Buffer
@@ -30,7 +30,7 @@ func TestWhoWaitsIsToldThatTheHubIsAway(t *testing.T) {
 		}
 		select {
 		case <-h.contact.changed:
-			if err := h.contact.say(); err != nil {
+			if err := h.contact.print(); err != nil {
 				t.Error(err)
 			}
 		default:

@@ -52,7 +52,7 @@ func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addon
 	if err != nil {
 		return err
 	}
-	meant := selected(clusters)
+	meant := clusterFilter(clusters)
 	for _, namespace := range read.NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *summary) {
 			if meant(s.Metadata.Namespace) {
@@ -66,8 +66,8 @@ func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addon
 	return nil
 }
 
-// selected returns a function that reports whether a cluster is among the given ones; with nil, every cluster is.
-func selected(clusters []string) func(string) bool {
+// clusterFilter returns a function that reports whether a cluster is among the given ones; with nil, every cluster is.
+func clusterFilter(clusters []string) func(string) bool {
 	meant := make(map[string]bool, len(clusters))
 	for _, cluster := range clusters {
 		meant[cluster] = true
@@ -115,7 +115,7 @@ func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*ku
 	if err != nil {
 		return err
 	}
-	meant := selected(clusters)
+	meant := clusterFilter(clusters)
 	for _, namespace := range read.NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *instanceSummary) {
 			if instance := s.instance(); meant(instance.Namespace) && fleet.Independent(instance) {

@@ -36,7 +36,7 @@ func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 	if !watched.WaitForCacheSync(ctx) {
 		return context.Cause(ctx)
 	}
-	reader := view{Reader: read.Remembering(h.Client), watched: watched}
+	reader := view{Reader: read.NewCachingReader(h.Client), watched: watched}
 	for {
 		done, err := look(ctx, reader)
 		if ctx.Err() != nil {
@@ -58,7 +58,7 @@ func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
 		case <-changed:
 			return nil
 		case <-h.contact.changed:
-			if err := h.contact.say(); err != nil {
+			if err := h.contact.print(); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -70,7 +70,7 @@ func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
 // Progress returns a progress that is written to out and reports an unreachable hub.
 func (h Hub) Progress(out io.Writer) *terminal.Progress {
 	p := terminal.NewProgress(out)
-	p.Away, h.contact.say = h.contact.text, p.Again
+	p.Away, h.contact.print = h.contact.text, p.Refresh
 	return p
 }
 
@@ -96,7 +96,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 		return nil, nil, fmt.Errorf("watching the hub: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	tell := func() {
+	notify := func() {
 		select {
 		case changed <- struct{}{}:
 		default: // a signal is already pending
@@ -106,7 +106,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err == nil {
 			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+				AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
 			})
 		}
 		if err != nil {

@@ -25,8 +25,8 @@ func (f *ManagedFlags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.context, "cluster-context", "", "Kubeconfig context of the managed cluster.")
 }
 
-// Given reports whether one of the flags is set.
-func (f *ManagedFlags) Given() bool { return f.kubeconfig != "" || f.context != "" }
+// IsSet reports whether one of the flags is set.
+func (f *ManagedFlags) IsSet() bool { return f.kubeconfig != "" || f.context != "" }
 
 // Config returns the client configuration of the managed cluster. flags provides the kubeconfig unless the flags name one.
 func (f *ManagedFlags) Config(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {

@@ -33,19 +33,19 @@ func Advise(err error, namespace string) error {
 // startTimeout limits how long a hub that has just started may not serve its kinds yet, although it says that it is ready.
 const startTimeout = 10 * time.Second
 
-// Started calls read until the hub serves the kinds that it needs, and returns its error otherwise: a hub that has just started serves the kinds of
+// RetryUntilStarted calls read until the hub serves the kinds that it needs, and returns its error otherwise: a hub that has just started serves the kinds of
 // custom resources a little later than the others.
-func (h Hub) Started(ctx context.Context, read func() error) error {
+func (h Hub) RetryUntilStarted(ctx context.Context, read func() error) error {
 	discover, err := discovery.NewDiscoveryClientForConfig(h.Config)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
 	isReady := func() bool { return discover.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil }
-	return started(ctx, startTimeout, time.Second/2, isReady, read)
+	return retryUntilStarted(ctx, startTimeout, time.Second/2, isReady, read)
 }
 
-// started is Started, with a timeout from when the hub is ready, and an interval.
-func started(ctx context.Context, timeout, interval time.Duration, isReady func() bool, read func() error) error {
+// retryUntilStarted is Started, with a timeout from when the hub is ready, and an interval.
+func retryUntilStarted(ctx context.Context, timeout, interval time.Duration, isReady func() bool, read func() error) error {
 	var problem error
 	left := timeout
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {

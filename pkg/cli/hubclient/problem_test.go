@@ -26,7 +26,7 @@ func TestStartedWaitsForTheKindsOfAHub(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			count := 0
-			err := started(t.Context(), 3*time.Microsecond, time.Microsecond, func() bool { return count > test.ready }, func() error {
+			err := retryUntilStarted(t.Context(), 3*time.Microsecond, time.Microsecond, func() bool { return count > test.ready }, func() error {
 				count++
 				return test.reads[count-1]
 			})
@@ -36,7 +36,7 @@ func TestStartedWaitsForTheKindsOfAHub(t *testing.T) {
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := started(ctx, time.Hour, time.Microsecond, func() bool { return false }, func() error { cancel(); return lacking })
+	err := retryUntilStarted(ctx, time.Hour, time.Microsecond, func() bool { return false }, func() error { cancel(); return lacking })
 	if !errors.Is(err, lacking) {
 		t.Errorf("got %v after an interruption", err)
 	}

@@ -37,7 +37,7 @@ func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
 
 // Require returns an error if the flags do not select clusters.
 func (s *Selection) Require(cmd *cobra.Command, of string) error {
-	if s.Everything() && !s.all {
+	if s.IsAll() && !s.all {
 		return terminal.Usagef(cmd, "select the managed clusters that %s: --cluster, --selector, --placement or --all-clusters is required", of)
 	}
 	return s.Check(cmd)
@@ -69,8 +69,8 @@ func (s *Selection) Check(cmd *cobra.Command) error {
 	return nil
 }
 
-// Everything reports whether all clusters are selected.
-func (s *Selection) Everything() bool {
+// IsAll reports whether all clusters are selected.
+func (s *Selection) IsAll() bool {
 	return len(s.Names) == 0 && s.selector == "" && s.placement == ""
 }
 
@@ -87,7 +87,7 @@ func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, er
 		}
 		for _, name := range names {
 			there.Cluster = name
-			if err := there.Missing(); err != nil {
+			if err := there.CheckExists(); err != nil {
 				return nil, err
 			}
 		}

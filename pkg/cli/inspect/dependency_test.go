@@ -20,7 +20,7 @@ import (
 
 func TestTreeText(t *testing.T) {
 	shop := func() sample.Cluster {
-		return sample.Defined("shop: kafka monitoring? search", "kafka: zookeeper", "search: zookeeper kafka", "zookeeper:", "monitoring:", "lonely:")
+		return sample.NewCluster("shop: kafka monitoring? search", "kafka: zookeeper", "search: zookeeper kafka", "zookeeper:", "monitoring:", "lonely:")
 	}
 	for name, tc := range map[string]struct {
 		view  sample.Cluster
@@ -28,23 +28,23 @@ func TestTreeText(t *testing.T) {
 	}{
 		"tree-healthy": {view: shop().With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Works).With("zookeeper", sample.Works).
 			With("monitoring", sample.Works).With("lonely", sample.Works)},
-		"tree-every-state": {view: sample.Defined("top: failing silent none absent deleting unknown updating optional?", "failing:", "silent:", "absent:",
+		"tree-every-state": {view: sample.NewCluster("top: failing silent none absent deleting unknown updating optional?", "failing:", "silent:", "absent:",
 			"deleting:", "unknown:", "updating:", "optional: absent?").With("top", sample.Works).With("updating", sample.Updates).With("failing", sample.Fails).With("silent").With("deleting", sample.Works).
-			With("unknown", sample.NoProbe).With("optional", sample.Works).Deleting("deleting").Judged()},
-		"tree-one-add-on":        {view: shop().With("shop", sample.Works).With("kafka", sample.Works).Judged(), roots: []string{"kafka"}},
+			With("unknown", sample.NoProbe).With("optional", sample.Works).WithDeletion("deleting").WithVerdicts()},
+		"tree-one-add-on":        {view: shop().With("shop", sample.Works).With("kafka", sample.Works).WithVerdicts(), roots: []string{"kafka"}},
 		"tree-not-installed":     {view: shop(), roots: []string{"shop"}},
 		"tree-nothing-installed": {view: shop()},
-		"tree-over-an-absent-one": {view: sample.Defined("monitor: shop", "shop: portal", "portal: auth", "auth:").With("monitor", sample.Works).
-			With("portal", sample.Works).With("auth", sample.Works).Judged()},
-		"tree-cycle": {view: sample.Defined("shop: a", "a: b", "b: a? c", "c:").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).With("c", sample.Works).Judged()},
-		"tree-cycles-without-a-root": {view: sample.Defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").With("a", sample.Works).With("b", sample.Works).
+		"tree-over-an-absent-one": {view: sample.NewCluster("monitor: shop", "shop: portal", "portal: auth", "auth:").With("monitor", sample.Works).
+			With("portal", sample.Works).With("auth", sample.Works).WithVerdicts()},
+		"tree-cycle": {view: sample.NewCluster("shop: a", "a: b", "b: a? c", "c:").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).With("c", sample.Works).WithVerdicts()},
+		"tree-cycles-without-a-root": {view: sample.NewCluster("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").With("a", sample.Works).With("b", sample.Works).
 			With("c", sample.Works).With("d", sample.Works).With("e", sample.Works)},
-		"tree-out-of-touch": {view: sample.Defined("a: b c", "b:", "c:").With("a", sample.OutOfTouch,
+		"tree-out-of-touch": {view: sample.NewCluster("a: b c", "b:", "c:").With("a", sample.OutOfTouch,
 			sample.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "Required addon 'c' is not installed or not available."),
 		).With("b", sample.OutOfTouch).With("c", sample.OutOfTouch)},
-		"tree-malformed": {view: sample.Defined("a: b", "b:").With("a", sample.Works).With("b", sample.Works).Annotated("b", "{")},
-		"tree-a-name-that-is-no-word": {view: sample.Defined("a:").With("a", sample.Works).
-			Annotated("a", `[{"name":"two words"},{"name":"\u001b[31m"},{"name":"tab\there"}]`)},
+		"tree-malformed": {view: sample.NewCluster("a: b", "b:").With("a", sample.Works).With("b", sample.Works).WithAnnotation("b", "{")},
+		"tree-a-name-that-is-no-word": {view: sample.NewCluster("a:").With("a", sample.Works).
+			WithAnnotation("a", `[{"name":"two words"},{"name":"\u001b[31m"},{"name":"tab\there"}]`)},
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, treeText(fleet.TreeOf(tc.view.Cluster, tc.roots))) })
 	}
@@ -65,7 +65,7 @@ func TestTreeShowsEverythingInstalled(t *testing.T) {
 			lines = append(lines, line)
 		}
 		for there := range 1 << len(names) {
-			view := sample.Defined(lines...)
+			view := sample.NewCluster(lines...)
 			for i, name := range names {
 				if there>>i&1 != 0 {
 					view.With(name)
@@ -85,92 +85,92 @@ func checkRoots(t *testing.T, view sample.Cluster, lines []string) {
 		fleet.Reach(view.Cluster, root, below)
 		for _, other := range roots {
 			if other != root && below[other] {
-				t.Errorf("%v on %v: of the roots %v, %s leads to %s", lines, view.Installed(), roots, root, other)
+				t.Errorf("%v on %v: of the roots %v, %s leads to %s", lines, view.AddOnNames(), roots, root, other)
 			}
 		}
 		maps.Copy(reached, below)
 	}
-	for _, name := range view.Installed() {
+	for _, name := range view.AddOnNames() {
 		if !reached[name] {
-			t.Errorf("%v on %v: roots %v do not show %s", lines, view.Installed(), roots, name)
+			t.Errorf("%v on %v: roots %v do not show %s", lines, view.AddOnNames(), roots, name)
 		}
 	}
 }
 
 func TestWhyText(t *testing.T) {
-	chain := func() sample.Cluster { return sample.Defined("shop: kafka", "kafka: zookeeper", "zookeeper:") }
+	chain := func() sample.Cluster { return sample.NewCluster("shop: kafka", "kafka: zookeeper", "zookeeper:") }
 	for name, view := range map[string]sample.Cluster{
-		"why-healthy":           chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged(),
-		"why-updating":          sample.Defined("shop:").With("shop", sample.Updates),
-		"why-healthy-alone":     sample.Defined("shop:").With("shop", sample.Works),
+		"why-healthy":           chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts(),
+		"why-updating":          sample.NewCluster("shop:").With("shop", sample.Updates),
+		"why-healthy-alone":     sample.NewCluster("shop:").With("shop", sample.Works),
 		"why-not-installed":     chain(),
 		"why-not-installed-top": chain().With("kafka", sample.Works).With("zookeeper", sample.Works),
-		"why-chain-end-not-installed": chain().Saying("shop", "kafka", "Orders are not taken").
-			With("shop", sample.Works).With("kafka", sample.Works).Judged(),
-		"why-chain-end-fails":     chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).Judged(),
-		"why-chain-end-lease":     chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NoProbe).Judged(),
-		"why-chain-end-silent":    chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper").Judged(),
-		"why-chain-end-deleting":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Deleting("zookeeper", "x/y").Judged(),
-		"why-chain-end-unknown":   sample.Defined("shop: kafka", "kafka: zookeper").With("shop", sample.Works).With("kafka", sample.Works).Judged(),
-		"why-chain-end-config":    chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.BadConfig).Judged(),
-		"why-chain-end-recovers":  chain().With("shop", sample.Works).With("kafka", sample.HeldBack).With("zookeeper", sample.Works).Judged(),
-		"why-chain-end-malformed": chain().With("shop", sample.Works).With("kafka", sample.HeldBack).Annotated("kafka", "{").Judged(),
+		"why-chain-end-not-installed": chain().WithNeedMessage("shop", "kafka", "Orders are not taken").
+			With("shop", sample.Works).With("kafka", sample.Works).WithVerdicts(),
+		"why-chain-end-fails":     chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).WithVerdicts(),
+		"why-chain-end-lease":     chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NoProbe).WithVerdicts(),
+		"why-chain-end-silent":    chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper").WithVerdicts(),
+		"why-chain-end-deleting":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithDeletion("zookeeper", "x/y").WithVerdicts(),
+		"why-chain-end-unknown":   sample.NewCluster("shop: kafka", "kafka: zookeper").With("shop", sample.Works).With("kafka", sample.Works).WithVerdicts(),
+		"why-chain-end-config":    chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.BadConfig).WithVerdicts(),
+		"why-chain-end-recovers":  chain().With("shop", sample.Works).With("kafka", sample.HeldBack).With("zookeeper", sample.Works).WithVerdicts(),
+		"why-chain-end-malformed": chain().With("shop", sample.Works).With("kafka", sample.HeldBack).WithAnnotation("kafka", "{").WithVerdicts(),
 		"why-chain-end-not-installed-plans": chain().Plans("zookeeper").With("shop", sample.Works).With("kafka", sample.Works).In("shop", "web").
-			In("kafka", "data").Judged(),
-		"why-chain-end-missing": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Missing, sample.Resolved).Started("zookeeper", "backup").Judged(),
-		"why-chain-end-failed":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).Started("zookeeper", "upgrade").Judged(),
-		"why-missing":           sample.Defined("shop:").With("shop", sample.Missing, sample.Resolved).Started("shop", "deploy"),
-		"why-unhealthy":         sample.Defined("shop:").With("shop", sample.Unhealthy, sample.Resolved).Started("shop", "deploy"),
-		"why-two-causes": sample.Defined("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
-			With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Fails).Judged(),
-		"why-waiting":        chain().With("shop", sample.NotThereYet, sample.Held).With("kafka", sample.Works).With("zookeeper", sample.Works).Deleting("kafka").Judged(),
-		"why-config":         sample.Defined("shop:").With("shop", sample.NotThereYet, sample.BadConfig),
-		"why-change-held-up": sample.Defined("shop:").With("shop", sample.Works, sample.BadParameters),
-		"why-change-unseen":  sample.Defined("shop:").With("shop", sample.Works, sample.Resolved).Edited("shop"),
-		"why-rollout-failed": sample.Defined("shop:").With("shop", sample.Works, sample.NotRolledOut).
+			In("kafka", "data").WithVerdicts(),
+		"why-chain-end-missing": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Missing, sample.Resolved).WithExecution("zookeeper", "backup").WithVerdicts(),
+		"why-chain-end-failed":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).WithExecution("zookeeper", "upgrade").WithVerdicts(),
+		"why-missing":           sample.NewCluster("shop:").With("shop", sample.Missing, sample.Resolved).WithExecution("shop", "deploy"),
+		"why-unhealthy":         sample.NewCluster("shop:").With("shop", sample.Unhealthy, sample.Resolved).WithExecution("shop", "deploy"),
+		"why-two-causes": sample.NewCluster("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
+			With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Fails).WithVerdicts(),
+		"why-waiting":        chain().With("shop", sample.NotThereYet, sample.Held).With("kafka", sample.Works).With("zookeeper", sample.Works).WithDeletion("kafka").WithVerdicts(),
+		"why-config":         sample.NewCluster("shop:").With("shop", sample.NotThereYet, sample.BadConfig),
+		"why-change-held-up": sample.NewCluster("shop:").With("shop", sample.Works, sample.BadParameters),
+		"why-change-unseen":  sample.NewCluster("shop:").With("shop", sample.Works, sample.Resolved).WithChangedSpec("shop"),
+		"why-rollout-failed": sample.NewCluster("shop:").With("shop", sample.Works, sample.NotRolledOut).
 			RolledOut("shop", "cluster2", sample.Fails, sample.Resolved).RolledOut("shop", "cluster4", sample.Works, sample.Resolved),
-		"why-rollout-invalid": sample.Defined("shop:").With("shop", sample.Works, sample.NotRolledOut).RolledOut("shop", "cluster2", sample.Works, sample.BadConfig),
-		"why-rollout-progressing": sample.Defined("shop:").With("shop", sample.Works, sample.NotRolledOut).
+		"why-rollout-invalid": sample.NewCluster("shop:").With("shop", sample.Works, sample.NotRolledOut).RolledOut("shop", "cluster2", sample.Works, sample.BadConfig),
+		"why-rollout-progressing": sample.NewCluster("shop:").With("shop", sample.Works, sample.NotRolledOut).
 			RolledOut("shop", "cluster4", sample.Works, sample.Resolved).RolledOut("shop", "cluster2", sample.Works, sample.Resolved),
-		"why-rollout-unknown": sample.Defined("shop:").With("shop", sample.NotThereYet, sample.NotRolledOut),
-		"why-rollout-below": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.NotRolledOut).Judged().
+		"why-rollout-unknown": sample.NewCluster("shop:").With("shop", sample.NotThereYet, sample.NotRolledOut),
+		"why-rollout-below": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.NotRolledOut).WithVerdicts().
 			RolledOut("zookeeper", "cluster2", sample.Fails, sample.Resolved),
-		"why-config-available": sample.Defined("shop:").With("shop", sample.Works, sample.BadConfig),
-		"why-config-ignored":   sample.Defined("shop:").With("shop", sample.Works, sample.Remarked),
-		"why-said-once":        sample.Defined("shop:").With("shop", sample.NotThereFor, sample.BadConfig),
-		"why-fails":            sample.Defined("shop:").With("shop", sample.Fails, sample.Resolved),
-		"why-fails-lease":      sample.Defined("shop:").With("shop", sample.Fails),
-		"why-silent":           sample.Defined("shop:").With("shop"),
-		"why-deleting":         chain().With("shop", sample.Works).Deleting("shop", "a/b", "c/d"),
-		"why-agent-deleting": sample.Defined("shop:").With("shop", sample.Condition(addonv1alpha1.ConditionAddOnsRemaining, "True", addonv1alpha1.ReasonWaitingForRemoval,
-			"addon-agent stays on the cluster for add-on kafka")).Deleting("shop", addonv1alpha1.FinalizerAgent),
-		"why-degraded-optional":           sample.Defined("shop: monitoring?", "monitoring:").Saying("shop", "monitoring", "There are no graphs.").With("shop", sample.Works).Judged(),
-		"why-degraded-own":                sample.Defined("shop:").With("shop", sample.Works, sample.DiskFull),
-		"why-cycle":                       sample.Defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged(),
-		"why-cycle-optional":              sample.Defined("shop: kafka?", "kafka: shop").With("shop", sample.Works).With("kafka", sample.Works).Judged(),
-		"why-cycle-itself":                sample.Defined("shop: shop").With("shop", sample.Works).Judged(),
-		"why-below-a-cycle":               sample.Defined("shop: a", "a: b", "b: a").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).Judged(),
+		"why-config-available": sample.NewCluster("shop:").With("shop", sample.Works, sample.BadConfig),
+		"why-config-ignored":   sample.NewCluster("shop:").With("shop", sample.Works, sample.Remarked),
+		"why-said-once":        sample.NewCluster("shop:").With("shop", sample.NotThereFor, sample.BadConfig),
+		"why-fails":            sample.NewCluster("shop:").With("shop", sample.Fails, sample.Resolved),
+		"why-fails-lease":      sample.NewCluster("shop:").With("shop", sample.Fails),
+		"why-silent":           sample.NewCluster("shop:").With("shop"),
+		"why-deleting":         chain().With("shop", sample.Works).WithDeletion("shop", "a/b", "c/d"),
+		"why-agent-deleting": sample.NewCluster("shop:").With("shop", sample.Condition(addonv1alpha1.ConditionAddOnsRemaining, "True", addonv1alpha1.ReasonWaitingForRemoval,
+			"addon-agent stays on the cluster for add-on kafka")).WithDeletion("shop", addonv1alpha1.FinalizerAgent),
+		"why-degraded-optional":           sample.NewCluster("shop: monitoring?", "monitoring:").WithNeedMessage("shop", "monitoring", "There are no graphs.").With("shop", sample.Works).WithVerdicts(),
+		"why-degraded-own":                sample.NewCluster("shop:").With("shop", sample.Works, sample.DiskFull),
+		"why-cycle":                       sample.NewCluster("shop: kafka", "kafka: zookeeper", "zookeeper: shop").With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts(),
+		"why-cycle-optional":              sample.NewCluster("shop: kafka?", "kafka: shop").With("shop", sample.Works).With("kafka", sample.Works).WithVerdicts(),
+		"why-cycle-itself":                sample.NewCluster("shop: shop").With("shop", sample.Works).WithVerdicts(),
+		"why-below-a-cycle":               sample.NewCluster("shop: a", "a: b", "b: a").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).WithVerdicts(),
 		"why-out-of-touch":                chain().With("shop", sample.OutOfTouch).With("kafka", sample.OutOfTouch).With("zookeeper", sample.OutOfTouch),
-		"why-out-of-touch-held":           sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.OutOfTouch, sample.VerdictThen).With("zookeeper", sample.OutOfTouch),
-		"why-hub-behind":                  sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.Works),
-		"why-hub-behind-again":            sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack, sample.VerdictThen).With("zookeeper", sample.Works),
-		"why-agent-behind":                sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works),
-		"why-agent-behind-plans":          sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack, sample.Resolved).With("zookeeper", sample.Works),
-		"why-agent-behind-hosted":         sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works).Hosted("shop"),
-		"why-agent-behind-customized":     sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works).Customized("shop"),
-		"why-agent-behind-optional":       sample.Defined("shop: zookeeper?", "zookeeper:").With("shop", sample.HeldBack).Judged().Customized("shop"),
-		"why-agent-behind-silent":         sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.VerdictThen),
-		"why-chain-end-recovers-custom":   chain().With("shop", sample.Works).With("kafka", sample.HeldBack).With("zookeeper", sample.Works).Customized("kafka").Judged(),
-		"why-chain-end-malformed-fails":   chain().With("shop", sample.Works).With("kafka", sample.Fails).Annotated("kafka", "{").Judged(),
-		"why-shared":                      sample.Defined("shop: kafka search?", "kafka: zookeeper", "search: zookeeper", "zookeeper:").With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Works).Judged(),
-		"why-cycle-required-and-optional": sample.Defined("shop: a b?", "a: b", "b: a").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).Judged(),
-		"why-malformed-available":         sample.Defined("shop:").With("shop", sample.Works).Annotated("shop", "{"),
-		"why-malformed-waiting":           sample.Defined("shop:").With("shop", sample.NotThereYet, sample.Held).Annotated("shop", "{"),
-		"why-undefined":                   sample.Defined().With("shop").Customized("shop"),
-		"why-undefined-available":         sample.Defined().With("shop", sample.Works),
-		"why-chain-end-undefined":         sample.Defined("shop: kafka").With("shop", sample.Works).With("kafka", sample.Fails).Judged(),
-		"why-agent-behind-true":           sample.Defined("shop: zookeeper", "zookeeper:").With("shop", sample.Works, sample.VerdictThen),
-		"why-malformed":                   sample.Defined("shop:").With("shop", sample.HeldBack, sample.VerdictThen).Annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
+		"why-out-of-touch-held":           sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.OutOfTouch, sample.VerdictThen).With("zookeeper", sample.OutOfTouch),
+		"why-hub-behind":                  sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.Works),
+		"why-hub-behind-again":            sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack, sample.VerdictThen).With("zookeeper", sample.Works),
+		"why-agent-behind":                sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works),
+		"why-agent-behind-plans":          sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack, sample.Resolved).With("zookeeper", sample.Works),
+		"why-agent-behind-hosted":         sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works).WithHosting("shop"),
+		"why-agent-behind-customized":     sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.HeldBack).With("zookeeper", sample.Works).WithCustomHealth("shop"),
+		"why-agent-behind-optional":       sample.NewCluster("shop: zookeeper?", "zookeeper:").With("shop", sample.HeldBack).WithVerdicts().WithCustomHealth("shop"),
+		"why-agent-behind-silent":         sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.VerdictThen),
+		"why-chain-end-recovers-custom":   chain().With("shop", sample.Works).With("kafka", sample.HeldBack).With("zookeeper", sample.Works).WithCustomHealth("kafka").WithVerdicts(),
+		"why-chain-end-malformed-fails":   chain().With("shop", sample.Works).With("kafka", sample.Fails).WithAnnotation("kafka", "{").WithVerdicts(),
+		"why-shared":                      sample.NewCluster("shop: kafka search?", "kafka: zookeeper", "search: zookeeper", "zookeeper:").With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Works).WithVerdicts(),
+		"why-cycle-required-and-optional": sample.NewCluster("shop: a b?", "a: b", "b: a").With("shop", sample.Works).With("a", sample.Works).With("b", sample.Works).WithVerdicts(),
+		"why-malformed-available":         sample.NewCluster("shop:").With("shop", sample.Works).WithAnnotation("shop", "{"),
+		"why-malformed-waiting":           sample.NewCluster("shop:").With("shop", sample.NotThereYet, sample.Held).WithAnnotation("shop", "{"),
+		"why-undefined":                   sample.NewCluster().With("shop").WithCustomHealth("shop"),
+		"why-undefined-available":         sample.NewCluster().With("shop", sample.Works),
+		"why-chain-end-undefined":         sample.NewCluster("shop: kafka").With("shop", sample.Works).With("kafka", sample.Fails).WithVerdicts(),
+		"why-agent-behind-true":           sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.Works, sample.VerdictThen),
+		"why-malformed":                   sample.NewCluster("shop:").With("shop", sample.HeldBack, sample.VerdictThen).WithAnnotation("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, why.Of(view.Cluster, "shop").Text()) })
 	}
@@ -183,7 +183,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 		"kubectl edit clustermanagementaddon zookeeper": {"shop: kafka", "kafka: zookeeper", "zookeeper: shop?"},
 	} {
 		for _, name := range []string{"shop", "kafka", "zookeeper"} {
-			view := sample.Defined(lines...).With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).Judged()
+			view := sample.NewCluster(lines...).With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts()
 			if text := why.Of(view.Cluster, name).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
@@ -193,7 +193,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 
 // TestWhyQuotesNames covers plans, whose names no API server validates: users copy the commands into a shell.
 func TestWhyQuotesNames(t *testing.T) {
-	view := sample.Defined("shop:").With("shop", sample.Fails)
+	view := sample.NewCluster("shop:").With("shop", sample.Fails)
 	available := meta.FindStatusCondition(view.AddOns["shop"].Status.Conditions, addonv1alpha1.ConditionAvailable)
 	available.Reason = kudo.ReasonPlanFailed
 	instance := sample.Instance()
@@ -205,8 +205,8 @@ func TestWhyQuotesNames(t *testing.T) {
 	}
 }
 
-func TestWhySaysWhenAFailedPlanStartsAgain(t *testing.T) {
-	view := sample.Defined("shop:").With("shop", sample.Fails)
+func TestWhyExplainsRetryOfFailedPlan(t *testing.T) {
+	view := sample.NewCluster("shop:").With("shop", sample.Fails)
 	instance := sample.Instance()
 	instance.Name = "shop"
 	instance.Status.Execution = &kudo.Execution{Plan: "backup", Owed: []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed,
@@ -222,8 +222,8 @@ func TestWhySaysWhenAFailedPlanStartsAgain(t *testing.T) {
 	}
 }
 
-func TestWhySaysWhyAnInstanceIsNotMirrored(t *testing.T) {
-	view := sample.Defined("shop:").With("shop", sample.Fails)
+func TestWhyExplainsMissingMirror(t *testing.T) {
+	view := sample.NewCluster("shop:").With("shop", sample.Fails)
 	instance := sample.Instance()
 	instance.Name, instance.Generation = "shop", 1
 	ready := sample.Condition(kudo.ConditionReady, "False", kudo.ReasonNotMirrored, `namespace "shop" of the managed cluster is being deleted`)

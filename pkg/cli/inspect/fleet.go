@@ -71,7 +71,7 @@ func runFleet(ctx context.Context, o *FleetOptions) error {
 func Glance(ctx context.Context, h hubclient.Hub, where hubclient.Selection, unread func(error)) (fleet.Glance, error) {
 	found := fleet.Glance{}
 	var of []string
-	if where.Everything() {
+	if where.IsAll() {
 		clusters, err := read.Clusters(ctx, h, "", labels.Everything())
 		if err != nil {
 			return nil, err

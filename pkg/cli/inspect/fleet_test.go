@@ -40,16 +40,16 @@ func instanceOf(name string, conditions ...metav1.Condition) *kudo.Instance {
 
 func TestFleet(t *testing.T) {
 	healthy := func() sample.Cluster {
-		return sample.Defined("kafka:", "zookeeper:").With("kafka", sample.Works).With("zookeeper", sample.Works)
+		return sample.NewCluster("kafka:", "zookeeper:").With("kafka", sample.Works).With("zookeeper", sample.Works)
 	}
 	small := glanceOf(map[string]sample.Cluster{
-		"cluster1": healthy(), "cluster2": healthy(), "cluster3": sample.Defined("kafka: zookeeper").With("kafka", sample.Works).Judged(),
-		"cluster4": sample.Defined("kafka: graphs?").With("kafka", sample.Works).With("zookeeper", sample.Fails).Judged(),
-		"cluster5": healthy().With("kafka", sample.OutOfTouch).With("zookeeper"), "cluster6": healthy().Deleting("kafka"), "cluster7": sample.Defined(),
+		"cluster1": healthy(), "cluster2": healthy(), "cluster3": sample.NewCluster("kafka: zookeeper").With("kafka", sample.Works).WithVerdicts(),
+		"cluster4": sample.NewCluster("kafka: graphs?").With("kafka", sample.Works).With("zookeeper", sample.Fails).WithVerdicts(),
+		"cluster5": healthy().With("kafka", sample.OutOfTouch).With("zookeeper"), "cluster6": healthy().WithDeletion("kafka"), "cluster7": sample.NewCluster(),
 	})
 	wide := map[string]sample.Cluster{}
 	for i := range 1000 {
-		view := sample.Defined()
+		view := sample.NewCluster()
 		for k := range 30 {
 			available := sample.Works
 			if i%100 == 7 && k == i/100 || i == 500 && k > 3 {
@@ -67,19 +67,19 @@ func TestFleet(t *testing.T) {
 		"kafka": instanceOf("kafka", sample.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "")),
 		"store": instanceOf("store", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
 	}
-	alone := sample.Defined()
+	alone := sample.NewCluster()
 	alone.Instances = map[string]*kudo.Instance{"kafka": instanceOf("kafka"), "store": instanceOf("store")}
 	instances := glanceOf(map[string]sample.Cluster{"cluster1": mixed, "cluster2": alone, "cluster3": healthy()})
-	clitest.Golden(t, "data-fleet-instances", clitest.Printed(t, "yaml", terminal.Shown{Data: instances.Sum()}))
+	clitest.Golden(t, "data-fleet-instances", clitest.Render(t, "yaml", terminal.Shown{Data: instances.Sum()}))
 	for name, sum := range map[string]fleet.Summary{
 		"fleet-instances": instances.Sum(),
 		"fleet":           small.Sum(), "fleet-healthy": glanceOf(map[string]sample.Cluster{"cluster1": healthy()}).Sum(),
-		"fleet-empty": glanceOf(map[string]sample.Cluster{"cluster1": sample.Defined()}).Sum(), "fleet-large": glanceOf(wide).Sum(),
+		"fleet-empty": glanceOf(map[string]sample.Cluster{"cluster1": sample.NewCluster()}).Sum(), "fleet-large": glanceOf(wide).Sum(),
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, SummaryText(sum, false)) })
 	}
 	clitest.Golden(t, "fleet-wide", SummaryText(small.Sum(), true))
-	clitest.Golden(t, "data-fleet", clitest.Printed(t, "yaml", terminal.Shown{Data: small.Sum()}))
+	clitest.Golden(t, "data-fleet", clitest.Render(t, "yaml", terminal.Shown{Data: small.Sum()}))
 }
 
 func TestLetters(t *testing.T) {
@@ -92,22 +92,22 @@ func TestLetters(t *testing.T) {
 
 func TestGet(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	view := sample.Defined("kafka: zookeeper graphs?", "zookeeper:", "shop: graphs?").Plans("kafka").
+	view := sample.NewCluster("kafka: zookeeper graphs?", "zookeeper:", "shop: graphs?").Plans("kafka").
 		With("kafka", sample.Works).With("zookeeper", sample.Fails).With("shop", sample.Works).With("silent").With("held", sample.Held).With("bad", sample.Works, sample.BadParameters).
-		With("away", sample.OutOfTouch).With("going", sample.Works).Deleting("going").Judged()
+		With("away", sample.OutOfTouch).With("going", sample.Works).WithDeletion("going").WithVerdicts()
 	definition := view.Definitions["kafka"]
 	definition.Object.Spec.SupportedConfigs = []upstream.ConfigMeta{{
 		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 		DefaultConfig:       &upstream.ConfigReferent{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0"},
 	}}
 	list := addOnList{Instances: []instanceItem{}}
-	for _, name := range view.Installed() {
+	for _, name := range view.AddOnNames() {
 		addOn := view.AddOns[name]
 		addOn.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))
 		list.AddOns = append(list.AddOns, itemOf(addOn, view.Definitions[name]))
 	}
 	clitest.Golden(t, "get", list.text(now))
-	clitest.Golden(t, "data-get", clitest.Printed(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Printed(t, "name", terminal.Shown{Names: list.names()}))
+	clitest.Golden(t, "data-get", clitest.Render(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Render(t, "name", terminal.Shown{Names: list.names()}))
 	for _, instance := range []*kudo.Instance{
 		instanceOf("works", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
 		instanceOf("waits", sample.Condition(kudo.ConditionResolved, "False", "OperatorVersionNotFound", "")),
@@ -121,8 +121,8 @@ func TestGet(t *testing.T) {
 	list.sort()
 	clitest.Golden(t, "get-instances", list.text(now))
 	clitest.Golden(t, "get-instances-only", addOnList{Instances: list.Instances}.text(now))
-	clitest.Golden(t, "data-get-instances", clitest.Printed(t, "yaml", terminal.Shown{Data: addOnList{AddOns: []addOnItem{}, Instances: list.Instances}})+
-		"---\n"+clitest.Printed(t, "name", terminal.Shown{Names: addOnList{Instances: list.Instances}.names()}))
+	clitest.Golden(t, "data-get-instances", clitest.Render(t, "yaml", terminal.Shown{Data: addOnList{AddOns: []addOnItem{}, Instances: list.Instances}})+
+		"---\n"+clitest.Render(t, "name", terminal.Shown{Names: addOnList{Instances: list.Instances}.names()}))
 	if text := (addOnList{}).text(now); text != "No add-ons are enabled.\n" {
 		t.Error(text)
 	}

@@ -118,7 +118,7 @@ type instanceItem struct {
 func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection, name string, unread func(error)) (addOnList, error) {
 	list, others := addOnList{AddOns: []addOnItem{}, Instances: []instanceItem{}}, map[string]bool{}
 	var clusters []string
-	if !where.Everything() {
+	if !where.IsAll() {
 		var err error
 		if clusters, err = where.Clusters(ctx, h); err != nil {
 			return list, err

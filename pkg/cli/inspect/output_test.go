@@ -15,8 +15,8 @@ import (
 
 // TestWhatProgramsRead pins the names of fields, because programs rely on them.
 func TestWhatProgramsRead(t *testing.T) {
-	cluster := sample.Defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
-		With("shop", sample.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()
+	cluster := sample.NewCluster("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
+		With("shop", sample.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").WithAnnotation("broken", "{").WithVerdicts()
 	tree, explained := fleet.TreeOf(cluster.Cluster, nil), why.Of(cluster.Cluster, "shop")
 	dependents := fleet.DependentsOf(fleet.DependentsView{
 		AddOn:     "zookeeper",
@@ -29,9 +29,9 @@ func TestWhatProgramsRead(t *testing.T) {
 		"dependents": {Data: dependents, Names: dependentsNames(dependents)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := clitest.Printed(t, "yaml", s)
+			text := clitest.Render(t, "yaml", s)
 			if len(s.Names) > 0 {
-				text += "---\n" + clitest.Printed(t, "name", s)
+				text += "---\n" + clitest.Render(t, "name", s)
 			}
 			clitest.Golden(t, "data-"+name, text)
 		})

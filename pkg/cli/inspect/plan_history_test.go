@@ -30,7 +30,7 @@ func TestPlanHistory(t *testing.T) {
 		"noop":   {},
 	}
 	clitest.Golden(t, "history", historyText(progress.HistoryOf(view), now))
-	clitest.Golden(t, "data-history", clitest.Printed(t, "yaml", terminal.Shown{Data: progress.HistoryOf(view)}))
+	clitest.Golden(t, "data-history", clitest.Render(t, "yaml", terminal.Shown{Data: progress.HistoryOf(view)}))
 	if text := historyText(progress.HistoryOf(progress.View{Instance: sample.Instance(), Version: version}), now); text != "No plan has run yet.\n" {
 		t.Error(text)
 	}

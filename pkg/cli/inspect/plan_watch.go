@@ -77,7 +77,7 @@ func (w *statusWatch) showInstance(view progress.View) error {
 	if w.progress.Live() || !first {
 		return w.progress.Show(trees...)
 	}
-	w.progress.Known(trees)
+	w.progress.MarkReported(trees)
 	return printers.WriteEscaped(w.out, planstatus.Text(view))
 }
 

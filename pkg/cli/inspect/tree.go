@@ -61,7 +61,7 @@ func runTree(ctx context.Context, o *TreeOptions) error {
 		return hubclient.Advise(err, o.cluster)
 	}
 	for _, name := range o.addOns {
-		if err := view.Lacks(name); err != nil {
+		if err := view.CheckAddOn(name); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func treeText(d fleet.Tree) string {
 	for _, root := range d.AddOns {
 		terminal.WriteTree(&lines, line(root))
 	}
-	shown := terminal.Aligned(lines.String())
+	shown := terminal.Align(lines.String())
 	for _, problem := range d.Malformed {
 		shown += fmt.Sprintf("\nThe last known state applies because the dependencies are malformed: %s\n", problem)
 	}

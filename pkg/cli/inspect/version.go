@@ -117,7 +117,7 @@ func managerVersion(ctx context.Context, c client.Reader, namespace string) (str
 func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selection) ([]agentVersion, error) {
 	var clusters []string
 	said := map[string]string{}
-	if where.Everything() {
+	if where.IsAll() {
 		there, err := read.Clusters(ctx, c, "", labels.Everything())
 		if err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selecti
 			return nil, err
 		}
 	}
-	return grouped(said), nil
+	return groupByVersion(said), nil
 }
 
 // eachLease visits the leases of agents in a namespace, or in all.
@@ -168,8 +168,8 @@ func eachLease(ctx context.Context, c client.Reader, namespace string, visit fun
 	return nil
 }
 
-// grouped returns the clusters grouped by version.
-func grouped(said map[string]string) []agentVersion {
+// groupByVersion returns the clusters grouped by version.
+func groupByVersion(said map[string]string) []agentVersion {
 	by := map[string][]string{}
 	for _, cluster := range slices.Sorted(maps.Keys(said)) {
 		by[said[cluster]] = append(by[said[cluster]], cluster)

@@ -58,7 +58,7 @@ func runWhy(ctx context.Context, o *WhyOptions) error {
 	if view.Peers, err = read.Peers(ctx, c, view); err != nil {
 		return hubclient.Advise(err, o.cluster)
 	}
-	if err := view.Lacks(o.addOn); err != nil {
+	if err := view.CheckAddOn(o.addOn); err != nil {
 		return err
 	}
 	explained := why.Of(view, o.addOn)

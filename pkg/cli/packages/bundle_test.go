@@ -279,11 +279,11 @@ entries:
 			problems: []string{"more than 33554432 bytes", "reading a tarball (.tgz)"},
 		},
 		"a name, on the hub": {
-			children: []string{"package: zz"}, loader: &loader{versions: stored("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
+			children: []string{"package: zz"}, loader: &loader{versions: storedVersions("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
 			members: []string{"parent-1.0.0 zz__10.0.0"},
 		},
 		"a name that is not on the hub either": {
-			children: []string{"package: zz"}, loader: &loader{versions: stored("yy-1.0.0")},
+			children: []string{"package: zz"}, loader: &loader{versions: storedVersions("yy-1.0.0")},
 			members: []string{"parent-1.0.0 zz__"}, problems: []string{`on the hub: operator "zz" does not exist`},
 		},
 	} {
@@ -312,8 +312,8 @@ entries:
 	}
 }
 
-// stored returns versions on the hub.
-func stored(names ...string) func() ([]kudo.OperatorVersion, error) {
+// storedVersions returns versions on the hub.
+func storedVersions(names ...string) func() ([]kudo.OperatorVersion, error) {
 	var versions []kudo.OperatorVersion
 	for _, name := range names {
 		v := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -325,7 +325,7 @@ func stored(names ...string) func() ([]kudo.OperatorVersion, error) {
 }
 
 // An unreachable server is not a problem of the package.
-func TestLoadingEndsWhereNothingCanBeSaid(t *testing.T) {
+func TestLoadingEndsAtUnreachableSources(t *testing.T) {
 	address, _ := shop(t, nil)
 	none := filepath.Join(t.TempDir(), "none")
 	interrupted, interrupt := context.WithCancel(context.Background())
@@ -381,11 +381,11 @@ func TestTarballsTogetherAreBounded(t *testing.T) {
 	}
 	l := &loader{room: 2*size + 1}
 	for range 2 {
-		if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err != nil {
+		if _, err := l.readArchive("zz.tgz", bytes.NewReader(content)); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: the required tarballs") {
+	if _, err := l.readArchive("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: the required tarballs") {
 		t.Errorf("a third one: %v", err)
 	}
 }

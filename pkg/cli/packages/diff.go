@@ -43,15 +43,15 @@ func NewCmdDiff(f *hubclient.Factory, runF func(context.Context, *DiffOptions) e
 }
 
 func runDiff(ctx context.Context, o *DiffOptions) error {
-	data, err := compared(ctx, o.finder, o.from, o.to)
+	data, err := comparePackages(ctx, o.finder, o.from, o.to)
 	if err != nil {
 		return err
 	}
 	return o.output.Print(o.Out, terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide), Data: data})
 }
 
-// compared finds both packages and compares them.
-func compared(ctx context.Context, f *Finder, from, to string) (diffData, error) {
+// comparePackages finds both packages and compares them.
+func comparePackages(ctx context.Context, f *Finder, from, to string) (diffData, error) {
 	f.onHub = f.repository == "" && !(IsPlace(from) && IsPlace(to))
 	before, err := f.find(ctx, from)
 	if err != nil {

@@ -175,7 +175,7 @@ func publish(ctx context.Context, dir, name, base string) (publishedEntry, error
 	}
 	l := &loader{}
 	l.begin()
-	at, err := l.archived(file, bytes.NewReader(content))
+	at, err := l.readArchive(file, bytes.NewReader(content))
 	if err != nil {
 		return publishedEntry{}, err
 	}

@@ -82,7 +82,7 @@ type listedPackage struct {
 
 func (f *Finder) list(ctx context.Context) (listData, error) {
 	if f.repository != "" {
-		packages, err := (&loader{repository: f.repository}).listed(ctx)
+		packages, err := (&loader{repository: f.repository}).listPackages(ctx)
 		return listData{Packages: packages, Repository: shownURL(f.repository)}, err
 	}
 	h, err := f.Hub()
@@ -93,14 +93,14 @@ func (f *Finder) list(ctx context.Context) (listData, error) {
 	return listData{Packages: packages}, hubclient.Advise(err, *f.Flags.Namespace)
 }
 
-// listed returns the packages of the repository.
-func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
+// listPackages returns the packages of the repository.
+func (l *loader) listPackages(ctx context.Context) ([]listedPackage, error) {
 	l.begin()
 	if err := l.readCatalog(ctx); err != nil {
 		return nil, err
 	}
 	versions := l.catalog.versions()
-	newestFirst(versions)
+	sortByVersion(versions)
 	packages := []listedPackage{}
 	for _, v := range versions {
 		p, entry := listedOf(v), l.catalog.entry(v.OperatorName(), v.Name)
@@ -133,7 +133,7 @@ func storedPackages(ctx context.Context, h hubclient.Hub, namespace string) ([]l
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	newestFirst(versions)
+	sortByVersion(versions)
 	packages := []listedPackage{}
 	for _, v := range versions {
 		p := listedOf(v)
@@ -181,8 +181,8 @@ func listedOf(v kudo.OperatorVersion) listedPackage {
 	}
 }
 
-// newestFirst sorts versions by namespace and operator, highest version first.
-func newestFirst(versions []kudo.OperatorVersion) {
+// sortByVersion sorts versions by namespace and operator, highest version first.
+func sortByVersion(versions []kudo.OperatorVersion) {
 	slices.SortFunc(versions, func(a, b kudo.OperatorVersion) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.OperatorName(), b.OperatorName()), tree.Compare(&b, &a))
 	})

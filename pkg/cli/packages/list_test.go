@@ -20,7 +20,7 @@ func TestListText(t *testing.T) {
 		version("cluster1", "web", "", "1.0.0"), version("addon-packages", "web", "", "1.9.0"), version("addon-packages", "web", "", "1.10.0"),
 		version("addon-packages", "kafka", "3.9.0", "1.0.0"),
 	}
-	newestFirst(versions)
+	sortByVersion(versions)
 	data := listData{Packages: []listedPackage{}}
 	for i, v := range versions {
 		p := listedOf(v)
@@ -29,5 +29,5 @@ func TestListText(t *testing.T) {
 		}
 		data.Packages = append(data.Packages, p)
 	}
-	clitest.Golden(t, "list", data.text()+"---\n"+clitest.Printed(t, "yaml", terminal.Shown{Data: data})+"---\n"+listData{}.text())
+	clitest.Golden(t, "list", data.text()+"---\n"+clitest.Render(t, "yaml", terminal.Shown{Data: data})+"---\n"+listData{}.text())
 }

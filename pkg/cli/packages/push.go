@@ -76,11 +76,11 @@ func runPush(ctx context.Context, o *PushOptions) error {
 // content.
 func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string) error {
 	members := b.distinct()
-	exists, err := existing(ctx, c, members, namespace)
+	exists, err := findExisting(ctx, c, members, namespace)
 	if err != nil {
 		return err
 	}
-	describing, err := describing(ctx, c, members, namespace)
+	describing, err := highestVersions(ctx, c, members, namespace)
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (b *bundle) distinct() []*member {
 	})
 }
 
-// existing reports for each member whether its OperatorVersion exists on the hub. It returns an error if one exists with different content.
-func existing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
+// findExisting reports for each member whether its OperatorVersion exists on the hub. It returns an error if one exists with different content.
+func findExisting(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
 	exists := map[string]bool{}
 	var conflicts []error
 	for _, m := range members {
@@ -136,9 +136,9 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 	return exists, errors.Join(conflicts...)
 }
 
-// describing returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,
+// highestVersions returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,
 // because all its versions share one Operator. If the user may not list the versions on the hub, it is the highest of the members.
-func describing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
+func highestVersions(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
 	versions, err := read.StoredVersions(ctx, c, namespace)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err

@@ -111,7 +111,7 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 		return source{}, fmt.Errorf("opening package: %w", err)
 	}
 	defer file.Close()
-	return l.archived(name, file)
+	return l.readArchive(name, file)
 }
 
 // errPlain is the error of a plain http URL in a document that was read over https.
@@ -166,7 +166,7 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 		return source{}, fmt.Errorf("opening package: %w", err)
 	}
 	defer file.Close()
-	at, err := l.archived(shown, file)
+	at, err := l.readArchive(shown, file)
 	at.digest, at.secure = from.digest, from.secure
 	return at, err
 }
@@ -174,8 +174,8 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 // roomForArchives limits the total content of all tarballs. Tarballs may be nested, and each may unpack to a thousand times its size.
 const roomForArchives = 8 * pack.MaxArchive
 
-// archived returns the package in a tarball: at its top, or in its only folder that contains one.
-func (l *loader) archived(name string, content io.Reader) (source, error) {
+// readArchive returns the package in a tarball: at its top, or in its only folder that contains one.
+func (l *loader) readArchive(name string, content io.Reader) (source, error) {
 	files, size, err := pack.Archive(content)
 	if err != nil {
 		return source{}, fmt.Errorf("%s: %w", name, err)
@@ -299,7 +299,7 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 	if t.digest != "" && !strings.EqualFold(sum, t.digest) {
 		return source{}, fmt.Errorf("%s has SHA-256 %s, expected %s", shownURL(t.address), sum, t.digest)
 	}
-	at, err := l.archived(shownURL(t.address), bytes.NewReader(content))
+	at, err := l.readArchive(shownURL(t.address), bytes.NewReader(content))
 	at.digest, at.secure = sum, strings.HasPrefix(t.address, "https://")
 	return at, err
 }

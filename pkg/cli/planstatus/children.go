@@ -50,7 +50,7 @@ func childNode(view progress.View) terminal.Node {
 			return n
 		case kind == kudo.ConditionReady || condition.Status != metav1.ConditionTrue:
 			n.Text += fmt.Sprintf(", %s %s (%s)", kind, condition.Status, condition.Reason)
-			return n.Explained(condition.Message)
+			return n.WithMessage(condition.Message)
 		}
 	}
 	return n

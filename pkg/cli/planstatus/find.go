@@ -25,7 +25,7 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 		if withChildren {
 			err = read.Children(ctx, c, &view)
 		}
-		return shown(view), err
+		return shownOf(view), err
 	}
 	if !apierrors.IsNotFound(err) {
 		return terminal.Shown{}, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
@@ -44,10 +44,10 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	if err != nil {
 		return terminal.Shown{}, err
 	}
-	return terminal.Shown{}, found.Lacks(key.Name)
+	return terminal.Shown{}, found.NotFoundError(key.Name)
 }
 
-func shown(v progress.View) terminal.Shown {
+func shownOf(v progress.View) terminal.Shown {
 	return terminal.Shown{Text: Text(v), Data: progress.StatusOf(v), Names: names(v)}
 }
 

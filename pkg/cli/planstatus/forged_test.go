@@ -18,7 +18,7 @@ func FuzzForgedStatus(f *testing.F) {
 		"Name":       {"brokers", "topics", "config", "setup"},
 		"State":      {string(kudo.ChildRemoved)},
 	}
-	for _, seed := range forged.Seeds(200, words, running().Status, failed().Status, timedOut().Status) {
+	for _, seed := range forged.Seeds(200, words, runningInstance().Status, failedInstance().Status, timedOutInstance().Status) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, encoded string) {
@@ -32,7 +32,7 @@ func FuzzForgedStatus(f *testing.F) {
 			view := progress.View{Instance: instance, Version: version, WithChildren: true, Children: []progress.View{{Instance: child, Version: version}}}
 			Text(view)
 			progress.StatusOf(view)
-			GoingOn(view)
+			InstanceProgress(view)
 		}
 	})
 }

@@ -17,13 +17,13 @@ func PlaceOf(object client.Object) string {
 	return fmt.Sprintf("%s on %s", text.Word(object.GetName()), text.Word(object.GetNamespace()))
 }
 
-// GoingOn returns the progress of an Instance: the tree of the last plan, including children, and what its last change waits for.
-func GoingOn(view progress.View) []terminal.Node {
+// InstanceProgress returns the progress of an Instance: the tree of the last plan, including children, and what its last change waits for.
+func InstanceProgress(view progress.View) []terminal.Node {
 	instance := view.Instance
 	place := PlaceOf(instance)
 	var trees []terminal.Node
 	if instance.Status.Execution != nil {
-		plan := PlanGoingOn(view)
+		plan := LastPlanTree(view)
 		plan.Text, plan.Part = place+": "+plan.Text, place+": "+plan.Part
 		trees = append(trees, plan)
 	}
@@ -33,8 +33,8 @@ func GoingOn(view progress.View) []terminal.Node {
 	return trees
 }
 
-// PlanGoingOn returns the tree of the last started plan, including the Instance's children.
-func PlanGoingOn(view progress.View) terminal.Node {
+// LastPlanTree returns the tree of the last started plan, including the Instance's children.
+func LastPlanTree(view progress.View) terminal.Node {
 	tree := Tree(view, []string{view.Instance.Status.Execution.Plan})
 	plan := tree.Children[0]
 	plan.Children = append(plan.Children, tree.Children[1:]...)

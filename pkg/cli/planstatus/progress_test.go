@@ -17,8 +17,8 @@ import (
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
-// deploying returns the successive reports of a deployment of kafka.
-func deploying() []progress.View {
+// deploymentViews returns the successive reports of a deployment of kafka.
+func deploymentViews() []progress.View {
 	begun := sample.Instance()
 	begun.Generation = 1
 	var views []progress.View
@@ -71,7 +71,7 @@ func shownAs(t *testing.T, on func(io.Writer) *terminal.Progress, views []progre
 	p := on(&out)
 	for i, view := range views {
 		fmt.Fprintf(&out, "--- report %d\n", i)
-		if err := p.Show(GoingOn(view)...); err != nil {
+		if err := p.Show(InstanceProgress(view)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestProgress(t *testing.T) {
 			return terminal.NewProgressOn(out, colors, func() (int, int) { return width, height })
 		}
 	}
-	views := deploying()
+	views := deploymentViews()
 	parent := family()
 	parent.Instance.Status.Execution = &kudo.Execution{Plan: "deploy"}
 	parent.Instance.Status.PlanStatus["deploy"] = kudo.PlanStatus{Status: kudo.InProgress, Message: "Instance aa.bb: plan deploy failed"}
@@ -106,7 +106,7 @@ func TestProgress(t *testing.T) {
 }
 
 func TestProgressWithoutATerminalHasNoColors(t *testing.T) {
-	lines := strings.Split(shownAs(t, terminal.NewProgress, deploying()), "\n")
+	lines := strings.Split(shownAs(t, terminal.NewProgress, deploymentViews()), "\n")
 	if at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "ESC") }); at >= 0 {
 		t.Errorf("escape characters in %q", lines[at])
 	}

@@ -19,17 +19,17 @@ import (
 func TestStatusText(t *testing.T) {
 	for name, view := range map[string]progress.View{
 		"status-never-run":  {Instance: sample.Instance(), Version: sample.Version()},
-		"status-running":    {Instance: running(), Version: sample.Version()},
-		"status-failed":     {Instance: failed(), Version: sample.Version()},
-		"status-timed-out":  {Instance: timedOut(), Version: sample.Version()},
-		"status-retried":    {Instance: retried(), Version: sample.Version()},
+		"status-running":    {Instance: runningInstance(), Version: sample.Version()},
+		"status-failed":     {Instance: failedInstance(), Version: sample.Version()},
+		"status-timed-out":  {Instance: timedOutInstance(), Version: sample.Version()},
+		"status-retried":    {Instance: retriedInstance(), Version: sample.Version()},
 		"status-deleted-ns": {Instance: notMirrored(), Version: sample.Version()},
 		"status-waiting":    {Instance: waitingFor("cleanup"), Version: sample.Version()},
 		"status-restarting": {Instance: waitingFor("deploy"), Version: sample.Version()},
 		"status-unseen":     {Instance: unseenBy(), Version: sample.Version()},
 		"status-removing":   {Instance: heldUp(unseenBy()), Version: sample.Version()},
 		"status-tree":       family(),
-		"status-unreadable": {Instance: running(), Unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
+		"status-unreadable": {Instance: runningInstance(), Unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, Text(view)) })
 	}
@@ -53,7 +53,7 @@ func TestAddOnText(t *testing.T) {
 	}
 }
 
-func running() *kudo.Instance {
+func runningInstance() *kudo.Instance {
 	i := sample.Instance()
 	i.Status = kudo.InstanceStatus{
 		Execution: &kudo.Execution{Plan: "deploy", OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}},
@@ -79,8 +79,8 @@ func running() *kudo.Instance {
 	return i
 }
 
-func failed() *kudo.Instance {
-	i := running()
+func failedInstance() *kudo.Instance {
+	i := runningInstance()
 	i.Status.Execution.OperatorVersion = i.Spec.OperatorVersion
 	i.Status.Conditions = []metav1.Condition{
 		sample.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter \"A\": not defined\nparameter \"B\": not defined"),
@@ -96,9 +96,9 @@ func failed() *kudo.Instance {
 	return i
 }
 
-// timedOut returns an Instance whose step failed with a message.
-func timedOut() *kudo.Instance {
-	i := failed()
+// timedOutInstance returns an Instance whose step failed with a message.
+func timedOutInstance() *kudo.Instance {
+	i := failedInstance()
 	plan := i.Status.PlanStatus["deploy"]
 	plan.Message = `phase "brokers": step "brokers": timed out after 5m0s: task "brokers": ` + sample.Waiting
 	plan.Phases[0].Message = `step "brokers": timed out after 5m0s: task "brokers": ` + sample.Waiting
@@ -108,9 +108,9 @@ func timedOut() *kudo.Instance {
 	return i
 }
 
-// retried returns an Instance whose plan timed out and starts again by itself.
-func retried() *kudo.Instance {
-	i := timedOut()
+// retriedInstance returns an Instance whose plan timed out and starts again by itself.
+func retriedInstance() *kudo.Instance {
+	i := timedOutInstance()
 	i.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed, Retries: 1,
 		RetryTime: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 6, 5, 0, time.UTC)}}}
 	return i
@@ -128,7 +128,7 @@ func notMirrored() *kudo.Instance {
 
 // waitingFor returns an Instance that runs deploy and has a manual request for another plan.
 func waitingFor(plan string) *kudo.Instance {
-	i := running()
+	i := runningInstance()
 	i.Status.Execution.OperatorVersion = corev1.ObjectReference{}
 	i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: "by-hand"}
 	return i
@@ -146,7 +146,7 @@ func heldUp(i *kudo.Instance) *kudo.Instance {
 
 // unseenBy returns an Instance whose agent has not observed its last change.
 func unseenBy() *kudo.Instance {
-	i := running()
+	i := runningInstance()
 	i.Generation, i.Status.ObservedGeneration = 2, 1
 	return i
 }
@@ -194,13 +194,13 @@ func TestWhatProgramsReadOfPlans(t *testing.T) {
 	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 	held.Status.Conditions = []metav1.Condition{sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}
 	for name, s := range map[string]terminal.Shown{
-		"status": shown(progress.View{Instance: failed(), Version: sample.Version()}), "status-children": shown(family()),
-		"addon": {Data: progress.StatusOfAddOn(&held)}, "status-retried": shown(progress.View{Instance: retried(), Version: sample.Version()}),
+		"status": shownOf(progress.View{Instance: failedInstance(), Version: sample.Version()}), "status-children": shownOf(family()),
+		"addon": {Data: progress.StatusOfAddOn(&held)}, "status-retried": shownOf(progress.View{Instance: retriedInstance(), Version: sample.Version()}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := clitest.Printed(t, "yaml", s)
+			text := clitest.Render(t, "yaml", s)
 			if len(s.Names) > 0 {
-				text += "---\n" + clitest.Printed(t, "name", s)
+				text += "---\n" + clitest.Render(t, "name", s)
 			}
 			clitest.Golden(t, "data-"+name, text)
 		})

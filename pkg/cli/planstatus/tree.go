@@ -40,7 +40,7 @@ func planNode(plan kudo.Plan, status kudo.PlanStatus) terminal.Node {
 	for _, phase := range status.Phases {
 		n.Children = append(n.Children, phaseNode(phase, plan))
 	}
-	return n.Explained(status.Message)
+	return n.WithMessage(status.Message)
 }
 
 func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) terminal.Node {
@@ -55,7 +55,7 @@ func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) terminal.Node {
 	for _, step := range status.Steps {
 		n.Children = append(n.Children, stepNode(step))
 	}
-	return n.Explained(status.Message)
+	return n.WithMessage(status.Message)
 }
 
 // stepNode returns the node of a step. Tasks are shown only if they have a message.
@@ -64,13 +64,13 @@ func stepNode(status kudo.StepStatus) terminal.Node {
 		Text: fmt.Sprintf("Step %s [%s]", status.Name, progress.State(status.Status)),
 		Part: fmt.Sprintf("step %q", status.Name), State: progress.State(status.Status),
 	}
-	if status.Status.Running() || status.Status == kudo.FatalError {
+	if status.Status.IsRunning() || status.Status == kudo.FatalError {
 		for _, task := range status.Tasks {
 			n.Children = append(n.Children, terminal.Node{
 				Text: fmt.Sprintf("Task %s [%s]", task.Name, progress.State(task.Status)),
 				Part: fmt.Sprintf("task %q", task.Name), State: progress.State(task.Status),
-			}.Explained(task.Message))
+			}.WithMessage(task.Message))
 		}
 	}
-	return n.Explained(status.Message)
+	return n.WithMessage(status.Message)
 }

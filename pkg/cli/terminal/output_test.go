@@ -17,7 +17,7 @@ func TestFormats(t *testing.T) {
 		"yaml":                      "text: \"a <b> & \\e[31m\"\n",
 		"go-template={{len .text}}": "13",
 	} {
-		if got := clitest.Printed(t, format, s); got != want {
+		if got := clitest.Render(t, format, s); got != want {
 			t.Errorf("-o %s: got %q, want %q", format, got, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestFormatsOfAnyText(t *testing.T) {
 		"yaml":                      "text: \"\\x9B\\x7F\u202e\\U000E0041\\uFEFF\"\n",
 		"go-template={{len .text}}": "13",
 	} {
-		if got := clitest.Printed(t, format, s); got != want {
+		if got := clitest.Render(t, format, s); got != want {
 			t.Errorf("-o %s: got %q, want %q", format, got, want)
 		}
 	}

@@ -22,8 +22,8 @@ type Progress struct {
 	// colors enables colors for states.
 	colors bool
 	// drawn holds the last drawn lines; told holds the last text printed for each line of the trees, nil initially.
-	drawn []string
-	told  map[string]string
+	drawn    []string
+	reported map[string]string
 	// Away returns a message while the hub does not respond, nil if that is not tracked; trees are the last shown trees.
 	Away  func() string
 	trees []Node
@@ -54,17 +54,17 @@ func (p *Progress) Live() bool { return p.size != nil }
 // Show shows the current state.
 func (p *Progress) Show(trees ...Node) error {
 	p.trees = trees
-	return p.Again()
+	return p.Refresh()
 }
 
-// Again shows the last state again, with the state of the hub connection.
-func (p *Progress) Again() error {
+// Refresh shows the last state again, with the state of the hub connection.
+func (p *Progress) Refresh() error {
 	trees := append(slices.Clone(p.trees), p.hubLine()...)
 	if !p.Live() {
 		return printers.WriteEscaped(p.out, p.news(trees))
 	}
 	width, height := p.size()
-	return p.draw(fitting(trees, height-1), width)
+	return p.draw(fitLines(trees, height-1), width)
 }
 
 // hubLine returns a line if the hub does not respond, or responds again.
@@ -74,7 +74,7 @@ func (p *Progress) hubLine() []Node {
 	if p.Away != nil {
 		text = p.Away()
 	}
-	if text == "" && !p.Live() && p.told[place] != "" {
+	if text == "" && !p.Live() && p.reported[place] != "" {
 		text = "is reachable again"
 	}
 	if text == "" {
@@ -100,7 +100,7 @@ func (p *Progress) draw(lines []string, width int) error {
 		fmt.Fprintf(&b, "\x1b[%dA", len(p.drawn))
 	}
 	for _, line := range lines {
-		b.WriteString(p.painted(line) + "\x1b[K\n")
+		b.WriteString(p.paint(line) + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	p.drawn = lines
@@ -121,28 +121,28 @@ var painter = strings.NewReplacer(
 // stateMark returns a state as trees show it.
 func stateMark(status kudo.ExecutionStatus) string { return "[" + string(status) + "]" }
 
-func (p *Progress) painted(line string) string {
+func (p *Progress) paint(line string) string {
 	if !p.colors {
 		return line
 	}
 	return painter.Replace(line)
 }
 
-// fitting returns the lines of the trees, omitting the least informative ones until they fit the height.
-func fitting(trees []Node, height int) []string {
-	for _, shortened := range []func(Node) Node{whole, Node.unfinished, Node.trunk} {
-		if lines := drawn(trees, shortened); len(lines) <= height {
+// fitLines returns the lines of the trees, omitting the least informative ones until they fit the height.
+func fitLines(trees []Node, height int) []string {
+	for _, shortened := range []func(Node) Node{whole, Node.withoutFinished, Node.trunk} {
+		if lines := drawLines(trees, shortened); len(lines) <= height {
 			return lines
 		}
 	}
 	trees = slices.Clone(trees)
-	slices.SortStableFunc(trees, func(a, b Node) int { return finished(a) - finished(b) })
-	lines := drawn(trees, Node.trunk)
+	slices.SortStableFunc(trees, func(a, b Node) int { return completionRank(a) - completionRank(b) })
+	lines := drawLines(trees, Node.trunk)
 	shown := max(height-1, 1)
 	return append(lines[:shown], fmt.Sprintf("… and %d more", len(lines)-shown))
 }
 
-func drawn(trees []Node, shortened func(Node) Node) []string {
+func drawLines(trees []Node, shortened func(Node) Node) []string {
 	if len(trees) == 0 {
 		return nil
 	}
@@ -153,8 +153,8 @@ func drawn(trees []Node, shortened func(Node) Node) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// finished sorts running nodes before completed ones.
-func finished(n Node) int {
+// completionRank sorts running nodes before completed ones.
+func completionRank(n Node) int {
 	if n.State == kudo.Complete {
 		return 1
 	}
@@ -163,13 +163,13 @@ func finished(n Node) int {
 
 func whole(n Node) Node { return n }
 
-// unfinished omits everything below lines that are complete or have not started.
-func (n Node) unfinished() Node {
+// withoutFinished omits everything below lines that are complete or have not started.
+func (n Node) withoutFinished() Node {
 	below := n.Children
 	n.Children = nil
 	for _, child := range below {
-		if child.State.Running() || child.State == kudo.FatalError || child.State == "" {
-			child = child.unfinished()
+		if child.State.IsRunning() || child.State == kudo.FatalError || child.State == "" {
+			child = child.withoutFinished()
 		} else {
 			child = child.trunk()
 		}
@@ -186,69 +186,69 @@ func (n Node) trunk() Node {
 
 // news returns the lines that have changed since the last call. Nodes that had ended before the first call are not reported.
 func (p *Progress) news(trees []Node) string {
-	if p.told == nil {
-		p.Known(slices.DeleteFunc(slices.Clone(trees), func(n Node) bool { return !n.State.Terminal() }))
+	if p.reported == nil {
+		p.MarkReported(slices.DeleteFunc(slices.Clone(trees), func(n Node) bool { return !n.State.IsTerminal() }))
 		for _, tree := range trees {
-			p.knownBelow(tree.Part, tree)
+			p.markReportedBelow(tree.Part, tree)
 		}
 	}
 	var news strings.Builder
 	for _, tree := range trees {
-		p.tell(&news, "", tree)
+		p.report(&news, "", tree)
 	}
 	return news.String()
 }
 
-// Known marks the trees as already reported.
-func (p *Progress) Known(trees []Node) {
-	p.told = map[string]string{}
+// MarkReported marks the trees as already reported.
+func (p *Progress) MarkReported(trees []Node) {
+	p.reported = map[string]string{}
 	for _, tree := range trees {
-		p.tell(&strings.Builder{}, "", tree)
+		p.report(&strings.Builder{}, "", tree)
 	}
 }
 
-// knownBelow marks the completed plans of children as already reported, up to a plan that started after them.
-func (p *Progress) knownBelow(above string, n Node) {
+// markReportedBelow marks the completed plans of children as already reported, up to a plan that started after them.
+func (p *Progress) markReportedBelow(above string, n Node) {
 	for _, child := range n.Children {
 		switch {
 		case child.Part == "": // the line of an Instance, with its plans below
-			p.knownBelow(above, child)
+			p.markReportedBelow(above, child)
 		case n.Part == "" && child.State == kudo.Complete:
-			p.tell(&strings.Builder{}, above, child)
+			p.report(&strings.Builder{}, above, child)
 		}
 	}
 }
 
-// tell reports a line of a tree and the lines below it. A completed node is reported after its children, because it ends with them; other
+// report reports a line of a tree and the lines below it. A completed node is reported after its children, because it ends with them; other
 // nodes before.
-func (p *Progress) tell(b *strings.Builder, above string, n Node) {
+func (p *Progress) report(b *strings.Builder, above string, n Node) {
 	name := above
 	if n.Part != "" {
 		name = strings.TrimPrefix(above+": "+n.Part, ": ")
-		if n.State.Terminal() {
-			defer p.tellOf(b, name, n)
+		if n.State.IsTerminal() {
+			defer p.reportLine(b, name, n)
 		} else {
-			p.tellOf(b, name, n)
+			p.reportLine(b, name, n)
 		}
 	}
 	for _, child := range n.Children {
-		p.tell(b, name, child)
+		p.report(b, name, child)
 	}
 }
 
-// tellOf writes the line if it has changed. Nodes that have not started are not reported.
-func (p *Progress) tellOf(b *strings.Builder, name string, n Node) {
+// reportLine writes the line if it has changed. Nodes that have not started are not reported.
+func (p *Progress) reportLine(b *strings.Builder, name string, n Node) {
 	said := string(n.State)
 	switch {
-	case n.Message == "" || n.says(n.Message):
+	case n.Message == "" || n.hasMessage(n.Message):
 	case n.State == "" || n.State == kudo.Complete:
 		said = n.Message
 	default:
 		said += ": " + n.Message
 	}
-	if said == p.told[name] || n.State == kudo.Pending || n.State == kudo.NeverRun {
+	if said == p.reported[name] || n.State == kudo.Pending || n.State == kudo.NeverRun {
 		return
 	}
-	p.told[name] = said
+	p.reported[name] = said
 	fmt.Fprintf(b, "%s: %s\n", name, said)
 }

@@ -11,7 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-func TestProgressTellsNothingOldOfChildren(t *testing.T) {
+func TestProgressOmitsOldPlansOfChildren(t *testing.T) {
 	plan := func(part string, state kudo.ExecutionStatus, below ...Node) Node {
 		return Node{Part: part, State: state, Children: below}
 	}
@@ -52,7 +52,7 @@ func TestProgressOfManyFitsTheTerminal(t *testing.T) {
 		trees = append(trees, n)
 	}
 	want := []string{"kafka on c02", "kafka on c05", "kafka on c08", "kafka on c11", "… and 26 more"}
-	if diff := cmp.Diff(want, fitting(trees, 5)); diff != "" {
+	if diff := cmp.Diff(want, fitLines(trees, 5)); diff != "" {
 		t.Error(diff)
 	}
 	if trees[0].Text != "kafka on c00" || len(trees[2].Children) != 2 {
@@ -69,7 +69,7 @@ func TestABufferIsNoTerminal(t *testing.T) {
 func TestATerminalShowsThatTheHubIsAway(t *testing.T) {
 	p := NewProgressOn(&bytes.Buffer{}, false, func() (int, int) { return 80, 24 })
 	p.Away = func() string { return "is unreachable" }
-	if lines := drawn(p.hubLine(), whole); len(lines) != 1 || !strings.HasPrefix(lines[0], "the hub is unreachable") {
+	if lines := drawLines(p.hubLine(), whole); len(lines) != 1 || !strings.HasPrefix(lines[0], "the hub is unreachable") {
 		t.Errorf("on a terminal stands %q", lines)
 	}
 }

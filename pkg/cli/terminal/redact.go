@@ -79,8 +79,8 @@ func remember(values map[string]bool, value string) string {
 	return Redacted
 }
 
-// Learnt ends the collection of secrets from objects.
-func (r *Redaction) Learnt() {
+// Seal ends the collection of secrets from objects.
+func (r *Redaction) Seal() {
 	for name := range r.names {
 		delete(r.secrets, name)
 	}
@@ -165,7 +165,7 @@ func (r *Redaction) fields(fields map[string]any, secret bool) {
 	name, named := fields["name"].(string)
 	for key, value := range fields {
 		if named && (key == "value" || key == "default") {
-			fields[key] = r.named(name, value, secret)
+			fields[key] = r.redactNamed(name, value, secret)
 		} else {
 			fields[key] = r.value(key, value, secret)
 		}
@@ -190,8 +190,8 @@ func (r *Redaction) value(key string, value any, secret bool) any {
 	return value
 }
 
-// named redacts the value next to a name: of a variable, or the default of a parameter.
-func (r *Redaction) named(name string, value any, secret bool) any {
+// redactNamed redacts the value next to a name: of a variable, or the default of a parameter.
+func (r *Redaction) redactNamed(name string, value any, secret bool) any {
 	switch text, isText := value.(string); {
 	case isText:
 		return r.parameter(name, text)
@@ -205,7 +205,7 @@ func (r *Redaction) below(key string, fields map[string]any, secret bool) {
 	switch key {
 	case "parameters", "params":
 		for name, value := range fields {
-			fields[name] = r.named(name, value, secret)
+			fields[name] = r.redactNamed(name, value, secret)
 		}
 	case "annotations":
 		for name, value := range fields {

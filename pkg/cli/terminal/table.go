@@ -32,7 +32,7 @@ func Table(header []string, rows [][]string) string {
 		}
 		all = append(all, strings.Join(cells, "\t"))
 	}
-	return Aligned(Lines(all))
+	return Align(Lines(all))
 }
 
 // cellLimit is the length limit in bytes of a cell in a table that is not wide.
@@ -49,8 +49,8 @@ func Cell(value string, wide bool) string {
 	return text.Truncate(value, cellLimit)
 }
 
-// Aligned aligns tab-separated cells into columns.
-func Aligned(lines string) string {
+// Align aligns tab-separated cells into columns.
+func Align(lines string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	_, _ = w.Write([]byte(lines)) // writes to a strings.Builder do not fail

@@ -19,18 +19,18 @@ type Node struct {
 	State kudo.ExecutionStatus
 }
 
-// Explained adds a message to the line, unless a line below it has the same message.
-func (n Node) Explained(message string) Node {
+// WithMessage adds a message to the line, unless a line below it has the same message.
+func (n Node) WithMessage(message string) Node {
 	n.Message = text.JoinMessage(message)
-	if n.Message != "" && !n.says(n.Message) {
+	if n.Message != "" && !n.hasMessage(n.Message) {
 		n.Text += ": " + n.Message
 	}
 	return n
 }
 
-func (n Node) says(message string) bool {
+func (n Node) hasMessage(message string) bool {
 	return slices.ContainsFunc(n.Children, func(c Node) bool {
-		return c.Message == message || c.Part+": "+c.Message == message || c.says(message)
+		return c.Message == message || c.Part+": "+c.Message == message || c.hasMessage(message)
 	})
 }
 

@@ -21,13 +21,13 @@ func (w *WaitFlags) AddWait(cmd *cobra.Command, byDefault bool, until string) {
 
 // TimeoutFlag adds --timeout to a command that waits.
 func TimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
-	cmd.Flags().Var((*patience)(timeout), "timeout", "Time to wait before giving up; 0 means no limit.")
+	cmd.Flags().Var((*timeoutValue)(timeout), "timeout", "Time to wait before giving up; 0 means no limit.")
 }
 
-// patience is a timeout; 0 means none.
-type patience time.Duration
+// timeoutValue is a timeout; 0 means none.
+type timeoutValue time.Duration
 
-func (p *patience) String() string {
+func (p *timeoutValue) String() string {
 	if *p == 0 {
 		return "0"
 	}
@@ -35,14 +35,14 @@ func (p *patience) String() string {
 }
 
 // Type returns the placeholder of the flag's value in help texts.
-func (p *patience) Type() string { return "duration" }
+func (p *timeoutValue) Type() string { return "duration" }
 
 // Set sets the flag's value.
-func (p *patience) Set(text string) error {
+func (p *timeoutValue) Set(text string) error {
 	duration, err := time.ParseDuration(text)
 	if err != nil || duration < 0 {
 		return errors.New("must be a duration such as 90s or 5m, or 0 for no limit")
 	}
-	*p = patience(duration)
+	*p = timeoutValue(duration)
 	return nil
 }

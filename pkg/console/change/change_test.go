@@ -41,7 +41,7 @@ func TestChangesThatWouldFailAreRefused(t *testing.T) {
 				view.Version.Spec.Templates["brokers.yaml"] += "{{ .Params.KEY }}: {}"
 				change.After.Spec.ParametersFrom = []kudo.ParameterFrom{{Name: "KEY", SecretKeyRef: kudo.SecretKeyRef{Name: "keys", Key: "key"}}}
 			}
-			if diff := cmp.Diff(test.want, errorText(change.Refused())); diff != "" {
+			if diff := cmp.Diff(test.want, errorText(change.Validate())); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -22,8 +22,8 @@ func ConfigName(cluster, addOn string) types.NamespacedName {
 	return types.NamespacedName{Namespace: cluster, Name: addOn + "-parameters"}
 }
 
-// configured returns the step with the parameters as an AddOnDeploymentConfig that the add-on refers to.
-func (s Step) configured(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, given Desired) (Step, error) {
+// withConfig returns the step with the parameters as an AddOnDeploymentConfig that the add-on refers to.
+func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, given Desired) (Step, error) {
 	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
 	if err := rolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
 		return s, err

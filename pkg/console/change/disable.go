@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Affected describes what happens to the dependents of an add-on that is removed, and reports whether one of them requires it.
-func Affected(addOn string, dependents []dependency.Dependent) (texts []string, required bool) {
+// EffectsOnDependents describes what happens to the dependents of an add-on that is removed, and reports whether one of them requires it.
+func EffectsOnDependents(addOn string, dependents []dependency.Dependent) (texts []string, required bool) {
 	for _, dependent := range dependents {
 		text := fmt.Sprintf("without %s, add-on %s %s", text.Word(addOn), text.Word(dependent.Name), fleet.EffectText(dependent.Type))
 		if len(dependent.Through) > 0 {
@@ -26,18 +26,18 @@ func Affected(addOn string, dependents []dependency.Dependent) (texts []string, 
 	return texts, required
 }
 
-// NotEnabled returns the error about an add-on that does not exist on a cluster.
-func NotEnabled(view fleet.Cluster, addOn string) error {
-	return fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s", addOn, view.Name, text.ListOrNone(view.Installed()))
+// NotEnabledError returns the error about an add-on that does not exist on a cluster.
+func NotEnabledError(view fleet.Cluster, addOn string) error {
+	return fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s", addOn, view.Name, text.ListOrNone(view.AddOnNames()))
 }
 
-// Reenabled returns an error if OCM would re-create the add-on after its removal; where names the clusters.
-func Reenabled(definition *addonv1alpha1.ClusterManagementAddOn, where string) error {
-	return ByPlacement(definition, "change them so that they no longer select "+where)
+// CheckRecreation returns an error if OCM would re-create the add-on after its removal; where names the clusters.
+func CheckRecreation(definition *addonv1alpha1.ClusterManagementAddOn, where string) error {
+	return CheckNotPlaced(definition, "change them so that they no longer select "+where)
 }
 
-// ByPlacement returns an error for an add-on that OCM enables and disables by Placements; way states how to change those.
-func ByPlacement(definition *addonv1alpha1.ClusterManagementAddOn, way string) error {
+// CheckNotPlaced returns an error for an add-on that OCM enables and disables by Placements; way states how to change those.
+func CheckNotPlaced(definition *addonv1alpha1.ClusterManagementAddOn, way string) error {
 	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
 		return nil
 	}

@@ -101,9 +101,9 @@ func (c *Change) anywhere() *Change {
 	return &moved
 }
 
-// Refused returns an error if the change writes something although a plan would fail. What the hub cannot prove does not count: a failure
+// Validate returns an error if the change writes something although a plan would fail. What the hub cannot prove does not count: a failure
 // that depends on the value of a sensitive parameter, or on data that the user may not read.
-func (c *Change) Refused() error {
+func (c *Change) Validate() error {
 	data := c.Data()
 	problem := data.Err()
 	if problem == nil || len(data.Writes) == 0 {

@@ -28,7 +28,7 @@ type Edit struct {
 
 // Edit returns the change of the existing object: of the Instance, or of the add-on that owns it. It returns ErrAbsent if there is neither.
 func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
-	existing, addOn := s.Existing(e.ObjectKey), s.fleet[e.Namespace].AddOns[e.Name]
+	existing, addOn := s.FindInstance(e.ObjectKey), s.fleet[e.Namespace].AddOns[e.Name]
 	switch {
 	case existing == nil && addOn == nil:
 		return Change{}, ErrAbsent
@@ -52,7 +52,7 @@ func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
 	if err := e.setParameters(&after.Spec, version); err != nil {
 		return Change{}, fmt.Errorf("cluster %s: Instance %q: %w", e.Namespace, e.Name, err)
 	}
-	return s.judged(ctx, Change{Cluster: e.Namespace, Change: preview.Change{Before: existing, After: after}})
+	return s.completeInstance(ctx, Change{Cluster: e.Namespace, Change: preview.Change{Before: existing, After: after}})
 }
 
 // setParameters changes the parameters in the spec of an Instance.
@@ -61,7 +61,7 @@ func (e Edit) setParameters(spec *kudo.InstanceSpec, version *kudo.OperatorVersi
 	if err := unsettable(version, e.Unset, func(name string) bool { _, set := current[name]; return set }); err != nil {
 		return err
 	}
-	return SetParameters(spec, Changed(current, e.Parameters, e.Unset), version)
+	return SetParameters(spec, WithChanges(current, e.Parameters, e.Unset), version)
 }
 
 // versionAfter returns the OperatorVersion that the Instance runs after the change; nil if it does not change and does not exist.
@@ -79,7 +79,7 @@ var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKud
 func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found := Change{Cluster: edit.Namespace}
 	view := s.fleet[edit.Namespace]
-	if err := Undefined(view.Definitions, edit.Name); err != nil {
+	if err := CheckDefined(view.Definitions, edit.Name); err != nil {
 		return found, err
 	}
 	definition := view.Definitions[edit.Name]
@@ -90,7 +90,7 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	e := Enabling{View: view, AddOn: edit.Name, Desired: Desired{Parameters: edit.Parameters, Unset: edit.Unset}}
 	next, err := e.step(edit.Name)
 	if err == nil && len(edit.Parameters)+len(edit.Unset) > 0 {
-		next, err = next.configured(ctx, s.reader, definition.Object, e.Desired)
+		next, err = next.withConfig(ctx, s.reader, definition.Object, e.Desired)
 	}
 	if err == nil && edit.Upgrade {
 		err = s.upgrade(ctx, definition.Object, next.Wanted, edit.Choice)
@@ -99,8 +99,8 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 		return found, err
 	}
 	found.Step = &next
-	if found, err = s.followed(ctx, found, definition.Object); err == nil {
-		err = e.undefined(found.Version)
+	if found, err = s.completeAddOn(ctx, found, definition.Object); err == nil {
+		err = e.checkParameters(found.Version)
 	}
 	if err == nil {
 		err = e.unsettable(found.Version, next.CurrentConfig)
@@ -132,8 +132,8 @@ func (s *State) upgrade(
 	return nil
 }
 
-// followed completes the change of an add-on with the Instance that the hub derives from it.
-func (s *State) followed(ctx context.Context, found Change, definition *addonv1alpha1.ClusterManagementAddOn) (Change, error) {
+// completeAddOn completes the change of an add-on with the Instance that the hub derives from it.
+func (s *State) completeAddOn(ctx context.Context, found Change, definition *addonv1alpha1.ClusterManagementAddOn) (Change, error) {
 	a, err := gatherInstall(ctx, s.reader, definition, *found.Step)
 	if err != nil {
 		return found, err

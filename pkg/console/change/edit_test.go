@@ -27,18 +27,18 @@ func TestEditRefuses(t *testing.T) {
 		name     string
 		want     string
 	}{
-		"what does not exist": {view: sample.Defined("kafka:"), name: "kafka", want: ErrAbsent.Error()},
-		"an Instance that is being removed": {view: sample.Defined(), instance: removing, name: "kafka",
+		"what does not exist": {view: sample.NewCluster("kafka:"), name: "kafka", want: ErrAbsent.Error()},
+		"an Instance that is being removed": {view: sample.NewCluster(), instance: removing, name: "kafka",
 			want: `cluster cluster1: Instance "kafka" is being removed; see 'kubectl addon plan status kafka --cluster cluster1'`},
-		"a child": {view: sample.Defined(), instance: child, name: "shop.kafka", want: `cluster cluster1: Instance "shop.kafka" is a child of ` +
+		"a child": {view: sample.NewCluster(), instance: child, name: "shop.kafka", want: `cluster cluster1: Instance "shop.kafka" is a child of ` +
 			`Instance "shop", which determines its version and parameters; change the parent instead`},
-		"an add-on without a definition": {view: sample.Defined("zookeeper:").With("kafka"), name: "kafka",
+		"an add-on without a definition": {view: sample.NewCluster("zookeeper:").With("kafka"), name: "kafka",
 			want: `ClusterManagementAddOn "kafka" not found; available add-ons: zookeeper`},
-		"an add-on without plans": {view: sample.Defined("kafka:").With("kafka"), name: "kafka",
+		"an add-on without plans": {view: sample.NewCluster("kafka:").With("kafka"), name: "kafka",
 			want: `add-on "kafka" on cluster cluster1 is not plan-based; change it in the way that its provider documents`},
-		"an add-on that is being removed": {view: sample.Defined("kafka:").Plans("kafka").With("kafka").Deleting("kafka"), name: "kafka",
+		"an add-on that is being removed": {view: sample.NewCluster("kafka:").Plans("kafka").With("kafka").WithDeletion("kafka"), name: "kafka",
 			want: `add-on "kafka" is being removed from cluster cluster1; 'kubectl addon enable kafka --cluster cluster1' waits until it is gone and enables it again`},
-		"parameters of an add-on that supports none": {view: sample.Defined("kafka:").Plans("kafka").With("kafka"), name: "kafka",
+		"parameters of an add-on that supports none": {view: sample.NewCluster("kafka:").Plans("kafka").With("kafka"), name: "kafka",
 			want: `add-on "kafka" does not support parameters: its ClusterManagementAddOn does not list addondeploymentconfigs in spec.supportedConfigs`},
 	} {
 		t.Run(sentence, func(t *testing.T) {

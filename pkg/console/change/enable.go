@@ -46,18 +46,18 @@ func (e Enablement) Steps() []Step {
 	return steps
 }
 
-// Refused returns an error if a plan of one of the add-ons would fail, see Change.
-func (e Enablement) Refused() error {
+// Validate returns an error if a plan of one of the add-ons would fail, see Change.
+func (e Enablement) Validate() error {
 	for i := range e.Changes {
-		if err := e.Changes[i].Refused(); err != nil {
+		if err := e.Changes[i].Validate(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Undefined returns an error unless the add-on has a definition.
-func Undefined(definitions map[string]fleet.Definition, addOn string) error {
+// CheckDefined returns an error unless the add-on has a definition.
+func CheckDefined(definitions map[string]fleet.Definition, addOn string) error {
 	if _, defined := definitions[addOn]; defined {
 		return nil
 	}
@@ -65,8 +65,8 @@ func Undefined(definitions map[string]fleet.Definition, addOn string) error {
 	return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s", addOn, text.DidYouMean(addOn, names), text.ListOrNone(names))
 }
 
-// InvalidNamespace returns why a name is not valid for a namespace on the managed clusters; empty if it is.
-func InvalidNamespace(namespace string) string {
+// NamespaceProblem returns why a name is not valid for a namespace on the managed clusters; empty if it is.
+func NamespaceProblem(namespace string) string {
 	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
 		return problems[0]
 	}
@@ -127,13 +127,13 @@ func (e Enabling) Decide(ctx context.Context, reader Reader) (Enablement, error)
 	for _, name := range names {
 		s, err := e.step(name)
 		if err == nil && name == e.AddOn && len(e.Parameters) > 0 {
-			s, err = s.configured(ctx, reader, e.View.Definitions[name].Object, e.Desired)
+			s, err = s.withConfig(ctx, reader, e.View.Definitions[name].Object, e.Desired)
 		}
 		change := Change{}
 		if err == nil {
 			change, err = e.change(ctx, reader, s)
 		}
-		change.Remarks = append(change.Remarks, e.reserved(change)...)
+		change.Remarks = append(change.Remarks, e.reservedWarnings(change)...)
 		for _, remark := range change.Remarks {
 			found.Remarks = append(found.Remarks, name+": "+remark)
 		}
@@ -188,7 +188,7 @@ func (e Enabling) unreachable(name string) error {
 func (e Enabling) step(name string) (Step, error) {
 	s, cluster := Step{Current: e.View.AddOns[name]}, e.View.Name
 	if s.Current == nil {
-		if err := placed(e.View.Definitions[name].Object, cluster); err != nil {
+		if err := checkPlacement(e.View.Definitions[name].Object, cluster); err != nil {
 			return s, err
 		}
 		s.Wanted = &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
@@ -220,9 +220,9 @@ func (e Enabling) namespaceOf(name string) string {
 	return e.Namespace
 }
 
-// placed returns an error for an add-on that OCM enables by Placements: OCM would remove one that was created manually.
-func placed(definition *addonv1alpha1.ClusterManagementAddOn, cluster string) error {
-	return ByPlacement(definition, fmt.Sprintf("make one of them select cluster %s, for example with a label that it requires "+
+// checkPlacement returns an error for an add-on that OCM enables by Placements: OCM would remove one that was created manually.
+func checkPlacement(definition *addonv1alpha1.ClusterManagementAddOn, cluster string) error {
+	return CheckNotPlaced(definition, fmt.Sprintf("make one of them select cluster %s, for example with a label that it requires "+
 		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
 }
 
@@ -236,7 +236,7 @@ func (e Enabling) change(ctx context.Context, reader Reader, s Step) (Change, er
 	}
 	a, err := gatherInstall(ctx, reader, definition.Object, s)
 	if err == nil {
-		err = taken(ctx, reader, &a)
+		err = readNamesake(ctx, reader, &a)
 	}
 	if apierrors.IsForbidden(err) {
 		found.Unknown = text.JoinMessage(err.Error()) // the hub checks it later
@@ -263,11 +263,11 @@ func (e Enabling) judge(a install.AddOn, s Step) error {
 	if _, err := decide(a, nil); err != nil || s.Wanted.Name != e.AddOn {
 		return err
 	}
-	return e.undefined(a.Version)
+	return e.checkParameters(a.Version)
 }
 
-// taken reads the Instance that has the name of the add-on, whether or not it belongs to the add-on.
-func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
+// readNamesake reads the Instance that has the name of the add-on, whether or not it belongs to the add-on.
+func readNamesake(ctx context.Context, reader client.Reader, a *install.AddOn) error {
 	key, instance := client.ObjectKeyFromObject(a.ManagedAddOn), &kudo.Instance{}
 	switch err := reader.Get(ctx, key, instance); {
 	case err == nil:
@@ -296,10 +296,10 @@ func (e Enabling) unsettable(version *kudo.OperatorVersion, config *addonv1alpha
 	return nil
 }
 
-// undefined returns an error that names the given parameters that the OperatorVersion does not define; version is nil if it is unknown. The
+// checkParameters returns an error that names the given parameters that the OperatorVersion does not define; version is nil if it is unknown. The
 // hub ignores an undefined variable, but a user who sets one expects an effect.
-func (e Enabling) undefined(version *kudo.OperatorVersion) error {
-	if err := undefined(version, e.Parameters); err != nil {
+func (e Enabling) checkParameters(version *kudo.OperatorVersion) error {
+	if err := checkParameters(version, e.Parameters); err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)
 	}
 	return nil

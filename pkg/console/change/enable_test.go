@@ -20,7 +20,7 @@ import (
 
 func TestEnableSteps(t *testing.T) {
 	shop := func() sample.Cluster {
-		return sample.Defined("shop: kafka graphs?", "kafka: zookeeper", "zookeeper:", "graphs:")
+		return sample.NewCluster("shop: kafka graphs?", "kafka: zookeeper", "zookeeper:", "graphs:")
 	}
 	const lacks = "shop is waiting for required add-ons: Required kafka (NotInstalled)"
 	for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestEnableSteps(t *testing.T) {
 		removals []string
 		err      string
 	}{
-		"an add-on that requires nothing":        {view: sample.Defined("shop:"), want: []string{"shop "}},
+		"an add-on that requires nothing":        {view: sample.NewCluster("shop:"), want: []string{"shop "}},
 		"one whose required add-on is missing":   {view: shop(), want: []string{"shop "}, waiting: lacks},
 		"one whose required add-on is available": {view: shop().With("kafka", sample.Works), want: []string{"shop "}},
 		"one whose required add-on fails":        {view: shop().With("kafka", sample.Fails), want: []string{"shop "}, waiting: "shop is waiting for required add-ons: Required kafka (NotAvailable)"},
@@ -45,43 +45,43 @@ func TestEnableSteps(t *testing.T) {
 			view: shop().With("shop", sample.HeldBack).In("shop", "data").Plans("kafka").Plans("zookeeper"), desired: Desired{WithDependencies: true},
 			want: []string{"zookeeper data", "kafka data", "shop data"}},
 		"one that is enabled in another namespace": {
-			view: sample.Defined("shop:").With("shop", sample.Works).In("shop", "data"), desired: Desired{Namespace: "other"},
+			view: sample.NewCluster("shop:").With("shop", sample.Works).In("shop", "data"), desired: Desired{Namespace: "other"},
 			err: `add-on "shop" is already enabled on cluster cluster1 in namespace "data"; to move it, disable it first ('kubectl addon disable shop --cluster cluster1')`},
 		"one that is being removed": {
-			view: sample.Defined("shop:").With("shop", sample.Works).Deleting("shop"),
+			view: sample.NewCluster("shop:").With("shop", sample.Works).WithDeletion("shop"),
 			want: []string{"shop "}, removals: []string{"shop"}},
 		"one that is being removed, in another namespace": {
-			view: sample.Defined("shop:").With("shop", sample.Works).In("shop", "data").Deleting("shop"), desired: Desired{Namespace: "other"},
+			view: sample.NewCluster("shop:").With("shop", sample.Works).In("shop", "data").WithDeletion("shop"), desired: Desired{Namespace: "other"},
 			want: []string{"shop other"}, removals: []string{"shop"}},
 		"one that is being removed, where OCM enables it": {
-			view:     sample.Defined("shop:").PlacedBy("shop", "shops").With("shop", sample.Works).Deleting("shop"),
+			view:     sample.NewCluster("shop:").PlacedBy("shop", "shops").With("shop", sample.Works).WithDeletion("shop"),
 			removals: []string{"shop"},
 			err: `OCM enables add-on "shop" only on clusters that these Placements select: default/shops; make one of them select cluster cluster1, ` +
 				`for example with a label that it requires ('kubectl label managedcluster cluster1 NAME=VALUE'), or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 		"with required add-ons, some of which are being removed": {
-			view: shop().With("kafka", sample.Works).Deleting("kafka").With("graphs").Deleting("graphs"), desired: Desired{WithDependencies: true},
+			view: shop().With("kafka", sample.Works).WithDeletion("kafka").With("graphs").WithDeletion("graphs"), desired: Desired{WithDependencies: true},
 			want: []string{"zookeeper ", "kafka ", "shop "}, removals: []string{"kafka"}},
 		"alone, while a required add-on is being removed": {
-			view: shop().With("kafka", sample.Works).Deleting("kafka"), want: []string{"shop "},
+			view: shop().With("kafka", sample.Works).WithDeletion("kafka"), want: []string{"shop "},
 			waiting: "shop is waiting for required add-ons: Required kafka (Deleting)"},
 		"with a dependency that is not defined": {
-			view: sample.Defined("shop: kafka", "kafka: zookeper"), desired: Desired{WithDependencies: true},
+			view: sample.NewCluster("shop: kafka", "kafka: zookeper"), desired: Desired{WithDependencies: true},
 			err: `add-on "kafka" requires "zookeper", but there is no ClusterManagementAddOn of that name; create it, or correct the dependencies ` +
 				`('kubectl edit clustermanagementaddon kafka')`},
 		"with a cycle": {
-			view: sample.Defined("shop: kafka", "kafka: shop"), desired: Desired{WithDependencies: true},
+			view: sample.NewCluster("shop: kafka", "kafka: shop"), desired: Desired{WithDependencies: true},
 			err: `add-on "kafka" cannot be installed: circular dependency: kafka -> shop -> kafka; see 'kubectl addon why kafka --cluster cluster1'`},
 		"with dependencies that cannot be read": {
-			view: shop().Annotated("kafka", "{"), desired: Desired{WithDependencies: true},
+			view: shop().WithAnnotation("kafka", "{"), desired: Desired{WithDependencies: true},
 			err: `the dependencies of add-on "kafka" cannot be read: ClusterManagementAddOn "kafka": annotation addon.open-cluster-management.io/dependencies: ` +
 				`must be a JSON array such as [{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`},
 		"where OCM enables it": {
-			view: sample.Defined("shop:").PlacedBy("shop", "shops"),
+			view: sample.NewCluster("shop:").PlacedBy("shop", "shops"),
 			err: `OCM enables add-on "shop" only on clusters that these Placements select: default/shops; make one of them select cluster cluster1, ` +
 				`for example with a label that it requires ('kubectl label managedcluster cluster1 NAME=VALUE'), or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
-		"where OCM has enabled it": {view: sample.Defined("shop:").PlacedBy("shop", "shops").With("shop", sample.Works), want: []string{"shop "}},
+		"where OCM has enabled it": {view: sample.NewCluster("shop:").PlacedBy("shop", "shops").With("shop", sample.Works), want: []string{"shop "}},
 		"with parameters that it does not support": {
-			view: sample.Defined("shop:"), desired: Desired{Parameters: map[string]string{"SIZE": "2"}},
+			view: sample.NewCluster("shop:"), desired: Desired{Parameters: map[string]string{"SIZE": "2"}},
 			err: `add-on "shop" does not support parameters: its ClusterManagementAddOn does not list addondeploymentconfigs in spec.supportedConfigs`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestEnableSteps(t *testing.T) {
 			for _, name := range names {
 				var s Step
 				if s, err = e.step(name); err == nil && len(test.desired.Parameters) > 0 {
-					s, err = s.configured(context.Background(), nil, e.View.Definitions[name].Object, e.Desired)
+					s, err = s.withConfig(context.Background(), nil, e.View.Definitions[name].Object, e.Desired)
 				}
 				if err != nil {
 					break
@@ -146,7 +146,7 @@ func TestEnableRefersToParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			definition := sample.Define("shop:")
 			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: configResource, DefaultConfig: test.defaults}}
-			addOn := sample.Defined().With("shop").AddOns["shop"]
+			addOn := sample.NewCluster().With("shop").AddOns["shop"]
 			addOn.Spec.Configs = test.existing
 			err := refer(definition, addOn, own)
 			if diff := cmp.Diff(test.err, errorText(err)); diff != "" {
@@ -192,8 +192,8 @@ func TestUndefinedParametersAreRefused(t *testing.T) {
 		"one beside a defined one of bad type": {map[string]string{"SIZE": "two", "SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Enabling{View: sample.Defined("shop:").Cluster, AddOn: "shop", Desired: Desired{Parameters: test.given}}
-			if diff := cmp.Diff(test.err, errorText(e.undefined(test.version))); diff != "" {
+			e := Enabling{View: sample.NewCluster("shop:").Cluster, AddOn: "shop", Desired: Desired{Parameters: test.given}}
+			if diff := cmp.Diff(test.err, errorText(e.checkParameters(test.version))); diff != "" {
 				t.Error(diff)
 			}
 		})

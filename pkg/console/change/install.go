@@ -40,12 +40,12 @@ func (s *State) Install(ctx context.Context, in Installation) (Change, error) {
 	if err := SetParameters(&after.Spec, in.Parameters, version); err != nil {
 		return Change{}, fmt.Errorf("cluster %s: Instance %q: %w", in.Cluster, name, err)
 	}
-	existing := s.Existing(client.ObjectKeyFromObject(after))
+	existing := s.FindInstance(client.ObjectKeyFromObject(after))
 	switch {
 	case existing == nil:
-		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{After: after}, Remarks: reserved(after.TargetNamespace())})
+		return s.completeInstance(ctx, Change{Cluster: in.Cluster, Change: preview.Change{After: after}, Remarks: reservedWarnings(after.TargetNamespace())})
 	case SameSpec(existing, after) && existing.TargetNamespace() == after.TargetNamespace() && existing.Parent() == nil:
-		return s.judged(ctx, Change{Cluster: in.Cluster, Change: preview.Change{Before: existing, After: existing}})
+		return s.completeInstance(ctx, Change{Cluster: in.Cluster, Change: preview.Change{Before: existing, After: existing}})
 	}
 	return Change{}, fmt.Errorf("cluster %s: Instance %q already exists with a different configuration; change its parameters "+
 		"with 'kubectl addon update', or its version with 'kubectl addon upgrade'", in.Cluster, name)

@@ -24,13 +24,13 @@ func TestReservedNamespacesAreWarnedOf(t *testing.T) {
 		view      sample.Cluster
 		want      string
 	}{
-		"a namespace":                            {namespace: "data", view: sample.Defined("kafka:").Plans("kafka")},
-		"that of Kubernetes":                     {namespace: "kube-system", view: sample.Defined("kafka:").Plans("kafka"), want: system},
-		"that of Kubernetes, set by a config":    {after: in("kube-system"), view: sample.Defined("kafka:").Plans("kafka"), want: system},
-		"that of Kubernetes, changed by another": {namespace: "kube-system", after: in("data"), view: sample.Defined("kafka:").Plans("kafka")},
-		"that of the agent":                      {namespace: "tandem-system", view: sample.Defined("kafka:").Plans("kafka"), want: strings.ReplaceAll(system, "kube-system", "tandem-system")},
-		"of an add-on that is enabled":           {namespace: "kube-system", enabled: true, view: sample.Defined("kafka:").Plans("kafka")},
-		"of an add-on without plans":             {namespace: "kube-system", view: sample.Defined("kafka:")},
+		"a namespace":                            {namespace: "data", view: sample.NewCluster("kafka:").Plans("kafka")},
+		"that of Kubernetes":                     {namespace: "kube-system", view: sample.NewCluster("kafka:").Plans("kafka"), want: system},
+		"that of Kubernetes, set by a config":    {after: in("kube-system"), view: sample.NewCluster("kafka:").Plans("kafka"), want: system},
+		"that of Kubernetes, changed by another": {namespace: "kube-system", after: in("data"), view: sample.NewCluster("kafka:").Plans("kafka")},
+		"that of the agent":                      {namespace: "tandem-system", view: sample.NewCluster("kafka:").Plans("kafka"), want: strings.ReplaceAll(system, "kube-system", "tandem-system")},
+		"of an add-on that is enabled":           {namespace: "kube-system", enabled: true, view: sample.NewCluster("kafka:").Plans("kafka")},
+		"of an add-on without plans":             {namespace: "kube-system", view: sample.NewCluster("kafka:")},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			step := Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{}}
@@ -38,7 +38,7 @@ func TestReservedNamespacesAreWarnedOf(t *testing.T) {
 			if test.enabled {
 				step.Current = step.Wanted
 			}
-			got := Enabling{View: test.view.Cluster, AddOn: "kafka"}.reserved(Change{Step: &step, Change: preview.Change{After: test.after}})
+			got := Enabling{View: test.view.Cluster, AddOn: "kafka"}.reservedWarnings(Change{Step: &step, Change: preview.Change{After: test.after}})
 			if diff := cmp.Diff(test.want, strings.Join(got, "\n")); diff != "" {
 				t.Error(diff)
 			}

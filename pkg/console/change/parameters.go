@@ -43,8 +43,8 @@ func SetParameters(spec *kudo.InstanceSpec, texts map[string]string, version *ku
 	return nil
 }
 
-// Merged returns the values of a overridden by the values of b.
-func Merged(a, b map[string]string) map[string]string {
+// Merge returns the values of a overridden by the values of b.
+func Merge(a, b map[string]string) map[string]string {
 	if len(b) == 0 {
 		return a
 	}
@@ -54,9 +54,9 @@ func Merged(a, b map[string]string) map[string]string {
 	return values
 }
 
-// Changed returns the existing parameters with the given ones set and the unset ones removed.
-func Changed(existing, given map[string]string, unset []string) map[string]string {
-	next := maps.Clone(Merged(existing, given))
+// WithChanges returns the existing parameters with the given ones set and the unset ones removed.
+func WithChanges(existing, given map[string]string, unset []string) map[string]string {
+	next := maps.Clone(Merge(existing, given))
 	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(unset, name) })
 	return next
 }
@@ -69,11 +69,11 @@ func unsettable(version *kudo.OperatorVersion, unset []string, isSet func(string
 			texts[name] = ""
 		}
 	}
-	return undefined(version, texts)
+	return checkParameters(version, texts)
 }
 
-// undefined returns an error that names the parameters that the version does not define; version is nil if it is unknown.
-func undefined(version *kudo.OperatorVersion, texts map[string]string) error {
+// checkParameters returns an error that names the parameters that the version does not define; version is nil if it is unknown.
+func checkParameters(version *kudo.OperatorVersion, texts map[string]string) error {
 	if version == nil {
 		return nil
 	}

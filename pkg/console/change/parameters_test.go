@@ -53,7 +53,7 @@ func TestSensitiveParameters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := *existing.DeepCopy()
-			if err := SetParameters(&got, Changed(TextsOf(got), test.given, test.unset), test.version); err != nil {
+			if err := SetParameters(&got, WithChanges(TextsOf(got), test.given, test.unset), test.version); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -20,11 +20,11 @@ import (
 // Run returns the Instance's spec with a request for a plan under that UID and with changed parameters, and the warnings of the hub. It
 // omits the request if the parameters alone trigger the plan. It returns an error if the plan cannot be requested.
 func Run(v progress.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
-	if err := refuses(v, plan, parameters); err != nil {
+	if err := checkRequest(v, plan, parameters); err != nil {
 		return kudo.InstanceSpec{}, nil, err
 	}
 	wanted := v.Instance.DeepCopy()
-	if err := SetParameters(&wanted.Spec, Merged(TextsOf(wanted.Spec), parameters), v.Version); err != nil {
+	if err := SetParameters(&wanted.Spec, Merge(TextsOf(wanted.Spec), parameters), v.Version); err != nil {
 		return kudo.InstanceSpec{}, nil, fmt.Errorf("parameters of Instance %q: %w", wanted.Name, err)
 	}
 	wanted.Spec.PlanExecution = kudo.PlanExecution{}
@@ -37,8 +37,8 @@ func Run(v progress.View, plan string, uid types.UID, parameters map[string]stri
 	return wanted.Spec, warnings, err
 }
 
-// refuses returns an error for a plan that cannot be requested.
-func refuses(v progress.View, plan string, parameters map[string]string) error {
+// checkRequest returns an error for a plan that cannot be requested.
+func checkRequest(v progress.View, plan string, parameters map[string]string) error {
 	instance := v.Instance
 	if !instance.DeletionTimestamp.IsZero() {
 		return fmt.Errorf("only plan %s can run for Instance %q of cluster %q because the Instance is being removed; "+
@@ -49,7 +49,7 @@ func refuses(v progress.View, plan string, parameters map[string]string) error {
 		return fmt.Errorf("%w; push its package first ('kubectl addon package push DIR')", v.Unreadable)
 	}
 	if v.Version != nil {
-		if err := lacksPlan(v.Version, plan); err != nil {
+		if err := checkPlan(v.Version, plan); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,8 @@ func refuses(v progress.View, plan string, parameters map[string]string) error {
 	}
 }
 
-// lacksPlan returns an error if the OperatorVersion does not have the plan.
-func lacksPlan(version *kudo.OperatorVersion, plan string) error {
+// checkPlan returns an error if the OperatorVersion does not have the plan.
+func checkPlan(version *kudo.OperatorVersion, plan string) error {
 	plans := slices.Sorted(maps.Keys(version.Spec.Plans))
 	if slices.Contains(plans, plan) {
 		return nil
@@ -76,8 +76,8 @@ func lacksPlan(version *kudo.OperatorVersion, plan string) error {
 		version.Name, plan, text.DidYouMean(plan, plans), text.ListOrNone(plans))
 }
 
-// Ahead states which plan runs before a requested one; empty if none does.
-func Ahead(v progress.View, plan string) string {
+// PrecedingText states which plan runs before a requested one; empty if none does.
+func PrecedingText(v progress.View, plan string) string {
 	if first := v.Due(); first != "" && first != plan {
 		return fmt.Sprintf("Plan %s runs first because of the changed parameters.", first)
 	}
@@ -100,7 +100,7 @@ func Cancel(instance *kudo.Instance) (Cancellation, error) {
 	if err := cancelProblem(instance); err != nil {
 		return Cancellation{}, err
 	}
-	c := Cancellation{Spec: *instance.Spec.DeepCopy(), Running: progress.RunningPlan(instance), Pending: pending(instance)}
+	c := Cancellation{Spec: *instance.Spec.DeepCopy(), Running: progress.RunningPlan(instance), Pending: pendingPlan(instance)}
 	c.Spec.PlanExecution = kudo.PlanExecution{}
 	if c.Running != "" {
 		c.Spec.PlanExecution = kudo.PlanExecution{PlanName: c.Running, UID: instance.Status.Execution.UID, Cancel: true}
@@ -108,8 +108,8 @@ func Cancel(instance *kudo.Instance) (Cancellation, error) {
 	return c, nil
 }
 
-// pending returns the plan that was requested manually and has not started, or an empty string.
-func pending(instance *kudo.Instance) string {
+// pendingPlan returns the plan that was requested manually and has not started, or an empty string.
+func pendingPlan(instance *kudo.Instance) string {
 	request, last := instance.Spec.PlanExecution, instance.Status.Execution
 	if request.Cancel || last != nil && (request.UID == last.Request || request.UID == last.UID) {
 		return ""
@@ -124,7 +124,7 @@ func cancelProblem(instance *kudo.Instance) error {
 	case !instance.DeletionTimestamp.IsZero():
 		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be cancelled; to release the Instance, "+
 			"see 'kubectl addon uninstall --help'", instance.Name, instance.Namespace)
-	case progress.RunningPlan(instance) != "" || pending(instance) != "":
+	case progress.RunningPlan(instance) != "" || pendingPlan(instance) != "":
 		return nil
 	case last == nil:
 		return fmt.Errorf("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)

@@ -91,10 +91,10 @@ func TestCancel(t *testing.T) {
 		want string
 	}{
 		"a plan that runs":                {sample.ViewOf("deploy", kudo.InProgress), ""},
-		"a request that has not begun":    {sample.ViewOf("deploy", kudo.Complete, sample.Requested("backup", "mine")), ""},
-		"the first request":               {progress.View{Instance: func() *kudo.Instance { i := sample.Instance(); sample.Requested("deploy", "mine")(i); return i }()}, ""},
-		"a request that has run":          {sample.ViewOf("deploy", kudo.Complete, sample.Requested("deploy", "ran")), nothingRuns},
-		"an earlier request that has run": {sample.ViewOf("deploy", kudo.Complete, sample.Requested("backup", "old"), sample.ByHand("old")), nothingRuns},
+		"a request that has not begun":    {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "mine")), ""},
+		"the first request":               {progress.View{Instance: func() *kudo.Instance { i := sample.Instance(); sample.WithRequest("deploy", "mine")(i); return i }()}, ""},
+		"a request that has run":          {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("deploy", "ran")), nothingRuns},
+		"an earlier request that has run": {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "old"), sample.ByHand("old")), nothingRuns},
 		"a plan that has ended":           {sample.ViewOf("deploy", kudo.Complete), nothingRuns},
 		"no plan at all":                  {progress.View{Instance: sample.Instance()}, `no plan of Instance "kafka" on cluster "cluster1" is running: no plan has run yet`},
 		"a removal": {sample.ViewOf("cleanup", kudo.InProgress, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }),

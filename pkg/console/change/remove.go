@@ -34,7 +34,7 @@ type Removal struct {
 // Removal returns the removal of the existing add-on, or else of the Instance. It returns ErrAbsent if there is neither, and an error if the
 // hub would re-create it.
 func (s *State) Removal(key client.ObjectKey) (Removal, error) {
-	view, existing := s.fleet[key.Namespace], s.Existing(key)
+	view, existing := s.fleet[key.Namespace], s.FindInstance(key)
 	r := Removal{ObjectKey: key, AddOn: view.AddOns[key.Name]}
 	if existing != nil && (r.AddOn == nil || metav1.IsControlledBy(existing, r.AddOn)) {
 		r.Instance, r.Below = existing, Descendants(existing, s.instances[key.Namespace])
@@ -45,14 +45,14 @@ func (s *State) Removal(key client.ObjectKey) (Removal, error) {
 	case r.Instance == nil:
 		return r, ErrAbsent
 	}
-	return r, r.Refused()
+	return r, r.Validate()
 }
 
-// Refused returns an error for an object that would be re-created: an add-on by OCM, or a child Instance by its parent.
-func (r Removal) Refused() error {
+// Validate returns an error for an object that would be re-created: an add-on by OCM, or a child Instance by its parent.
+func (r Removal) Validate() error {
 	switch {
 	case r.AddOn != nil && r.AddOn.DeletionTimestamp.IsZero():
-		return Reenabled(r.Definition, "cluster "+r.Namespace)
+		return CheckRecreation(r.Definition, "cluster "+r.Namespace)
 	case r.AddOn != nil || r.Instance == nil || !r.Instance.DeletionTimestamp.IsZero():
 		return nil
 	}
@@ -73,7 +73,7 @@ func (r Removal) Object() string {
 
 // Remove returns the change that the removal makes.
 func (s *State) Remove(ctx context.Context, r Removal) (Change, error) {
-	affected, _ := Affected(r.Name, r.Dependents)
+	affected, _ := EffectsOnDependents(r.Name, r.Dependents)
 	going := Change{Cluster: r.Namespace, Warnings: affected, Object: r.Object()}
 	if r.Instance == nil {
 		return going, nil

@@ -54,7 +54,7 @@ func TestRemoval(t *testing.T) {
 	of := func(kind string, uid types.UID) func(*kudo.Instance) {
 		return func(i *kudo.Instance) { i.OwnerReferences = owner(kind, uid) }
 	}
-	shop := func() sample.Cluster { return sample.Defined("shop: kafka", "kafka:").With("shop") }
+	shop := func() sample.Cluster { return sample.NewCluster("shop: kafka", "kafka:").With("shop") }
 	const addOn, alone = "managedclusteraddon.addon.open-cluster-management.io/kafka", "instance.kudo.dev/kafka"
 	for sentence, test := range map[string]struct {
 		view      sample.Cluster
@@ -65,18 +65,18 @@ func TestRemoval(t *testing.T) {
 		warnings []string
 		err      string
 	}{
-		"an add-on without an Instance":         {view: sample.Defined("kafka:").With("kafka"), object: addOn},
-		"an add-on with its Instance":           {view: sample.Defined("kafka:").With("kafka"), instances: instance(of("ManagedClusterAddOn", "")), object: addOn, instance: true},
-		"an add-on beside a user's Instance":    {view: sample.Defined("kafka:").With("kafka"), instances: instance(), object: addOn},
+		"an add-on without an Instance":         {view: sample.NewCluster("kafka:").With("kafka"), object: addOn},
+		"an add-on with its Instance":           {view: sample.NewCluster("kafka:").With("kafka"), instances: instance(of("ManagedClusterAddOn", "")), object: addOn, instance: true},
+		"an add-on beside a user's Instance":    {view: sample.NewCluster("kafka:").With("kafka"), instances: instance(), object: addOn},
 		"an add-on that another one requires":   {view: shop().With("kafka"), object: addOn, warnings: []string{"without kafka, add-on shop becomes unavailable"}},
-		"an Instance that belongs to no add-on": {view: sample.Defined(), instances: instance(), object: alone, instance: true},
-		"an add-on that OCM enables": {view: sample.Defined("kafka:").With("kafka").PlacedBy("kafka", "all"),
+		"an Instance that belongs to no add-on": {view: sample.NewCluster(), instances: instance(), object: alone, instance: true},
+		"an add-on that OCM enables": {view: sample.NewCluster("kafka:").With("kafka").PlacedBy("kafka", "all"),
 			err: `OCM enables add-on "kafka" only on clusters that these Placements select: default/all; change them so that they no longer select ` +
 				`cluster cluster1, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
-		"an add-on that OCM enables, and that is being removed": {view: sample.Defined("kafka:").With("kafka").PlacedBy("kafka", "all").Deleting("kafka"), object: addOn},
-		"a child": {view: sample.Defined(), instances: instance(of("Instance", "parent")),
+		"an add-on that OCM enables, and that is being removed": {view: sample.NewCluster("kafka:").With("kafka").PlacedBy("kafka", "all").WithDeletion("kafka"), object: addOn},
+		"a child": {view: sample.NewCluster(), instances: instance(of("Instance", "parent")),
 			err: `"kafka" is a child of Instance "kafka", which would re-create it; uninstall the parent, or change its parameters`},
-		"neither": {view: sample.Defined("kafka:"), err: ErrAbsent.Error()},
+		"neither": {view: sample.NewCluster("kafka:"), err: ErrAbsent.Error()},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := State{fleet: map[string]fleet.Cluster{"cluster1": test.view.Cluster}, instances: map[string][]kudo.Instance{"cluster1": test.instances}}

@@ -23,7 +23,7 @@ func Request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	}
 	latest := instance.DeepCopy()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // a merge patch replaces the whole list of references
-		wanted.ParametersFrom = rebased(before, after, latest.Spec.ParametersFrom)
+		wanted.ParametersFrom = rebase(before, after, latest.Spec.ParametersFrom)
 		err := request(ctx, c, instance, wanted, map[string]any{"uid": instance.UID, "resourceVersion": latest.ResourceVersion})
 		if apierrors.IsConflict(err) {
 			if read := c.Get(ctx, client.ObjectKeyFromObject(instance), latest); read != nil {
@@ -34,8 +34,8 @@ func Request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	})
 }
 
-// rebased returns the current references with the changes from before to after.
-func rebased(before, after, current []kudo.ParameterFrom) []kudo.ParameterFrom {
+// rebase returns the current references with the changes from before to after.
+func rebase(before, after, current []kudo.ParameterFrom) []kudo.ParameterFrom {
 	next := slices.Clone(current)
 	for _, from := range before {
 		if !slices.Contains(after, from) {

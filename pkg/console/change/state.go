@@ -59,20 +59,20 @@ func gather(ctx context.Context, c client.Reader, clusters, namespaces []string)
 // View returns what was read about a cluster.
 func (s *State) View(cluster string) fleet.Cluster { return s.fleet[cluster] }
 
-// Lacks returns the error for a cluster that has no object of that name.
-func (s *State) Lacks(key client.ObjectKey) error {
+// NotFoundError returns the error for a cluster that has no object of that name.
+func (s *State) NotFoundError(key client.ObjectKey) error {
 	there := read.Inventory{
-		ManagedClusters: read.ManagedClusters{Cluster: key.Namespace, Unreadable: true}, AddOns: s.fleet[key.Namespace].Installed(),
+		ManagedClusters: read.ManagedClusters{Cluster: key.Namespace, Unreadable: true}, AddOns: s.fleet[key.Namespace].AddOnNames(),
 	}
 	for _, instance := range s.instances[key.Namespace] {
 		there.Instances = append(there.Instances, instance.Name)
 	}
 	slices.Sort(there.Instances)
-	return there.Lacks(key.Name)
+	return there.NotFoundError(key.Name)
 }
 
-// Existing returns the existing Instance, or nil.
-func (s *State) Existing(key client.ObjectKey) *kudo.Instance {
+// FindInstance returns the existing Instance, or nil.
+func (s *State) FindInstance(key client.ObjectKey) *kudo.Instance {
 	i := slices.IndexFunc(s.instances[key.Namespace], func(i kudo.Instance) bool { return i.Name == key.Name })
 	if i < 0 {
 		return nil

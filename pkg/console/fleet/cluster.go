@@ -45,8 +45,8 @@ func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
 	return Definition{Needs: needs, Malformed: problem, PlanManaged: install.IsPlanManaged(object), Object: object}
 }
 
-// Lacks returns an error if neither the hub nor the cluster has an add-on of the name.
-func (v Cluster) Lacks(name string) error {
+// CheckAddOn returns an error if neither the hub nor the cluster has an add-on of the name.
+func (v Cluster) CheckAddOn(name string) error {
 	if _, defined := v.Definitions[name]; defined || v.AddOns[name] != nil {
 		return nil
 	}
@@ -54,11 +54,11 @@ func (v Cluster) Lacks(name string) error {
 		return fmt.Errorf("%q is an Instance without an add-on: run 'kubectl addon plan status %s --cluster %s'", name, name, v.Name)
 	}
 	return fmt.Errorf("add-on %q not found; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
-		name, v.Name, text.ListOrNone(v.Installed()), text.ListOrNone(slices.Sorted(maps.Keys(v.Definitions))))
+		name, v.Name, text.ListOrNone(v.AddOnNames()), text.ListOrNone(slices.Sorted(maps.Keys(v.Definitions))))
 }
 
-// Installed returns the sorted names of the add-ons on the cluster.
-func (v Cluster) Installed() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
+// AddOnNames returns the sorted names of the add-ons on the cluster.
+func (v Cluster) AddOnNames() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
 
 // Needs returns the declared dependencies of an add-on.
 func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency { return v.Definitions[name].Needs }

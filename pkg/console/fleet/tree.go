@@ -58,14 +58,14 @@ func (n TreeNode) Visit(each func(TreeNode)) {
 // directly or through missing add-ons, and one of each cycle that no other add-on leads to.
 func Roots(view Cluster) []string {
 	reach := map[string]map[string]bool{}
-	for _, name := range view.Installed() {
+	for _, name := range view.AddOnNames() {
 		reach[name] = map[string]bool{}
 		Reach(view, name, reach[name])
 	}
 	var roots []string
 	reached := map[string]bool{}
-	for _, name := range view.Installed() {
-		below := slices.ContainsFunc(view.Installed(), func(other string) bool { return reach[other][name] && !reach[name][other] })
+	for _, name := range view.AddOnNames() {
+		below := slices.ContainsFunc(view.AddOnNames(), func(other string) bool { return reach[other][name] && !reach[name][other] })
 		if !below && !reached[name] {
 			roots = append(roots, name)
 			maps.Copy(reached, reach[name])

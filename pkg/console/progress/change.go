@@ -19,7 +19,7 @@ func LastChange(view View) string {
 		return UnseenText(instance.Namespace)
 	}
 	last := instance.Status.Execution
-	if last == nil || !instance.Status.PlanStatus[last.Plan].Status.Running() {
+	if last == nil || !instance.Status.PlanStatus[last.Plan].Status.IsRunning() {
 		return ""
 	}
 	due := view.Due()
@@ -35,7 +35,7 @@ func (v View) Due() string {
 		return ""
 	}
 	state := plan.ReachedState(v.Instance.Status, nil)
-	if state.LastStatus.Running() {
+	if state.LastStatus.IsRunning() {
 		state = state.AfterCompletion()
 	}
 	state.Generation, state.Parameters, state.Request = v.Instance.Generation, v.Instance.Spec.Parameters, v.Instance.Spec.PlanExecution
@@ -73,7 +73,7 @@ func UnseenText(cluster string) string {
 
 // RunningPlan returns the running plan, or an empty string.
 func RunningPlan(instance *kudo.Instance) string {
-	if last := instance.Status.Execution; last != nil && instance.Status.PlanStatus[last.Plan].Status.Running() {
+	if last := instance.Status.Execution; last != nil && instance.Status.PlanStatus[last.Plan].Status.IsRunning() {
 		return last.Plan
 	}
 	return ""

@@ -39,7 +39,7 @@ func HistoryOf(view View) History {
 			continue
 		}
 		run := LastRun{Plan: name, Status: status.Status, Started: status.StartedTimestamp, Message: status.Message}
-		if status.Status.Terminal() {
+		if status.Status.IsTerminal() {
 			run.Ended = status.LastUpdatedTimestamp
 		}
 		run.Manual = last != nil && last.Plan == name && last.UID == last.Request

@@ -40,7 +40,7 @@ func AddOns(ctx context.Context, c client.Reader, cluster string, definitions ma
 	if err != nil {
 		return view, err
 	}
-	return view, found.Missing()
+	return view, found.CheckExists()
 }
 
 // Instances reads the Instances of a cluster. It returns none if the user lacks permission or the hub does not have the kind.

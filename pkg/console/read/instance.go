@@ -34,5 +34,5 @@ func ReadInstance(ctx context.Context, c client.Reader, key client.ObjectKey) (*
 	if err != nil {
 		return nil, err
 	}
-	return nil, found.Lacks(key.Name)
+	return nil, found.NotFoundError(key.Name)
 }

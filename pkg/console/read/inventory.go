@@ -76,17 +76,17 @@ func NamesIn(
 	return names, nil
 }
 
-// Lacks returns the error for a name that is neither an Instance nor an add-on of the cluster.
-func (i Inventory) Lacks(name string) error {
-	if err := i.Missing(); err != nil {
+// NotFoundError returns the error for a name that is neither an Instance nor an add-on of the cluster.
+func (i Inventory) NotFoundError(name string) error {
+	if err := i.CheckExists(); err != nil {
 		return err
 	}
 	return fmt.Errorf("cluster %q has no Instance or add-on %q; Instances: %s; add-ons: %s",
 		i.Cluster, name, text.ListOrNone(i.Instances), text.ListOrNone(i.AddOns))
 }
 
-// Missing returns an error if the cluster is known not to exist.
-func (c ManagedClusters) Missing() error {
+// CheckExists returns an error if the cluster is known not to exist.
+func (c ManagedClusters) CheckExists() error {
 	if c.Unreadable || slices.Contains(c.Names, c.Cluster) {
 		return nil
 	}

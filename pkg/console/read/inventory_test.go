@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestInventoryLacks(t *testing.T) {
+func TestInventoryNotFoundError(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		found Inventory
 		want  string
@@ -27,7 +27,7 @@ func TestInventoryLacks(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := test.found.Lacks("shop").Error(); got != test.want {
+			if got := test.found.NotFoundError("shop").Error(); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

@@ -8,19 +8,19 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Remembering returns a reader that reads each OperatorVersion once: many Instances run the same one, it is immutable, and it may be large. The
+// NewCachingReader returns a reader that reads each OperatorVersion once: many Instances run the same one, it is immutable, and it may be large. The
 // reader is not safe for concurrent use.
-func Remembering(c client.Reader) client.Reader {
-	return remembering{Reader: c, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
+func NewCachingReader(c client.Reader) client.Reader {
+	return cachingReader{Reader: c, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
 }
 
-type remembering struct {
+type cachingReader struct {
 	client.Reader
 	versions map[client.ObjectKey]*kudo.OperatorVersion
 }
 
 // Get reads an object.
-func (r remembering) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (r cachingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	version, ok := object.(*kudo.OperatorVersion)
 	if !ok {
 		return r.Reader.Get(ctx, key, object, options...)

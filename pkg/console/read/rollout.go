@@ -20,7 +20,7 @@ func Peers(ctx context.Context, c client.Reader, cluster fleet.Cluster) (map[str
 	awaits := func(name string) bool {
 		return cluster.AddOns[name] != nil && fleet.AwaitsRollout(cluster.AddOns[name])
 	}
-	if !slices.ContainsFunc(cluster.Installed(), awaits) {
+	if !slices.ContainsFunc(cluster.AddOnNames(), awaits) {
 		return nil, nil
 	}
 	peers := map[string][]fleet.Peer{}

@@ -21,8 +21,8 @@ import (
 type Explanation struct {
 	view      fleet.Cluster
 	sentences []string
-	// told lists the root causes mentioned in the sentences.
-	told []dependency.Root
+	// roots lists the root causes mentioned in the sentences.
+	roots []dependency.Root
 	// enable lists the commands that enable add-ons, dependencies first; commands lists all others.
 	enable, commands []string
 }
@@ -62,33 +62,33 @@ func (e *Explanation) Data(addOn string) Data {
 		AddOn: addOn, Cluster: e.view.Name, Explanation: strings.Join(e.sentences, " "),
 		Causes: []Cause{}, Commands: append([]string{}, e.commands...),
 	}
-	for _, root := range e.told {
+	for _, root := range e.roots {
 		data.Causes = append(data.Causes, Cause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Path: root.Way, Cycle: root.Cycle})
 	}
 	return data
 }
 
-func (e *Explanation) say(format string, args ...any) {
+func (e *Explanation) addSentence(format string, args ...any) {
 	e.sentences = append(e.sentences, fmt.Sprintf(format, args...))
 }
 
-func (e *Explanation) do(format string, names ...string) {
+func (e *Explanation) suggest(format string, names ...string) {
 	if command := text.Command(format, names...); !slices.Contains(e.commands, command) {
 		e.commands = append(e.commands, command)
 	}
 }
 
-// look suggests the command that shows more about an add-on: its plans if it is plan-based.
-func (e *Explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
+// suggestDetails suggests the command that shows more about an add-on: its plans if it is plan-based.
+func (e *Explanation) suggestDetails(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
-		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
+		e.suggest("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
 		return
 	}
-	e.do("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
+	e.suggest("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
 }
 
-// lastTold returns condition Degraded with the hub's last verdict on an add-on's dependencies, or nil if none were unmet.
-func lastTold(addOn *addonv1alpha1.ManagedClusterAddOn) *metav1.Condition {
+// lastVerdict returns condition Degraded with the hub's last verdict on an add-on's dependencies, or nil if none were unmet.
+func lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn) *metav1.Condition {
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded == nil || degraded.Status != metav1.ConditionTrue || !dependency.IsReason(degraded.Reason) {
 		return nil

@@ -22,17 +22,17 @@ func (e *Explanation) awaitRollout(addOn *addonv1alpha1.ManagedClusterAddOn, res
 	failed, progressing := e.peersIn(addOn.Name, install.RolloutFailed), e.peersIn(addOn.Name, install.RolloutProgressing)
 	switch {
 	case len(failed) > 0:
-		e.say("%s, because it has failed on %s. Fix the cause there to continue the rollout.", subject, text.List(failures(failed), maxPeers))
+		e.addSentence("%s, because it has failed on %s. Fix the cause there to continue the rollout.", subject, text.List(failures(failed), maxPeers))
 		for _, peer := range failed[:min(len(failed), maxPeers)] {
-			e.do("kubectl addon why %s --cluster %s", addOn.Name, peer.AddOn.Namespace)
+			e.suggest("kubectl addon why %s --cluster %s", addOn.Name, peer.AddOn.Namespace)
 		}
 	case len(progressing) > 0:
-		e.say("%s yet: it is in progress on %s.", subject, text.List(clustersOf(progressing), maxPeers))
-		e.do("kubectl addon get %s", addOn.Name)
+		e.addSentence("%s yet: it is in progress on %s.", subject, text.List(clustersOf(progressing), maxPeers))
+		e.suggest("kubectl addon get %s", addOn.Name)
 	default:
-		e.say("The installation or last change of %s is blocked: %s.", addOn.Name, reasonText(resolved))
-		e.look(addOn)
-		e.do("kubectl describe clustermanagementaddon %s", addOn.Name)
+		e.addSentence("The installation or last change of %s is blocked: %s.", addOn.Name, reasonText(resolved))
+		e.suggestDetails(addOn)
+		e.suggest("kubectl describe clustermanagementaddon %s", addOn.Name)
 	}
 }
 

@@ -12,39 +12,39 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
 
-// lag states which controller is next if the add-on's conditions do not match the verdict.
-func (e *Explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, reason string) {
-	told := ""
-	if last := lastTold(addOn); last != nil {
-		told = last.Reason
+// explainLag states which controller is next if the add-on's conditions do not match the verdict.
+func (e *Explanation) explainLag(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, reason string) {
+	reported := ""
+	if last := lastVerdict(addOn); last != nil {
+		reported = last.Reason
 	}
 	switch {
-	case told != reason:
-		e.say("Condition Degraded is not up to date yet; if this takes longer than a few seconds, check that addon-manager is running on " +
+	case reported != reason:
+		e.addSentence("Condition Degraded is not up to date yet; if this takes longer than a few seconds, check that addon-manager is running on " +
 			"the hub.")
 	case reason != addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
-		if awaited(seen) {
-			e.turn(addOn)
+		if isReportPending(seen) {
+			e.explainReporter(addOn)
 		}
 	case seen.Available != metav1.ConditionFalse && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped:
-		e.say("Condition Available is not up to date yet; if this takes longer than a few seconds, check that addon-agent is running on "+
+		e.addSentence("Condition Available is not up to date yet; if this takes longer than a few seconds, check that addon-agent is running on "+
 			"cluster %s.", e.view.Name)
 	}
 }
 
-// overtaken reports whether Available still reports a missing required add-on that the verdict may no longer contain.
-func overtaken(seen dependency.Seen) bool {
+// isStale reports whether Available still reports a missing required add-on that the verdict may no longer contain.
+func isStale(seen dependency.Seen) bool {
 	return seen.Available == metav1.ConditionFalse && seen.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
-// awaited reports whether the status of an add-on with all its required dependencies is still to be reported.
-func awaited(seen dependency.Seen) bool {
-	return seen.Available == "" || overtaken(seen) ||
+// isReportPending reports whether the status of an add-on with all its required dependencies is still to be reported.
+func isReportPending(seen dependency.Seen) bool {
+	return seen.Available == "" || isStale(seen) ||
 		seen.Available == metav1.ConditionUnknown && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped
 }
 
-// turn states which controller reports the availability of an add-on, now that all its required dependencies are met.
-func (e *Explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
+// explainReporter states which controller reports the availability of an add-on, now that all its required dependencies are met.
+func (e *Explanation) explainReporter(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	whose := "its own controller because its health check mode is Customized: " +
 		"check that this controller is running and writes condition Available"
 	lease, leased := availability.LeaseOf(addOn)
@@ -58,6 +58,6 @@ func (e *Explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		whose = fmt.Sprintf("OCM's klusterlet of cluster %s within 30 s, based on a lease on hosting cluster %s: "+
 			"check that this klusterlet is running and that the lease is renewed", e.view.Name, host)
 	}
-	e.say("The availability of %s is reported by %s.", addOn.Name, whose)
-	e.look(addOn)
+	e.addSentence("The availability of %s is reported by %s.", addOn.Name, whose)
+	e.suggestDetails(addOn)
 }

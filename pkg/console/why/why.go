@@ -26,18 +26,18 @@ func Of(view fleet.Cluster, name string) *Explanation {
 	e := &Explanation{view: view}
 	verdict := view.Judge(name)
 	if addOn := view.AddOns[name]; addOn == nil {
-		e.notInstalled(name)
-		e.lacking(name, verdict, addonv1alpha1.DependencyTypeRequired)
+		e.explainNotInstalled(name)
+		e.explainUnmet(name, verdict, addonv1alpha1.DependencyTypeRequired)
 	} else {
-		e.installed(addOn, verdict)
+		e.explainInstalled(addOn, verdict)
 	}
 	slices.Reverse(e.enable)
 	e.commands = append(e.enable, e.commands...)
 	return e
 }
 
-func (e *Explanation) notInstalled(name string) {
-	e.say("Add-on %s is not installed on cluster %s: enable it.", name, e.view.Name)
+func (e *Explanation) explainNotInstalled(name string) {
+	e.addSentence("Add-on %s is not installed on cluster %s: enable it.", name, e.view.Name)
 	e.enableCommand(name)
 }
 
@@ -59,25 +59,25 @@ func (e *Explanation) enableCommand(way ...string) {
 	e.enable = append(e.enable, command)
 }
 
-// installed explains an add-on on the cluster: its status, its unmet dependencies, and what holds up its installation.
-func (e *Explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
+// explainInstalled explains an add-on on the cluster: its status, its unmet dependencies, and what holds up its installation.
+func (e *Explanation) explainInstalled(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
 	if !addOn.DeletionTimestamp.IsZero() {
-		e.say("Deletion of add-on %s from cluster %s started at %s%s.", addOn.Name, e.view.Name,
+		e.addSentence("Deletion of add-on %s from cluster %s started at %s%s.", addOn.Name, e.view.Name,
 			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn))
 		return
 	}
 	seen := e.view.See(addOn.Name)
 	e.headline(addOn, seen, verdict)
-	e.lacking(addOn.Name, verdict, addonv1alpha1.DependencyTypeRequired)
-	e.lacking(addOn.Name, verdict, addonv1alpha1.DependencyTypeOptional)
+	e.explainUnmet(addOn.Name, verdict, addonv1alpha1.DependencyTypeRequired)
+	e.explainUnmet(addOn.Name, verdict, addonv1alpha1.DependencyTypeOptional)
 	if problem := e.view.Definitions[addOn.Name].Malformed; problem != nil {
-		e.lastVerdict(addOn, problem)
+		e.explainLastVerdict(addOn, problem)
 	} else {
-		e.lag(addOn, seen, verdict.Reason())
+		e.explainLag(addOn, seen, verdict.Reason())
 	}
-	e.own(addOn)
+	e.explainOwnProblems(addOn)
 	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue {
-		e.say("Nothing to do.")
+		e.addSentence("Nothing to do.")
 	}
 }
 
@@ -87,38 +87,38 @@ func (e *Explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen de
 	on := "on cluster " + e.view.Name
 	switch available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); {
 	case available == nil:
-		e.say("%s has not reported its availability %s yet.", subject, on)
-		e.look(addOn)
+		e.addSentence("%s has not reported its availability %s yet.", subject, on)
+		e.suggestDetails(addOn)
 	case available.Status == metav1.ConditionTrue && verdict.Reason() == addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
-		e.say("%s still reports that it is available %s, but its required dependencies are not satisfied.", subject, on)
+		e.addSentence("%s still reports that it is available %s, but its required dependencies are not satisfied.", subject, on)
 	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
-		e.say("%s is available %s, but degraded because optional dependencies are not satisfied.", subject, on)
+		e.addSentence("%s is available %s, but degraded because optional dependencies are not satisfied.", subject, on)
 	case available.Status == metav1.ConditionTrue:
-		e.say("%s is available %s%s.", subject, on, e.satisfied(addOn.Name, available, verdict))
+		e.addSentence("%s is available %s%s.", subject, on, e.satisfiedText(addOn.Name, available, verdict))
 	case seen.Reason == addonv1alpha1.ReasonClusterLeaseStopped:
-		e.say("The availability of add-on %s %s is unknown: the cluster has been unreachable since %s. Until it reconnects, the last "+
+		e.addSentence("The availability of add-on %s %s is unknown: the cluster has been unreachable since %s. Until it reconnects, the last "+
 			"known state of dependencies applies. Check that the cluster, its network and its agents are running.",
 			addOn.Name, on, available.LastTransitionTime.UTC().Format(time.RFC3339))
-		e.do("kubectl get managedcluster %s", e.view.Name)
-		e.do("kubectl get leases --namespace %s --output custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime", e.view.Name)
-	case overtaken(seen) && e.recovered(addOn.Name, verdict):
-		e.say("%s is not available yet %s, although its required dependencies are satisfied again.", subject, on)
-	case overtaken(seen):
-		e.say("%s is not available %s because required dependencies are not satisfied.", subject, on)
+		e.suggest("kubectl get managedcluster %s", e.view.Name)
+		e.suggest("kubectl get leases --namespace %s --output custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime", e.view.Name)
+	case isStale(seen) && e.hasRecovered(addOn.Name, verdict):
+		e.addSentence("%s is not available yet %s, although its required dependencies are satisfied again.", subject, on)
+	case isStale(seen):
+		e.addSentence("%s is not available %s because required dependencies are not satisfied.", subject, on)
 	default:
-		e.say("%s is %s %s: %s.", subject, stateText(available), on, reasonText(available))
-		e.look(addOn)
-		e.again(addOn)
+		e.addSentence("%s is %s %s: %s.", subject, stateText(available), on, reasonText(available))
+		e.suggestDetails(addOn)
+		e.suggestRetry(addOn)
 	}
 }
 
-// recovered reports whether all required dependencies of an add-on are met.
-func (e *Explanation) recovered(name string, verdict dependency.Verdict) bool {
+// hasRecovered reports whether all required dependencies of an add-on are met.
+func (e *Explanation) hasRecovered(name string, verdict dependency.Verdict) bool {
 	return verdict.Reason() != addonv1alpha1.ReasonRequiredDependencyNotSatisfied && e.view.Definitions[name].Malformed == nil
 }
 
-// lacking lists the unmet dependencies of that type and their impact, and follows them to the root causes.
-func (e *Explanation) lacking(name string, verdict dependency.Verdict, t addonv1alpha1.DependencyType) {
+// explainUnmet lists the unmet dependencies of that type and their impact, and follows them to the root causes.
+func (e *Explanation) explainUnmet(name string, verdict dependency.Verdict, t addonv1alpha1.DependencyType) {
 	unmet := slices.DeleteFunc(verdict.Unmet(), func(j dependency.Judgement) bool { return j.Type != t })
 	verb := "It requires"
 	if t == addonv1alpha1.DependencyTypeOptional {
@@ -128,41 +128,41 @@ func (e *Explanation) lacking(name string, verdict dependency.Verdict, t addonv1
 		if i == 1 {
 			verb = strings.Replace(verb, "It", "It also", 1)
 		}
-		e.root(verb, root)
-		e.told = append(e.told, root)
+		e.explainRoot(verb, root)
+		e.roots = append(e.roots, root)
 	}
 	for _, j := range unmet {
 		if j.Message != "" {
-			e.say("Without %s: %s", text.Word(j.Name), sentence(text.JoinMessage(j.Message)))
+			e.addSentence("Without %s: %s", text.Word(j.Name), sentence(text.JoinMessage(j.Message)))
 		}
 	}
 }
 
-// root states the problem of the add-on at the end of a chain of unmet dependencies, and how to fix it.
-func (e *Explanation) root(verb string, root dependency.Root) {
+// explainRoot states the problem of the add-on at the end of a chain of unmet dependencies, and how to fix it.
+func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 	subject := verb + " " + text.Word(root.Name)
 	if len(root.Way) > 2 {
 		subject += fmt.Sprintf(" (%s)", dependency.Way(root.Way))
 	}
-	switch again := slices.ContainsFunc(e.told, root.Same); {
+	switch again := slices.ContainsFunc(e.roots, root.Same); {
 	case root.Cause == dependency.Circular:
 		if !again {
 			e.cycle(root.Cycle)
 		}
 	case again:
-		e.say("%s too.", subject)
+		e.addSentence("%s too.", subject)
 	case root.Cause == dependency.NoSuchAddOn:
 		parent := root.Way[len(root.Way)-2]
-		e.say("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
-		e.do("kubectl edit clustermanagementaddon %s", parent)
+		e.addSentence("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
+		e.suggest("kubectl edit clustermanagementaddon %s", parent)
 	case root.Cause == dependency.NotInstalled:
-		e.say("%s, which is not installed: enable it.", subject)
+		e.addSentence("%s, which is not installed: enable it.", subject)
 		e.enableCommand(root.Way...)
 	case root.Cause == dependency.Deleting:
 		addOn := e.view.AddOns[root.Name]
-		e.say("%s, which is being deleted%s: enable it again after the deletion.", subject, waitsFor(addOn))
+		e.addSentence("%s, which is being deleted%s: enable it again after the deletion.", subject, waitsFor(addOn))
 	default:
-		e.failing(subject, e.view.AddOns[root.Name], root.Held)
+		e.explainFailure(subject, e.view.AddOns[root.Name], root.Held)
 	}
 }
 
@@ -183,52 +183,52 @@ func (e *Explanation) cycle(way []string) {
 		}
 		edges = append(edges, next)
 	}
-	least := slices.MinFunc(edges, func(a, b edge) int {
+	first := slices.MinFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.costs, b.costs), cmp.Compare(a.from, b.from))
 	})
-	if least.from == least.to {
-		e.say("%s depends on itself, which can never be satisfied: remove that dependency.", least.from)
+	if first.from == first.to {
+		e.addSentence("%s depends on itself, which can never be satisfied: remove that dependency.", first.from)
 	} else {
-		e.say("The dependencies %s form a cycle, which can never be satisfied: break it, for example where %s depends on %s.",
-			dependency.Way(way), least.from, least.to)
+		e.addSentence("The dependencies %s form a cycle, which can never be satisfied: break it, for example where %s depends on %s.",
+			dependency.Way(way), first.from, first.to)
 	}
-	e.do("kubectl edit clustermanagementaddon %s", least.from)
+	e.suggest("kubectl edit clustermanagementaddon %s", first.from)
 }
 
-// failing states the problem that an installed add-on with all its required dependencies reports.
-func (e *Explanation) failing(subject string, addOn *addonv1alpha1.ManagedClusterAddOn, held bool) {
+// explainFailure states the problem that an installed add-on with all its required dependencies reports.
+func (e *Explanation) explainFailure(subject string, addOn *addonv1alpha1.ManagedClusterAddOn, held bool) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	seen := e.view.See(addOn.Name)
 	switch problem := e.view.Definitions[addOn.Name].Malformed; {
 	case problem != nil:
-		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, text.JoinMessage(problem.Error()))
-		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
-		if available == nil || overtaken(seen) {
+		e.addSentence("%s, which has malformed dependencies, so their last known state applies: %s.", subject, text.JoinMessage(problem.Error()))
+		e.suggest("kubectl edit clustermanagementaddon %s", addOn.Name)
+		if available == nil || isStale(seen) {
 			return
 		}
-		e.say("%s is %s: %s.", addOn.Name, stateText(available), reasonText(available))
+		e.addSentence("%s is %s: %s.", addOn.Name, stateText(available), reasonText(available))
 	case held:
-		e.say("%s, which was not available when last known.", subject)
+		e.addSentence("%s, which was not available when last known.", subject)
 		return
 	case available == nil:
-		e.say("%s, which has not reported its availability yet.", subject)
-	case overtaken(seen):
-		e.say("%s, whose required dependencies are satisfied again.", subject)
+		e.addSentence("%s, which has not reported its availability yet.", subject)
+	case isStale(seen):
+		e.addSentence("%s, whose required dependencies are satisfied again.", subject)
 	default:
-		e.say("%s, which is %s: %s.", subject, stateText(available), reasonText(available))
+		e.addSentence("%s, which is %s: %s.", subject, stateText(available), reasonText(available))
 	}
-	if awaited(seen) {
-		e.turn(addOn)
+	if isReportPending(seen) {
+		e.explainReporter(addOn)
 	}
-	e.undefined(addOn, seen)
-	e.heldUp(addOn)
-	e.look(addOn)
-	e.again(addOn)
+	e.explainUndefined(addOn, seen)
+	e.explainHoldUp(addOn)
+	e.suggestDetails(addOn)
+	e.suggestRetry(addOn)
 }
 
-// again suggests running a plan again if that fixes the reported problem of a plan-based add-on: missing objects are re-created,
+// suggestRetry suggests running a plan again if that fixes the reported problem of a plan-based add-on: missing objects are re-created,
 // and a failed plan restarts from the beginning.
-func (e *Explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
+func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
 	if instance == nil || instance.Status.Execution == nil {
 		return
@@ -240,92 +240,92 @@ func (e *Explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	case plan.IsMissing(*available):
 		again = kudo.DeployPlan
-		e.say("Plan %s re-creates the missing object: run it again.", again)
+		e.addSentence("Plan %s re-creates the missing object: run it again.", again)
 	case available.Reason == kudo.ReasonPlanFailed && plan.NextRetry(instance.Status) != nil:
 		retry := plan.NextRetry(instance.Status)
 		again = retry.Plan
-		e.say("Fix the cause: plan %s starts again at %s, or run it now.", again, retry.RetryTime.UTC().Format(time.RFC3339))
+		e.addSentence("Fix the cause: plan %s starts again at %s, or run it now.", again, retry.RetryTime.UTC().Format(time.RFC3339))
 	case available.Reason == kudo.ReasonPlanFailed:
-		e.say("Fix the cause, then run plan %s again.", again)
+		e.addSentence("Fix the cause, then run plan %s again.", again)
 	default:
 		return
 	}
-	e.do("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
+	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
 }
 
-// lastVerdict states that the dependencies are malformed, and which verdict is kept.
-func (e *Explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, problem error) {
-	e.say("Its dependencies are malformed, so their last known state applies: %s.", text.JoinMessage(problem.Error()))
-	if last := lastTold(addOn); last != nil {
-		e.say("The last known state is: %s", sentence(text.JoinMessage(last.Message)))
+// explainLastVerdict states that the dependencies are malformed, and which verdict is kept.
+func (e *Explanation) explainLastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, problem error) {
+	e.addSentence("Its dependencies are malformed, so their last known state applies: %s.", text.JoinMessage(problem.Error()))
+	if last := lastVerdict(addOn); last != nil {
+		e.addSentence("The last known state is: %s", sentence(text.JoinMessage(last.Message)))
 	}
-	e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
+	e.suggest("kubectl edit clustermanagementaddon %s", addOn.Name)
 }
 
-// own states the problems of the add-on other than its dependencies.
-func (e *Explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
-	e.undefined(addOn, e.view.See(addOn.Name))
-	e.heldUp(addOn)
+// explainOwnProblems states the problems of the add-on other than its dependencies.
+func (e *Explanation) explainOwnProblems(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	e.explainUndefined(addOn, e.view.See(addOn.Name))
+	e.explainHoldUp(addOn)
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
-		e.say("It reports that it is degraded for a reason other than its dependencies: %s.", reasonText(degraded))
-		e.look(addOn)
+		e.addSentence("It reports that it is degraded for a reason other than its dependencies: %s.", reasonText(degraded))
+		e.suggestDetails(addOn)
 	}
 }
 
-// undefined states that an add-on is not available because it has no definition, if that is the case.
-func (e *Explanation) undefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen) {
+// explainUndefined states that an add-on is not available because it has no definition, if that is the case.
+func (e *Explanation) explainUndefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen) {
 	if !seen.Defined && seen.Available != metav1.ConditionTrue {
-		e.say("ClusterManagementAddOn %s does not exist: create it, or delete the add-on if its name is wrong.", addOn.Name)
+		e.addSentence("ClusterManagementAddOn %s does not exist: create it, or delete the add-on if its name is wrong.", addOn.Name)
 	}
 }
 
-// heldUp states what holds up the installation or a change of a plan-based add-on, if anything.
-func (e *Explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
+// explainHoldUp states what holds up the installation or a change of a plan-based add-on, if anything.
+func (e *Explanation) explainHoldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
-		e.unseen(addOn)
+		e.explainUnseen(addOn)
 		if remarks := install.Remarks(resolved); len(remarks) > 0 {
-			e.say("A part of the configuration of %s has no effect: %s.", addOn.Name, strings.Join(remarks, "; "))
+			e.addSentence("A part of the configuration of %s has no effect: %s.", addOn.Name, strings.Join(remarks, "; "))
 		}
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForConfiguration:
 		e.awaitRollout(addOn, resolved)
 	case availability.Includes(available, resolved): // already stated
-		e.look(addOn)
+		e.suggestDetails(addOn)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
-		e.say("%s is installed automatically once its dependencies are valid and the required ones are satisfied.", addOn.Name)
+		e.addSentence("%s is installed automatically once its dependencies are valid and the required ones are satisfied.", addOn.Name)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies:
-		e.say("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
+		e.addSentence("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
 	case resolved.Reason == addonv1alpha1.ReasonConfigurationInvalid:
-		e.say("The configuration of %s is invalid: %s.", addOn.Name, reasonText(resolved))
-		e.look(addOn)
+		e.addSentence("The configuration of %s is invalid: %s.", addOn.Name, reasonText(resolved))
+		e.suggestDetails(addOn)
 	default:
-		e.say("The installation or last change of %s is blocked: %s.", addOn.Name, reasonText(resolved))
-		e.look(addOn)
+		e.addSentence("The installation or last change of %s is blocked: %s.", addOn.Name, reasonText(resolved))
+		e.suggestDetails(addOn)
 	}
 }
 
-// unseen states that the agent has not observed the last change of an add-on, or cannot copy it to the cluster, if that is the case.
-func (e *Explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
+// explainUnseen states that the agent has not observed the last change of an add-on, or cannot copy it to the cluster, if that is the case.
+func (e *Explanation) explainUnseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
 	if instance == nil {
 		return
 	}
 	if problem := progress.NotMirroredText(instance); problem != "" {
-		e.say("The plans of %s do not run yet: %s.", addOn.Name, problem)
-		e.look(addOn)
+		e.addSentence("The plans of %s do not run yet: %s.", addOn.Name, problem)
+		e.suggestDetails(addOn)
 	}
 	if progress.Unseen(instance) {
-		e.say("Last change of %s: %s.", addOn.Name, progress.UnseenText(e.view.Name))
-		e.look(addOn)
+		e.addSentence("Last change of %s: %s.", addOn.Name, progress.UnseenText(e.view.Name))
+		e.suggestDetails(addOn)
 	}
 }
 
-// satisfied states that an available add-on is being updated, or lists the dependencies, all of which are satisfied; empty if they cannot be
+// satisfiedText states that an available add-on is being updated, or lists the dependencies, all of which are satisfied; empty if they cannot be
 // parsed.
-func (e *Explanation) satisfied(name string, available *metav1.Condition, verdict dependency.Verdict) string {
+func (e *Explanation) satisfiedText(name string, available *metav1.Condition, verdict dependency.Verdict) string {
 	switch {
 	case available.Reason == addonv1alpha1.ReasonUpdating:
 		return " and is being updated: " + text.JoinMessage(available.Message)

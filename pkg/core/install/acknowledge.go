@@ -38,7 +38,7 @@ func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 		last := status.Execution != nil && status.Execution.Plan == name
 		brief := kudo.PlanStatus{Name: state.Name, Status: state.Status, UID: state.UID}
 		switch {
-		case last && state.Status.Running():
+		case last && state.Status.IsRunning():
 			brief.Phases = activePhases(state.Phases)
 		case status.Execution != nil && slices.ContainsFunc(status.Execution.Owed, func(o kudo.OwedPlan) bool { return o.Plan == name && o.Outcome != "" }):
 		case len(status.Children) > 0 && last:

@@ -252,7 +252,7 @@ func idleCancel(w write) []string {
 	if !request.Cancel || !w.requests() {
 		return nil
 	}
-	if last := status.Execution; last != nil && last.UID == request.UID && status.PlanStatus[last.Plan].Status.Running() {
+	if last := status.Execution; last != nil && last.UID == request.UID && status.PlanStatus[last.Plan].Status.IsRunning() {
 		return nil
 	}
 	warning := fmt.Sprintf("nothing to cancel: no execution with uid %q is running", request.UID)

@@ -111,14 +111,14 @@ func (p Parent) Operators() []string {
 
 // removal deletes the children of an Instance once everything else is removed, or immediately if the removal is forced.
 func (p Parent) removal() []ChildStep {
-	force := p.Instance.ForceReleased()
-	if !force && !p.Instance.Removed() {
+	force := p.Instance.IsForceReleased()
+	if !force && !p.Instance.IsRemoved() {
 		return nil
 	}
 	var steps []ChildStep
 	for i := range p.Instances {
 		child := &p.Instances[i]
-		if p.owns(child) && (child.DeletionTimestamp.IsZero() || force && !child.ForceReleased()) {
+		if p.owns(child) && (child.DeletionTimestamp.IsZero() || force && !child.IsForceReleased()) {
 			steps = append(steps, ChildStep{Current: child, Delete: true, Force: force})
 		}
 	}
@@ -155,7 +155,7 @@ func (p Parent) activeTasks() map[place]bool {
 	working := map[place]bool{}
 	execution := p.Instance.Status.Execution
 	status := p.Instance.Status.PlanStatus[execution.Plan]
-	if status.UID != execution.UID || !status.Status.Running() {
+	if status.UID != execution.UID || !status.Status.IsRunning() {
 		return working
 	}
 	for _, phase := range status.Phases {
@@ -434,7 +434,7 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 	}
 	reached := plan.ReachedState(current.Status, &version.Spec)
 	failed := failedByItself(current.Status, reached)
-	if _, exists := version.Spec.Plans[failed]; !exists || reached.Last.OperatorVersion.UID != version.UID || reached.LastStatus.Running() {
+	if _, exists := version.Spec.Plans[failed]; !exists || reached.Last.OperatorVersion.UID != version.UID || reached.LastStatus.IsRunning() {
 		return nil
 	}
 	reached.Version, reached.Reference, reached.Parameters = &version.Spec, reached.Last.OperatorVersion, want.Spec.Parameters
@@ -485,7 +485,7 @@ func (p Parent) removeVanished() []ChildStep {
 // isWhole reports whether no plan runs and the version is completely applied.
 func (p Parent) isWhole() bool {
 	status := p.Instance.Status
-	return !status.PlanStatus[status.Execution.Plan].Status.Running() && plan.IsWhole(status)
+	return !status.PlanStatus[status.Execution.Plan].Status.IsRunning() && plan.IsWhole(status)
 }
 
 // childNames returns the names of the children that the running version has tasks for.

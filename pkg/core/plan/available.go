@@ -222,5 +222,5 @@ func (c Child) isUpdating() bool { return c.isKept() && IsAvailable(c.Mirror.Sta
 
 // isKept reports whether the child exists and is not to be removed.
 func (c Child) isKept() bool {
-	return c.Acknowledged.State == kudo.ChildApplied && !c.Former && !c.Vanished && c.isCurrent() && !c.Mirror.Removing()
+	return c.Acknowledged.State == kudo.ChildApplied && !c.Former && !c.Vanished && c.isCurrent() && !c.Mirror.IsRemoving()
 }

@@ -42,7 +42,7 @@ func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 	switch {
 	case said.Execution == execution && said.State == kudo.ChildFailed:
 		return Outcome{Status: kudo.FatalError, Message: child.describe(said.Message)}
-	case child.Mirror != nil && child.Mirror.Removing(): // a child that the hub has released stays, and is not waited for
+	case child.Mirror != nil && child.Mirror.IsRemoving(): // a child that the hub has released stays, and is not waited for
 		return Outcome{Status: kudo.InProgress, Message: child.describe("is being removed" + child.why())}
 	case said.Execution == execution && said.State == kudo.ChildRemoved && action == DeleteChild:
 		return Outcome{Status: kudo.Complete}
@@ -78,7 +78,7 @@ func (c Child) applyOutcome() Outcome {
 // problem describes the problem of a child of an idle Instance; empty if it is healthy, or not expected to exist.
 func (c Child) problem() string {
 	switch {
-	case c.Former && c.Mirror != nil && c.Mirror.Removing():
+	case c.Former && c.Mirror != nil && c.Mirror.IsRemoving():
 		return c.describe("is being removed" + c.why())
 	case c.Former:
 		return c.describe("no task creates it any longer, waiting for the hub to remove it")
@@ -86,7 +86,7 @@ func (c Child) problem() string {
 		return ""
 	case !c.isCurrent():
 		return c.describe("is missing")
-	case c.Mirror.Removing():
+	case c.Mirror.IsRemoving():
 		return c.describe("is being removed" + c.why())
 	case c.Vanished:
 		return c.describe("no task creates it any longer, waiting for the hub to remove it")
@@ -139,7 +139,7 @@ func childrenAsked(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus
 // no longer exists on the hub.
 func (c Child) isCurrent() bool {
 	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID) &&
-		!c.Mirror.Orphaned()
+		!c.Mirror.IsOrphaned()
 }
 
 // health judges the mirror like any other applied object.

@@ -58,7 +58,7 @@ func Choose(s State) (Choice, error) {
 
 // isCancelled reports whether the running execution is to be cancelled.
 func (s State) isCancelled() bool {
-	return s.Last != nil && s.Request.Cancel && s.Request.UID == s.Last.UID && s.LastStatus.Running()
+	return s.Last != nil && s.Request.Cancel && s.Request.UID == s.Last.UID && s.LastStatus.IsRunning()
 }
 
 // Due returns the plan that starts next, regardless of what it has to wait for; empty if there is none or if it does not exist.
@@ -136,7 +136,7 @@ func chooseCleanup(s State) Choice {
 // spec when the running plan started is not a change: if one edit triggers two plans, the second waits for the end of the first, whatever
 // its outcome.
 func mustWait(s State, plan string) bool {
-	if s.Last == nil || !s.LastStatus.Running() || s.Last.Plan == plan || s.LastVersion == nil {
+	if s.Last == nil || !s.LastStatus.IsRunning() || s.Last.Plan == plan || s.LastVersion == nil {
 		return false
 	}
 	return s.LastStatus != kudo.Error || !s.isEdited()
@@ -162,7 +162,7 @@ func (s State) next() (Choice, error) {
 		return s.startWhole(s.owedWhole())
 	case len(changed) > 0:
 		return s.startTriggered(changed)
-	case !s.LastStatus.Running() && s.firstOwed() != "":
+	case !s.LastStatus.IsRunning() && s.firstOwed() != "":
 		return s.startOwed(s.firstOwed())
 	case s.isRequested():
 		return s.startRequested()
@@ -224,7 +224,7 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 // triggeredPlan returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
 // returns that plan: it is restarted, whatever other plans are queued.
 func (s State) triggeredPlan(changed []kudo.Parameter) (string, error) {
-	if s.LastStatus.Running() {
+	if s.LastStatus.IsRunning() {
 		for _, p := range changed {
 			if plan, err := TriggeredPlan(s.Version, p); err == nil && plan == s.Last.Plan {
 				return plan, nil

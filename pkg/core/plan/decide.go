@@ -165,16 +165,16 @@ func (o Observation) step() Action {
 }
 
 // IsLeaving reports whether the Instance, or an ancestor, is being removed.
-func (o Observation) IsLeaving() bool { return o.Instance.Removing() || o.Departure.Stage != "" }
+func (o Observation) IsLeaving() bool { return o.Instance.IsRemoving() || o.Departure.Stage != "" }
 
 // runs reports whether there is an execution that can continue.
 func (o Observation) runs() bool {
-	return o.Instance.Status.Execution != nil && o.Running != nil && o.lastStatus().Status.Running()
+	return o.Instance.Status.Execution != nil && o.Running != nil && o.lastStatus().Status.IsRunning()
 }
 
 // isRemoved reports whether no object of the Instance is left, or none ever existed.
 func (o Observation) isRemoved() bool {
-	return o.Instance.Removed() || o.Instance.Status.Execution == nil && len(o.Instance.Status.Inventory) == 0
+	return o.Instance.IsRemoved() || o.Instance.Status.Execution == nil && len(o.Instance.Status.Inventory) == 0
 }
 
 // idle returns the action if nothing runs and nothing starts.
@@ -305,7 +305,7 @@ func (o Observation) wait(ready metav1.Condition) Action {
 func (o Observation) abandonedPods(choice Choice) []Object {
 	var continues types.UID
 	ends := choice.Start != nil || choice.Cancel || choice.Remove
-	if last := o.Instance.Status.Execution; last != nil && !ends && o.lastStatus().Status.Running() {
+	if last := o.Instance.Status.Execution; last != nil && !ends && o.lastStatus().Status.IsRunning() {
 		continues = last.UID
 	}
 	var abandoned []Object
@@ -330,7 +330,7 @@ func (o Observation) State() State {
 	}
 	s.Request = o.Instance.Spec.PlanExecution
 	s.DueRetries = o.dueRetries()
-	s.Removing, s.SkipsCleanup = o.Instance.Removing(), o.Instance.SkipsCleanup()
+	s.Removing, s.SkipsCleanup = o.Instance.IsRemoving(), o.Instance.SkipsCleanup()
 	s.Stage = o.Departure.Stage
 	return s
 }

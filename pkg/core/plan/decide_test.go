@@ -36,7 +36,7 @@ func newObservation(status kudo.ExecutionStatus, change ...func(*plan.Observatio
 	switch {
 	case status == kudo.FatalError:
 		instance.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed}}
-	case status.Running():
+	case status.IsRunning():
 		instance.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy"}}
 	}
 	o := plan.Observation{

@@ -122,7 +122,7 @@ func plansOf(
 		switch {
 		case !known || !same:
 			statuses[name] = NeverRun(name, spec)
-		case before.Status.Running():
+		case before.Status.IsRunning():
 			statuses[name] = end(before, fmt.Sprintf("superseded by plan %q", started.Plan), now)
 		default:
 			statuses[name] = before

@@ -46,7 +46,7 @@ func Forecast(s State) ([]Coming, error) {
 	if s.Version == nil {
 		return nil, nil
 	}
-	if choice, err := Choose(s); s.LastStatus.Running() && (err != nil || choice.Start == nil) {
+	if choice, err := Choose(s); s.LastStatus.IsRunning() && (err != nil || choice.Start == nil) {
 		s = s.AfterCompletion() // nothing supersedes the running plan
 	}
 	var forecast []Coming

@@ -157,7 +157,7 @@ func (l *life) pass(killed bool) bool {
 		next.PlanStatus[w.Last.Plan] = plan.Cancel(next.PlanStatus[w.Last.Plan], noon)
 	case choice.Start != nil:
 		next = plan.Start(l.status, choice, l.uid(), noon)
-	case w.LastStatus.Running():
+	case w.LastStatus.IsRunning():
 		next = observationOf(w.LastVersion).Advance(l.status, l.carryOut(w))
 	default:
 		return false
@@ -193,13 +193,13 @@ func (l *life) carryOut(w plan.State) map[plan.Task]plan.Outcome {
 // check asserts the properties of every commit.
 func (l *life) check(before, after kudo.InstanceStatus) {
 	for name, status := range after.PlanStatus {
-		if status.Status.Running() && (name != after.Execution.Plan || status.UID != after.Execution.UID) {
+		if status.Status.IsRunning() && (name != after.Execution.Plan || status.UID != after.Execution.UID) {
 			l.t.Fatalf("seed %d: plan %q is %s, but what runs is %q", l.seed, name, status.Status, after.Execution.Plan)
 		}
 		if left := unfinishedParts(status); len(left) > 0 {
 			l.t.Fatalf("seed %d: plan %q has ended, and not: %v", l.seed, name, left)
 		}
-		if status.Status.Terminal() {
+		if status.Status.IsTerminal() {
 			l.done[status.UID] = string(status.Status) + " " + status.Message
 		}
 	}
@@ -208,7 +208,7 @@ func (l *life) check(before, after kudo.InstanceStatus) {
 	switch {
 	case before.Execution != nil && before.Execution.UID == after.Execution.UID:
 		checkKept(l.t, before.PlanStatus[last.Name], last)
-	case before.Execution != nil && l.done[after.Execution.UID] != "" && last.Status.Running():
+	case before.Execution != nil && l.done[after.Execution.UID] != "" && last.Status.IsRunning():
 		l.t.Fatalf("seed %d: uid %s is given twice", l.seed, after.Execution.UID)
 	}
 }
@@ -263,7 +263,7 @@ func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 		if err == nil && w.Request.PlanName != "" && !slices.Contains(w.Handled, w.Request.UID) {
 			t.Fatalf("seed %d: request %+v was not handled", seed, w.Request)
 		}
-		if w.Last.OperatorVersion != w.Reference || !w.LastStatus.Terminal() {
+		if w.Last.OperatorVersion != w.Reference || !w.LastStatus.IsTerminal() {
 			t.Fatalf("seed %d: it rests with %s, %s, and the spec says %s", seed, w.Last.OperatorVersion.Name, w.LastStatus, w.Reference.Name)
 		}
 		for _, p := range w.Version.Parameters {
@@ -295,7 +295,7 @@ func inForce(p kudo.Parameter, given map[string]string) string {
 func TestAnExecutionThatIsCutAnywhereEndsInTheSameState(t *testing.T) {
 	play := func(seed uint64, failures int, killed func(*life) bool) (map[string]kudo.PlanStatus, *life) {
 		l := newLife(t, seed, failures, false)
-		for pass := 0; l.status.Execution == nil || l.observedState().LastStatus.Running(); pass++ {
+		for pass := 0; l.status.Execution == nil || l.observedState().LastStatus.IsRunning(); pass++ {
 			if pass > 3000 {
 				t.Fatalf("seed %d: it does not end", seed)
 			}

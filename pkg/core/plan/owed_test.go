@@ -146,7 +146,7 @@ func (o *owing) outcomes(status kudo.ExecutionStatus) map[plan.Task]plan.Outcome
 // complete starts and completes plans until nothing is left to do.
 func (o *owing) complete() {
 	for range 20 {
-		if o.state().LastStatus.Running() {
+		if o.state().LastStatus.IsRunning() {
 			o.end(kudo.Complete)
 		} else if !o.start() {
 			return

@@ -45,7 +45,7 @@ func NeverRun(name string, spec kudo.Plan) kudo.PlanStatus {
 // restored or edited status may have another shape or belong to another execution than uid. The execution then restarts and keeps the
 // recorded state of this execution for parts of the same names. What has ended stays so.
 func Normalize(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UID, now time.Time) kudo.PlanStatus {
-	recorded := status.UID == uid && (status.Status.Running() || status.Status.Terminal())
+	recorded := status.UID == uid && (status.Status.IsRunning() || status.Status.IsTerminal())
 	switch {
 	case !recorded:
 		return Begin(name, spec, uid, now)
@@ -62,7 +62,7 @@ func Normalize(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UI
 		})
 		return recorded, p.Name == recorded.Name
 	})
-	if status.Status.Terminal() {
+	if status.Status.IsTerminal() {
 		return fitted
 	}
 	return settle(spec, fitted, status, now)
@@ -149,7 +149,7 @@ func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 // Next lists the next tasks: those that may run in parallel now. A task stays in the list until it is recorded as complete. The list is
 // empty once the execution has ended.
 func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
-	if status.Status.Terminal() {
+	if status.Status.IsTerminal() {
 		return nil
 	}
 	var tasks []Task
@@ -169,7 +169,7 @@ func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
 // modified; lastUpdatedTimestamp only changes with status or message.
 func Record(spec kudo.Plan, status kudo.PlanStatus, outcomes map[Task]Outcome, now time.Time) kudo.PlanStatus {
 	recorded := *status.DeepCopy()
-	if status.Status.Terminal() {
+	if status.Status.IsTerminal() {
 		return recorded
 	}
 	for at, outcome := range outcomes {
@@ -318,7 +318,7 @@ func (w whole) settle(parts []part, open bool, now time.Time) {
 // deadline returns when the whole times out; zero if it has no timeout or does not run. Timestamps in a status have whole seconds, so one
 // second is added: the timeout may be late by that, and is never early.
 func (w whole) deadline() time.Time {
-	if w.timeout == nil || w.timeout.Duration <= 0 || *w.started == nil || w.status.Terminal() {
+	if w.timeout == nil || w.timeout.Duration <= 0 || *w.started == nil || w.status.IsTerminal() {
 		return time.Time{}
 	}
 	return (*w.started).Add(w.timeout.Duration + time.Second)
@@ -326,7 +326,7 @@ func (w whole) deadline() time.Time {
 
 // Deadline returns the earliest deadline of the running parts of an execution; zero if there is none.
 func Deadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
-	if status.Status.Terminal() {
+	if status.Status.IsTerminal() {
 		return time.Time{}
 	}
 	wholes := []whole{wholePlan(spec, &status)}

@@ -47,7 +47,7 @@ func play(t *testing.T, spec kudo.Plan, w *world) kudo.PlanStatus {
 	t.Helper()
 	status := plan.Begin("deploy", spec, "x", noon)
 	still := 0
-	for pass := 0; !status.Status.Terminal() && still < 5; pass++ {
+	for pass := 0; !status.Status.IsTerminal() && still < 5; pass++ {
 		if pass > 10_000 {
 			t.Fatal("the plan does not settle")
 		}
@@ -307,10 +307,10 @@ func FuzzNormalize(f *testing.F) {
 		if diff := cmp.Diff(status, plan.Normalize("deploy", spec, status, "x", noon.Add(time.Hour))); diff != "" {
 			t.Fatalf("what fits is changed:\n%s", diff)
 		}
-		if ours := recorded.UID == "x" && recorded.Status.Terminal(); ours && status.Status != recorded.Status {
+		if ours := recorded.UID == "x" && recorded.Status.IsTerminal(); ours && status.Status != recorded.Status {
 			t.Fatalf("what has ended as %s goes on as %s", recorded.Status, status.Status)
 		}
-		for pass := 0; !status.Status.Terminal(); pass++ {
+		for pass := 0; !status.Status.IsTerminal(); pass++ {
 			plan.Deadline(spec, status)
 			outcomes := map[plan.Task]plan.Outcome{}
 			for _, task := range plan.Next(spec, status) {

@@ -186,7 +186,7 @@ func RecordedAvailable(status kudo.InstanceStatus) *metav1.Condition {
 // continues the update, even if a workload is unavailable at that moment.
 func updates(status kudo.InstanceStatus) bool {
 	last := status.Execution
-	if last == nil || !last.Available || !status.PlanStatus[last.Plan].Status.Running() {
+	if last == nil || !last.Available || !status.PlanStatus[last.Plan].Status.IsRunning() {
 		return false
 	}
 	recorded := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)

@@ -60,7 +60,7 @@ func stopPoints[T any](parts []T, status func(T) kudo.ExecutionStatus) []int {
 
 // fail ends a part with FATAL_ERROR and a message, unless it has ended.
 func fail(status *kudo.ExecutionStatus, message *string, why string) {
-	if !status.Terminal() {
+	if !status.IsTerminal() {
 		*status, *message = kudo.FatalError, why
 	}
 }

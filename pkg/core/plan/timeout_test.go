@@ -134,7 +134,7 @@ func TestADeadlineEndsWhatNeverComes(t *testing.T) {
 		}
 		deadline := plan.Deadline(spec, status)
 		early := plan.Record(spec, status, outcomes, deadline.Add(-time.Nanosecond))
-		if early.Status.Terminal() || !plan.Deadline(spec, early).Equal(deadline) {
+		if early.Status.IsTerminal() || !plan.Deadline(spec, early).Equal(deadline) {
 			t.Fatalf("seed %d: it is %s before its deadline %s, and then has %s", seed, early.Status, deadline, plan.Deadline(spec, early))
 		}
 		late := plan.Record(spec, early, nil, deadline)

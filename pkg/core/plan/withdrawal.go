@@ -150,7 +150,7 @@ func awaits(i *kudo.Instance, what string) string {
 // isHalted reports whether no plan of an Instance runs, and all of its objects would be applied again if it continued.
 func isHalted(status kudo.InstanceStatus) bool {
 	last := status.Execution
-	return last == nil || status.Whole == nil && !status.PlanStatus[last.Plan].Status.Running()
+	return last == nil || status.Whole == nil && !status.PlanStatus[last.Plan].Status.IsRunning()
 }
 
 // halted returns the status of an Instance whose objects are about to be deleted because an ancestor is being removed. If that is cancelled,
@@ -158,7 +158,7 @@ func isHalted(status kudo.InstanceStatus) bool {
 func halted(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, reason string, now time.Time) kudo.InstanceStatus {
 	status = *status.DeepCopy()
 	last := status.Execution
-	if state := status.PlanStatus[last.Plan]; state.Status.Running() {
+	if state := status.PlanStatus[last.Plan]; state.Status.IsRunning() {
 		status.PlanStatus[last.Plan] = end(state, reason, now)
 	}
 	status.Whole = nil

@@ -222,7 +222,7 @@ func (d *delivery) GetAgentAddonOptions() agent.AgentAddonOptions {
 func (d *delivery) Manifests(ctx context.Context, on *clusterv1.ManagedCluster, addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	config, err := d.configuration(ctx, addOn)
 	if errors.Is(err, errNotRolledOut) {
-		return d.delivered(addOn)
+		return d.currentManifests(addOn)
 	}
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (d *delivery) Manifests(ctx context.Context, on *clusterv1.ManagedCluster, 
 	if err != nil {
 		return nil, err
 	}
-	image, err := mirrored(variables[variableImage], on, config.Registries)
+	image, err := overrideImage(variables[variableImage], on, config.Registries)
 	if err != nil {
 		return nil, err
 	}
@@ -306,8 +306,8 @@ func (d *delivery) checkAllowed(ctx context.Context, cluster string, config upst
 	return &refusedConfigError{config: name}
 }
 
-// delivered returns the current manifests of the cluster; errNotRolledOut if there are none.
-func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
+// currentManifests returns the current manifests of the cluster; errNotRolledOut if there are none.
+func (d *delivery) currentManifests(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	works, err := d.works.ByIndex(index.ManifestWorkByAddon, addOn.Namespace+"/"+addOn.Name)
 	if err != nil {
 		return nil, fmt.Errorf("finding the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
@@ -328,8 +328,8 @@ func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runt
 	return objects, nil
 }
 
-// mirrored returns the image as overridden by the registries, or else by those of the cluster's annotation.
-func mirrored(image string, on *clusterv1.ManagedCluster, registries []upstreamv1beta1.ImageMirror) (string, error) {
+// overrideImage returns the image as overridden by the registries, or else by those of the cluster's annotation.
+func overrideImage(image string, on *clusterv1.ManagedCluster, registries []upstreamv1beta1.ImageMirror) (string, error) {
 	if image == "" {
 		return "", fmt.Errorf("no image of addon-agent is configured: set variable %s in the add-on's AddOnDeploymentConfig", variableImage)
 	}
@@ -357,7 +357,7 @@ func (d *delivery) installNamespace(ctx context.Context, addOn *upstreamv1beta1.
 	if !errors.Is(err, errNotRolledOut) && !errors.As(err, &foreign) && !errors.As(err, &refused) { // Manifests reports the latter two
 		return installNamespaceOf(config), err
 	}
-	current, err := d.delivered(addOn)
+	current, err := d.currentManifests(addOn)
 	if err != nil && !errors.Is(err, errNotRolledOut) {
 		return "", err
 	}

@@ -23,8 +23,8 @@ import (
 	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// rendered returns the manifests for a config, by KIND NAMESPACE/NAME.
-func rendered(t *testing.T, config upstreamv1beta1.AddOnDeploymentConfigSpec) map[string]*unstructured.Unstructured {
+// renderManifests returns the manifests for a config, by KIND NAMESPACE/NAME.
+func renderManifests(t *testing.T, config upstreamv1beta1.AddOnDeploymentConfigSpec) map[string]*unstructured.Unstructured {
 	t.Helper()
 	objects, err := agentManifests("registry.example/addon-agent:1", nil, config)
 	if err != nil {
@@ -55,7 +55,7 @@ func deploymentOf(t *testing.T, objects map[string]*unstructured.Unstructured, n
 	return deployment
 }
 
-func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
+func TestAgentManifestsOrphanOnlyCRDsAndNamespace(t *testing.T) {
 	left := map[string]bool{
 		"CustomResourceDefinition instances.kudo.dev": true, "CustomResourceDefinition operatorversions.kudo.dev": true,
 		"Namespace tandem-system":              true,
@@ -68,7 +68,7 @@ func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
 		"FlowSchema tandem-instances": false,
 	}
 	got := map[string]bool{}
-	for name, object := range rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}) {
+	for name, object := range renderManifests(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}) {
 		_, got[name] = object.GetAnnotations()["addon.open-cluster-management.io/deletion-orphan"]
 	}
 	if diff := cmp.Diff(left, got); diff != "" {
@@ -76,14 +76,14 @@ func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
 	}
 }
 
-func TestAgentManifestsStandInTheNamespaceOfTheConfig(t *testing.T) {
+func TestAgentManifestsUseTheNamespaceOfTheConfig(t *testing.T) {
 	for name, test := range map[string]struct{ named, want string }{
 		"a namespace that is named":              {"spoke", "spoke"},
 		"none":                                   {"", "tandem-system"},
 		"OCM's default, which may be unintended": {"open-cluster-management-agent-addon", "tandem-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{AgentInstallNamespace: test.named})
+			objects := renderManifests(t, upstreamv1beta1.AddOnDeploymentConfigSpec{AgentInstallNamespace: test.named})
 			for name, object := range objects {
 				text, err := json.Marshal(object)
 				if err != nil {
@@ -115,7 +115,7 @@ func TestAgentManifestsFollowTheConfig(t *testing.T) {
 	small := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}
 	large := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}}
 	tolerations := []corev1.Toleration{{Key: "infra", Operator: corev1.TolerationOpExists}}
-	pod := deploymentOf(t, rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{
+	pod := deploymentOf(t, renderManifests(t, upstreamv1beta1.AddOnDeploymentConfigSpec{
 		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "PipeImage", Value: "registry.example/pipe"}},
 		NodePlacement:       &upstreamv1beta1.NodePlacement{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: tolerations},
 		ProxyConfig:         upstreamv1beta1.ProxyConfig{HTTPSProxy: "https://proxy", NoProxy: "10.0.0.0/8"},
@@ -168,7 +168,7 @@ func TestAgentManifestsTrustTheAuthorityOfTheProxy(t *testing.T) {
 	first, second := authority(t, "first"), authority(t, "second")
 	named := map[string]bool{}
 	for _, bundle := range [][]byte{first, second} {
-		objects := rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{
+		objects := renderManifests(t, upstreamv1beta1.AddOnDeploymentConfigSpec{
 			AgentInstallNamespace: "spoke", ProxyConfig: upstreamv1beta1.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: bundle},
 		})
 		pod := deploymentOf(t, objects, "spoke").Spec.Template.Spec
@@ -201,7 +201,7 @@ func TestAgentManifestsTrustTheAuthorityOfTheProxy(t *testing.T) {
 	for name, proxy := range map[string]upstreamv1beta1.ProxyConfig{
 		"without a proxy": {CABundle: first}, "without an authority": {HTTPSProxy: "https://proxy"},
 	} {
-		for object := range rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{ProxyConfig: proxy}) {
+		for object := range renderManifests(t, upstreamv1beta1.AddOnDeploymentConfigSpec{ProxyConfig: proxy}) {
 			if strings.HasPrefix(object, "ConfigMap") {
 				t.Errorf("%s there is %s", name, object)
 			}
@@ -231,7 +231,7 @@ func TestAgentManifestsRefuseWhatTheyDoNotKnow(t *testing.T) {
 
 // In addition to the restricted Pod Security Standard, which an API server checks (test/integration/delivery).
 func TestAgentPodTakesNoMoreThanItNeeds(t *testing.T) {
-	pod := deploymentOf(t, rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}), agentNamespace).Spec.Template.Spec
+	pod := deploymentOf(t, renderManifests(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}), agentNamespace).Spec.Template.Spec
 	container := pod.Containers[0]
 	for rule, kept := range map[string]bool{
 		"it has one container":             len(pod.Containers) == 1 && len(pod.InitContainers) == 0,

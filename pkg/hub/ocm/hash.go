@@ -32,10 +32,10 @@ type configurationHashes struct {
 
 func (h *configurationHashes) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "configuration-hash", controller.Options{}).
-		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(controller.Changed(viewHashed))).
-		Watches(&kudo.OperatorVersion{}, controller.Mapped(h.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
+		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(controller.ChangeIn(viewHashed))).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(h.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.Mapped(h.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.EnqueueFrom(h.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		Complete(h)
 }

@@ -39,9 +39,9 @@ func newMarks(mgr manager.Manager) (cache.Cache, error) {
 	})
 }
 
-// marked returns the configuration that the add-on's mark records. It ignores a mark of a deleted add-on of the same name: that exists
+// markValue returns the configuration that the add-on's mark records. It ignores a mark of a deleted add-on of the same name: that exists
 // until OCM's work agent releases it, which may take long on an unreachable cluster.
-func marked(mark *metav1.PartialObjectMetadata, addOn *addonv1alpha1.ManagedClusterAddOn) string {
+func markValue(mark *metav1.PartialObjectMetadata, addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if mark == nil || !metav1.IsControlledBy(mark, addOn) {
 		return ""
 	}

@@ -28,10 +28,10 @@ type Controllers struct {
 	// AgentConfigs are patterns of AddOnDeploymentConfigs that may configure agents, as returned by ParseConfigs.
 	AgentConfigs []string
 	AddOns       *read.AddOns
-	// Confirm returns a conflict if a cached object is stale, or if one that the cache lacks exists.
-	Confirm  func(ctx context.Context, cached client.Object) error
-	Recorder events.EventRecorder
-	Metrics  *Metrics
+	// CheckLive returns a conflict if a cached object is stale, or if one that the cache lacks exists.
+	CheckLive func(ctx context.Context, cached client.Object) error
+	Recorder  events.EventRecorder
+	Metrics   *Metrics
 }
 
 // SetUp adds the controllers to the manager if the hub has OCM.
@@ -58,8 +58,8 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 	controllers := []controller.Runner{
 		&configurationHashes{client: mgr.GetClient()},
 		&rollouts{
-			client: mgr.GetClient(), addOns: o.AddOns, confirm: o.Confirm, marks: marks, unfinished: o.Metrics.unfinished,
-			written: controller.NewWrites(), quiet: controller.NewQuietPeriods(time.Now),
+			client: mgr.GetClient(), addOns: o.AddOns, checkLive: o.CheckLive, marks: marks, unfinished: o.Metrics.unfinished,
+			written: controller.NewWrites(), pace: controller.NewPace(time.Now),
 		},
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.Recorder},
 	}

@@ -42,11 +42,11 @@ type agents struct {
 func (a *agents) SetUp(mgr manager.Manager) error {
 	isAgent := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == addonv1alpha1.AgentAddOn })
 	return controller.New(mgr, "agent", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(isAgent, controller.Changed(viewAgent))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(a.defined), builder.WithPredicates(controller.Changed(read.ViewDefinition), controller.AfterStart())).
-		Watches(&kudo.Instance{}, controller.Mapped(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		WatchesMetadata(read.ManagedCluster(), controller.Mapped(agentOf), builder.WithPredicates(controller.DeletionBegun(), controller.AfterStart())).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(isAgent, controller.ChangeIn(viewAgent))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.EnqueueFrom(a.agentsOf), builder.WithPredicates(controller.ChangeIn(read.ViewDefinition), controller.AfterStart())).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(agentOf), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
 		Complete(a)
 }
 
@@ -60,8 +60,8 @@ func agentOf(_ context.Context, cluster client.Object) ([]reconcile.Request, err
 	return agentIn(cluster.GetName()), nil
 }
 
-// defined returns the agents' add-ons of all clusters with an add-on of the definition, which may no longer be plan-based.
-func (a *agents) defined(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
+// agentsOf returns the agents' add-ons of all clusters with an add-on of the definition, which may no longer be plan-based.
+func (a *agents) agentsOf(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
 	requests, err := read.AddOnsNamed(ctx, a.client, definition.GetName())
 	for i := range requests {
 		requests[i].Name = addonv1alpha1.AgentAddOn
@@ -89,7 +89,7 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	remaining, err := a.remaining(ctx, addOn.Namespace)
+	remaining, err := a.listRemaining(ctx, addOn.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -99,9 +99,9 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.RetryConflict(a.wait(ctx, &addOn, remaining))
 }
 
-// remaining lists what the agent of a cluster has to remove first: the plan-based add-ons, and the Instances without an owner. It
+// listRemaining lists what the agent of a cluster has to remove first: the plan-based add-ons, and the Instances without an owner. It
 // uses live reads, because the cache may lack recently created objects.
-func (a *agents) remaining(ctx context.Context, cluster string) (string, error) {
+func (a *agents) listRemaining(ctx context.Context, cluster string) (string, error) {
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := a.live.List(ctx, &addOns, client.InNamespace(cluster)); err != nil {
 		return "", fmt.Errorf("listing ManagedClusterAddOns in %q: %w", cluster, err)

@@ -36,14 +36,14 @@ type rollouts struct {
 	client client.Client
 	// addOns reads the state that decides about an add-on.
 	addOns *read.AddOns
-	// confirm returns a conflict if a cached object is stale, or if one that the cache lacks exists.
-	confirm func(ctx context.Context, cached client.Object) error
+	// checkLive returns a conflict if a cached object is stale, or if one that the cache lacks exists.
+	checkLive func(ctx context.Context, cached client.Object) error
 	// marks caches the metadata of marks, and of no other ManifestWorks. It is filled independently of the other caches, which may be older.
 	marks cache.Cache
 	// unfinished counts the clusters with an unfinished rollout.
 	unfinished *controller.Gauge[rolloutKey]
 	written    *controller.Writes
-	quiet      *controller.QuietPeriods
+	pace       *controller.Pace
 }
 
 func (r *rollouts) SetUp(mgr manager.Manager) error {
@@ -55,12 +55,12 @@ func (r *rollouts) SetUp(mgr manager.Manager) error {
 		return []reconcile.Request{{NamespacedName: name}}
 	})
 	return controller.New(mgr, "rollout", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(r.quiet.Respecified(), controller.Changed(viewRollout))).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, r.quiet.Mapped(r.defined), builder.WithPredicates(controller.Changed(read.ViewDefinition), controller.AfterStart())).
-		Watches(&kudo.Instance{}, controller.Mapped(r.addOns.Namesakes), builder.WithPredicates(controller.Changed(viewReached), controller.AfterStart())).
-		Watches(&kudo.OperatorVersion{}, controller.Mapped(r.addOns.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(r.pace.OnSpecChange(), controller.ChangeIn(viewRollout))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, r.pace.EnqueueFrom(r.addOnsOf), builder.WithPredicates(controller.ChangeIn(read.ViewDefinition), controller.AfterStart())).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(r.addOns.Namesakes), builder.WithPredicates(controller.ChangeIn(viewReached), controller.AfterStart())).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, r.quiet.Mapped(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		WatchesRawSource(source.Kind(r.marks, manifestWork(), marked)).
 		Complete(r)
@@ -92,7 +92,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	rollout := install.RolloutOf(state, marked(mark, addOn))
+	rollout := install.RolloutOf(state, markValue(mark, addOn))
 	r.count(request.NamespacedName, rollout)
 	if rollout == nil {
 		return ctrl.Result{}, nil
@@ -140,8 +140,8 @@ func (r *rollouts) mark(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 // act writes the changes: the mark, and then the status. It takes over a mark that another add-on has left, because OCM would accept it.
 func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *install.Rollout, mark *metav1.PartialObjectMetadata) error {
 	addOn := state.ManagedAddOn
-	if rollout.Mark != marked(mark, addOn) || mark != nil && !metav1.IsControlledBy(mark, addOn) {
-		if err := r.confirmAll(ctx, inputsOf(state)); err != nil {
+	if rollout.Mark != markValue(mark, addOn) || mark != nil && !metav1.IsControlledBy(mark, addOn) {
+		if err := r.checkAllLive(ctx, inputsOf(state)); err != nil {
 			return err
 		}
 		want, err := markOf(addOn, rollout.Mark)
@@ -173,10 +173,10 @@ func inputsOf(state install.AddOn) []client.Object {
 	return objects
 }
 
-// confirmAll returns a conflict if one of the objects is stale.
-func (r *rollouts) confirmAll(ctx context.Context, objects []client.Object) error {
+// checkAllLive returns a conflict if one of the objects is stale.
+func (r *rollouts) checkAllLive(ctx context.Context, objects []client.Object) error {
 	for _, object := range objects {
-		if err := r.confirm(ctx, object); err != nil {
+		if err := r.checkLive(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func (r *rollouts) giveUp(
 		if definition == nil {
 			definition = &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn.Name}}
 		}
-		if err := r.confirm(ctx, definition); err != nil {
+		if err := r.checkLive(ctx, definition); err != nil {
 			return err
 		}
 		if err := r.client.Delete(ctx, mark, client.Preconditions{UID: &mark.UID}); client.IgnoreNotFound(err) != nil {
@@ -204,7 +204,7 @@ func (r *rollouts) giveUp(
 	if len(operations) == 0 {
 		return nil
 	}
-	if err := r.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+	if err := r.pace.Allow(client.ObjectKeyFromObject(addOn)); err != nil {
 		return err
 	}
 	if supported := addOn.Status.SupportedConfigs; slices.Equal(supported, install.SupportedConfigs()) {
@@ -224,7 +224,7 @@ func (r *rollouts) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClust
 	if !dirty && len(hashes) == 0 {
 		return nil
 	}
-	if err := r.quiet.Over(client.ObjectKeyFromObject(addOn)); err != nil {
+	if err := r.pace.Allow(client.ObjectKeyFromObject(addOn)); err != nil {
 		return err
 	}
 	if len(hashes) > 0 {
@@ -255,7 +255,7 @@ func hashOperations(addOn *addonv1alpha1.ManagedClusterAddOn, hashes map[int]str
 	return asRead(addOn, operations)
 }
 
-func (r *rollouts) defined(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
+func (r *rollouts) addOnsOf(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
 	return read.AddOnsNamed(ctx, r.client, definition.GetName())
 }
 

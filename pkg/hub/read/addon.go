@@ -115,18 +115,18 @@ func (a *AddOns) Namesakes(ctx context.Context, instance client.Object) ([]recon
 // ConfiguredWith returns the add-ons with a configuration that may refer to a changed object of that resource.
 func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
 	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
-		return a.configured(ctx, configKey(resource, client.ObjectKeyFromObject(object)))
+		return a.requestsByConfig(ctx, configKey(resource, client.ObjectKeyFromObject(object)))
 	}
 }
 
 // ConfiguredFrom returns the add-ons with a configuration that may refer to a namespace that is not their own: the namespace of that name, or of
 // the managed cluster of that name.
 func (a *AddOns) ConfiguredFrom(ctx context.Context, namespace client.Object) ([]reconcile.Request, error) {
-	return a.configured(ctx, configNamespaceKey(namespace.GetName()))
+	return a.requestsByConfig(ctx, configNamespaceKey(namespace.GetName()))
 }
 
-// configured returns the add-ons with that key in index byConfig, or whose definition has it.
-func (a *AddOns) configured(ctx context.Context, key string) ([]reconcile.Request, error) {
+// requestsByConfig returns the add-ons with that key in index byConfig, or whose definition has it.
+func (a *AddOns) requestsByConfig(ctx context.Context, key string) ([]reconcile.Request, error) {
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := a.Client.List(ctx, &addOns, client.MatchingFields{byConfig: key}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ManagedClusterAddOns configured with %s: %w", key, err)

@@ -22,7 +22,7 @@ import (
 // at is when the conditions of these tests last changed.
 var at = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
-func said(conditionType string) metav1.Condition {
+func newCondition(conditionType string) metav1.Condition {
 	return metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionTrue, ObservedGeneration: 3, LastTransitionTime: at, Reason: "Said", Message: "what was said",
 	}
@@ -46,8 +46,8 @@ func whole() *addonv1alpha1.ManagedClusterAddOn {
 		},
 		Status: upstream.ManagedClusterAddOnStatus{
 			Conditions: []metav1.Condition{
-				said("RegistrationApplied"), said("Available"), said("Progressing"), said("Degraded"), said("Configured"), said("Resolved"),
-				said("ManifestApplied"), said("AddOnsRemaining"),
+				newCondition("RegistrationApplied"), newCondition("Available"), newCondition("Progressing"), newCondition("Degraded"), newCondition("Configured"), newCondition("Resolved"),
+				newCondition("ManifestApplied"), newCondition("AddOnsRemaining"),
 			},
 			RelatedObjects:     []upstream.ObjectReference{{Name: "r"}},
 			AddOnMeta:          upstream.AddOnMeta{DisplayName: "d"},
@@ -66,8 +66,8 @@ func whole() *addonv1alpha1.ManagedClusterAddOn {
 	}
 }
 
-// trimmed returns an add-on as the cache has it.
-func trimmed[T any](t *testing.T, object T) T {
+// trimObject returns an add-on as the cache has it.
+func trimObject[T any](t *testing.T, object T) T {
 	t.Helper()
 	cached, err := Transform()(object)
 	if err != nil {
@@ -92,11 +92,11 @@ func TestTheCacheHoldsWhatIsRead(t *testing.T) {
 			ConfigGroupResource: reference.ConfigGroupResource, DesiredConfig: reference.DesiredConfig,
 		}},
 	}
-	got := trimmed(t, whole())
+	got := trimObject(t, whole())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(got.DeepCopy(), trimmed(t, got)); diff != "" {
+	if diff := cmp.Diff(got.DeepCopy(), trimObject(t, got)); diff != "" {
 		t.Errorf("a second time changes it (-once +twice):\n%s", diff)
 	}
 }
@@ -124,7 +124,7 @@ func TestNothingThatIsDroppedDecides(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(decide(whole()), decide(trimmed(t, whole()))); diff != "" {
+			if diff := cmp.Diff(decide(whole()), decide(trimObject(t, whole()))); diff != "" {
 				t.Errorf("(-stored +cached):\n%s", diff)
 			}
 		})
@@ -134,14 +134,14 @@ func TestNothingThatIsDroppedDecides(t *testing.T) {
 // The hub's writers of conditions, each of which compares the stored condition with the one that it wants.
 func TestConditionsOfTheHubAreSettledAlike(t *testing.T) {
 	for _, condition := range []metav1.Condition{
-		said("Degraded"), said("Resolved"), said("ManifestApplied"), said("AddOnsRemaining"),
+		newCondition("Degraded"), newCondition("Resolved"), newCondition("ManifestApplied"), newCondition("AddOnsRemaining"),
 		{Type: "Available", Status: metav1.ConditionUnknown, Reason: addonv1alpha1.ReasonClusterLeaseStopped, Message: "stopped"},
 		{Type: "Available", Status: metav1.ConditionTrue, Reason: "Another", Message: "another"},
 	} {
 		for _, message := range []string{condition.Message, "another"} {
 			condition.Message = message
 			stored, changed := apply.Settle(whole().Status.Conditions, condition, at.Add(time.Hour))
-			cached, changedToo := apply.Settle(trimmed(t, whole()).Status.Conditions, condition, at.Add(time.Hour))
+			cached, changedToo := apply.Settle(trimObject(t, whole()).Status.Conditions, condition, at.Add(time.Hour))
 			if diff := cmp.Diff(stored, cached); diff != "" || changed != changedToo {
 				t.Errorf("%s: written %t and %t (-stored +cached):\n%s", condition.Type, changed, changedToo, diff)
 			}
@@ -158,7 +158,7 @@ func TestLeasesKeepTheirTimes(t *testing.T) {
 			},
 		}
 	}
-	cached := trimmed(t, lease())
+	cached := trimObject(t, lease())
 	if cached.Labels != nil || cached.Spec.HolderIdentity != nil || !cached.Spec.RenewTime.Equal(lease().Spec.RenewTime) ||
 		availability.LeaseTimeout(cached) != availability.LeaseTimeout(lease()) {
 		t.Errorf("cached as %+v", cached)
@@ -170,7 +170,7 @@ func TestClustersKeepNameAndDeletion(t *testing.T) {
 		want.Name, want.UID, want.DeletionTimestamp = "cluster", "uid", &at
 		stored := want.DeepCopy()
 		stored.Labels, stored.Annotations = map[string]string{"l": "v"}, map[string]string{"a": "v"}
-		if diff := cmp.Diff(want, trimmed(t, stored)); diff != "" {
+		if diff := cmp.Diff(want, trimObject(t, stored)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", want.Kind, diff)
 		}
 	}
@@ -181,7 +181,7 @@ func TestNamespacesKeepTheLabelsThatDecideAboutConfigs(t *testing.T) {
 	want.Name, want.Labels = "cluster", map[string]string{"open-cluster-management.io/cluster-name": "cluster", "kudo.dev/shared-configs": "true"}
 	stored := want.DeepCopy()
 	stored.Labels["l"] = "v"
-	if diff := cmp.Diff(want, trimmed(t, stored)); diff != "" {
+	if diff := cmp.Diff(want, trimObject(t, stored)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -191,19 +191,19 @@ func TestOtherMetadataIsKept(t *testing.T) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "work.open-cluster-management.io/v1", Kind: "ManifestWork"},
 		ObjectMeta: metav1.ObjectMeta{Name: "mark", Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"a": "v"}},
 	}
-	if diff := cmp.Diff(want, trimmed(t, want.DeepCopy())); diff != "" {
+	if diff := cmp.Diff(want, trimObject(t, want.DeepCopy())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// decoded returns a string in its own memory, as a decoder does.
-func decoded(text string) string { return string([]byte(text)) }
+// decode returns a string in its own memory, as a decoder does.
+func decode(text string) string { return string([]byte(text)) }
 
 func TestEqualStringsOfObjectsAreShared(t *testing.T) {
 	transform := Transform()
 	cached := func() *addonv1alpha1.ManagedClusterAddOn {
-		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: decoded("cluster"), Name: decoded("web")}}
-		addOn.Status.Conditions = []metav1.Condition{{Type: decoded("Degraded"), Reason: decoded("R"), Message: decoded("said")}}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: decode("cluster"), Name: decode("web")}}
+		addOn.Status.Conditions = []metav1.Condition{{Type: decode("Degraded"), Reason: decode("R"), Message: decode("said")}}
 		if _, err := transform(addOn); err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestSharedStringsAreBounded(t *testing.T) {
 	if got := len(known.known); got > textsLimit {
 		t.Errorf("%d strings, more than %d", got, textsLimit)
 	}
-	long := decoded(string(make([]byte, longestText+1)))
+	long := decode(string(make([]byte, maxTextLength+1)))
 	if known.of(long); known.known[long] != "" {
 		t.Error("a long string is kept")
 	}

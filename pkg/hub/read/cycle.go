@@ -96,7 +96,7 @@ func (c *Cycles) through(addOn string) map[string][]string {
 func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, q queue, definition client.Object, changed []string, existence bool) {
-		requests, err := concerned(ctx, reader, definition.GetName(), changed, existence)
+		requests, err := affectedRequests(ctx, reader, definition.GetName(), changed, existence)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "failed to find the objects that a change affects", "object", client.ObjectKeyFromObject(definition))
 		}
@@ -119,9 +119,9 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	}
 }
 
-// concerned returns the add-ons, on all clusters, that a change of a definition affects: its own, those whose cycles changed, and, if it
+// affectedRequests returns the add-ons, on all clusters, that a change of a definition affects: its own, those whose cycles changed, and, if it
 // was created or deleted, its dependents, whose verdict changes between NotInstalled and NoSuchAddOn.
-func concerned(ctx context.Context, c client.Reader, definition string, changed []string, existence bool) ([]reconcile.Request, error) {
+func affectedRequests(ctx context.Context, c client.Reader, definition string, changed []string, existence bool) ([]reconcile.Request, error) {
 	names := append(changed, definition)
 	if existence {
 		dependents, err := DefinedOn(ctx, c, definition)

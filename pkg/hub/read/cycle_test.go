@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
 
-func needing(names ...string) []addonv1alpha1.AddonDependency {
+func makeNeeds(names ...string) []addonv1alpha1.AddonDependency {
 	var needs []addonv1alpha1.AddonDependency
 	for _, name := range names {
 		needs = append(needs, addonv1alpha1.AddonDependency{Name: name})
@@ -48,7 +48,7 @@ func TestCyclesLearn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := NewCycles()
 			for i, s := range steps {
-				changed := c.learn(s.addOn, needing(s.needs...))
+				changed := c.learn(s.addOn, makeNeeds(s.needs...))
 				slices.Sort(changed)
 				if diff := cmp.Diff(s.want, changed, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("step %d, %s: changed (-want +got):\n%s", i, s.addOn, diff)
@@ -68,7 +68,7 @@ func TestCyclesFollowAnyHistory(t *testing.T) {
 		for range 40 {
 			name := names[dice.IntN(len(names))]
 			dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			graph[name] = needing(names[:dice.IntN(3)]...)
+			graph[name] = makeNeeds(names[:dice.IntN(3)]...)
 			for _, changed := range c.learn(name, graph[name]) {
 				told[changed] = maps.Clone(c.Of(changed))
 			}

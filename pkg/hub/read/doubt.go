@@ -60,8 +60,8 @@ func (d *Doubts) All(context.Context, client.Object) ([]reconcile.Request, error
 	return d.requests(func(types.NamespacedName, []types.NamespacedName) bool { return true }), nil
 }
 
-// Sharing returns those with doubtful variables in an AddOnDeploymentConfig that a changed ManagedClusterAddOn of another name uses.
-func (d *Doubts) Sharing(_ context.Context, changed client.Object) ([]reconcile.Request, error) {
+// SharersOf returns those with doubtful variables in an AddOnDeploymentConfig that a changed ManagedClusterAddOn of another name uses.
+func (d *Doubts) SharersOf(_ context.Context, changed client.Object) ([]reconcile.Request, error) {
 	named := configKeys(changed)
 	return d.requests(func(addOn types.NamespacedName, configs []types.NamespacedName) bool {
 		return addOn.Name != changed.GetName() && slices.ContainsFunc(configs, func(config types.NamespacedName) bool {
@@ -97,7 +97,7 @@ func configsOf(doubts []install.Doubt) []types.NamespacedName {
 
 // definedElsewhere returns the doubtful variables that serve another purpose.
 func (a *AddOns) definedElsewhere(ctx context.Context, state install.AddOn, doubts []install.Doubt) (map[string]bool, error) {
-	others, err := a.using(ctx, configsOf(doubts))
+	others, err := a.usersOf(ctx, configsOf(doubts))
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +128,8 @@ func (a *AddOns) definedElsewhere(ctx context.Context, state install.AddOn, doub
 	return others.Define(state.ManagedAddOn.Name, state.Version.OperatorName(), doubts), nil
 }
 
-// using returns the add-ons that use one of the AddOnDeploymentConfigs, with their definitions.
-func (a *AddOns) using(ctx context.Context, configs []types.NamespacedName) (install.Others, error) {
+// usersOf returns the add-ons that use one of the AddOnDeploymentConfigs, with their definitions.
+func (a *AddOns) usersOf(ctx context.Context, configs []types.NamespacedName) (install.Others, error) {
 	var others install.Others
 	for _, config := range configs {
 		key := client.MatchingFields{byConfig: configKey(addonv1alpha1.ResourceAddOnDeploymentConfigs, config)}

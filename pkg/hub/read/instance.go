@@ -138,8 +138,8 @@ func ViewInstance(i *kudo.Instance) instanceView {
 		generation: i.Generation,
 		deleting:   !i.DeletionTimestamp.IsZero(),
 		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
-		removed:    i.Removed(),
-		forced:     i.ForceReleased(),
+		removed:    i.IsRemoved(),
+		forced:     i.IsForceReleased(),
 		resolved:   controller.ViewCondition(i.Status.Conditions, kudo.ConditionResolved),
 	}
 }

@@ -22,11 +22,11 @@ func Versions(ctx context.Context, c client.Reader, namespace, operator string) 
 	if err != nil {
 		return nil, fmt.Errorf("listing the versions of operator %q in %q: %w", operator, namespace, err)
 	}
-	return Existing(found.Items), nil
+	return FilterExisting(found.Items), nil
 }
 
-// Existing returns the versions that are not being deleted.
-func Existing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
+// FilterExisting returns the versions that are not being deleted.
+func FilterExisting(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
 	var stay []kudo.OperatorVersion
 	for _, version := range versions {
 		if version.DeletionTimestamp.IsZero() {

@@ -14,8 +14,8 @@ import (
 const (
 	// textsLimit is the number of strings that texts holds: the names of tens of thousands of clusters, and those of their add-ons.
 	textsLimit = 1 << 16
-	// longestText is the maximum length in bytes: longer ones, such as messages of other controllers, are rarely equal.
-	longestText = 512
+	// maxTextLength is the maximum length in bytes: longer ones, such as messages of other controllers, are rarely equal.
+	maxTextLength = 512
 )
 
 // texts holds one copy of each string that many objects of a fleet have: the names of add-ons and clusters, and the fields of conditions.
@@ -77,7 +77,7 @@ func (t *texts) referent(r upstream.ConfigReferent) upstream.ConfigReferent {
 
 // of returns the copy of a string. If there are too many, it forgets all of them: objects keep the copies that they have.
 func (t *texts) of(text string) string {
-	if text == "" || len(text) > longestText {
+	if text == "" || len(text) > maxTextLength {
 		return text
 	}
 	if shared, ok := t.known[text]; ok {

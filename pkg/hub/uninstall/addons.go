@@ -52,7 +52,7 @@ func (u *uninstallation) pass(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		if seen, released = seen+len(page), released+n; n > 0 {
-			u.say("released %d of the first %d add-ons", released, seen)
+			u.print("released %d of the first %d add-ons", released, seen)
 		}
 	}
 	return released > 0, nil
@@ -83,7 +83,7 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 // the fields that belong to it: its agent continues to use them.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	runs := u.owners.Has(addOn.UID)
-	operations := written(addOn, runs)
+	operations := releaseOperations(addOn, runs)
 	dirty := len(operations) > 0
 	if dirty {
 		if err := apply.PatchStatus(ctx, u.client, addOn, operations); err != nil {
@@ -106,9 +106,9 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 	return dirty, nil
 }
 
-// written returns operations that remove addon-manager's fields from an add-on's status, and Available if it only repeats them: its writer
+// releaseOperations returns operations that remove addon-manager's fields from an add-on's status, and Available if it only repeats them: its writer
 // then reports the add-on's own health.
-func written(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool) []apply.Operation {
+func releaseOperations(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool) []apply.Operation {
 	var operations []apply.Operation
 	current := addOn.Status.Conditions
 	for _, condition := range slices.Backward(current) { // so that indices stay valid while items are removed

@@ -53,7 +53,7 @@ func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 		return err
 	}
 	for i := range definitions {
-		converted, err := u.converted(ctx, &definitions[i])
+		converted, err := u.findConverted(ctx, &definitions[i])
 		if err != nil {
 			return err
 		}
@@ -65,9 +65,9 @@ func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 	return nil
 }
 
-// converted returns an object that was read in a version that requires conversion by a webhook; nil if none can be read so. It gets a
+// findConverted returns an object that was read in a version that requires conversion by a webhook; nil if none can be read so. It gets a
 // single object, which is read from storage, while a list might come from a cache.
-func (u *uninstallation) converted(
+func (u *uninstallation) findConverted(
 	ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition,
 ) (*metav1.PartialObjectMetadata, error) {
 	other := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage })

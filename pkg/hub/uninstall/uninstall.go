@@ -53,7 +53,7 @@ func Run(ctx context.Context, c client.Client, options Options, out io.Writer) e
 			return fmt.Errorf("uninstalling (it can be repeated): %w", err)
 		}
 	}
-	u.say("done: this hub no longer depends on addon-manager")
+	u.print("done: this hub no longer depends on addon-manager")
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (u *uninstallation) removeAdmission(ctx context.Context) error {
 	for _, object := range objects {
 		switch err := u.client.Delete(ctx, object); {
 		case err == nil:
-			u.say("removed %s %s", object.GetKind(), object.GetName())
+			u.print("removed %s %s", object.GetKind(), object.GetName())
 		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
 			return fmt.Errorf("removing %s %q: %w", object.GetKind(), object.GetName(), err)
 		}
@@ -101,7 +101,7 @@ func (u *uninstallation) endConversion(ctx context.Context) error {
 		if err := apply.Patch(ctx, u.client, definition, operations); err != nil {
 			return err
 		}
-		u.say("reduced CustomResourceDefinition %s to its storage version, without conversion", definition.Name)
+		u.print("reduced CustomResourceDefinition %s to its storage version, without conversion", definition.Name)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (u *uninstallation) nameWhatRuns(context.Context) error {
 		return nil
 	}
 	names := slices.Sorted(slices.Values(u.instances))
-	u.say("these Instances and the add-ons that own them are kept, and agents continue to run them: %s\n"+
+	u.print("these Instances and the add-ons that own them are kept, and agents continue to run them: %s\n"+
 		"To remove one, run addon-manager again, disable the add-on or delete the Instance, and uninstall again once it is removed",
 		text.List(names, namedAtMost))
 	return nil

@@ -31,8 +31,8 @@ type uninstallation struct {
 	owners    sets.Set[types.UID]
 }
 
-// say prints progress to the user. Write errors are ignored.
-func (u *uninstallation) say(format string, arguments ...any) {
+// print prints progress to the user. Write errors are ignored.
+func (u *uninstallation) print(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(u.out, format+"\n", arguments...)
 }
 

@@ -143,7 +143,7 @@ func answerTo(ctx context.Context, request admission.Request, o opinion, err err
 			Message: text.Truncate(o.refused.Error(), refusalLimit),
 		}}}
 	}
-	return answer, response.WithWarnings(bounded(o.warnings)...)
+	return answer, response.WithWarnings(limitWarnings(o.warnings)...)
 }
 
 // Limits for texts that users read. The API server truncates longer or further warnings at arbitrary positions.
@@ -153,8 +153,8 @@ const (
 	warningsLimit = 4096 / warningLimit
 )
 
-// bounded returns warnings that fit into a response.
-func bounded(warnings []string) []string {
+// limitWarnings returns warnings that fit into a response.
+func limitWarnings(warnings []string) []string {
 	var fitting []string
 	if left := len(warnings) - warningsLimit; left > 0 {
 		warnings = append(warnings[:warningsLimit-1:warningsLimit-1], fmt.Sprintf("and %d more warnings", left+1))

@@ -20,7 +20,7 @@ import (
 func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) (opinion, error) {
 	switch {
 	case w.after == nil:
-		return a.undefining(ctx, w.before)
+		return a.definitionRemoval(ctx, w.before)
 	case !w.after.DeletionTimestamp.IsZero():
 		return opinion{}, nil
 	}
@@ -33,13 +33,13 @@ func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.Clus
 		needs[definitions.Items[i].Name] = dependency.Needs(&definitions.Items[i])
 	}
 	warnings, refused := dependency.Admit(w.before, w.after, func(name string) []addonv1alpha1.AddonDependency { return needs[name] })
-	warnings = append(warnings, removing(w.before, w.after)...)
-	placed, err := a.placed(ctx, w)
+	warnings = append(warnings, removalWarnings(w.before, w.after)...)
+	placed, err := a.configWarnings(ctx, w)
 	return opinion{warnings: append(warnings, placed...), refused: refused}, err
 }
 
-// placed warns about configs of clusters that the write adds to a definition whose configs Tandem reads.
-func (a *admissions) placed(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) ([]string, error) {
+// configWarnings warns about configs of clusters that the write adds to a definition whose configs Tandem reads.
+func (a *admissions) configWarnings(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) ([]string, error) {
 	if !install.IsPlanManaged(w.after) && w.after.Name != addonv1alpha1.AgentAddOn {
 		return nil, nil
 	}
@@ -47,9 +47,9 @@ func (a *admissions) placed(ctx context.Context, w write[*addonv1alpha1.ClusterM
 	return install.AdmitDefinition(w.before, w.after, namespaces), err
 }
 
-// removing warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so drops
+// removalWarnings warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so drops
 // the declaration. If they fit into a warning, the names and the command that restores the dependencies are included.
-func removing(before, after *addonv1alpha1.ClusterManagementAddOn) []string {
+func removalWarnings(before, after *addonv1alpha1.ClusterManagementAddOn) []string {
 	lost, where := dependency.FindRemoved(before, after)
 	if len(lost) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func removing(before, after *addonv1alpha1.ClusterManagementAddOn) []string {
 	for _, need := range lost {
 		names = append(names, need.Name)
 	}
-	warnings := []string{listing(names, func(listed string) string {
+	warnings := []string{warningFor(names, func(listed string) string {
 		return fmt.Sprintf("this write removes all dependencies of %q (%s): unless that is intended, restore %s", after.Name, listed, where)
 	})}
 	declared, err := json.Marshal(lost)
@@ -76,9 +76,9 @@ func removing(before, after *addonv1alpha1.ClusterManagementAddOn) []string {
 	return warnings
 }
 
-// undefining warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM removes it
+// definitionRemoval warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM removes it
 // there, and it may be impossible to install it again.
-func (a *admissions) undefining(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn) (opinion, error) {
+func (a *admissions) definitionRemoval(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn) (opinion, error) {
 	names, err := read.DefinedOn(ctx, a.client, definition.Name)
 	if err != nil || !definition.DeletionTimestamp.IsZero() {
 		return opinion{}, err
@@ -93,5 +93,5 @@ func (a *admissions) undefining(ctx context.Context, definition *addonv1alpha1.C
 			dependents = append(dependents, name)
 		}
 	}
-	return losing(dependents, "", definition.Name, " where it is removed with its definition"), nil
+	return dependentsOpinion(dependents, "", definition.Name, " where it is removed with its definition"), nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// losing warns about the add-ons that the deletion of addOn affects: on describes where they are, when in which case. If their names do not
+// dependentsOpinion warns about the add-ons that the deletion of addOn affects: on describes where they are, when in which case. If their names do not
 // fit into a warning, it gives the number of the others.
-func losing(dependents []string, on, addOn, when string) opinion {
+func dependentsOpinion(dependents []string, on, addOn, when string) opinion {
 	if len(dependents) == 0 {
 		return opinion{}
 	}
@@ -22,13 +22,13 @@ func losing(dependents []string, on, addOn, when string) opinion {
 	if len(dependents) == 1 {
 		verb = "requires"
 	}
-	return opinion{warnings: []string{listing(dependents, func(listed string) string {
+	return opinion{warnings: []string{warningFor(dependents, func(listed string) string {
 		return fmt.Sprintf("%s%s %s %s and will become unavailable%s (kubectl addon dependents %s)", listed, on, verb, addOn, when, addOn)
 	})}}
 }
 
-// listing returns the warning with as many of the names as fit into it, and the number of the others.
-func listing(names []string, warn func(listed string) string) (warning string) {
+// warningFor returns the warning with as many of the names as fit into it, and the number of the others.
+func warningFor(names []string, warn func(listed string) string) (warning string) {
 	for shown := len(names); shown > 0; shown-- {
 		if warning = warn(text.List(names, shown)); len(warning) <= warningLimit {
 			break

@@ -19,7 +19,7 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	going := w.before != nil && !w.before.DeletionTimestamp.IsZero()
 	switch {
 	case going && w.after != nil:
-		return lost(w.before), nil
+		return lostChangeOpinion(w.before), nil
 	case going:
 		return opinion{}, nil
 	case w.after != nil:
@@ -39,7 +39,7 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 			dependents = append(dependents, name)
 		}
 	}
-	return losing(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
+	return dependentsOpinion(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
 }
 
 // spec rejects what a write adds to an add-on that Tandem manages: a reserved install namespace of a plan-based one, and configs that its
@@ -66,8 +66,8 @@ func (a *admissions) spec(ctx context.Context, w write[*addonv1alpha1.ManagedClu
 	return opinion{refused: install.AdmitAddOn(definition, w.before, w.after, namespaces)}, err
 }
 
-// lost warns about a change of an add-on that is being deleted.
-func lost(addOn *addonv1alpha1.ManagedClusterAddOn) opinion {
+// lostChangeOpinion warns about a change of an add-on that is being deleted.
+func lostChangeOpinion(addOn *addonv1alpha1.ManagedClusterAddOn) opinion {
 	return opinion{warnings: []string{fmt.Sprintf("%s is being removed from %s, so this change is lost: enable it again once it is gone "+
 		"('kubectl addon enable' waits for that)", addOn.Name, addOn.Namespace)}}
 }

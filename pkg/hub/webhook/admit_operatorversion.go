@@ -26,16 +26,16 @@ func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]
 	if err := a.verifications.Admit(w.after); err != nil || len(tree.Tasks(&w.after.Spec)) == 0 {
 		return opinion{refused: err}, nil
 	}
-	return a.bringing(ctx, w.after)
+	return a.childOperators(ctx, w.after)
 }
 
-// bringing judges the child operators of a version. It reads the other versions live, like definitions: cycles are created by several
+// childOperators judges the child operators of a version. It reads the other versions live, like definitions: cycles are created by several
 // consecutive writes. Only a version with child operators can close a cycle.
-func (a *admissions) bringing(ctx context.Context, version *kudo.OperatorVersion) (opinion, error) {
+func (a *admissions) childOperators(ctx context.Context, version *kudo.OperatorVersion) (opinion, error) {
 	var stored kudo.OperatorVersionList
 	if err := a.live.List(ctx, &stored, client.InNamespace(version.Namespace)); err != nil {
 		return opinion{}, fmt.Errorf("listing OperatorVersions: %w", err)
 	}
-	warnings, refused := tree.Admit(version, read.Existing(stored.Items))
+	warnings, refused := tree.Admit(version, read.FilterExisting(stored.Items))
 	return opinion{warnings: warnings, refused: refused}, nil
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// reviewed posts a review of an Instance to the handler for judge, like an API server.
-func reviewed(t *testing.T, review admissionv1.AdmissionRequest, judge func(context.Context, write[*kudo.Instance]) (opinion, error)) (
+// postReview posts a review of an Instance to the handler for judge, like an API server.
+func postReview(t *testing.T, review admissionv1.AdmissionRequest, judge func(context.Context, write[*kudo.Instance]) (opinion, error)) (
 	*admissionv1.AdmissionResponse, *admissions,
 ) {
 	t.Helper()
@@ -109,7 +109,7 @@ func TestReview(t *testing.T) {
 			if object == "" {
 				object = anInstance
 			}
-			got, a := reviewed(t, admissionv1.AdmissionRequest{Object: raw(object)}, test.judge)
+			got, a := postReview(t, admissionv1.AdmissionRequest{Object: raw(object)}, test.judge)
 			if refused := test.refusal != ""; got.Allowed == refused {
 				t.Errorf("allowed: %v, want %v", got.Allowed, !refused)
 			}
@@ -148,7 +148,7 @@ func TestReviewReadsBothSides(t *testing.T) {
 				return i.Name
 			}
 			var got []string
-			reviewed(t, review, func(_ context.Context, w write[*kudo.Instance]) (opinion, error) {
+			postReview(t, review, func(_ context.Context, w write[*kudo.Instance]) (opinion, error) {
 				got = []string{nameOf(w.before), nameOf(w.after)}
 				if w.user != "somebody" {
 					t.Errorf("user %q", w.user)
@@ -162,13 +162,13 @@ func TestReviewReadsBothSides(t *testing.T) {
 	}
 }
 
-func TestReviewBoundsWhatIsSaid(t *testing.T) {
+func TestReviewLimitsWarnings(t *testing.T) {
 	long := opinion{refused: errors.New(strings.Repeat("é", 4000))}
 	for i := range 40 {
 		long.warnings = append(long.warnings, fmt.Sprintf("%d\n%s", i, strings.Repeat("é", 300)))
 	}
 	before := slices.Clone(long.warnings)
-	got, _ := reviewed(t, admissionv1.AdmissionRequest{Object: raw(anInstance)},
+	got, _ := postReview(t, admissionv1.AdmissionRequest{Object: raw(anInstance)},
 		func(context.Context, write[*kudo.Instance]) (opinion, error) { return long, nil })
 	if message := got.Result.Message; len(message) > 4096 || len(message) < 4000 || !utf8.ValidString(message) {
 		t.Errorf("the refusal has %d bytes", len(message))
@@ -208,7 +208,7 @@ func TestLosing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := losing(test.dependents, " on cluster1", "zookeeper", "").warnings[0]
+			got := dependentsOpinion(test.dependents, " on cluster1", "zookeeper", "").warnings[0]
 			if got != test.want || len(got) > 256 {
 				t.Errorf("got %q (%d bytes), want %q", got, len(got), test.want)
 			}
@@ -275,11 +275,11 @@ func TestRemoving(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := removing(test.before, test.after)
+			got := removalWarnings(test.before, test.after)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(got, bounded(got)); diff != "" {
+			if diff := cmp.Diff(got, limitWarnings(got)); diff != "" {
 				t.Errorf("they do not fit:\n%s", diff)
 			}
 		})

@@ -60,8 +60,8 @@ func (c Callers) ask(config *tls.Config) {
 	}
 }
 
-// authenticated returns a handler that refuses other callers before their requests are read.
-func (c Callers) authenticated(next http.Handler) http.Handler {
+// authenticate returns a handler that refuses other callers before their requests are read.
+func (c Callers) authenticate(next http.Handler) http.Handler {
 	if c.CAFile == "" {
 		return next
 	}

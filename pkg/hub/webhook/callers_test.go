@@ -66,7 +66,7 @@ func TestOtherCallersAreRefusedBeforeTheyAreRead(t *testing.T) {
 			request := httptest.NewRequest(http.MethodPost, "/", unread{t})
 			request.TLS = test.state
 			answer := httptest.NewRecorder()
-			test.callers.authenticated(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(answer, request)
+			test.callers.authenticate(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(answer, request)
 			if answer.Code != test.want {
 				t.Errorf("got %d, want %d", answer.Code, test.want)
 			}

@@ -191,7 +191,7 @@ func readKeyring(secret map[string][]byte, bundle string, now time.Time) keyring
 	if k.serving != nil { // the signer stays trusted if the ConfigMap is lost
 		k.trusted = append(k.trusted, k.serving.Certs[1:]...)
 	}
-	return k.trusting(now)
+	return k.withValidTrust(now)
 }
 
 // readKeyPair returns nil if the key pair is unusable.
@@ -206,8 +206,8 @@ func readKeyPair(certificate, key []byte) *crypto.TLSCertificateConfig {
 	return pair
 }
 
-// trusting returns the keyring with exactly the valid authorities as trusted, each once, including its own.
-func (k keyring) trusting(now time.Time) keyring {
+// withValidTrust returns the keyring with exactly the valid authorities as trusted, each once, including its own.
+func (k keyring) withValidTrust(now time.Time) keyring {
 	candidates := slices.Clone(k.trusted)
 	if k.authority != nil {
 		candidates = append(candidates, k.authority.Certs[0])
@@ -254,7 +254,7 @@ func (k keyring) replace(terms certificateTerms, now time.Time) (keyring, error)
 			return keyring{}, fmt.Errorf("creating a serving certificate: %w", err)
 		}
 	}
-	return replaced.trusting(now), nil
+	return replaced.withValidTrust(now), nil
 }
 
 // proves reports whether clients that trust the bundle accept the serving certificate for every host.

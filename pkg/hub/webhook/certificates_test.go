@@ -48,8 +48,8 @@ func (s stored) pass(t *testing.T, terms certificateTerms, now time.Time) (store
 	return stored{secret: secret, bundle: bundle}, renewed
 }
 
-// accepted reports whether a client that trusts the bundle accepts the serving certificate in the Secret.
-func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Time) error {
+// verifyServing reports whether a client that trusts the bundle accepts the serving certificate in the Secret.
+func verifyServing(t *testing.T, bundle string, secret map[string][]byte, now time.Time) error {
 	t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(bundle)) {
@@ -68,13 +68,13 @@ func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Ti
 // learnt the new bundle yet, nor a client of a replica that still serves with the old keys.
 func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
 	current, _ := stored{}.pass(t, terms, begin)
-	authorities, servings, most := 1, 1, 1
+	authorities, servings, maxTrusted := 1, 1, 1
 	for now := begin; now.Before(begin.Add(2 * terms.authority)); now = now.AddDate(0, 0, 1) {
 		next, renewed := current.pass(t, terms, now)
-		if err := accepted(t, current.bundle, next.secret, now); err != nil {
+		if err := verifyServing(t, current.bundle, next.secret, now); err != nil {
 			t.Errorf("at %s the new certificate is not accepted by the bundle before: %v", now, err)
 		}
-		if err := accepted(t, next.bundle, current.secret, now); err != nil {
+		if err := verifyServing(t, next.bundle, current.secret, now); err != nil {
 			t.Errorf("at %s the certificate before is not accepted by the new bundle: %v", now, err)
 		}
 		if !bytes.Equal(next.secret[authorityCertificateKey], current.secret[authorityCertificateKey]) {
@@ -83,15 +83,15 @@ func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
 		if !bytes.Equal(next.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
 			servings++
 		}
-		most = max(most, len(renewed.trusted))
+		maxTrusted = max(maxTrusted, len(renewed.trusted))
 		current = next
 	}
 	// Every 60 of 180 days, and every 20.
 	if authorities < 3 || authorities > 4 || servings < 8 || servings > 11 {
 		t.Errorf("%d authorities and %d serving certificates were made", authorities, servings)
 	}
-	if most != 2 {
-		t.Errorf("up to %d authorities are trusted at a time, want the one that signs and the one before", most)
+	if maxTrusted != 2 {
+		t.Errorf("up to %d authorities are trusted at a time, want the one that signs and the one before", maxTrusted)
 	}
 }
 
@@ -135,14 +135,14 @@ func TestCertificatesAreLookedAtOften(t *testing.T) {
 	_, made := stored{}.pass(t, terms, begin)
 	end := made.serving.Certs[0].NotAfter
 	for name, test := range map[string]struct {
-		now  time.Time
-		most time.Duration
+		now      time.Time
+		maxPause time.Duration
 	}{
 		"a new certificate":            {begin, time.Minute},
 		"one that expires immediately": {end.Add(-time.Second), time.Second / 2},
 	} {
-		if pause := made.pause(test.now); pause <= 0 || pause > test.most {
-			t.Errorf("%s is looked at again after %s, want %s at most", name, pause, test.most)
+		if pause := made.pause(test.now); pause <= 0 || pause > test.maxPause {
+			t.Errorf("%s is looked at again after %s, want %s at most", name, pause, test.maxPause)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestCertificatesFollowTheClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			made, _ := stored{}.pass(t, terms, wrong)
 			mended, renewed := made.pass(t, terms, begin)
-			if err := accepted(t, mended.bundle, mended.secret, begin); err != nil {
+			if err := verifyServing(t, mended.bundle, mended.secret, begin); err != nil {
 				t.Error(err)
 			}
 			if len(renewed.trusted) != 1 {
@@ -211,7 +211,7 @@ func TestCertificatesDoNotRelyOnAForeignAuthority(t *testing.T) {
 			planted.secret[authorityPrivateKey] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
 			mended, _ := planted.pass(t, terms, begin)
 			mended, _ = mended.pass(t, terms, due)
-			if err := accepted(t, mended.bundle, mended.secret, due); err != nil {
+			if err := verifyServing(t, mended.bundle, mended.secret, due); err != nil {
 				t.Error(err)
 			}
 			mended, _ = mended.pass(t, terms, due) // with the current authority
@@ -252,7 +252,7 @@ func TestCertificatesAreMended(t *testing.T) {
 			damaged := stored{secret: maps.Clone(sound.secret), bundle: sound.bundle}
 			test.damage(&damaged)
 			mended, renewed := damaged.pass(t, terms, begin.Add(time.Hour))
-			if err := accepted(t, mended.bundle, mended.secret, begin.Add(time.Hour)); err != nil {
+			if err := verifyServing(t, mended.bundle, mended.secret, begin.Add(time.Hour)); err != nil {
 				t.Errorf("the serving certificate is not accepted: %v", err)
 			}
 			if made := !bytes.Equal(mended.secret[authorityCertificateKey], damaged.secret[authorityCertificateKey]); made != test.authority {
@@ -325,7 +325,7 @@ func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := begin.Add(away)
 			next, renewed := first.pass(t, terms, now)
-			if err := accepted(t, next.bundle, next.secret, now); err != nil {
+			if err := verifyServing(t, next.bundle, next.secret, now); err != nil {
 				t.Errorf("the serving certificate is not accepted: %v", err)
 			}
 			if end := renewed.serving.Certs[0].NotAfter; end.After(renewed.serving.Certs[1].NotAfter) {
@@ -335,7 +335,7 @@ func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 				if len(renewed.trusted) != 1 {
 					t.Errorf("%d authorities are trusted, one of which has expired", len(renewed.trusted))
 				}
-			} else if err := accepted(t, first.bundle, next.secret, now); err != nil {
+			} else if err := verifyServing(t, first.bundle, next.secret, now); err != nil {
 				t.Errorf("the serving certificate is not accepted by who knows the authority before: %v", err)
 			}
 		})
@@ -343,11 +343,11 @@ func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 }
 
 // Certificates are slightly backdated, but never valid for longer than requested.
-func TestCertificatesAllowForClocksThatAreBehind(t *testing.T) {
+func TestCertificatesTolerateSlowClocks(t *testing.T) {
 	_, made := stored{}.pass(t, terms, begin)
 	for name, c := range map[string]*x509.Certificate{"authority": made.authority.Certs[0], "serving": made.serving.Certs[0]} {
-		if behind := begin.Sub(c.NotBefore).Truncate(time.Minute); behind != 5*time.Minute {
-			t.Errorf("the %s certificate is valid from %s, %s before it is made", name, c.NotBefore, behind)
+		if backdated := begin.Sub(c.NotBefore).Truncate(time.Minute); backdated != 5*time.Minute {
+			t.Errorf("the %s certificate is valid from %s, %s before it is made", name, c.NotBefore, backdated)
 		}
 	}
 	if end := made.serving.Certs[0].NotAfter; !end.Equal(begin.Add(terms.serving)) {

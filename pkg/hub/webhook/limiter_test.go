@@ -23,8 +23,8 @@ func start(t *testing.T, l *limiter, peer string, amount int64) chan func() {
 	return begun
 }
 
-// queued waits until that many requests wait.
-func queued(l *limiter, number int) {
+// awaitWaiting waits until that many requests wait.
+func awaitWaiting(l *limiter, number int) {
 	for {
 		l.mutex.Lock()
 		waiting := len(l.waiting)
@@ -39,9 +39,9 @@ func TestALimiterKeepsTheOrder(t *testing.T) {
 	l := newLimiter(10, 10)
 	first := <-start(t, l, "a", 8)
 	large := start(t, l, "a", 5)
-	queued(l, 1)
+	awaitWaiting(l, 1)
 	small := start(t, l, "a", 1)
-	queued(l, 2)
+	awaitWaiting(l, 2)
 	select {
 	case <-small:
 		t.Error("a small request overtakes a large one, which might wait forever")
@@ -56,7 +56,7 @@ func TestALimiterLeavesAPartToOtherPeers(t *testing.T) {
 	l := newLimiter(10, 6)
 	first := <-start(t, l, "a", 6)
 	more := start(t, l, "a", 1)
-	queued(l, 1)
+	awaitWaiting(l, 1)
 	(<-start(t, l, "b", 4))()
 	first()
 	(<-more)()
@@ -74,9 +74,9 @@ func TestALimiterForgetsRequestsThatEnd(t *testing.T) {
 		_, err := l.acquire(ctx, "a", 10)
 		ended <- err
 	}()
-	queued(l, 1)
+	awaitWaiting(l, 1)
 	next := start(t, l, "a", 5)
-	queued(l, 2)
+	awaitWaiting(l, 2)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)

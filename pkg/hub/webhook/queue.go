@@ -52,11 +52,11 @@ func newQueue(of cost, max int64, timeout time.Duration) *queue {
 // are decoded after their cost fits. One that waits too long is answered with 429 and Retry-After, and an API server repeats it until the
 // webhook's own timeout.
 func (q *queue) through(next http.Handler) http.Handler {
-	return limited(q.read(q.waiting(next)), maxRequest, requestTimeout)
+	return limitRequests(q.readBodies(q.limitMemory(next)), maxRequest, requestTimeout)
 }
 
-// read returns a handler that reads the bodies of requests and determines their cost, as long as there is memory for them.
-func (q *queue) read(next func(w http.ResponseWriter, r *http.Request, body []byte, cost int64)) http.Handler {
+// readBodies returns a handler that reads the bodies of requests and determines their cost, as long as there is memory for them.
+func (q *queue) readBodies(next func(w http.ResponseWriter, r *http.Request, body []byte, cost int64)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		weighed := &weighing{ReadCloser: r.Body, of: q.cost, max: q.memory.maxPerPeer}
 		r.Body = weighed
@@ -78,9 +78,9 @@ func (q *queue) read(next func(w http.ResponseWriter, r *http.Request, body []by
 	})
 }
 
-// waiting returns a handler that serves each request once its cost fits. Bodies must be JSON objects: the API's decoders would take other texts
+// limitMemory returns a handler that serves each request once its cost fits. Bodies must be JSON objects: the API's decoders would take other texts
 // for YAML, which expands.
-func (q *queue) waiting(next http.Handler) func(w http.ResponseWriter, r *http.Request, body []byte, cost int64) {
+func (q *queue) limitMemory(next http.Handler) func(w http.ResponseWriter, r *http.Request, body []byte, cost int64) {
 	return func(w http.ResponseWriter, r *http.Request, body []byte, cost int64) {
 		if !isObject(body) || !json.Valid(body) {
 			http.Error(w, "the request is not a JSON object", http.StatusBadRequest)
@@ -105,9 +105,9 @@ func tooMany(w http.ResponseWriter) {
 	http.Error(w, "too many requests at a time, try again", http.StatusTooManyRequests)
 }
 
-// limited ends requests that are longer or slower than any from an API server: a client that reaches the port could exhaust the process's
+// limitRequests ends requests that are longer or slower than any from an API server: a client that reaches the port could exhaust the process's
 // memory.
-func limited(next http.Handler, length int64, duration time.Duration) http.Handler {
+func limitRequests(next http.Handler, length int64, duration time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connection, end := http.NewResponseController(w), time.Now().Add(duration)
 		if err := errors.Join(connection.SetReadDeadline(end), connection.SetWriteDeadline(end)); err != nil {

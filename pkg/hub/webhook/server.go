@@ -81,7 +81,7 @@ func (s *server) SetUp(mgr manager.Manager) error {
 		if path == conversionPath {
 			server.Register(path, conversions.through(handler))
 		} else {
-			server.Register(path, s.callers.authenticated(admissions.through(handler)))
+			server.Register(path, s.callers.authenticate(admissions.through(handler)))
 		}
 	}
 	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {

@@ -75,7 +75,7 @@ func TestWebhookRequestsAreLimited(t *testing.T) {
 		for protocol, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
 			t.Run(name+", "+protocol, func(t *testing.T) {
 				read := make(chan error, 1)
-				server := httptest.NewUnstartedServer(limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				server := httptest.NewUnstartedServer(limitRequests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					_, err := io.Copy(io.Discard, r.Body)
 					read <- err
 				}), length, test.duration))

@@ -25,7 +25,7 @@ func Condition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
 	want metav1.Condition, now time.Time,
 ) (bool, error) {
-	return settled(current, want, now, func(fields map[string]any) error { return Status(ctx, c, obj, manager, fields) })
+	return writeCondition(current, want, now, func(fields map[string]any) error { return Status(ctx, c, obj, manager, fields) })
 }
 
 // ConditionAsRead is Condition for exactly the object that was read: if it changed or was replaced since, nothing is written and the error
@@ -34,11 +34,11 @@ func ConditionAsRead(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
 	want metav1.Condition, now time.Time,
 ) (bool, error) {
-	return settled(current, want, now, func(fields map[string]any) error { return StatusAsRead(ctx, c, obj, manager, fields) })
+	return writeCondition(current, want, now, func(fields map[string]any) error { return StatusAsRead(ctx, c, obj, manager, fields) })
 }
 
-// settled writes a condition unless current already contains it, and reports whether it wrote.
-func settled(current []metav1.Condition, want metav1.Condition, now time.Time, write func(fields map[string]any) error) (bool, error) {
+// writeCondition writes a condition unless current already contains it, and reports whether it wrote.
+func writeCondition(current []metav1.Condition, want metav1.Condition, now time.Time, write func(fields map[string]any) error) (bool, error) {
 	condition, changed := Settle(current, want, now)
 	if !changed {
 		return false, nil

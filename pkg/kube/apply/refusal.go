@@ -26,12 +26,12 @@ func (e *ImmutableError) Error() string {
 	return plan.CannotChange(e.Fields...)
 }
 
-// errGoing is not a permanent rejection: the immutable object is being deleted.
-var errGoing = errors.New("the immutable object is being deleted and will be re-created")
+// errBeingDeleted is not a permanent rejection: the immutable object is being deleted.
+var errBeingDeleted = errors.New("the immutable object is being deleted and will be re-created")
 
-// Refused returns an *ImmutableError if the API server rejected a change of live into want only because of immutable fields. If there are
+// ToImmutableError returns an *ImmutableError if the API server rejected a change of live into want only because of immutable fields. If there are
 // other causes, it omits the immutable fields, for which the API server prints all values. It returns any other error unchanged.
-func Refused(err error, live, want *unstructured.Unstructured) error {
+func ToImmutableError(err error, live, want *unstructured.Unstructured) error {
 	var fields, problems []string
 	for _, cause := range causesOf(err) {
 		problem := strings.TrimPrefix(cause.Field+": "+cause.Message, ": ")
@@ -48,7 +48,7 @@ func Refused(err error, live, want *unstructured.Unstructured) error {
 	case len(problems) > 0:
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: strings.Join(problems, ", ")}}
 	case live.GetDeletionTimestamp() != nil:
-		return errGoing
+		return errBeingDeleted
 	}
 	slices.Sort(fields)
 	return &ImmutableError{Fields: slices.Compact(fields)}

@@ -68,7 +68,7 @@ func TestRefusedNamesTheFieldsThatCannotChange(t *testing.T) {
 				t.Fatal("nothing is said about it here")
 			}
 			err := fmt.Errorf("applying: %w", &apierrors.StatusError{ErrStatus: r.Status})
-			got := Refused(err, object(r.Live), object(r.Want))
+			got := ToImmutableError(err, object(r.Live), object(r.Want))
 			var immutable *ImmutableError
 			if !errors.As(got, &immutable) {
 				if want != nil {
@@ -82,7 +82,7 @@ func TestRefusedNamesTheFieldsThatCannotChange(t *testing.T) {
 			if !Final(fmt.Errorf("applying: %w", got)) {
 				t.Error("it is not final")
 			}
-			if other := Refused(err, nil, object(r.Want)); other != error(err) {
+			if other := ToImmutableError(err, nil, object(r.Want)); other != error(err) {
 				t.Errorf("what does not exist yet has no immutable fields, got %v", other)
 			}
 		})
@@ -113,7 +113,7 @@ func TestRefusedLeavesOutTheValuesOfImmutableFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := all[name]
-			got := Refused(&apierrors.StatusError{ErrStatus: r.Status}, object(r.Live), object(r.Want))
+			got := ToImmutableError(&apierrors.StatusError{ErrStatus: r.Status}, object(r.Live), object(r.Want))
 			if diff := cmp.Diff(want, got.Error()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -128,8 +128,8 @@ func TestWhatCannotBeChangedAndIsOnItsWayOutIsWaitedFor(t *testing.T) {
 	r := refusals(t)["the storage class of a volume claim"]
 	live := object(r.Live)
 	live.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-	got := Refused(&apierrors.StatusError{ErrStatus: r.Status}, live, object(r.Want))
-	if got != errGoing || Final(got) {
+	got := ToImmutableError(&apierrors.StatusError{ErrStatus: r.Status}, live, object(r.Want))
+	if got != errBeingDeleted || Final(got) {
 		t.Errorf("got %v, final: %v", got, Final(got))
 	}
 }

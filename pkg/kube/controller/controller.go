@@ -55,30 +55,30 @@ func Every() config.Controller {
 	}
 }
 
-// LongestRetry is the maximum time between two attempts for a failing object: after an outage, however long, everything is up to date again
+// MaxRetryInterval is the maximum time between two attempts for a failing object: after an outage, however long, everything is up to date again
 // within that time.
-const LongestRetry = time.Minute
+const MaxRetryInterval = time.Minute
 
 // Retries returns a rate limiter with exponential backoff per object. client-go's default backs off longer, and limits all objects together
 // to ten retries a second, so that a fleet would wait for hours. Workers and client limits bound the number of concurrent requests.
 func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, LongestRetry)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, MaxRetryInterval)
 }
 
 // ConflictPause is how long to wait for the cache after a conflict with another writer.
 const ConflictPause = 100 * time.Millisecond
 
-// Postponed is the error of a write that is not sent yet.
-type Postponed struct{ For time.Duration }
+// PostponedError is the error of a write that is not sent yet.
+type PostponedError struct{ For time.Duration }
 
-func (p *Postponed) Error() string { return fmt.Sprintf("postponed for %s", p.For) }
+func (p *PostponedError) Error() string { return fmt.Sprintf("postponed for %s", p.For) }
 
 // RetryConflict turns a conflict with another writer into an early retry without an error, and a Postponed write into a retry when it is
 // due. It also ignores an object that no longer exists. Joined errors are ignored only if each of them is.
 func RetryConflict(err error) (reconcile.Result, error) {
 	var result reconcile.Result
 	for _, e := range separate(err) {
-		var postponed *Postponed
+		var postponed *PostponedError
 		switch {
 		case apierrors.IsConflict(e):
 			result.RequeueAfter = ConflictPause

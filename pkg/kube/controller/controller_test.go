@@ -39,7 +39,7 @@ func TestRetryConflict(t *testing.T) {
 	conflict := fmt.Errorf("updating: %w", apierrors.NewConflict(resource, "a", nil))
 	gone := apierrors.NewNotFound(resource, "a")
 	forbidden := apierrors.NewForbidden(resource, "b", nil)
-	postponed := fmt.Errorf("writing: %w", &Postponed{For: time.Second})
+	postponed := fmt.Errorf("writing: %w", &PostponedError{For: time.Second})
 	again := reconcile.Result{RequeueAfter: ConflictPause}
 	for sentence, test := range map[string]struct {
 		err    error

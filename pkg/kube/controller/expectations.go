@@ -52,8 +52,8 @@ func (e *Expectations[K]) NoteSince(object client.Object, read string) {
 	}
 }
 
-// NoteNewest is Note unless a newer version is recorded: for objects that were read, or have several concurrent writers.
-func (e *Expectations[K]) NoteNewest(object client.Object) {
+// NoteIfNewer is Note unless a newer version is recorded: for objects that were read, or have several concurrent writers.
+func (e *Expectations[K]) NoteIfNewer(object client.Object) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	if last, known := e.last(object); known {
@@ -71,23 +71,23 @@ func (e *Expectations[K]) Forget(key K) {
 	e.versions.Remove(key)
 }
 
-// patience is how long to wait for a write: after the API server is restored from a backup, it never arrives.
-const patience = 10 * time.Second
+// staleTimeout is how long to wait for a write: after the API server is restored from a backup, it never arrives.
+const staleTimeout = 10 * time.Second
 
 // Awaits returns how long to wait, at most, until the cache has the last recorded version; zero if object, as read from the cache, is not
 // older. It forgets versions that need no further waiting.
 func (e *Expectations[K]) Awaits(object client.Object) time.Duration {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	left := e.Behind(object)
+	left := e.StaleFor(object)
 	if left == 0 {
 		e.versions.Remove(e.key(object))
 	}
 	return left
 }
 
-// Behind is Awaits, but forgets nothing.
-func (e *Expectations[K]) Behind(object client.Object) time.Duration {
+// StaleFor is Awaits, but forgets nothing.
+func (e *Expectations[K]) StaleFor(object client.Object) time.Duration {
 	last, known := e.last(object)
 	if !known {
 		return 0
@@ -96,7 +96,7 @@ func (e *Expectations[K]) Behind(object client.Object) time.Duration {
 	if err != nil || order >= 0 {
 		return 0
 	}
-	return max(0, patience-time.Since(last.at))
+	return max(0, staleTimeout-time.Since(last.at))
 }
 
 // UpToDate reports whether a cached object is as new as the recorded version; known reports whether there is one. Versions without an

@@ -24,14 +24,14 @@ func TestWritesAreAwaited(t *testing.T) {
 		want    time.Duration
 	}{
 		"nothing was written":                                    {cached: "9"},
-		"the cache is behind the write":                          {written: "10", cached: "9", want: patience},
-		"the cache is behind the write for some time":            {written: "10", cached: "9", after: patience - time.Second, want: time.Second},
+		"the cache is behind the write":                          {written: "10", cached: "9", want: staleTimeout},
+		"the cache is behind the write for some time":            {written: "10", cached: "9", after: staleTimeout - time.Second, want: time.Second},
 		"the cache has the write":                                {written: "10", cached: "10"},
 		"the cache is ahead of the write":                        {written: "10", cached: "11"},
 		"the write changed nothing":                              {written: "9", cached: "9"},
-		"the write never comes, as after a restore of the hub":   {written: "10", cached: "9", after: patience},
+		"the write never comes, as after a restore of the hub":   {written: "10", cached: "9", after: staleTimeout},
 		"a version that cannot be compared is not waited for":    {written: "x", cached: "9"},
-		"versions are numbers, of which the longer is the later": {written: "100", cached: "99", want: patience},
+		"versions are numbers, of which the longer is the later": {written: "100", cached: "99", want: staleTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func configMap(resourceVersion string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", ResourceVersion: resourceVersion}}
 }
 
-func TestACacheIsBehindUntilItShowsWhatWasSeen(t *testing.T) {
+func TestCacheIsStaleUntilItHasTheRecordedVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen           []string
 		cached         string
@@ -80,7 +80,7 @@ func TestACacheIsBehindUntilItShowsWhatWasSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := NewExpectations(client.ObjectKeyFromObject, 2)
 			for _, v := range c.seen {
-				k.NoteNewest(configMap(v))
+				k.NoteIfNewer(configMap(v))
 			}
 			if upToDate, known := k.UpToDate(configMap(c.cached)); upToDate != c.upToDate || known != (len(c.seen) > 0) {
 				t.Errorf("up to date: want %v, got %v; known: %v", c.upToDate, upToDate, known)

@@ -82,13 +82,13 @@ func (r *rewatcher) list(ctx context.Context, options metav1.ListOptions) (runti
 // watch begins a watch. If the last one was interrupted, or the API server does not answer, the API server may have been restored since.
 func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	interrupted, down := time.Now().Before(r.until), false
-	return answered(ctx, func() (w watch.Interface, err error) {
+	return retryUntilAnswered(ctx, func() (w watch.Interface, err error) {
 		defer func() {
 			r.report(err)
 			down = down || isUnanswered(err) && !apierrors.IsTooManyRequests(err)
 		}()
 		if interrupted {
-			if err := r.reached(ctx, options, down); err != nil {
+			if err := r.checkVersion(ctx, options, down); err != nil {
 				return nil, err
 			}
 		}
@@ -98,10 +98,10 @@ func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watc
 	})
 }
 
-// reached returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from, or was
+// checkVersion returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from, or was
 // down. An API server that was restored from a backup accepts such a watch, but sends no events until its versions have reached that version
 // again, and never sends events about the changes by the restoration. One that was down may have reached the version again by now.
-func (r *rewatcher) reached(ctx context.Context, options metav1.ListOptions, down bool) error {
+func (r *rewatcher) checkVersion(ctx context.Context, options metav1.ListOptions, down bool) error {
 	if options.SendInitialEvents != nil {
 		return nil // the watch lists the objects
 	}
@@ -124,9 +124,9 @@ func (r *rewatcher) reached(ctx context.Context, options metav1.ListOptions, dow
 	return nil // versions of some aggregated API servers have no order
 }
 
-// answered repeats a request until the API server answers it.
-func answered(ctx context.Context, request func() (watch.Interface, error)) (watch.Interface, error) {
-	intervals := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Cap: LongestRetry / 2, Steps: math.MaxInt}
+// retryUntilAnswered repeats a request until the API server answers it.
+func retryUntilAnswered(ctx context.Context, request func() (watch.Interface, error)) (watch.Interface, error) {
+	intervals := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Cap: MaxRetryInterval / 2, Steps: math.MaxInt}
 	for first := true; ; first = false {
 		w, err := request()
 		if err == nil || !isUnanswered(err) {

@@ -83,8 +83,8 @@ func (r *restarted) interrupt() {
 	r.open.Stop()
 }
 
-// cached fills a cache with the objects of an API server until stop is called.
-func cached(t *testing.T, server *restarted) (stop func()) {
+// startInformer fills a cache with the objects of an API server until stop is called.
+func startInformer(t *testing.T, server *restarted) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	source := &toolscache.ListWatch{ListWithContextFunc: server.list, WatchFuncWithContext: server.watch}
@@ -102,7 +102,7 @@ func cached(t *testing.T, server *restarted) (stop func()) {
 	}
 }
 
-func TestACacheIsUpToDateAgainWithinTheLongestRetryAfterAnOutage(t *testing.T) {
+func TestCacheIsUpToDateWithinMaxRetryIntervalAfterOutage(t *testing.T) {
 	for _, restored := range []bool{false, true} {
 		for range 100 { // attempts are at random times
 			synctest.Test(t, func(t *testing.T) { outage(t, restored) })
@@ -117,11 +117,11 @@ func outage(t *testing.T, restored bool) {
 	if restored {
 		server.restored = server.to
 	}
-	stop := cached(t, server)
-	<-time.After(2*time.Minute + 3*controller.LongestRetry)
+	stop := startInformer(t, server)
+	<-time.After(2*time.Minute + 3*controller.MaxRetryInterval)
 	stop()
-	if after := server.listed.Sub(server.to); server.listed.IsZero() || after > controller.LongestRetry+2*time.Second {
-		t.Errorf("restored %t: up to date %s after the outage, want at most %s", restored, after, controller.LongestRetry)
+	if after := server.listed.Sub(server.to); server.listed.IsZero() || after > controller.MaxRetryInterval+2*time.Second {
+		t.Errorf("restored %t: up to date %s after the outage, want at most %s", restored, after, controller.MaxRetryInterval)
 	}
 }
 
@@ -130,10 +130,10 @@ func TestACacheFollowsAnAPIServerThatIsRestoredSoonAfterALongOutage(t *testing.T
 		start := time.Now()
 		server := &restarted{from: start.Add(time.Hour), to: start.Add(time.Hour + 15*time.Minute)} // which is longer than a watch
 		server.restored = server.to.Add(3 * time.Minute)
-		stop := cached(t, server)
+		stop := startInformer(t, server)
 		<-time.After(time.Until(server.restored))
 		server.interrupt()
-		<-time.After(controller.LongestRetry)
+		<-time.After(controller.MaxRetryInterval)
 		stop()
 		if server.listed.Before(server.restored) {
 			t.Error("the cache has not listed the objects again")
@@ -146,8 +146,8 @@ func TestACacheFollowsARestoredAPIServerThatHasReachedItsVersionAgain(t *testing
 		start := time.Now()
 		server := &restarted{from: start.Add(time.Hour), to: start.Add(time.Hour + 5*time.Second), reached: true}
 		server.restored = server.to
-		stop := cached(t, server)
-		<-time.After(time.Until(server.to) + controller.LongestRetry)
+		stop := startInformer(t, server)
+		<-time.After(time.Until(server.to) + controller.MaxRetryInterval)
 		stop()
 		if server.listed.IsZero() {
 			t.Error("the cache has not listed the objects again")

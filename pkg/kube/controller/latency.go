@@ -65,15 +65,15 @@ func (l *Latency) Queue(controller string, limiter workqueue.TypedRateLimiter[re
 // Take removes and returns the time since when a request waits; zero if no change led to it.
 func (l *Latency) Take(request reconcile.Request) time.Time { return l.waiting.Take(request) }
 
-// Again records that a request still waits since that time.
-func (l *Latency) Again(request reconcile.Request, since time.Time) {
+// PutBack records that a request still waits since that time.
+func (l *Latency) PutBack(request reconcile.Request, since time.Time) {
 	if !since.IsZero() {
 		l.waiting.Keep(request, since)
 	}
 }
 
-// Done observes the time of a write.
-func (l *Latency) Done(since time.Time) {
+// Observe observes the time of a write.
+func (l *Latency) Observe(since time.Time) {
 	if !since.IsZero() {
 		l.Seconds.Observe(time.Since(since).Seconds())
 	}
@@ -102,7 +102,7 @@ func (q *timedQueue) AddWithOpts(options priorityqueue.AddOpts, requests ...reco
 
 // keep records the time of a change.
 func (q *timedQueue) keep(requests ...reconcile.Request) {
-	if !q.begun() {
+	if !q.hasStarted() {
 		return
 	}
 	for _, request := range requests {

@@ -27,7 +27,7 @@ func (p timed) begin() time.Time {
 
 // write takes the request, and handles it with a write.
 func (p timed) write() {
-	p.Done(p.begin())
+	p.Observe(p.begin())
 	p.queue.Done(p.request)
 }
 
@@ -57,7 +57,7 @@ func TestLatency(t *testing.T) {
 		"a failed attempt continues to wait": {func(p timed) {
 			p.change()
 			second()
-			p.Again(p.request, p.begin())
+			p.PutBack(p.request, p.begin())
 			p.queue.AddAfter(p.request, time.Second)
 			p.queue.Done(p.request)
 			p.write()
@@ -67,7 +67,7 @@ func TestLatency(t *testing.T) {
 			since := p.begin()
 			second()
 			p.change()
-			p.Again(p.request, since)
+			p.PutBack(p.request, since)
 			p.queue.Done(p.request)
 			p.write()
 		}, 1, 1},
@@ -76,7 +76,7 @@ func TestLatency(t *testing.T) {
 			since := p.begin()
 			second()
 			p.change()
-			p.Done(since)
+			p.Observe(since)
 			p.queue.Done(p.request)
 			second()
 			p.write()

@@ -16,8 +16,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// limited returns the config of a client with an adaptive limit, for an API server that answers with serve.
-func limited(t *testing.T, serve http.HandlerFunc) *rest.Config {
+// newLimitedConfig returns the config of a client with an adaptive limit, for an API server that answers with serve.
+func newLimitedConfig(t *testing.T, serve http.HandlerFunc) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
@@ -45,7 +45,7 @@ func answerWith(w http.ResponseWriter, kind string) {
 // client-go repeats a request that the API server's priority and fairness rejects.
 func TestAThrottledRequestIsRepeatedAfterTheTimeThatTheServerGives(t *testing.T) {
 	var answers []time.Time
-	config := limited(t, func(w http.ResponseWriter, _ *http.Request) {
+	config := newLimitedConfig(t, func(w http.ResponseWriter, _ *http.Request) {
 		answers = append(answers, time.Now())
 		if len(answers) == 1 {
 			w.Header().Set("Retry-After", "1")
@@ -62,13 +62,13 @@ func TestAThrottledRequestIsRepeatedAfterTheTimeThatTheServerGives(t *testing.T)
 	}
 }
 
-// saturated calls do while as many requests as the limit permits wait for their answers and one more is not sent. hold reports whether the
+// runAtLimit calls do while as many requests as the limit permits wait for their answers and one more is not sent. hold reports whether the
 // server holds a request back.
-func saturated(t *testing.T, hold func(*http.Request) bool, do func(config *rest.Config)) {
+func runAtLimit(t *testing.T, hold func(*http.Request) bool, do func(config *rest.Config)) {
 	t.Helper()
 	var held atomic.Int64
 	arrived, release := make(chan struct{}, 1000), make(chan struct{})
-	config := limited(t, func(w http.ResponseWriter, r *http.Request) {
+	config := newLimitedConfig(t, func(w http.ResponseWriter, r *http.Request) {
 		if hold(r) {
 			held.Add(1)
 			arrived <- struct{}{}
@@ -105,8 +105,8 @@ func saturated(t *testing.T, hold func(*http.Request) bool, do func(config *rest
 	}
 }
 
-// patience is the timeout of a request that does not wait for others.
-const patience = time.Minute
+// requestTimeout is the timeout of a request that does not wait for others.
+const requestTimeout = time.Minute
 
 // startLimit is the limit before anything is known about the server.
 const startLimit = 32
@@ -127,8 +127,8 @@ func TestOnlyRequestsThatCanWaitAreLimited(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			saturated(t, ofConfigMap, func(config *rest.Config) {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+			runAtLimit(t, ofConfigMap, func(config *rest.Config) {
+				ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 				defer cancel()
 				if err := send(ctx, clientset(t, config)); err != nil {
 					t.Error(err)
@@ -137,7 +137,7 @@ func TestOnlyRequestsThatCanWaitAreLimited(t *testing.T) {
 		})
 	}
 	t.Run("another request waits", func(t *testing.T) {
-		saturated(t, ofConfigMap, func(config *rest.Config) {
+		runAtLimit(t, ofConfigMap, func(config *rest.Config) {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := clientset(t, config).CoreV1().Secrets("default").Get(ctx, "a", metav1.GetOptions{})
@@ -147,8 +147,8 @@ func TestOnlyRequestsThatCanWaitAreLimited(t *testing.T) {
 		})
 	})
 	t.Run("a client apart does not", func(t *testing.T) {
-		saturated(t, ofConfigMap, func(config *rest.Config) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+		runAtLimit(t, ofConfigMap, func(config *rest.Config) {
+			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 			defer cancel()
 			if _, err := clientset(t, controller.Apart(config)).CoreV1().ConfigMaps("default").Get(ctx, "b", metav1.GetOptions{}); err != nil {
 				t.Error(err)

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Changed admits an update only if view differs between the old and the new object; it always admits creation and deletion. It filters out
+// ChangeIn admits an update only if view differs between the old and the new object; it always admits creation and deletion. It filters out
 // status writes of other controllers that are irrelevant to this one.
-func Changed[O client.Object, V comparable](view func(O) V) predicate.Predicate {
+func ChangeIn[O client.Object, V comparable](view func(O) V) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, known := e.ObjectOld.(O)
 		after, alike := e.ObjectNew.(O)
@@ -23,8 +23,8 @@ func Changed[O client.Object, V comparable](view func(O) V) predicate.Predicate 
 	}}
 }
 
-// TypedChanged is Changed for a source of objects of one type.
-func TypedChanged[O client.Object, V comparable](view func(O) V) predicate.TypedPredicate[O] {
+// TypedChangeIn is Changed for a source of objects of one type.
+func TypedChangeIn[O client.Object, V comparable](view func(O) V) predicate.TypedPredicate[O] {
 	return predicate.TypedFuncs[O]{UpdateFunc: func(e event.TypedUpdateEvent[O]) bool {
 		return view(e.ObjectOld) != view(e.ObjectNew)
 	}}
@@ -40,9 +40,9 @@ func Existence() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// DeletionBegun admits creation, deletion, and the setting of the deletion timestamp.
-func DeletionBegun() predicate.Predicate {
-	return Changed(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
+// DeletionStart admits creation, deletion, and the setting of the deletion timestamp.
+func DeletionStart() predicate.Predicate {
+	return ChangeIn(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
 // Deletion admits only deletion.
@@ -53,8 +53,8 @@ func Deletion() predicate.Predicate {
 	}
 }
 
-// logged returns the function without its error, which is logged.
-func logged(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.MapFunc {
+// toMapFunc returns the function without its error, which is logged.
+func toMapFunc(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		requests, err := to(ctx, o)
 		if err != nil {

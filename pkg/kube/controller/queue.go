@@ -44,9 +44,9 @@ type requestQueue struct {
 	idle, overtaken int
 	// backlog holds the bulk requests in order, and most their highest number. pending holds them with whether they are still due, and due
 	// the number of those. Of the others it is known that they were bulk: the changes that they cause themselves are not single ones.
-	backlog   []reconcile.Request
-	pending   map[reconcile.Request]bool
-	due, most int
+	backlog         []reconcile.Request
+	pending         map[reconcile.Request]bool
+	due, maxBacklog int
 	// inProgress holds the bulk requests that are queued or being reconciled, and changed is the time of the last request that is not bulk.
 	inProgress map[reconcile.Request]struct{}
 	changed    time.Time
@@ -67,8 +67,8 @@ func newQueue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Re
 	}
 }
 
-// begun reports whether a worker has asked for a request: all objects that exist at the start were added before.
-func (q *requestQueue) begun() bool {
+// hasStarted reports whether a worker has asked for a request: all objects that exist at the start were added before.
+func (q *requestQueue) hasStarted() bool {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	return q.started
@@ -79,7 +79,7 @@ func (q *requestQueue) Add(request reconcile.Request) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	if !q.started {
-		q.put(request)
+		q.addToBacklog(request)
 		return
 	}
 	due, bulk := q.pending[request]
@@ -120,7 +120,7 @@ func (q *requestQueue) addBulk(requests []reconcile.Request) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	for _, request := range requests {
-		q.put(request)
+		q.addToBacklog(request)
 	}
 	q.feed()
 }
@@ -161,13 +161,13 @@ func (q *requestQueue) wait() {
 	q.feed()
 }
 
-// put adds a request to the backlog. The caller holds the lock.
-func (q *requestQueue) put(request reconcile.Request) {
+// addToBacklog adds a request to the backlog. The caller holds the lock.
+func (q *requestQueue) addToBacklog(request reconcile.Request) {
 	if !q.pending[request] {
 		q.pending[request] = true
 		q.due++
 		q.backlog = append(q.backlog, request)
-		q.most = max(q.most, len(q.backlog))
+		q.maxBacklog = max(q.maxBacklog, len(q.backlog))
 	}
 	q.size.Set(float64(q.due))
 }
@@ -199,10 +199,10 @@ func (q *requestQueue) feed() {
 	}
 	q.size.Set(float64(q.due))
 	if len(q.backlog) == 0 {
-		if q.most >= largeBacklog {
+		if q.maxBacklog >= largeBacklog {
 			go debug.FreeOSMemory() // the runtime would keep it for minutes
 		}
-		q.backlog, q.pending, q.most = nil, map[reconcile.Request]bool{}, 0 // a map never shrinks
+		q.backlog, q.pending, q.maxBacklog = nil, map[reconcile.Request]bool{}, 0 // a map never shrinks
 	}
 }
 
@@ -217,10 +217,10 @@ func Enqueue(q queue, requests []reconcile.Request) {
 	}
 }
 
-// Mapped returns a handler for a function that may fail: its cache only fails during shutdown, when requests are irrelevant. An update
+// EnqueueFrom returns a handler for a function that may fail: its cache only fails during shutdown, when requests are irrelevant. An update
 // concerns the requests of the old and of the new object.
-func Mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
-	of := logged(to)
+func EnqueueFrom(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
+	of := toMapFunc(to)
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { Enqueue(q, of(ctx, e.Object)) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// requested returns a request for each name.
-func requested(names ...string) []reconcile.Request {
+// requestsFor returns a request for each name.
+func requestsFor(names ...string) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range names {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
@@ -29,11 +29,11 @@ func requested(names ...string) []reconcile.Request {
 	return requests
 }
 
-// numbered returns that many requests.
-func numbered(count int) []reconcile.Request {
+// makeRequests returns that many requests.
+func makeRequests(count int) []reconcile.Request {
 	var requests []reconcile.Request
 	for i := range count {
-		requests = append(requests, requested(fmt.Sprint(i))...)
+		requests = append(requests, requestsFor(fmt.Sprint(i))...)
 	}
 	return requests
 }
@@ -54,7 +54,7 @@ func (w *worker) take(count int) {
 }
 
 func (w *worker) add(names ...string) {
-	for _, request := range requested(names...) {
+	for _, request := range requestsFor(names...) {
 		w.Add(request)
 	}
 }
@@ -72,11 +72,11 @@ func TestQueue(t *testing.T) {
 			func(w *worker) { w.add("a", "b", "c"); w.take(1); w.add("x"); w.take(3) }, []string{"a", "x", "b", "c"},
 		},
 		"a change overtakes bulk requests": {
-			func(w *worker) { w.addBulk(requested("a", "b")); w.take(1); w.add("x"); w.take(2) }, []string{"a", "x", "b"},
+			func(w *worker) { w.addBulk(requestsFor("a", "b")); w.take(1); w.add("x"); w.take(2) }, []string{"a", "x", "b"},
 		},
 		"a request that overtakes itself is taken once": {
 			func(w *worker) {
-				w.addBulk(requested("a", "b", "c"))
+				w.addBulk(requestsFor("a", "b", "c"))
 				w.take(1)
 				w.add("c")
 				w.take(2)
@@ -86,11 +86,11 @@ func TestQueue(t *testing.T) {
 		},
 		"a bulk request is taken again if its object is affected again": {
 			func(w *worker) {
-				w.addBulk(requested("a", "b"))
+				w.addBulk(requestsFor("a", "b"))
 				w.take(1)
 				w.add("b")
 				w.take(1)
-				w.addBulk(requested("b"))
+				w.addBulk(requestsFor("b"))
 				w.take(1)
 			}, []string{"a", "b", "b"},
 		},
@@ -98,7 +98,7 @@ func TestQueue(t *testing.T) {
 			func(w *worker) {
 				w.add("first")
 				w.take(1)
-				w.addBulk(requested("a"))
+				w.addBulk(requestsFor("a"))
 				for i := range 7 {
 					w.add(fmt.Sprint(2*i), fmt.Sprint(2*i+1))
 					w.take(1)
@@ -136,7 +136,7 @@ func TestAllWorkersTakeBulkRequests(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		q.addBulk(numbered(workers))
+		q.addBulk(makeRequests(workers))
 		ended.Wait()
 		q.ShutDown()
 	})
@@ -170,22 +170,22 @@ func TestFewBulkRequestsAreInProgressWhileSingleObjectsChange(t *testing.T) {
 		}
 		synctest.Wait()
 		<-time.After(2 * single)
-		q.addBulk(numbered(1000))
+		q.addBulk(makeRequests(1000))
 		check("at first", workers, 0)
 		for range workers {
 			next <- struct{}{}
 		}
-		for _, own := range numbered(workers) {
+		for _, own := range makeRequests(workers) {
 			q.Add(own) // the event of its own write
 		}
 		check("after their own changes", workers, 0)
-		q.Add(requested("x")[0])
+		q.Add(requestsFor("x")[0])
 		for range 3 * workers {
 			next <- struct{}{}
 			synctest.Wait()
 		}
 		check("while another object changes,", fewBulk, others.Load())
-		q.Add(requested("x")[0])
+		q.Add(requestsFor("x")[0])
 		check("without waiting", fewBulk, 1)
 		<-time.After(2 * single)
 		next <- struct{}{}
@@ -198,7 +198,7 @@ func TestFewBulkRequestsAreInProgressWhileSingleObjectsChange(t *testing.T) {
 
 func TestQueueShutsDownWithABacklog(t *testing.T) {
 	q := newQueue("test", Retries())
-	q.addBulk(numbered(1000))
+	q.addBulk(makeRequests(1000))
 	request, _ := q.Get()
 	q.Done(request)
 	q.ShutDown()
@@ -216,7 +216,7 @@ func TestQueueShutsDownWithABacklog(t *testing.T) {
 // controller-runtime wraps a queue that is no PriorityQueue, and sometimes one that is.
 func TestBulkRequestsReachTheBacklogThroughControllerRuntime(t *testing.T) {
 	change := func(requests []reconcile.Request) func(priorityqueue.PriorityQueue[reconcile.Request]) {
-		mapped := handler.WithLowPriorityWhenUnchanged(Mapped(func(context.Context, client.Object) ([]reconcile.Request, error) {
+		mapped := handler.WithLowPriorityWhenUnchanged(EnqueueFrom(func(context.Context, client.Object) ([]reconcile.Request, error) {
 			return requests, nil
 		}))
 		return func(q priorityqueue.PriorityQueue[reconcile.Request]) {
@@ -229,8 +229,8 @@ func TestBulkRequestsReachTheBacklogThroughControllerRuntime(t *testing.T) {
 		add           func(priorityqueue.PriorityQueue[reconcile.Request])
 		queued, bulky int
 	}{
-		"a change that affects many objects": {change(numbered(bulkSize)), 0, bulkSize},
-		"a change that affects few":          {change(numbered(bulkSize / 4)), bulkSize / 4, 0},
+		"a change that affects many objects": {change(makeRequests(bulkSize)), 0, bulkSize},
+		"a change that affects few":          {change(makeRequests(bulkSize / 4)), bulkSize / 4, 0},
 		"an object that was listed": {func(q priorityqueue.PriorityQueue[reconcile.Request]) {
 			new(handler.EnqueueRequestForObject).Create(t.Context(), event.CreateEvent{
 				Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, IsInInitialList: true,
@@ -249,7 +249,7 @@ func TestBulkRequestsReachTheBacklogThroughControllerRuntime(t *testing.T) {
 		} {
 			t.Run(name+" in "+kind, func(t *testing.T) {
 				defer q.ShutDown()
-				q.Add(numbered(1)[0])
+				q.Add(makeRequests(1)[0])
 				request, _, _ := q.GetWithPriority() // after the start
 				q.Done(request)
 				tc.add(q)

@@ -18,16 +18,16 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// quietly returns QuietPeriods, and the clock that they read.
-func quietly() (*QuietPeriods, *time.Time) {
+// newTestPace returns QuietPeriods, and the clock that they read.
+func newTestPace() (*Pace, *time.Time) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return NewQuietPeriods(func() time.Time { return now }), &now
+	return NewPace(func() time.Time { return now }), &now
 }
 
-// postponed returns how long a write is postponed; zero if it is not.
-func postponed(t *testing.T, err error) time.Duration {
+// delayOf returns how long a write is postponed; zero if it is not.
+func delayOf(t *testing.T, err error) time.Duration {
 	t.Helper()
-	var p *Postponed
+	var p *PostponedError
 	if err != nil && !errors.As(err, &p) {
 		t.Fatalf("unexpected error %v", err)
 	}
@@ -37,7 +37,7 @@ func postponed(t *testing.T, err error) time.Duration {
 	return p.For
 }
 
-func TestQuietPeriods(t *testing.T) {
+func TestPace(t *testing.T) {
 	addOn := types.NamespacedName{Namespace: "cluster1", Name: "kafka"}
 	const ms = time.Millisecond
 	// every returns the times of changes that follow each other without a quiet period in between.
@@ -81,7 +81,7 @@ func TestQuietPeriods(t *testing.T) {
 		"a change that was handled before does not matter": {changes: []time.Duration{0}, asks: []time.Duration{time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			quiet, now := quietly()
+			pace, now := newTestPace()
 			start := *now
 			var got time.Duration
 			moments := slices.Concat(tc.changes, tc.created, tc.asks)
@@ -89,13 +89,13 @@ func TestQuietPeriods(t *testing.T) {
 			for _, at := range slices.Compact(moments) {
 				*now = start.Add(at)
 				if slices.Contains(tc.created, at) {
-					quiet.End(addOn)
+					pace.Reset(addOn)
 				}
 				if slices.Contains(tc.changes, at) {
-					quiet.Begin(addOn)
+					pace.Delay(addOn)
 				}
 				if slices.Contains(tc.asks, at) {
-					got = postponed(t, quiet.Over(addOn))
+					got = delayOf(t, pace.Allow(addOn))
 				}
 				if at == slices.Max(tc.asks) {
 					break
@@ -104,39 +104,39 @@ func TestQuietPeriods(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("the write waits for %v, want %v", got, tc.want)
 			}
-			if err := quiet.Over(types.NamespacedName{Namespace: "cluster2", Name: "kafka"}); err != nil {
+			if err := pace.Allow(types.NamespacedName{Namespace: "cluster2", Name: "kafka"}); err != nil {
 				t.Errorf("another object waits, too: %v", err)
 			}
 		})
 	}
 }
 
-func TestQuietPeriodsAreForgotten(t *testing.T) {
-	quiet, now := quietly()
+func TestPaceForgetsEndedDelays(t *testing.T) {
+	pace, now := newTestPace()
 	name := func(i int) types.NamespacedName {
 		return types.NamespacedName{Namespace: fmt.Sprint("cluster", i), Name: "kafka"}
 	}
 	const addOns = 5000
 	for i := range addOns {
-		quiet.Begin(name(i))
+		pace.Delay(name(i))
 	}
-	*now = now.Add(quietTime)
+	*now = now.Add(minWriteDelay)
 	for i := range addOns / 2 {
-		if err := quiet.Over(name(i)); err != nil {
+		if err := pace.Allow(name(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := len(quiet.periods); got != addOns/2 {
+	if got := len(pace.delays); got != addOns/2 {
 		t.Errorf("%d periods are left after half of the add-ons were written", got)
 	}
-	*now = now.Add(longestQuiet)
-	quiet.Begin(name(addOns))
-	if got := len(quiet.periods); got != 1 {
+	*now = now.Add(maxWriteDelay)
+	pace.Delay(name(addOns))
+	if got := len(pace.delays); got != 1 {
 		t.Errorf("%d periods are left of add-ons that needed no write", got-1)
 	}
 }
 
-func TestChangesThatBeginQuietPeriods(t *testing.T) {
+func TestChangesThatDelayWrites(t *testing.T) {
 	object := func(change func(*addonv1alpha1.ManagedClusterAddOn)) *addonv1alpha1.ManagedClusterAddOn {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "a", UID: "1", Generation: 1}}
 		change(addOn)
@@ -154,24 +154,24 @@ func TestChangesThatBeginQuietPeriods(t *testing.T) {
 		"the beginning of a removal": {deleted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			quiet, _ := quietly()
-			if !quiet.Respecified().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}) {
+			pace, _ := newTestPace()
+			if !pace.OnSpecChange().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}) {
 				t.Error("the event was dropped")
 			}
-			if got := quiet.Over(client.ObjectKeyFromObject(before)) != nil; got != tc.want {
+			if got := pace.Allow(client.ObjectKeyFromObject(before)) != nil; got != tc.want {
 				t.Errorf("it begins a quiet period: %v, want %v", got, tc.want)
 			}
 
-			quiet, _ = quietly()
+			pace, _ = newTestPace()
 			affected := types.NamespacedName{Namespace: "c", Name: "affected"}
 			noticed := false
 			observer := handler.Funcs{UpdateFunc: func(context.Context, event.UpdateEvent, queue) {
 				noticed = true
-				if got := quiet.Over(affected) != nil; got != tc.want {
+				if got := pace.Allow(affected) != nil; got != tc.want {
 					t.Errorf("what it affects is quiet before it is enqueued: %v, want %v", got, tc.want)
 				}
 			}}
-			quiet.Before(observer, func(context.Context, client.Object) ([]reconcile.Request, error) {
+			pace.Before(observer, func(context.Context, client.Object) ([]reconcile.Request, error) {
 				return []reconcile.Request{{NamespacedName: affected}}, nil
 			}).Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}, nil)
 			if !noticed {

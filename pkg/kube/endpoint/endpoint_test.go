@@ -172,7 +172,7 @@ func TestAFloodLocksNoUserOut(t *testing.T) {
 	}
 }
 
-func TestStandingReturns(t *testing.T) {
+func TestRankReturns(t *testing.T) {
 	c := newClients()
 	if got := c.send("192.0.2.1", "a", 1000, Rejected); got != maxFailures+maxChecks {
 		t.Errorf("%d of 1,000 credentials are checked, want %d", got, maxFailures+maxChecks)

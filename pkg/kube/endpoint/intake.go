@@ -66,12 +66,12 @@ func (i *Intake) Read(w http.ResponseWriter, r *http.Request) (content []byte, r
 }
 
 // grow makes room for more bytes of a content: for as many as there are already, but not for more than were announced.
-func grow(content []byte, more int, announced int64) []byte {
+func grow(content []byte, more int, contentLength int64) []byte {
 	if len(content)+more <= cap(content) {
 		return content
 	}
 	room := max(len(content), more)
-	if left := announced - int64(len(content)); left >= int64(more) {
+	if left := contentLength - int64(len(content)); left >= int64(more) {
 		room = int(min(int64(room), left))
 	}
 	return append(make([]byte, 0, len(content)+room), content...)

@@ -28,7 +28,7 @@ func Sign(ctx context.Context, hub client.Reader, csr *certificatesv1.Certificat
 		return len(csr.Status.Certificate) > 0, nil
 	})
 	switch {
-	case wait.Interrupted(err) && ctx.Err() == nil && !approved(csr):
+	case wait.Interrupted(err) && ctx.Err() == nil && !isApproved(csr):
 		return nil, fmt.Errorf("waiting for the certificate: request %q was not approved within %s; check that addon-manager is running on the hub",
 			csr.Name, signedWithin)
 	case wait.Interrupted(err) && ctx.Err() == nil:
@@ -40,7 +40,7 @@ func Sign(ctx context.Context, hub client.Reader, csr *certificatesv1.Certificat
 	return csr.Status.Certificate, nil
 }
 
-func approved(csr *certificatesv1.CertificateSigningRequest) bool {
+func isApproved(csr *certificatesv1.CertificateSigningRequest) bool {
 	for _, condition := range csr.Status.Conditions {
 		if condition.Type == certificatesv1.CertificateApproved {
 			return true

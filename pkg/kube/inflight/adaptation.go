@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// least and most bound the limit. Latencies with up to least requests in flight are the base with which others are compared.
-	least, most = 8, 256
+	// minLimit and most bound the limit. Latencies with up to least requests in flight are the base with which others are compared.
+	minLimit, maxLimit = 8, 256
 	// start is the limit before anything is known.
 	start = 32
 	// The limit is adapted after this many requests that began since the last time, and after this time.
@@ -85,9 +85,9 @@ func (a *adaptation) next(now time.Time) float64 {
 		next := a.before
 		a.before = 0
 		return next
-	case a.used > least && now.Sub(a.measured) >= remeasure:
+	case a.used > minLimit && now.Sub(a.measured) >= remeasure:
 		a.before = a.limit
-		return least
+		return minLimit
 	case a.slowdown() > tolerance:
 		return math.Min(a.limit, float64(a.used)) * 0.9
 	case a.reached:
@@ -111,7 +111,7 @@ func (a *adaptation) slowdown() float64 {
 
 // learn updates the base of the observed kinds. With many requests in flight, only lower latencies count.
 func (a *adaptation) learn(now time.Time) {
-	few := a.used <= least
+	few := a.used <= minLimit
 	if few || a.measured.IsZero() {
 		a.measured = now
 	}
@@ -130,7 +130,7 @@ func (l *latency) mean() time.Duration { return l.total / time.Duration(l.count)
 
 // decide sets the limit and starts new observations.
 func (a *adaptation) decide(now time.Time, limit float64) {
-	a.limit = math.Max(least, math.Min(limit, most))
+	a.limit = math.Max(minLimit, math.Min(limit, maxLimit))
 	a.since, a.completed, a.used, a.reached = now, 0, 0, false
 	clear(a.latencies)
 }

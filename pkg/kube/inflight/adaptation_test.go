@@ -13,8 +13,8 @@ type load struct {
 	inFlight int
 }
 
-// observed adds loads to an adaptation, in which requests have waited, one period after the last decision.
-func observed(a *adaptation, now time.Time, loads ...load) time.Time {
+// addLoads adds loads to an adaptation, in which requests have waited, one period after the last decision.
+func addLoads(a *adaptation, now time.Time, loads ...load) time.Time {
 	a.since, a.reached = now, true
 	for _, l := range loads {
 		for range l.count {
@@ -36,16 +36,16 @@ func TestTheLimitFollowsTheLatency(t *testing.T) {
 		"it grows while the latency is less than twice its base":     {[]load{{"get", 20, 19 * time.Millisecond, 32}}, 37},
 		"it shrinks from what was used":                              {[]load{{"get", 20, slow, 20}}, 18},
 		"it stays without enough observations":                       {[]load{{"get", 19, slow, 32}}, 32},
-		"it never falls below the least one":                         {[]load{{"get", 20, slow, 2}}, least},
+		"it never falls below the least one":                         {[]load{{"get", 20, slow, 2}}, minLimit},
 		"another kind of requests has a base of its own":             {[]load{{"get", 10, fast, 32}, {"list", 10, 50 * fast, 32}}, 37},
 		"one slow request among fast ones does not count much":       {[]load{{"get", 19, fast, 32}, {"patch", 1, 10 * time.Second, 32}}, 37},
 		"a kind that is slower than its base counts by its requests": {[]load{{"get", 10, fast, 32}, {"patch", 10, 5 * fast, 32}}, 28},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a, now := newAdaptation(), time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-			now = observed(&a, now, load{"get", 10, fast, 1}, load{"patch", 10, fast, 1})
+			now = addLoads(&a, now, load{"get", 10, fast, 1}, load{"patch", 10, fast, 1})
 			a.limit = start
-			if observed(&a, now, test.loads...); a.requests() != test.want {
+			if addLoads(&a, now, test.loads...); a.requests() != test.want {
 				t.Errorf("the limit is %d, want %d", a.requests(), test.want)
 			}
 		})
@@ -55,10 +55,10 @@ func TestTheLimitFollowsTheLatency(t *testing.T) {
 func TestTheLimitIsBounded(t *testing.T) {
 	a, now := newAdaptation(), time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for range 100 {
-		now = observed(&a, now, load{"get", 20, time.Millisecond, least})
+		now = addLoads(&a, now, load{"get", 20, time.Millisecond, minLimit})
 	}
-	if a.requests() != most {
-		t.Errorf("the limit is %d, want %d", a.requests(), most)
+	if a.requests() != maxLimit {
+		t.Errorf("the limit is %d, want %d", a.requests(), maxLimit)
 	}
 }
 
@@ -90,22 +90,22 @@ func TestAFailedRequestDoesNotCount(t *testing.T) {
 func TestTheBaseIsMeasuredAgainWithFewRequestsInFlight(t *testing.T) {
 	const before, since = 10 * time.Millisecond, 30 * time.Millisecond
 	a, now := newAdaptation(), time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	now = observed(&a, now, load{"get", 20, before, 1})
+	now = addLoads(&a, now, load{"get", 20, before, 1})
 	a.limit = 100
-	now = observed(&a, now, load{"get", 20, before, 100})
+	now = addLoads(&a, now, load{"get", 20, before, 100})
 	grown := a.requests()
-	now = observed(&a, now.Add(remeasure), load{"get", 20, before, 100})
-	if a.requests() != least {
-		t.Fatalf("for the measurement the limit is %d, want %d", a.requests(), least)
+	now = addLoads(&a, now.Add(remeasure), load{"get", 20, before, 100})
+	if a.requests() != minLimit {
+		t.Fatalf("for the measurement the limit is %d, want %d", a.requests(), minLimit)
 	}
-	now = observed(&a, now, load{"get", 20, since, least})
+	now = addLoads(&a, now, load{"get", 20, since, minLimit})
 	if a.requests() != grown {
 		t.Errorf("afterwards the limit is %d, want %d again", a.requests(), grown)
 	}
 	if base := a.base["get"]; base <= before || base > since {
 		t.Errorf("the base is %v, want it nearer to %v", base, since)
 	}
-	if observed(&a, now, load{"get", 20, since, 100}); a.requests() <= grown {
+	if addLoads(&a, now, load{"get", 20, since, 100}); a.requests() <= grown {
 		t.Errorf("the limit is %d, want more than %d: the server has become slower for few requests, too", a.requests(), grown)
 	}
 }

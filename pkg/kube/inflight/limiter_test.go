@@ -106,13 +106,13 @@ func (s server) serve(kind string) {
 type phase struct {
 	executes, workers int
 	kinds             []string
-	// leastShare is the least share of the server's throughput that is used, mostLimit the highest limit at the end.
-	leastShare float64
-	mostLimit  int64
+	// minShare is the least share of the server's throughput that is used, mostLimit the highest limit at the end.
+	minShare float64
+	maxLimit int64
 }
 
-// run sends requests for a while and returns how many were answered.
-func (p phase) run(t *testing.T, c *client, duration time.Duration) int64 {
+// sendRequests sends requests for a while and returns how many were answered.
+func (p phase) sendRequests(t *testing.T, c *client, duration time.Duration) int64 {
 	s := server{make(chan struct{}, p.executes)}
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
@@ -160,13 +160,13 @@ func TestTheLimitSuitsTheServer(t *testing.T) {
 				const duration = 10 * time.Second
 				c := newClient()
 				for i, p := range phases {
-					share := float64(p.run(t, c, duration)) / p.capacity(duration)
+					share := float64(p.sendRequests(t, c, duration)) / p.capacity(duration)
 					t.Logf("phase %d: %.0f %% of the throughput, limit %d at the end", i+1, 100*share, c.limit.Load())
-					if share < p.leastShare {
-						t.Errorf("phase %d: %.0f %% of the server's throughput, want %.0f %%", i+1, 100*share, 100*p.leastShare)
+					if share < p.minShare {
+						t.Errorf("phase %d: %.0f %% of the server's throughput, want %.0f %%", i+1, 100*share, 100*p.minShare)
 					}
-					if limit := c.limit.Load(); limit > p.mostLimit {
-						t.Errorf("phase %d: the limit is %d, want at most %d", i+1, limit, p.mostLimit)
+					if limit := c.limit.Load(); limit > p.maxLimit {
+						t.Errorf("phase %d: the limit is %d, want at most %d", i+1, limit, p.maxLimit)
 					}
 					<-time.After(time.Second) // requests in flight end
 				}

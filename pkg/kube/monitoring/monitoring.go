@@ -87,7 +87,7 @@ func authenticated(config *rest.Config, next http.Handler) (http.Handler, error)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the authentication of metrics: %w", err)
 	}
-	return checked(filtered, endpoint.NewCredentials()), nil
+	return limitCredentials(filtered, endpoint.NewCredentials()), nil
 }
 
 // requestTimeout is how long a client may take to send a request and receive the metrics.
@@ -109,8 +109,8 @@ func prompt(next http.Handler) http.Handler {
 	})
 }
 
-// checked limits the credentials that the API server is asked about.
-func checked(next http.Handler, credentials *endpoint.Credentials) http.Handler {
+// limitCredentials limits the credentials that the API server is asked about.
+func limitCredentials(next http.Handler, credentials *endpoint.Credentials) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		credential := r.Header.Get("Authorization")
 		if credential == "" {

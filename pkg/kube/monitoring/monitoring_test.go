@@ -78,7 +78,7 @@ func TestCredentialsAreLimited(t *testing.T) {
 		http.StatusOK: true, http.StatusForbidden: true, http.StatusUnauthorized: false, http.StatusInternalServerError: false,
 	} {
 		passed := 0
-		handler := checked(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		handler := limitCredentials(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			passed++
 			w.WriteHeader(status)
 		}), endpoint.NewCredentials())

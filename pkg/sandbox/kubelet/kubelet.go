@@ -68,7 +68,7 @@ func execute(command []string, open Opener, output, complaints io.Writer) int {
 		fmt.Fprintf(complaints, "%s: not found in a simulated container", strings.Join(command[:min(1, len(command))], ""))
 		return notFound
 	}
-	most, err := strconv.ParseInt(command[2], 10, 64)
+	limit, err := strconv.ParseInt(command[2], 10, 64)
 	if err != nil {
 		fmt.Fprintf(complaints, "head: invalid number %q", command[2])
 		return usage
@@ -83,7 +83,7 @@ func execute(command []string, open Opener, output, complaints io.Writer) int {
 		return usage
 	}
 	defer file.Close()
-	if _, err := io.Copy(output, io.LimitReader(file, most)); err != nil {
+	if _, err := io.Copy(output, io.LimitReader(file, limit)); err != nil {
 		fmt.Fprintf(complaints, "head: %s: %v", command[4], err)
 		return usage
 	}

@@ -33,11 +33,11 @@ const (
 
 // story returns the list of acts.
 func story() []act {
-	return append(slices.Concat(installing(), changing(), removing()), bringingAlong())
+	return append(slices.Concat(installActs(), changeActs(), removalActs()), childActs())
 }
 
-// installing returns the acts that install the add-ons.
-func installing() []act {
+// installActs returns the acts that install the add-ons.
+func installActs() []act {
 	return []act{
 		{
 			title: "A platform team pushes two packages to the hub and defines the add-ons. kafka requires zookeeper; monitoring is optional.",
@@ -50,8 +50,8 @@ func installing() []act {
 			title: "kafka is enabled on both clusters, but zookeeper is not.",
 			do:    enable("kafka", "cluster1", "cluster2"),
 			promises: []promise{
-				held("cluster1"),
-				held("cluster2"),
+				heldPromise("cluster1"),
+				heldPromise("cluster2"),
 				nothingInstalled("cluster1"),
 				nothingInstalled("cluster2"),
 			},
@@ -68,14 +68,14 @@ func installing() []act {
 				replicas("cluster1", "zookeeper", 3),
 				replicas("cluster1", "kafka", 3),
 				installedAfter("cluster1", "kafka", "zookeeper"),
-				held("cluster2"),
+				heldPromise("cluster2"),
 			},
 		},
 	}
 }
 
-// changing returns the acts that change the running add-ons.
-func changing() []act {
+// changeActs returns the acts that change the running add-ons.
+func changeActs() []act {
 	return []act{
 		{
 			title: "kafka is scaled to five brokers on cluster1 with a parameter: plan `update` runs, and no pod is restarted.",
@@ -108,14 +108,14 @@ func changing() []act {
 	}
 }
 
-// removing returns the acts that remove the add-ons from cluster1, and then install them on cluster2.
-func removing() []act {
+// removalActs returns the acts that remove the add-ons from cluster1, and then install them on cluster2.
+func removalActs() []act {
 	return []act{
 		{
 			title: "zookeeper is disabled on cluster1: kafka keeps running, and the hub reports it as degraded.",
 			do:    disable("zookeeper", "cluster1"),
 			promises: []promise{
-				gone("cluster1", "zookeeper"),
+				removedPromise("cluster1", "zookeeper"),
 				condition("cluster1", "kafka", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue,
 					addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacksZookeeper+"\n"+lacksMonitoring),
 				condition("cluster1", "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionFalse,
@@ -127,9 +127,9 @@ func removing() []act {
 			title: "kafka is disabled on cluster1: its plan `cleanup` runs, and all its objects are removed.",
 			do:    disable("kafka", "cluster1"),
 			promises: []promise{
-				gone("cluster1", "kafka"),
+				removedPromise("cluster1", "kafka"),
 				cleanedUp("cluster1", "kafka"),
-				held("cluster2"),
+				heldPromise("cluster2"),
 			},
 		},
 		{
@@ -144,8 +144,8 @@ func removing() []act {
 	}
 }
 
-// bringingAlong returns the act that shows a package with child operators.
-func bringingAlong() act {
+// childActs returns the act that shows a package with child operators.
+func childActs() act {
 	return act{
 		title: "streaming is enabled on cluster2: zookeeper and kafka are deployed as its child operators (KEP-29).",
 		do: func(ctx context.Context, s *stage) error {
@@ -236,7 +236,7 @@ func (s *stage) kubectlAddon(ctx context.Context, arguments ...string) error {
 	output, err := command.CombinedOutput()
 	s.print(indent(string(output)))
 	if err != nil {
-		s.print(fmt.Sprintf("   … failed; retrying for up to %s\n", patience))
+		s.print(fmt.Sprintf("   … failed; retrying for up to %s\n", actTimeout))
 		return fmt.Errorf("%s: %w: %s", line, err, strings.TrimSpace(string(output)))
 	}
 	return nil
@@ -292,7 +292,7 @@ func configure(variables map[string]string) func(context.Context, *stage) error 
 				config.Spec.CustomizedVariables = append(config.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: name, Value: value})
 			}
 		}
-		if err := put(ctx, s.hub, config); err != nil {
+		if err := createOrUpdate(ctx, s.hub, config); err != nil {
 			return err
 		}
 		subject := &addonv1alpha1.ManagedClusterAddOn{}
@@ -308,15 +308,15 @@ func configure(variables map[string]string) func(context.Context, *stage) error 
 	}
 }
 
-func put(ctx context.Context, c client.Client, o client.Object) error {
+func createOrUpdate(ctx context.Context, c client.Client, o client.Object) error {
 	if o.GetResourceVersion() == "" {
 		return c.Create(ctx, o)
 	}
 	return c.Update(ctx, o)
 }
 
-// tellOfClearing prints what clear is going to remove.
-func tellOfClearing(ctx context.Context, s *stage) error {
+// printClearing prints what clear is going to remove.
+func printClearing(ctx context.Context, s *stage) error {
 	enabled := &addonv1alpha1.ManagedClusterAddOnList{}
 	if err := s.hub.List(ctx, enabled); err != nil {
 		return err
@@ -341,7 +341,7 @@ func clear(ctx context.Context, s *stage) error {
 			if err := disable(name, cluster)(ctx, s); err != nil {
 				return err
 			}
-			if err := gone(cluster, name).kept(ctx, s); err != nil {
+			if err := removedPromise(cluster, name).kept(ctx, s); err != nil {
 				return err
 			}
 		}

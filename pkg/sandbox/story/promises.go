@@ -50,8 +50,8 @@ func condition(cluster, name, kind string, status metav1.ConditionStatus, reason
 	}
 }
 
-// held promises that kafka waits for zookeeper on a cluster: it has a verdict, is not available, and has no Instance.
-func held(cluster string) promise {
+// heldPromise promises that kafka waits for zookeeper on a cluster: it has a verdict, is not available, and has no Instance.
+func heldPromise(cluster string) promise {
 	lacks := lacksZookeeper + "\n" + lacksMonitoring
 	conditions := []promise{
 		condition(cluster, "kafka", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks),
@@ -215,8 +215,8 @@ func exporter(cluster string, on bool) promise {
 	}
 }
 
-// gone promises that nothing remains of an add-on, on the hub and on its cluster.
-func gone(cluster, name string) promise {
+// removedPromise promises that nothing remains of an add-on, on the hub and on its cluster.
+func removedPromise(cluster, name string) promise {
 	return promise{
 		says: fmt.Sprintf("all objects of %s on %s are removed, including volumes", name, cluster),
 		kept: func(ctx context.Context, s *stage) error {

@@ -20,8 +20,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
-// patience is the timeout for the promises of an act.
-const patience = 2 * time.Minute
+// actTimeout is the timeout for the promises of an act.
+const actTimeout = 2 * time.Minute
 
 // Options configures the story.
 type Options struct {
@@ -42,8 +42,8 @@ type Options struct {
 	Out io.Writer
 }
 
-// Stand sets the kubeconfigs and audit logs from a sandbox.
-func (o *Options) Stand(state sandbox.State) {
+// UseSandbox sets the kubeconfigs and audit logs from a sandbox.
+func (o *Options) UseSandbox(state sandbox.State) {
 	o.Clusters, o.AuditLogs = map[string]string{}, map[string]string{}
 	for i, cluster := range state.Clusters {
 		o.AuditLogs[cluster.Name] = cluster.AuditLog
@@ -121,8 +121,8 @@ type stage struct {
 	pods     map[string]types.UID
 }
 
-// Tell runs the story from its beginning. It returns an *ActError if an act fails.
-func Tell(ctx context.Context, o Options) error {
+// Run runs the story from its beginning. It returns an *ActError if an act fails.
+func Run(ctx context.Context, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func Tell(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, "checking the clusters", []promise{{"the hub can be read", tellOfClearing}}); err != nil {
+	if err := s.await(ctx, "checking the clusters", []promise{{"the hub can be read", printClearing}}); err != nil {
 		return err
 	}
 	if err := s.await(ctx, "cleaning up", []promise{{"nothing remains of an earlier run", clear}}); err != nil {
@@ -198,12 +198,12 @@ func (s *stage) play(ctx context.Context, a act) error {
 
 // await waits until promises hold, and prints progress meanwhile.
 func (s *stage) await(ctx context.Context, title string, promises []promise) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	const interval = 100 * time.Millisecond
 	for {
 		broken := s.firstBroken(ctx, title, promises)
-		if err := s.progress.tell(ctx, s.hub); err != nil {
+		if err := s.progress.report(ctx, s.hub); err != nil {
 			return &ActError{Act: title, Promise: "phases run in order", Err: err}
 		}
 		if broken == nil {

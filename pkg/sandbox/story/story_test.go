@@ -88,12 +88,12 @@ func TestAFailingCommandIsShownOnce(t *testing.T) {
 	}
 }
 
-func TestProgressTellsALineOnceAnExecution(t *testing.T) {
+func TestProgressReportsALineOncePerExecution(t *testing.T) {
 	var out bytes.Buffer
 	p := progress{out: &out}
 	for _, execution := range []types.UID{"1", "1", "2"} {
 		for _, line := range []string{"runs", "failed", "runs", "failed"} {
-			p.tellOnce(execution, line)
+			p.reportOnce(execution, line)
 		}
 	}
 	if diff := cmp.Diff("runs\nfailed\nruns\nfailed\n", out.String()); diff != "" {

@@ -35,13 +35,13 @@ func table(ctx context.Context, s *stage) error {
 	fmt.Fprintln(w, "   CLUSTER\tADD-ON\tAVAILABLE\tDEGRADED\tPLAN")
 	for i := range addOns.Items {
 		a := &addOns.Items[i]
-		fmt.Fprintf(w, "   %s\t%s\t%s\t%s\t%s\n", a.Namespace, a.Name, shown(a, addonv1alpha1.ConditionAvailable), shown(a, addonv1alpha1.ConditionDegraded),
+		fmt.Fprintf(w, "   %s\t%s\t%s\t%s\t%s\n", a.Namespace, a.Name, conditionText(a, addonv1alpha1.ConditionAvailable), conditionText(a, addonv1alpha1.ConditionDegraded),
 			orDash(plans[client.ObjectKeyFromObject(a)]))
 	}
 	return w.Flush()
 }
 
-func shown(a *addonv1alpha1.ManagedClusterAddOn, kind string) string {
+func conditionText(a *addonv1alpha1.ManagedClusterAddOn, kind string) string {
 	c := meta.FindStatusCondition(a.Status.Conditions, kind)
 	if c == nil {
 		return "-"
@@ -74,26 +74,26 @@ func (w warnings) HandleWarningHeader(_ int, _, text string) {
 
 // progress prints the progress of plans, every line once per execution.
 type progress struct {
-	out  io.Writer
-	told map[types.UID]map[string]bool
+	out      io.Writer
+	reported map[types.UID]map[string]bool
 }
 
-func (p *progress) tellOnce(execution types.UID, line string) {
-	if p.told == nil {
-		p.told = map[types.UID]map[string]bool{}
+func (p *progress) reportOnce(execution types.UID, line string) {
+	if p.reported == nil {
+		p.reported = map[types.UID]map[string]bool{}
 	}
-	if p.told[execution] == nil {
-		p.told[execution] = map[string]bool{}
+	if p.reported[execution] == nil {
+		p.reported[execution] = map[string]bool{}
 	}
-	if !p.told[execution][line] {
+	if !p.reported[execution][line] {
 		fmt.Fprintln(p.out, line)
-		p.told[execution][line] = true
+		p.reported[execution][line] = true
 	}
 }
 
-// tell prints the progress of all plans on the hub. It returns an error if the steps of a serial plan were observed out of order; plans
+// report prints the progress of all plans on the hub. It returns an error if the steps of a serial plan were observed out of order; plans
 // that cannot be read are printed later.
-func (p *progress) tell(ctx context.Context, hub client.Client) error {
+func (p *progress) report(ctx context.Context, hub client.Client) error {
 	instances := &kudo.InstanceList{}
 	if hub.List(ctx, instances) != nil {
 		return nil
@@ -105,7 +105,7 @@ func (p *progress) tell(ctx context.Context, hub client.Client) error {
 		}
 		status := instance.Status.PlanStatus[instance.Status.Execution.Plan]
 		line := fmt.Sprintf("   … %s/%s: plan %s", instance.Namespace, instance.Name, where(status))
-		p.tellOnce(instance.Status.Execution.UID, line)
+		p.reportOnce(instance.Status.Execution.UID, line)
 		if err := overtaken(status); err != nil {
 			return fmt.Errorf("%s/%s: %w", instance.Namespace, instance.Name, err)
 		}

@@ -15,7 +15,7 @@ func Of(nodes []string, edges []Edge, size Size) Drawing {
 	p.assignColumns()
 	p.bend()
 	p.arrange()
-	return p.drawing(size)
+	return p.draw(size)
 }
 
 func newPlacement(nodes []string, edges []Edge) *placement {
@@ -70,8 +70,8 @@ func (p *placement) assignColumns() {
 	for range p.vertices { // the longest path has fewer edges than there are nodes
 		moved := false
 		for _, edge := range p.edges {
-			if least := p.vertices[edge.from].column + 1; p.vertices[edge.to].column < least {
-				p.vertices[edge.to].column, moved = least, true
+			if minColumn := p.vertices[edge.from].column + 1; p.vertices[edge.to].column < minColumn {
+				p.vertices[edge.to].column, moved = minColumn, true
 			}
 		}
 		if !moved {

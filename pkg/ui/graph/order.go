@@ -38,13 +38,13 @@ func (p *placement) order() [][]int {
 
 // stack positions the vertices of each column one below the other, centered.
 func (p *placement) stack() {
-	longest := 0
+	maxLength := 0
 	for _, column := range p.columns {
-		longest = max(longest, len(column))
+		maxLength = max(maxLength, len(column))
 	}
 	for _, column := range p.columns {
 		for i, v := range column {
-			p.vertices[v].y = float64(i) + float64(longest-len(column))/2
+			p.vertices[v].y = float64(i) + float64(maxLength-len(column))/2
 		}
 	}
 }
@@ -133,8 +133,8 @@ func (p *placement) crossings() int {
 	return count
 }
 
-// drawing returns the placed nodes and edges in the given size, moved to the origin.
-func (p *placement) drawing(size Size) Drawing {
+// draw returns the placed nodes and edges in the given size, moved to the origin.
+func (p *placement) draw(size Size) Drawing {
 	var d Drawing
 	top, bottom := math.Inf(1), 0.0
 	for _, v := range p.vertices {

@@ -67,7 +67,7 @@ func startAgents(ctx context.Context, hub, managed *sandbox.Cluster, clusters []
 			return &confinement{namespace: cluster, namespaced: namespaced, next: next}
 		})
 		a.group.Go(func() error {
-			if err := run(ctx, cluster, onHub, own); err != nil {
+			if err := runAgent(ctx, cluster, onHub, own); err != nil {
 				return fmt.Errorf("the agent of %s ended: %w", cluster, err)
 			}
 			return nil
@@ -76,8 +76,8 @@ func startAgents(ctx context.Context, hub, managed *sandbox.Cluster, clusters []
 	return a, nil
 }
 
-// run runs one agent until ctx ends.
-func run(ctx context.Context, cluster string, hub, local *rest.Config) error {
+// runAgent runs one agent until ctx ends.
+func runAgent(ctx context.Context, cluster string, hub, local *rest.Config) error {
 	var toHub, toLocal controller.Limit
 	if err := toLocal.Together(local); err != nil {
 		return err

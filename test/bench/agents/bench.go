@@ -202,7 +202,7 @@ func (b *bench) measure(ctx context.Context, name string, c change) (*scenario, 
 		return nil, err
 	}
 	s, each := newScenario(name, o, len(b.clusters), time.Now()), float64(len(b.clusters))
-	s.Programs, s.SentKBEach = used(before, after), float64(b.wire.sent.Load()-sent)/1024/each
+	s.Programs, s.SentKBEach = usageBetween(before, after), float64(b.wire.sent.Load()-sent)/1024/each
 	s.ReceivedKBEach = float64(b.wire.received.Load()-received) / 1024 / each
 	s.Watches, err = b.watches(ctx)
 	b.say("%s", s)

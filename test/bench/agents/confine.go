@@ -42,7 +42,7 @@ func namespacedResources(config *rest.Config) (map[string]bool, error) {
 
 // RoundTrip sends the confined request.
 func (c *confinement) RoundTrip(request *http.Request) (*http.Response, error) {
-	path, err := c.confined(request.URL.Path)
+	path, err := c.confine(request.URL.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (c *confinement) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the settings of the connection.
 func (c *confinement) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// confined returns the path of a request within the namespace.
-func (c *confinement) confined(path string) (string, error) {
+// confine returns the path of a request within the namespace.
+func (c *confinement) confine(path string) (string, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	start := map[string]int{"api": 2, "apis": 3}[parts[0]] // the number of parts before the resource
 	if start == 0 || len(parts) <= start {

@@ -24,7 +24,7 @@ func TestConfined(t *testing.T) {
 		"a kind of a group in another one": {"/apis/kudo.dev/v1beta1/namespaces/default/instances", "", true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := c.confined(test.path)
+			got, err := c.confine(test.path)
 			if got != test.want || (err != nil) != test.refused {
 				t.Errorf("got %q and error %v, want %q", got, err, test.want)
 			}

@@ -16,11 +16,11 @@ import (
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
-// mostAgents is the largest number for which the names of the clusters have four digits.
-const mostAgents = 9999
+// maxAgents is the largest number for which the names of the clusters have four digits.
+const maxAgents = 9999
 
-// longest lists the add-ons of the longest chain; each requires the one before it.
-var longest = []string{"base", "middle", "top"}
+// fullChain lists the add-ons of the longest chain; each requires the one before it.
+var fullChain = []string{"base", "middle", "top"}
 
 // The versions of the only package: all add-ons run the first, and the rollout moves the last add-on to the second.
 const firstVersion, secondVersion = "1.0.0", "2.0.0"
@@ -92,14 +92,14 @@ func sharedSettings(value string) *addonv1alpha1.AddOnDeploymentConfig {
 // definition returns the definition of an add-on of the chain. The first one has the shared settings. OCM's resource definition has no field
 // for dependencies, so an annotation declares them.
 func definition(number int) *addonv1alpha1.ClusterManagementAddOn {
-	made := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: longest[number]}}
+	made := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: fullChain[number]}}
 	made.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	made.Spec.SupportedConfigs = []upstream.ConfigMeta{{
 		ConfigGroupResource: versionConfig(firstVersion).ConfigGroupResource,
 		DefaultConfig:       &versionConfig(firstVersion).ConfigReferent,
 	}}
 	if number > 0 {
-		made.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: fmt.Sprintf(`[{"name": %q}]`, longest[number-1])}
+		made.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: fmt.Sprintf(`[{"name": %q}]`, fullChain[number-1])}
 		return made
 	}
 	made.Spec.SupportedConfigs = append(made.Spec.SupportedConfigs, upstream.ConfigMeta{

@@ -29,7 +29,7 @@ type settings struct {
 func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&s.programs, "programs", "bin", "folder of addon-manager and addon-agent")
 	fs.IntVar(&s.agents, "agents", 50, "number of agents")
-	fs.IntVar(&s.addons, "addons", len(longest), "number of add-ons, each of which requires the previous one")
+	fs.IntVar(&s.addons, "addons", len(fullChain), "number of add-ons, each of which requires the previous one")
 	fs.DurationVar(&s.rest, "rest", 2*time.Minute, "how long to watch the fleet at rest")
 	fs.DurationVar(&s.down, "outage", time.Minute, "how long the hub's API server is down")
 	fs.StringVar(&s.skip, "skip", "", "scenarios to skip, as a comma-separated list: a large fleet takes long")
@@ -37,10 +37,10 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 }
 
 // chain lists the add-ons.
-func (s *settings) chain() []string { return longest[:s.addons] }
+func (s *settings) chain() []string { return fullChain[:s.addons] }
 
 // last returns the last add-on of the chain.
-func (s *settings) last() string { return longest[s.addons-1] }
+func (s *settings) last() string { return fullChain[s.addons-1] }
 
 // skips reports whether a scenario is skipped.
 func (s *settings) skips(name string) bool { return slices.Contains(strings.Split(s.skip, ","), name) }
@@ -48,10 +48,10 @@ func (s *settings) skips(name string) bool { return slices.Contains(strings.Spli
 // Check rejects settings that cannot be measured.
 func (s *settings) Check() error {
 	switch {
-	case s.agents < 1 || s.agents > mostAgents:
-		return fmt.Errorf("-agents is %d: want 1 to %d", s.agents, mostAgents)
-	case s.addons < 1 || s.addons > len(longest):
-		return fmt.Errorf("-addons is %d: want 1 to %d", s.addons, len(longest))
+	case s.agents < 1 || s.agents > maxAgents:
+		return fmt.Errorf("-agents is %d: want 1 to %d", s.agents, maxAgents)
+	case s.addons < 1 || s.addons > len(fullChain):
+		return fmt.Errorf("-addons is %d: want 1 to %d", s.addons, len(fullChain))
 	case s.rest < time.Second || s.down < time.Second:
 		return fmt.Errorf("-rest and -outage are %s and %s: want a second or more", s.rest, s.down)
 	case s.skips(connectScenario) || s.skips(enableScenario):

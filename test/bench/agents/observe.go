@@ -49,7 +49,7 @@ type moments map[string]time.Time
 // note records a response.
 func (m moments) note(e *audit.Entry) {
 	if _, known := m[e.User.Username]; !known {
-		m[e.User.Username] = e.Answered()
+		m[e.User.Username] = e.ResponseTime()
 	}
 }
 
@@ -79,7 +79,7 @@ func (o *observation) add(entries []audit.Entry) (active bool) {
 		}
 		if writes(e) && !e.Is("leases", "") && !e.Is("events", "") {
 			active = true
-			o.ended = e.Answered()
+			o.ended = e.ResponseTime()
 		}
 	}
 	return active
@@ -89,13 +89,13 @@ func (o *observation) add(entries []audit.Entry) (active bool) {
 func (o *observation) learn(e *audit.Entry) {
 	agent := e.User.Username
 	switch {
-	case !e.Succeeded():
+	case !e.IsSuccess():
 	case e.Verb == "watch":
 		if o.watching[agent] == nil {
 			o.watching[agent] = map[string]time.Time{}
 		}
 		if _, known := o.watching[agent][e.ObjectRef.Resource]; !known {
-			o.watching[agent][e.ObjectRef.Resource] = e.Answered()
+			o.watching[agent][e.ObjectRef.Resource] = e.ResponseTime()
 		}
 		o.timeouts = append(o.timeouts, timeoutOf(e))
 	case e.Is("leases", ""):
@@ -105,8 +105,8 @@ func (o *observation) learn(e *audit.Entry) {
 	}
 }
 
-// connected returns, for each agent with that many watches, how long after the beginning it had all of them.
-func (o *observation) connected(watches int) []time.Duration {
+// connectTimes returns, for each agent with that many watches, how long after the beginning it had all of them.
+func (o *observation) connectTimes(watches int) []time.Duration {
 	var times []time.Duration
 	for _, opened := range o.watching {
 		if len(opened) < watches {
@@ -157,9 +157,9 @@ func newTraffic() traffic { return traffic{byKind: map[string]int{}, bySecond: m
 func (t *traffic) add(e *audit.Entry) {
 	t.all++
 	t.byKind[kindOf(e)]++
-	t.bySecond[e.Received().Unix()]++
+	t.bySecond[e.RequestTime().Unix()]++
 	if e.Verb != "watch" {
-		t.took = append(t.took, e.Answered().Sub(e.Received()))
+		t.took = append(t.took, e.ResponseTime().Sub(e.RequestTime()))
 	}
 	switch code := e.ResponseStatus.Code; {
 	case e.Conflicts():
@@ -184,11 +184,11 @@ func kindOf(e *audit.Entry) string {
 
 // peak returns the largest number of requests that arrived within a second.
 func (t *traffic) peak() int {
-	most := 0
+	highest := 0
 	for _, count := range t.bySecond {
-		most = max(most, count)
+		highest = max(highest, count)
 	}
-	return most
+	return highest
 }
 
 // load returns the counts for a number of users.

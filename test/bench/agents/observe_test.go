@@ -19,18 +19,18 @@ func request(at int, user, verb, resource, subresource string, code int) audit.E
 	e.User.Username, e.ResponseStatus.Code = user, code
 	e.ObjectRef.Resource, e.ObjectRef.Subresource = resource, subresource
 	e.RequestReceivedTimestamp = metav1.NewMicroTime(start.Add(time.Duration(at) * time.Millisecond))
-	e.StageTimestamp = metav1.NewMicroTime(e.Received().Add(10 * time.Millisecond))
+	e.StageTimestamp = metav1.NewMicroTime(e.RequestTime().Add(10 * time.Millisecond))
 	return e
 }
 
-func observed(entries ...audit.Entry) (*observation, bool) {
+func observationOf(entries ...audit.Entry) (*observation, bool) {
 	o := newObservation()
 	o.began = start
 	return o, o.add(entries)
 }
 
 func TestRequestsAreCounted(t *testing.T) {
-	o, _ := observed(
+	o, _ := observationOf(
 		request(0, "a", "get", "", "", 200),
 		request(100, "a", "patch", "instances", "status", 200),
 		request(200, "b", "patch", "instances", "status", 409),
@@ -77,7 +77,7 @@ func TestOnlyWritesOfBulkWorkAreActivity(t *testing.T) {
 		"a watch":                {request(0, "a", "watch", "instances", "", 200), false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if o, active := observed(test.entry); active != test.active || o.ended.IsZero() == test.active {
+			if o, active := observationOf(test.entry); active != test.active || o.ended.IsZero() == test.active {
 				t.Errorf("active is %t, ended is %v", active, o.ended)
 			}
 		})
@@ -85,7 +85,7 @@ func TestOnlyWritesOfBulkWorkAreActivity(t *testing.T) {
 }
 
 func TestAnAgentIsConnectedWithItsLastWatch(t *testing.T) {
-	o, _ := observed(
+	o, _ := observationOf(
 		request(100, "a", "watch", "instances", "", 429),
 		request(200, "a", "watch", "instances", "", 200),
 		request(300, "a", "watch", "addons", "", 200),
@@ -94,7 +94,7 @@ func TestAnAgentIsConnectedWithItsLastWatch(t *testing.T) {
 		request(500, "b", "patch", "leases", "", 200),
 		request(600, "b", "patch", "leases", "", 200),
 	)
-	if diff := cmp.Diff([]time.Duration{310 * time.Millisecond}, o.connected(2)); diff != "" {
+	if diff := cmp.Diff([]time.Duration{310 * time.Millisecond}, o.connectTimes(2)); diff != "" {
 		t.Errorf("connected (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]time.Duration{510 * time.Millisecond}, o.renewed.since(start)); diff != "" {

@@ -82,7 +82,7 @@ type load struct {
 func newScenario(name string, o *observation, agents int, now time.Time) *scenario {
 	s := &scenario{
 		Name: name, Observed: now.Sub(o.began).Seconds(), Agents: o.agents.load(agents), Manager: o.manager.load(1), OCM: o.ocm.load(1),
-		Connected: spread.Of(o.connected(watchesEach)), Renewed: spread.Of(o.renewed.since(o.began)),
+		Connected: spread.Of(o.connectTimes(watchesEach)), Renewed: spread.Of(o.renewed.since(o.began)),
 		Reported: spread.Of(o.reported.since(o.began)), ReadySeconds: o.ready.Seconds(),
 	}
 	if !o.ended.IsZero() {
@@ -229,9 +229,9 @@ func (l *load) kinds() string {
 // shownLeft is the number of remaining objects that are printed.
 const shownLeft = 5
 
-// Broken returns the violated invariants: no request fails while the hub serves, nothing but leases is written at rest, a rollout keeps the
+// Violations returns the violated invariants: no request fails while the hub serves, nothing but leases is written at rest, a rollout keeps the
 // order of its waves, the removal leaves nothing. Speed is not an invariant.
-func (r *report) Broken() error {
+func (r *report) Violations() error {
 	var broken []error
 	for _, s := range r.Scenarios {
 		if s.Agents.Failed > 0 && s.Name != outageScenario {

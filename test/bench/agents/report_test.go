@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// measured returns a report of two agents that rested for half an hour.
-func measured() *report {
+// sampleReport returns a report of two agents that rested for half an hour.
+func sampleReport() *report {
 	return &report{Agents: 2, Scenarios: []*scenario{
 		{Name: "connect", WatchTimeoutSeconds: 450},
 		{
@@ -22,7 +22,7 @@ func measured() *report {
 
 func TestTheCostAtRestIsHourly(t *testing.T) {
 	want := hourly{requests: 60, watches: 16, sentKB: 10, receivedKB: 20} // the watches by the time that they last
-	if diff := cmp.Diff(want, measured().hourly(), cmp.AllowUnexported(hourly{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+	if diff := cmp.Diff(want, sampleReport().hourly(), cmp.AllowUnexported(hourly{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -42,9 +42,9 @@ func TestBroken(t *testing.T) {
 		"the removal leaves objects": {func(r *report) { r.Left = []string{"ConfigMap bench-0001/a"} }, "removal: left ConfigMap bench-0001/a"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := measured()
+			r := sampleReport()
 			test.change(r)
-			err := r.Broken()
+			err := r.Violations()
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}

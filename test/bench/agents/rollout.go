@@ -164,14 +164,14 @@ func (b *bench) rollout() change {
 // isRolledOut reports whether OCM counts the rollout of a version as completed, and all add-ons are available.
 func (b *bench) isRolledOut(ctx context.Context, version string) (bool, error) {
 	definition, err := b.lastDefinition(ctx)
-	if err != nil || !completed(definition, version) {
+	if err != nil || !isCompleted(definition, version) {
 		return false, err
 	}
 	return b.areAvailable(ctx, nil)
 }
 
-// completed reports whether OCM has completed the rollout of a version.
-func completed(definition *addonv1alpha1.ClusterManagementAddOn, version string) bool {
+// isCompleted reports whether OCM has completed the rollout of a version.
+func isCompleted(definition *addonv1alpha1.ClusterManagementAddOn, version string) bool {
 	for _, progression := range definition.Status.InstallProgressions {
 		condition := meta.FindStatusCondition(progression.Conditions, upstream.ManagedClusterAddOnConditionProgressing)
 		if condition == nil || condition.Reason != upstream.ProgressingReasonCompleted {

@@ -84,12 +84,12 @@ func TestARolloutIsCompletedWithItsVersion(t *testing.T) {
 					LastAppliedConfig: &upstream.ConfigSpecHash{ConfigReferent: versionConfig(test.applied).ConfigReferent},
 				}},
 			}}
-			if got := completed(definition, secondVersion); got != test.want {
+			if got := isCompleted(definition, secondVersion); got != test.want {
 				t.Errorf("completed is %t", got)
 			}
 		})
 	}
-	if completed(&addonv1alpha1.ClusterManagementAddOn{}, secondVersion) {
+	if isCompleted(&addonv1alpha1.ClusterManagementAddOn{}, secondVersion) {
 		t.Error("a rollout that has not begun is completed")
 	}
 }

@@ -93,7 +93,7 @@ func (b *bench) connect(ctx context.Context, _ *observation) (err error) {
 
 // areConnected reports whether every agent has its watches and has renewed its lease.
 func (b *bench) areConnected(_ context.Context, o *observation) (bool, error) {
-	return len(o.renewed) == len(b.clusters) && len(o.connected(watchesEach)) == len(b.clusters), nil
+	return len(o.renewed) == len(b.clusters) && len(o.connectTimes(watchesEach)) == len(b.clusters), nil
 }
 
 // enable enables all add-ons on all clusters. With OCM, the Placement manages the last one then: OCM would enable it in a namespace that is
@@ -147,7 +147,7 @@ func (b *bench) parameter() change {
 			return b.admin.Patch(ctx, sharedSettings(b.value), client.RawPatch(types.MergePatchType, patch))
 		},
 		done: func(ctx context.Context, o *observation) (bool, error) {
-			return b.run(ctx, o, b.clusters, func(i *kudo.Instance) bool { return i.Name == b.chain()[0] && i.Spec.Parameters[parameter] == b.value })
+			return b.haveReached(ctx, o, b.clusters, func(i *kudo.Instance) bool { return i.Name == b.chain()[0] && i.Spec.Parameters[parameter] == b.value })
 		},
 	}
 }
@@ -167,13 +167,13 @@ func (b *bench) wave(number int) change {
 		},
 		done: func(ctx context.Context, o *observation) (bool, error) {
 			version := operatorVersion(secondVersion).Name
-			return b.run(ctx, o, clusters, func(i *kudo.Instance) bool { return i.Spec.OperatorVersion.Name == version })
+			return b.haveReached(ctx, o, clusters, func(i *kudo.Instance) bool { return i.Spec.OperatorVersion.Name == version })
 		},
 	}
 }
 
-// run reports whether as many Instances as clusters are as wanted and have completed their plans for that, and all add-ons are available.
-func (b *bench) run(ctx context.Context, o *observation, clusters []string, wanted func(*kudo.Instance) bool) (bool, error) {
+// haveReached reports whether as many Instances as clusters are as wanted and have completed their plans for that, and all add-ons are available.
+func (b *bench) haveReached(ctx context.Context, o *observation, clusters []string, wanted func(*kudo.Instance) bool) (bool, error) {
 	in := map[string]bool{}
 	for _, cluster := range clusters {
 		in[cluster] = true

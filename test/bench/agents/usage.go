@@ -74,8 +74,8 @@ func clearPeaks(samples map[string]reading) error {
 	return nil
 }
 
-// used returns the usage between two samples; of a program that was restarted meanwhile, since its last start.
-func used(before, after map[string]reading) map[string]usage {
+// usageBetween returns the usage between two samples; of a program that was restarted meanwhile, since its last start.
+func usageBetween(before, after map[string]reading) map[string]usage {
 	between := map[string]usage{}
 	for name, now := range after {
 		spent := now.usage.CPU

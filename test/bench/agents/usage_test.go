@@ -13,7 +13,7 @@ func TestARestartedProgramCountsFromItsStart(t *testing.T) {
 	of := func(pid int, cpu time.Duration) reading {
 		return reading{pid: pid, usage: process.Usage{CPU: cpu, Peak: 1 << 20}}
 	}
-	got := used(
+	got := usageBetween(
 		map[string]reading{"same": of(1, 5*time.Second), "restarted": of(2, 7*time.Second)},
 		map[string]reading{"same": of(1, 8*time.Second), "restarted": of(3, 2*time.Second), "new": of(4, time.Second)},
 	)

@@ -109,7 +109,7 @@ func (b *bench) deploy(ctx context.Context, r *report) error {
 func (b *bench) atRest(ctx context.Context, r *report) error {
 	o, end := expect(nil, b.known), time.Now().Add(b.rest)
 	err := program.Until(ctx, "the time is over", func(context.Context) (bool, error) {
-		_, err := b.read(o)
+		_, err := b.readLogs(o)
 		return time.Now().After(end), err
 	})
 	r.Rest = rest{Seconds: b.rest.Seconds(), Writes: o.manager.all + o.agent.all, wrong: slices.Concat(o.manager.some, o.agent.some)}
@@ -179,7 +179,7 @@ func (b *bench) change(ctx context.Context, o *observation, ran []string, do fun
 	if err != nil {
 		return scenario{}, err
 	}
-	used, err := process.Metered([]int{manager, agent}, func() error {
+	used, err := process.Measure([]int{manager, agent}, func() error {
 		if err := do(); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (b *bench) change(ctx context.Context, o *observation, ran []string, do fun
 func (b *bench) settle(ctx context.Context, o *observation) error {
 	last := time.Now()
 	return program.Until(ctx, "everything has settled", func(context.Context) (bool, error) {
-		active, err := b.read(o)
+		active, err := b.readLogs(o)
 		if active || !o.complete() {
 			last = time.Now()
 		}
@@ -208,8 +208,8 @@ func (b *bench) settle(ctx context.Context, o *observation) error {
 	})
 }
 
-// read processes the new entries of both clusters' logs. It reports whether some are writes of Tandem's programs.
-func (b *bench) read(o *observation) (active bool, err error) {
+// readLogs processes the new entries of both clusters' logs. It reports whether some are writes of Tandem's programs.
+func (b *bench) readLogs(o *observation) (active bool, err error) {
 	for _, log := range []*audit.Log{b.Hub.Log, b.Managed.Log} {
 		entries, err := log.Next()
 		if err != nil {

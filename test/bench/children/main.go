@@ -31,16 +31,16 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
 }
 
-// mostPods is the capacity of the sandbox's nodes.
-const mostPods = 1500
+// maxPods is the capacity of the sandbox's nodes.
+const maxPods = 1500
 
 // Check rejects settings that cannot be measured.
 func (s *settings) Check() error {
 	switch {
 	case s.fleet.parents < 1 || s.fleet.children < 1 || s.fleet.namespaces < 1:
 		return fmt.Errorf("-parents, -children and -namespaces are %d, %d and %d: want 1 or more", s.fleet.parents, s.fleet.children, s.fleet.namespaces)
-	case s.fleet.pods() > mostPods:
-		return fmt.Errorf("%d parents with %d children each need %d pods: want %d at most", s.fleet.parents, s.fleet.children, s.fleet.pods(), mostPods)
+	case s.fleet.pods() > maxPods:
+		return fmt.Errorf("%d parents with %d children each need %d pods: want %d at most", s.fleet.parents, s.fleet.children, s.fleet.pods(), maxPods)
 	case s.rest <= 0:
 		return fmt.Errorf("-rest is %s: want more than 0", s.rest)
 	}

@@ -36,7 +36,7 @@ type moments map[string]time.Time
 func (m moments) note(e *audit.Entry, children ...string) {
 	for _, child := range children {
 		if _, known := m[child]; !known {
-			m[child] = e.Answered()
+			m[child] = e.ResponseTime()
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (w *writes) add(e *audit.Entry) {
 	switch {
 	case e.Conflicts():
 		w.conflicts++
-	case !e.Succeeded() && e.ResponseStatus.Code != http.StatusNotFound:
+	case !e.IsSuccess() && e.ResponseStatus.Code != http.StatusNotFound:
 		w.failed = append(w.failed, e.String())
 	}
 }
@@ -101,8 +101,8 @@ func (o *observation) add(entries []audit.Entry) (active bool, err error) {
 		e := &entries[i]
 		switch e.User.Username {
 		case administrator:
-			if e.Succeeded() && o.began.IsZero() {
-				o.began = e.Answered()
+			if e.IsSuccess() && o.began.IsZero() {
+				o.began = e.ResponseTime()
 			}
 			continue
 		case manager:
@@ -111,8 +111,8 @@ func (o *observation) add(entries []audit.Entry) (active bool, err error) {
 			o.agent.add(e)
 		}
 		active = true
-		if !e.Is("events", "") && e.Answered().After(o.ended) {
-			o.ended = e.Answered()
+		if !e.Is("events", "") && e.ResponseTime().After(o.ended) {
+			o.ended = e.ResponseTime()
 		}
 		if err := o.learn(e); err != nil {
 			return active, err
@@ -124,7 +124,7 @@ func (o *observation) add(entries []audit.Entry) (active bool, err error) {
 // learn processes a write of an Instance.
 func (o *observation) learn(e *audit.Entry) error {
 	switch {
-	case !e.Succeeded():
+	case !e.IsSuccess():
 		return nil
 	case e.User.Username == manager && e.Is("instances", "") && e.ResponseStatus.Code == http.StatusCreated:
 		o.created.note(e, e.ObjectRef.Name)

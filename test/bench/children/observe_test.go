@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// logged returns a write of that user to Instance p or one of its children, with a response that many milliseconds after noon.
-func logged(user, subresource, name string, code, milliseconds int) audit.Entry {
+// writeEntry returns a write of that user to Instance p or one of its children, with a response that many milliseconds after noon.
+func writeEntry(user, subresource, name string, code, milliseconds int) audit.Entry {
 	var e audit.Entry
 	e.Verb, e.User.Username, e.ResponseStatus.Code = "patch", user, code
 	e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ObjectRef.Name = kudo.GroupVersion.Group, "instances", subresource, name
@@ -24,15 +24,15 @@ func logged(user, subresource, name string, code, milliseconds int) audit.Entry 
 	return e
 }
 
-// told returns a status with the progress of an execution and its steps.
-func told(t *testing.T, user, name string, milliseconds int, uid types.UID, plan kudo.ExecutionStatus, steps ...kudo.StepStatus) audit.Entry {
+// progressEntry returns a status with the progress of an execution and its steps.
+func progressEntry(t *testing.T, user, name string, milliseconds int, uid types.UID, plan kudo.ExecutionStatus, steps ...kudo.StepStatus) audit.Entry {
 	t.Helper()
 	var i kudo.Instance
 	i.Status.Execution = &kudo.Execution{UID: uid, Plan: kudo.DeployPlan}
 	i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.DeployPlan: {
 		Name: kudo.DeployPlan, Status: plan, Message: "why", Phases: []kudo.PhaseStatus{{Steps: steps}},
 	}}
-	e := logged(user, "status", name, 200, milliseconds)
+	e := writeEntry(user, "status", name, 200, milliseconds)
 	var err error
 	if e.RequestObject, err = json.Marshal(i); err != nil {
 		t.Fatal(err)
@@ -48,15 +48,15 @@ func TestAChildIsTimedFromItsStepByItsReport(t *testing.T) {
 	o := expect([]string{"p"}, nil)
 	pending, asked := step("child-1", kudo.Pending), step("child-0", kudo.InProgress)
 	entries := []audit.Entry{
-		logged(administrator, "", "p", 201, 5),
-		told(t, agentHere, "p", 10, "u", kudo.InProgress, step("settings", kudo.InProgress), step("child-0", kudo.Pending), pending),
-		told(t, agentHere, "p", 20, "u", kudo.InProgress, step("settings", kudo.Complete), asked, pending),
-		told(t, agentHere, "p", 30, "u", kudo.InProgress, step("settings", kudo.Complete), asked, pending),
-		told(t, agentOnHub, "p", 45, "u", kudo.InProgress, step("settings", kudo.Complete), asked, pending),
-		logged(manager, "status", "p", 200, 50),
-		logged(manager, "", "p.child-0", 409, 55),
-		logged(manager, "", "p.child-0", 201, 60),
-		logged(manager, "", "p.child-0", 200, 70),
+		writeEntry(administrator, "", "p", 201, 5),
+		progressEntry(t, agentHere, "p", 10, "u", kudo.InProgress, step("settings", kudo.InProgress), step("child-0", kudo.Pending), pending),
+		progressEntry(t, agentHere, "p", 20, "u", kudo.InProgress, step("settings", kudo.Complete), asked, pending),
+		progressEntry(t, agentHere, "p", 30, "u", kudo.InProgress, step("settings", kudo.Complete), asked, pending),
+		progressEntry(t, agentOnHub, "p", 45, "u", kudo.InProgress, step("settings", kudo.Complete), asked, pending),
+		writeEntry(manager, "status", "p", 200, 50),
+		writeEntry(manager, "", "p.child-0", 409, 55),
+		writeEntry(manager, "", "p.child-0", 201, 60),
+		writeEntry(manager, "", "p.child-0", 200, 70),
 	}
 	if active, err := o.add(entries); err != nil || !active {
 		t.Fatalf("active %t, error %v", active, err)
@@ -81,7 +81,7 @@ func TestAChildIsTimedFromItsStepByItsReport(t *testing.T) {
 	}
 }
 
-func TestAFleetIsCompleteOnceTheHubKnowsOfNewExecutions(t *testing.T) {
+func TestFleetIsCompleteOnceTheHubHasNewExecutions(t *testing.T) {
 	known := map[execution]bool{{"p", "old"}: true}
 	for sentence, test := range map[string]struct {
 		entries  []audit.Entry
@@ -91,14 +91,14 @@ func TestAFleetIsCompleteOnceTheHubKnowsOfNewExecutions(t *testing.T) {
 	}{
 		"nothing has happened": {nil, false, 0, map[string]int{}},
 		"one that is known is told of again": {
-			[]audit.Entry{told(t, agentHere, "p", 1, "old", kudo.Complete), told(t, agentOnHub, "p", 2, "old", kudo.Complete)},
+			[]audit.Entry{progressEntry(t, agentHere, "p", 1, "old", kudo.Complete), progressEntry(t, agentOnHub, "p", 2, "old", kudo.Complete)},
 			false, 0, map[string]int{},
 		},
-		"the hub does not know yet":        {[]audit.Entry{told(t, agentHere, "p", 1, "new", kudo.Complete)}, false, 0, map[string]int{"p": 1}},
-		"the hub knows":                    {[]audit.Entry{told(t, agentOnHub, "p", 1, "new", kudo.Complete)}, true, 0, map[string]int{}},
-		"the hub knows that it has failed": {[]audit.Entry{told(t, agentOnHub, "p", 1, "new", kudo.FatalError)}, false, 1, map[string]int{}},
+		"the hub does not know yet":        {[]audit.Entry{progressEntry(t, agentHere, "p", 1, "new", kudo.Complete)}, false, 0, map[string]int{"p": 1}},
+		"the hub knows":                    {[]audit.Entry{progressEntry(t, agentOnHub, "p", 1, "new", kudo.Complete)}, true, 0, map[string]int{}},
+		"the hub knows that it has failed": {[]audit.Entry{progressEntry(t, agentOnHub, "p", 1, "new", kudo.FatalError)}, false, 1, map[string]int{}},
 		"a child ran two": {
-			[]audit.Entry{told(t, agentHere, "p.child-0", 1, "a", kudo.Complete), told(t, agentHere, "p.child-0", 2, "b", kudo.InProgress)},
+			[]audit.Entry{progressEntry(t, agentHere, "p.child-0", 1, "a", kudo.Complete), progressEntry(t, agentHere, "p.child-0", 2, "b", kudo.InProgress)},
 			false, 0, map[string]int{"p.child-0": 2},
 		},
 	} {
@@ -117,7 +117,7 @@ func TestAFleetIsCompleteOnceTheHubKnowsOfNewExecutions(t *testing.T) {
 func TestFailures(t *testing.T) {
 	var w writes
 	for i, code := range []int{200, 201, 409, 422, 404, 403, 500} {
-		e := logged(manager, "", "p", code, i)
+		e := writeEntry(manager, "", "p", code, i)
 		w.add(&e)
 	}
 	if w.all != 7 || w.conflicts != 2 || len(w.failed) != 2 || len(w.some) != shownWrong {

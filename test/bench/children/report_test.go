@@ -7,7 +7,7 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
-func TestBrokenSaysWhatIsWrong(t *testing.T) {
+func TestViolations(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		spoil func(*report)
 		want  string
@@ -28,7 +28,7 @@ func TestBrokenSaysWhatIsWrong(t *testing.T) {
 			r.Deploy.Children, r.Update.ChildrenReached, r.Update.ChildrenRun = 6, 2, 2
 			test.spoil(r)
 			got := ""
-			if err := r.Broken(); err != nil {
+			if err := r.Violations(); err != nil {
 				got = err.Error()
 			}
 			if got != test.want {

@@ -26,8 +26,8 @@ const (
 	pause = 50 * time.Millisecond
 	// idleShare is the fraction of a core, 1/idleShare, that addon-manager may use at rest, when it renews its lease.
 	idleShare = 20
-	// patience is the timeout for waits without progress.
-	patience = 2 * time.Minute
+	// stallTimeout is the timeout for waits without progress.
+	stallTimeout = 2 * time.Minute
 )
 
 // bench is one run.
@@ -102,7 +102,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	if _, err := b.lead(ctx); err != nil {
 		return err
 	}
-	if err := b.rested(ctx); err != nil {
+	if err := b.waitUntilIdle(ctx); err != nil {
 		return err
 	}
 	if err := b.still(ctx, o, quiet, poll, func(a activity) bool { return a.writes }); err != nil { // the scenarios wait for its events
@@ -119,7 +119,7 @@ func (b *bench) measure(ctx context.Context) (program.Report, error) {
 		return nil, err
 	}
 	scenarios := b.scenarios()
-	for _, name := range b.chosen() {
+	for _, name := range b.selectedScenarios() {
 		b.say("%s: %s", name, scenarios[name].does)
 		found, err := scenarios[name].run(ctx)
 		if err == nil {
@@ -174,7 +174,7 @@ func (b *bench) until(ctx context.Context, interval time.Duration, condition fun
 	last := time.Now()
 	return wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
 		if b.manager != nil {
-			if err := b.manager.gone(); err != nil {
+			if err := b.manager.exitError(); err != nil {
 				return false, err
 			}
 		}
@@ -182,8 +182,8 @@ func (b *bench) until(ctx context.Context, interval time.Duration, condition fun
 		if nearer {
 			last = time.Now()
 		}
-		if err == nil && !done && time.Since(last) > patience {
-			err = fmt.Errorf("nothing has happened for %s", patience)
+		if err == nil && !done && time.Since(last) > stallTimeout {
+			err = fmt.Errorf("nothing has happened for %s", stallTimeout)
 		}
 		return done, err
 	})
@@ -268,11 +268,11 @@ func (b *bench) standBy(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("waiting for addon-manager to serve webhooks: %w", err)
 	}
-	return b.rested(ctx)
+	return b.waitUntilIdle(ctx)
 }
 
-// rested waits until addon-manager is idle: its cache is filled, and the API server sends it no requests.
-func (b *bench) rested(ctx context.Context) error {
+// waitUntilIdle waits until addon-manager is idle: its cache is filled, and the API server sends it no requests.
+func (b *bench) waitUntilIdle(ctx context.Context) error {
 	before, err := b.manager.usage()
 	if err != nil {
 		return err

@@ -138,5 +138,5 @@ func (c *commandsReport) Print(out io.Writer) {
 	w.Flush()
 }
 
-// Broken returns nil: a failed command has no report.
-func (c *commandsReport) Broken() error { return nil }
+// Violations returns nil: a failed command has no report.
+func (c *commandsReport) Violations() error { return nil }

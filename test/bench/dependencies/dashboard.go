@@ -218,7 +218,7 @@ func (b *bench) view(ctx context.Context, s *dashboardServer, measured *dashboar
 	}
 	b.say("%d viewers at rest", b.viewers)
 	pid := []int{s.command.Process.Pid}
-	used, err := process.Metered(pid, func() error {
+	used, err := process.Measure(pid, func() error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -236,7 +236,7 @@ func (b *bench) view(ctx context.Context, s *dashboardServer, measured *dashboar
 		v.reset()
 	}
 	var written time.Time
-	used, err = process.Metered(pid, func() error {
+	used, err = process.Measure(pid, func() error {
 		if err := b.setAvailable(ctx, []string{b.fleet.leaf()}, b.fleet.namespaces(), metav1.ConditionFalse); err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (v *viewer) reset() {
 	v.updates, v.bytes = 0, 0
 }
 
-func (v *viewer) received(line string) {
+func (v *viewer) receive(line string) {
 	v.lock.Lock()
 	defer v.lock.Unlock()
 	v.bytes += len(line)
@@ -315,7 +315,7 @@ func (s *dashboardServer) watch(ctx context.Context) (*viewer, error) {
 			if err != nil {
 				return
 			}
-			v.received(line)
+			v.receive(line)
 		}
 	}()
 	return v, nil
@@ -338,8 +338,8 @@ func (r *dashboardReport) Print(out io.Writer) {
 	w.Flush()
 }
 
-// Broken returns an error if viewers have not seen the change.
-func (r *dashboardReport) Broken() error {
+// Violations returns an error if viewers have not seen the change.
+func (r *dashboardReport) Violations() error {
 	if r.Flip.Updates == 0 {
 		return errors.New("no viewer has received an update")
 	}

@@ -77,8 +77,8 @@ func (e *etcd) do(ctx context.Context, method string, body, answer any) error {
 	return nil
 }
 
-// copied returns the add-ons of a cluster as those of another one, each with a uid of its own.
-func copied(addOns []stored, from, to string) ([]stored, error) {
+// copyAddOns returns the add-ons of a cluster as those of another one, each with a uid of its own.
+func copyAddOns(addOns []stored, from, to string) ([]stored, error) {
 	copies := make([]stored, 0, len(addOns))
 	for _, addOn := range addOns {
 		var known struct {

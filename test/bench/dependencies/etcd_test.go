@@ -16,7 +16,7 @@ func inEtcd(namespace, uid string) []stored {
 }
 
 func TestCopiesBelongToTheOtherCluster(t *testing.T) {
-	copies, err := copied(inEtcd("cluster-00000", "u-1"), "cluster-00000", "cluster-00007")
+	copies, err := copyAddOns(inEtcd("cluster-00000", "u-1"), "cluster-00000", "cluster-00007")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestOnlyAddOnsOfTheClusterAreCopied(t *testing.T) {
 		"no uid":          inEtcd("cluster-00000", ""),
 		"no object":       {{Key: []byte("k"), Value: []byte("k8s\x00")}},
 	} {
-		if copies, err := copied(addOns, "cluster-00000", "cluster-00007"); err == nil {
+		if copies, err := copyAddOns(addOns, "cluster-00000", "cluster-00007"); err == nil {
 			t.Errorf("%s: no error, but %d copies", name, len(copies))
 		}
 	}

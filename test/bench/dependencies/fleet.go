@@ -83,8 +83,8 @@ func need(name string, t addonv1alpha1.DependencyType) addonv1alpha1.AddonDepend
 // leaf returns an add-on without dependents.
 func (f fleet) leaf() string { return addOnName(f.addOns - 1) }
 
-// shared returns the add-ons with dependents.
-func (f fleet) shared() []string {
+// dependencyNames returns the add-ons with dependents.
+func (f fleet) dependencyNames() []string {
 	found := map[string]bool{}
 	for i := range f.addOns {
 		for _, need := range f.needs(i) {
@@ -97,7 +97,7 @@ func (f fleet) shared() []string {
 
 // apart returns an add-on with dependents, of which the leaf is none: neither affects the verdict on the other.
 func (f fleet) apart() string {
-	for _, name := range f.shared() {
+	for _, name := range f.dependencyNames() {
 		c := f.cluster()
 		c.settle()
 		c.available[name] = false
@@ -154,7 +154,7 @@ func (c *cluster) settle(changed ...string) []verdict {
 		for _, name := range slices.Sorted(maps.Keys(wave)) {
 			written = append(written, verdict{addOn: name, cause: c.causeOf(name, changed)})
 			c.degraded[name] = wave[name]
-			if c.available[name] && c.gated(name) {
+			if c.available[name] && c.isGated(name) {
 				c.available[name], fallen = false, append(fallen, name)
 			}
 		}
@@ -200,13 +200,13 @@ func (c *cluster) causeOf(name string, changed []string) string {
 	return ""
 }
 
-// gated reports whether the verdict keeps the add-on from being available.
-func (c *cluster) gated(name string) bool {
+// isGated reports whether the verdict keeps the add-on from being available.
+func (c *cluster) isGated(name string) bool {
 	d := c.degraded[name]
 	return d != nil && d.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
 // restorable returns the add-ons that are not available although no verdict prevents it.
 func (c *cluster) restorable() []string {
-	return slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return c.available[name] || c.gated(name) })
+	return slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return c.available[name] || c.isGated(name) })
 }

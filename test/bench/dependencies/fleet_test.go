@@ -10,8 +10,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// settled returns a cluster of a fleet after its first evaluation.
-func settled(f fleet) *cluster {
+// newSettledCluster returns a cluster of a fleet after its first evaluation.
+func newSettledCluster(f fleet) *cluster {
 	c := f.cluster()
 	c.settle()
 	return c
@@ -45,18 +45,18 @@ func TestRestingFleetCarriesOneVerdictOnEveryCluster(t *testing.T) {
 	if diff := cmp.Diff([]verdict{{addOn: addOnName(4)}}, f.cluster().settle(), cmp.AllowUnexported(verdict{})); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
 	}
-	if again := settled(f).settle(); again != nil {
+	if again := newSettledCluster(f).settle(); again != nil {
 		t.Errorf("judged a second time, %v has to be written", again)
 	}
 }
 
 // The benchmark expects one write per object, so each change must reach each object once.
-func TestWhateverGoesConcernsEachAddOnOnceAndComesBack(t *testing.T) {
+func TestRemovalAndReturnAffectEachAddOnOnce(t *testing.T) {
 	for _, addOns := range []int{smallestFleet, 20, 47} {
 		f := fleet{clusters: 1, addOns: addOns}
-		for _, name := range f.shared() {
+		for _, name := range f.dependencyNames() {
 			t.Run(fmt.Sprintf("%s of %d", name, addOns), func(t *testing.T) {
-				c := settled(f)
+				c := newSettledCluster(f)
 				c.available[name] = false
 				written := c.settle(name)
 				if len(written) == 0 {
@@ -69,11 +69,11 @@ func TestWhateverGoesConcernsEachAddOnOnceAndComesBack(t *testing.T) {
 					}
 					once(t, c.settle(names...))
 				}
-				if diff := cmp.Diff(settled(f).available, c.available); diff != "" {
+				if diff := cmp.Diff(newSettledCluster(f).available, c.available); diff != "" {
 					t.Errorf("available at the end (-want +got):\n%s", diff)
 				}
 				for _, name := range c.names {
-					if want := settled(f).degraded[name]; !same(want, c.degraded[name]) {
+					if want := newSettledCluster(f).degraded[name]; !same(want, c.degraded[name]) {
 						t.Errorf("%s is degraded at the end: %v, want %v", name, c.degraded[name], want)
 					}
 				}
@@ -99,7 +99,7 @@ func once(t *testing.T, written []verdict) {
 }
 
 func TestALostBaseCascades(t *testing.T) {
-	c := settled(fleet{clusters: 1, addOns: smallestFleet})
+	c := newSettledCluster(fleet{clusters: 1, addOns: smallestFleet})
 	c.available[addOnName(0)] = false
 	want := []verdict{
 		{addOn: addOnName(3), cause: addOnName(0)}, {addOn: addOnName(5), cause: addOnName(0)}, // 5 by its optional dependency

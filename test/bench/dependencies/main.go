@@ -66,7 +66,7 @@ func (s *settings) Check() error {
 		return fmt.Errorf("-concurrency, -pairs, -flips and -rest are %d, %d, %d and %s: want more than 0",
 			s.limits.Concurrency, s.pairs, s.flips, s.rest)
 	}
-	for _, name := range s.chosen() {
+	for _, name := range s.selectedScenarios() {
 		if !slices.Contains(scenarioNames(), name) {
 			return fmt.Errorf("-scenarios has %q: want some of %s", name, strings.Join(scenarioNames(), ", "))
 		}
@@ -74,8 +74,8 @@ func (s *settings) Check() error {
 	return s.limits.Check()
 }
 
-// chosen returns the names of the scenarios to run.
-func (s *settings) chosen() []string {
+// selectedScenarios returns the names of the scenarios to run.
+func (s *settings) selectedScenarios() []string {
 	if s.scenarios == "" {
 		return scenarioNames()
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
-// stopGrace is the grace period before addon-manager is killed.
-const stopGrace = 20 * time.Second
+// stopTimeout is the grace period before addon-manager is killed.
+const stopTimeout = 20 * time.Second
 
 // manager is a running addon-manager.
 type manager struct {
@@ -82,8 +82,8 @@ func (m *manager) stop() error {
 	}
 	select {
 	case <-m.ended:
-	case <-time.After(stopGrace):
-		return errors.Join(fmt.Errorf("addon-manager did not end within %s", stopGrace), m.command.Process.Kill())
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("addon-manager did not end within %s", stopTimeout), m.command.Process.Kill())
 	}
 	if m.err != nil {
 		return fmt.Errorf("stopping addon-manager: %w", m.err)
@@ -91,8 +91,8 @@ func (m *manager) stop() error {
 	return nil
 }
 
-// gone returns an error with the end of its log if addon-manager has exited unexpectedly.
-func (m *manager) gone() error {
+// exitError returns an error with the end of its log if addon-manager has exited unexpectedly.
+func (m *manager) exitError() error {
 	select {
 	case <-m.ended:
 	default:
@@ -121,7 +121,7 @@ func (w work) idle(addOns int) bool {
 
 // progress reads addon-manager's progress.
 func (m *manager) progress(ctx context.Context) (work, error) {
-	text, err := read(ctx, m.metrics)
+	text, err := fetch(ctx, m.metrics)
 	if err != nil {
 		return work{}, fmt.Errorf("reading addon-manager's metrics: %w", err)
 	}
@@ -130,15 +130,15 @@ func (m *manager) progress(ctx context.Context) (work, error) {
 
 // profile returns a profile of addon-manager's heap, after garbage is collected.
 func (m *manager) profile(ctx context.Context) ([]byte, error) {
-	text, err := read(ctx, m.profiles+"/heap?gc=1")
+	text, err := fetch(ctx, m.profiles+"/heap?gc=1")
 	if err != nil {
 		return nil, fmt.Errorf("reading a profile of addon-manager: %w", err)
 	}
 	return text, nil
 }
 
-// read returns the body at a URL.
-func read(ctx context.Context, url string) ([]byte, error) {
+// fetch returns the body at a URL.
+func fetch(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err

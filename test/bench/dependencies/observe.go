@@ -75,7 +75,7 @@ func (o *observation) add(entries []audit.Entry) (done activity) {
 		switch {
 		case e.Conflicts():
 			o.conflicts++
-		case !e.Succeeded():
+		case !e.IsSuccess():
 			o.failed = append(o.failed, *e)
 		default:
 			o.addWrite(e)
@@ -85,12 +85,12 @@ func (o *observation) add(entries []audit.Entry) (done activity) {
 }
 
 func (o *observation) addOther(e *audit.Entry) {
-	if !e.Succeeded() {
+	if !e.IsSuccess() {
 		o.failed = append(o.failed, *e)
 		return
 	}
-	o.span(e.Answered(), e.Answered())
-	o.answered[e.Object()] = e.Answered()
+	o.span(e.ResponseTime(), e.ResponseTime())
+	o.answered[e.Object()] = e.ResponseTime()
 }
 
 func (o *observation) span(from, to time.Time) {
@@ -109,8 +109,8 @@ func (o *observation) addWrite(e *audit.Entry) {
 		return
 	}
 	delete(o.missing, e.Object())
-	o.received[e.Object()], o.answered[e.Object()] = e.Received(), e.Answered()
-	o.span(e.Received(), e.Answered())
+	o.received[e.Object()], o.answered[e.Object()] = e.RequestTime(), e.ResponseTime()
+	o.span(e.RequestTime(), e.ResponseTime())
 }
 
 // isVerdict reports whether the request writes the status of an add-on on a cluster.

@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// logged returns a write of an add-on's status on cluster c, received and answered that many milliseconds after a fixed time.
-func logged(by, name string, code, received, answered int) audit.Entry {
+// writeEntry returns a write of an add-on's status on cluster c, received and answered that many milliseconds after a fixed time.
+func writeEntry(by, name string, code, received, answered int) audit.Entry {
 	at := func(milliseconds int) metav1.MicroTime {
 		return metav1.NewMicroTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond))
 	}
@@ -34,8 +34,8 @@ func on(resource string, e audit.Entry) audit.Entry {
 func TestObservation(t *testing.T) {
 	// b requires a, and c requires b.
 	due := []verdict{{addOn: "b", cause: "a"}, {addOn: "c", cause: "b"}}
-	change := logged(others, "a", 200, 0, 10)
-	b, c := logged(judge, "b", 200, 12, 15), logged(judge, "c", 200, 18, 22)
+	change := writeEntry(others, "a", 200, 0, 10)
+	b, c := writeEntry(judge, "b", 200, 12, 15), writeEntry(judge, "c", 200, 18, 22)
 
 	type outcome struct {
 		Complete                           bool
@@ -57,7 +57,7 @@ func TestObservation(t *testing.T) {
 			entries: []audit.Entry{b, c}, want: outcome{Writes: 2, Milliseconds: 10},
 		},
 		"a write that arrives before the change is answered counts from its arrival": {
-			entries: []audit.Entry{change, logged(judge, "b", 200, 8, 15), c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 14},
+			entries: []audit.Entry{change, writeEntry(judge, "b", 200, 8, 15), c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 14},
 		},
 		"writing a verdict twice is surplus": {
 			entries: []audit.Entry{change, b, c, c}, want: outcome{Complete: true, Writes: 3, Surplus: 1, Milliseconds: 12},
@@ -70,16 +70,16 @@ func TestObservation(t *testing.T) {
 			entries: []audit.Entry{change, b, c, on("events", b)}, want: outcome{Complete: true, Writes: 2, Events: 1, Milliseconds: 12},
 		},
 		"a conflict is no write": {
-			entries: []audit.Entry{change, b, logged(judge, "c", 409, 16, 17)}, want: outcome{Writes: 1, Conflicts: 1, Milliseconds: 5},
+			entries: []audit.Entry{change, b, writeEntry(judge, "c", 409, 16, 17)}, want: outcome{Writes: 1, Conflicts: 1, Milliseconds: 5},
 		},
 		"a JSON patch whose test fails is a conflict": {
-			entries: []audit.Entry{change, logged(judge, "b", 422, 16, 17)}, want: outcome{Conflicts: 1},
+			entries: []audit.Entry{change, writeEntry(judge, "b", 422, 16, 17)}, want: outcome{Conflicts: 1},
 		},
 		"a refusal is a failure": {
-			entries: []audit.Entry{change, logged(judge, "b", 403, 16, 17)}, want: outcome{Failed: 1},
+			entries: []audit.Entry{change, writeEntry(judge, "b", 403, 16, 17)}, want: outcome{Failed: 1},
 		},
 		"a change that fails is a failure, and makes nothing necessary": {
-			entries: []audit.Entry{logged(others, "a", 500, 0, 10), b, c}, want: outcome{Writes: 2, Failed: 1, Milliseconds: 10},
+			entries: []audit.Entry{writeEntry(others, "a", 500, 0, 10), b, c}, want: outcome{Writes: 2, Failed: 1, Milliseconds: 10},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,11 +98,11 @@ func TestObservation(t *testing.T) {
 
 func TestLatencyIsFromTheWriteThatMadeAVerdictNecessary(t *testing.T) {
 	o := expect([]verdict{{addOn: "b", cause: "a"}, {addOn: "c", cause: "b"}, {addOn: "d"}}, []string{"c"})
-	definition := on("clustermanagementaddons", logged(others, "d", 200, 0, 1))
+	definition := on("clustermanagementaddons", writeEntry(others, "d", 200, 0, 1))
 	definition.ObjectRef.Namespace = ""
 	o.add([]audit.Entry{
-		definition, logged(others, "a", 200, 0, 10),
-		logged(judge, "b", 200, 12, 15), logged(judge, "c", 200, 18, 22), logged(judge, "d", 200, 20, 31),
+		definition, writeEntry(others, "a", 200, 0, 10),
+		writeEntry(judge, "b", 200, 12, 15), writeEntry(judge, "c", 200, 18, 22), writeEntry(judge, "d", 200, 20, 31),
 	})
 	got := o.latencies()
 	for part, want := range map[string][]time.Duration{"whole": {5, 7, 30}, "reaction": {2, 3, 19}, "write": {3, 4, 11}} {

@@ -229,9 +229,9 @@ func (r *report) Print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tpairs\tseconds\tbare loop\tratio\tmin\tmax\twrites\tneeded\tconflicts\tevents\tCPU s\tpeak MB\tp50 ms\tp99 ms\t")
 	for _, row := range r.rows() {
-		least, median, most := row.ratio()
+		lowest, median, highest := row.ratio()
 		fmt.Fprintf(w, "%s\t%d\t%.2f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%.2f\t%.0f\t%s\t%s\t\n", row.name, len(row.Pairs), row.Seconds,
-			orDash(row.BareLoopSeconds, 2), orDash(median, 2), orDash(least, 2), orDash(most, 2), row.Writes, row.WritesNeeded, row.Conflicts, row.Events, row.CPUSeconds, row.PeakMemoryMB,
+			orDash(row.BareLoopSeconds, 2), orDash(median, 2), orDash(lowest, 2), orDash(highest, 2), row.Writes, row.WritesNeeded, row.Conflicts, row.Events, row.CPUSeconds, row.PeakMemoryMB,
 			orDash(row.P50Milliseconds, 1), orDash(row.P99Milliseconds, 1))
 	}
 	w.Flush()
@@ -285,7 +285,7 @@ func printTarget(out io.Writer, name string, want, got float64) {
 }
 
 // ratio returns the range of the ratio; nil if there is none.
-func (r *result) ratio() (least, median, most *float64) {
+func (r *result) ratio() (lowest, median, highest *float64) {
 	if r.Ratio == nil {
 		return nil, nil, nil
 	}
@@ -302,8 +302,8 @@ func orDash(number *float64, digits int) string {
 // shownWrong is the number of requests of a kind that are printed.
 const shownWrong = 5
 
-// Broken returns the violated invariants: exactly the necessary writes, no conflicts, no other failures. Speed is not an invariant.
-func (r *report) Broken() error {
+// Violations returns the violated invariants: exactly the necessary writes, no conflicts, no other failures. Speed is not an invariant.
+func (r *report) Violations() error {
 	var broken []error
 	for _, row := range r.rows() {
 		if row.Writes != row.WritesNeeded {

@@ -27,7 +27,7 @@ func sample() *report {
 	return r
 }
 
-func TestReportSaysWhetherTargetsAreReached(t *testing.T) {
+func TestReportPrintsTargets(t *testing.T) {
 	var out strings.Builder
 	sample().Print(&out)
 	for _, want := range []string{
@@ -75,7 +75,7 @@ func TestPairsAreSummedUp(t *testing.T) {
 	f := newFlips()
 	for _, bare := range []float64{0.006, 0.003} {
 		o := expect([]verdict{{addOn: "b", cause: "a"}}, []string{"c"})
-		o.add([]audit.Entry{logged(others, "a", 200, 0, 10), logged(judge, "b", 200, 12, 16)})
+		o.add([]audit.Entry{writeEntry(others, "a", 200, 0, 10), writeEntry(judge, "b", 200, 12, 16)})
 		f.add(o, usage{Usage: process.Usage{CPU: time.Second, Peak: 1 << 20}, cpuOf: map[string]time.Duration{"etcd": time.Second}}, bare, second)
 	}
 	r := f.result()
@@ -104,7 +104,7 @@ func TestInvariants(t *testing.T) {
 		"a conflict breaks one":                   {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
 		"a write after a restart breaks one":      {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},
 		"a request that failed breaks one and is told": {
-			func(r *report) { r.Rest.wrong = []audit.Entry{logged(judge, "a", 403, 0, 1)} },
+			func(r *report) { r.Rest.wrong = []audit.Entry{writeEntry(judge, "a", 403, 0, 1)} },
 			"rest: not wanted: patch  by " + judge + ": 403",
 		},
 	} {
@@ -112,7 +112,7 @@ func TestInvariants(t *testing.T) {
 			r := sample()
 			tc.change(r)
 			text := ""
-			if err := r.Broken(); err != nil {
+			if err := r.Violations(); err != nil {
 				text = err.Error()
 			}
 			if diff := cmp.Diff(tc.want, text); diff != "" {

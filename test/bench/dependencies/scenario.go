@@ -113,7 +113,7 @@ func (b *bench) judge(ctx context.Context, f flip) (*observation, usage, error) 
 	}
 	model := b.model.clone()
 	o := expect(f.done(model), f.namespaces)
-	used, err := b.metered(func() error {
+	used, err := b.measureUsage(func() error {
 		if err := f.do(ctx); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, usag
 	}
 	model := b.model.clone()
 	again := expect(f.done(model), f.namespaces)
-	used, err := b.metered(func() error {
+	used, err := b.measureUsage(func() error {
 		group, running := errgroup.WithContext(ctx)
 		group.Go(func() error { return f.do(running) })
 		group.Go(func() error { return loop.run(running, o.sent) })
@@ -209,21 +209,21 @@ func (b *bench) clusterFlip(ctx context.Context) (result, error) {
 	}
 	whole := expect(nil, nil)
 	var found latencies
-	var longest float64
+	var maxSeconds float64
 	needed := 0
 	observe := func(o *observation) error {
 		if err := b.observe(ctx, o, pollOne); err != nil {
 			return err
 		}
 		found.join(o.latencies())
-		longest, needed = max(longest, o.seconds()), needed+len(o.due)
+		maxSeconds, needed = max(maxSeconds, o.seconds()), needed+len(o.due)
 		whole.join(o)
 		return b.settle(ctx, whole, pause, pollOne)
 	}
-	used, err := b.metered(func() error {
+	used, err := b.measureUsage(func() error {
 		chance := rand.New(rand.NewPCG(uint64(b.fleet.clusters), uint64(b.fleet.addOns)))
 		for range b.flips {
-			name, on := oneOf(chance, b.fleet.shared()), []string{oneOf(chance, b.fleet.namespaces())}
+			name, on := oneOf(chance, b.fleet.dependencyNames()), []string{oneOf(chance, b.fleet.namespaces())}
 			if err := b.flipOne(ctx, name, on, observe); err != nil {
 				return fmt.Errorf("%s on %s: %w", name, on[0], err)
 			}
@@ -234,7 +234,7 @@ func (b *bench) clusterFlip(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	r := newResult(whole, used)
-	r.Seconds, r.WritesNeeded = longest, needed
+	r.Seconds, r.WritesNeeded = maxSeconds, needed
 	r.spread(found)
 	return r, b.verify(ctx, nil, nil)
 }
@@ -267,7 +267,7 @@ func (b *bench) busyClusterFlip(ctx context.Context) (result, error) {
 	verdicts := single.settle(name)
 	var singles []types.NamespacedName
 	var on []string
-	used, err := b.metered(func() error {
+	used, err := b.measureUsage(func() error {
 		if err := f.do(ctx); err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (b *bench) busyClusterFlip(ctx context.Context) (result, error) {
 			if err := b.setAvailable(ctx, []string{name}, []string{namespace}, metav1.ConditionFalse); err != nil {
 				return err
 			}
-			if err := b.written(ctx, o, objects); err != nil {
+			if err := b.awaitVerdicts(ctx, o, objects); err != nil {
 				return err
 			}
 		}
@@ -298,8 +298,8 @@ func (b *bench) busyClusterFlip(ctx context.Context) (result, error) {
 	return r, errors.Join(err, b.putBack(ctx, f))
 }
 
-// written reads the audit log until the verdicts on some objects are written.
-func (b *bench) written(ctx context.Context, o *observation, objects []types.NamespacedName) error {
+// awaitVerdicts reads the audit log until the verdicts on some objects are written.
+func (b *bench) awaitVerdicts(ctx context.Context, o *observation, objects []types.NamespacedName) error {
 	return b.until(ctx, pollOne, func() (bool, bool, error) {
 		entries, err := b.hub.log.Next()
 		done := o.add(entries)
@@ -318,7 +318,7 @@ func (b *bench) restart(ctx context.Context) (result, error) {
 	}
 	o = expect(nil, nil)
 	var took time.Duration
-	others, err := b.meteredOthers(func() (err error) {
+	others, err := b.measureOthers(func() (err error) {
 		if took, err = b.lead(ctx); err != nil {
 			return err
 		}
@@ -339,7 +339,7 @@ func (b *bench) restart(ctx context.Context) (result, error) {
 // atRest checks for a while that nothing is written.
 func (b *bench) atRest(ctx context.Context) (result, error) {
 	o := expect(nil, nil)
-	used, err := b.metered(func() error {
+	used, err := b.measureUsage(func() error {
 		end := time.Now().Add(b.rest)
 		return b.until(ctx, poll, func() (bool, bool, error) {
 			entries, err := b.hub.log.Next()

@@ -67,7 +67,7 @@ func enable(ctx context.Context, c client.Client, store *etcd, f fleet) error {
 		return fmt.Errorf("etcd has %d add-ons of %q, want %d", len(made), first, f.addOns)
 	}
 	return program.Each(ctx, inFlight, namespaces[1:], func(ctx context.Context, namespace string) error {
-		copies, err := copied(made, first, namespace)
+		copies, err := copyAddOns(made, first, namespace)
 		if err != nil {
 			return err
 		}

@@ -40,11 +40,11 @@ func (u usage) seconds() map[string]float64 {
 	return found
 }
 
-// metered returns the usage during do.
-func (b *bench) metered(do func() error) (usage, error) {
+// measureUsage returns the usage during do.
+func (b *bench) measureUsage(do func() error) (usage, error) {
 	var used usage
-	others, err := b.meteredOthers(func() error {
-		found, err := process.Metered([]int{b.manager.command.Process.Pid}, do)
+	others, err := b.measureOthers(func() error {
+		found, err := process.Measure([]int{b.manager.command.Process.Pid}, do)
 		if err == nil {
 			used.Usage = found[0]
 		}
@@ -53,8 +53,8 @@ func (b *bench) metered(do func() error) (usage, error) {
 	return used.with(others), err
 }
 
-// meteredOthers returns the CPU time of the API server, of etcd and of this process during do.
-func (b *bench) meteredOthers(do func() error) (map[string]time.Duration, error) {
+// measureOthers returns the CPU time of the API server, of etcd and of this process during do.
+func (b *bench) measureOthers(do func() error) (map[string]time.Duration, error) {
 	programs, err := process.Children(os.Getpid())
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (b *bench) meteredOthers(do func() error) (map[string]time.Duration, error)
 	for _, name := range names {
 		pids = append(pids, programs[name])
 	}
-	used, err := process.Metered(pids, do)
+	used, err := process.Measure(pids, do)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (b *bench) deploy(ctx context.Context, instances []string) (deployed, error
 	if err := program.Each(ctx, inFlight, instances, func(ctx context.Context, name string) error { return b.Hub.Create(ctx, instance(name)) }); err != nil {
 		return deployed{}, fmt.Errorf("making Instances: %w", err)
 	}
-	if err := b.resolved(ctx, len(instances)); err != nil {
+	if err := b.awaitResolved(ctx, len(instances)); err != nil {
 		return deployed{}, err
 	}
 	if err := b.forget(); err != nil {
@@ -138,8 +138,8 @@ func (b *bench) deploy(ctx context.Context, instances []string) (deployed, error
 		return deployed{}, err
 	}
 	d := deployed{deployment: expect(instances)}
-	used, err := process.Metered([]int{pid}, func() (err error) {
-		d.cpu, err = b.Metered(func() error {
+	used, err := process.Measure([]int{pid}, func() (err error) {
+		d.cpu, err = b.MeasureCPU(func() error {
 			thaw()
 			return program.Until(ctx, "all plans are recorded as complete", func(context.Context) (bool, error) {
 				entries, err := b.Managed.Log.Next()
@@ -175,7 +175,7 @@ func (b *bench) again(ctx context.Context, d *deployment) (replay, error) {
 		return replay{}, err
 	}
 	r := replay{missing: len(d.objects())}
-	if r.cpu, err = b.Metered(func() error { return b.bare.deploy(ctx, deploy, d.applied) }); err != nil {
+	if r.cpu, err = b.MeasureCPU(func() error { return b.bare.deploy(ctx, deploy, d.applied) }); err != nil {
 		return replay{}, err
 	}
 	err = program.Until(ctx, "all requests of the bare client are logged", func(context.Context) (bool, error) {
@@ -199,8 +199,8 @@ func (b *bench) delete(ctx context.Context, o object) error {
 	})
 }
 
-// resolved waits until the hub has resolved that many Instances.
-func (b *bench) resolved(ctx context.Context, count int) error {
+// awaitResolved waits until the hub has resolved that many Instances.
+func (b *bench) awaitResolved(ctx context.Context, count int) error {
 	return program.Until(ctx, "the hub has resolved all Instances", func(ctx context.Context) (bool, error) {
 		var list kudo.InstanceList
 		err := b.Hub.List(ctx, &list)
@@ -237,7 +237,7 @@ func (b *bench) remove(ctx context.Context) (removal, error) {
 	}
 	var removed removal
 	var err error
-	removed.CPUSeconds, err = b.Metered(func() error {
+	removed.CPUSeconds, err = b.MeasureCPU(func() error {
 		began := time.Now()
 		if err := b.Hub.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(stage.Managed)); err != nil {
 			return fmt.Errorf("deleting all Instances: %w", err)

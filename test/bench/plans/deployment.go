@@ -77,11 +77,11 @@ func (d *deployment) addOne(e *audit.Entry) error {
 	kind := kindOf(e)
 	d.requests[kind]++
 	d.log = append(d.log, *e)
-	if d.began.IsZero() || e.Received().Before(d.began) {
-		d.began = e.Received()
+	if d.began.IsZero() || e.RequestTime().Before(d.began) {
+		d.began = e.RequestTime()
 	}
 	switch {
-	case !e.Succeeded():
+	case !e.IsSuccess():
 		return nil
 	case kind == statusWrites:
 		return d.record(e)
@@ -99,7 +99,7 @@ func (d *deployment) record(e *audit.Entry) error {
 	}
 	if d.missing[written.Name] && written.Status.PlanStatus[kudo.DeployPlan].Status == kudo.Complete {
 		delete(d.missing, written.Name)
-		d.ended = e.Answered()
+		d.ended = e.ResponseTime()
 	}
 	return nil
 }
@@ -165,13 +165,13 @@ func (r *replay) add(entries []audit.Entry) {
 			continue
 		}
 		r.requests++
-		if r.began.IsZero() || e.Received().Before(r.began) {
-			r.began = e.Received()
+		if r.began.IsZero() || e.RequestTime().Before(r.began) {
+			r.began = e.RequestTime()
 		}
-		if e.Verb == "patch" && e.Succeeded() {
+		if e.Verb == "patch" && e.IsSuccess() {
 			r.missing--
-			if e.Answered().After(r.ended) {
-				r.ended = e.Answered()
+			if e.ResponseTime().After(r.ended) {
+				r.ended = e.ResponseTime()
 			}
 		}
 	}

@@ -27,16 +27,16 @@ func request(t *testing.T, second int, verb, resource string, body any) audit.En
 	return e
 }
 
-// applied returns the write of an object of Instance a.
-func applied(t *testing.T, second int, color string) audit.Entry {
+// objectWrite returns the write of an object of Instance a.
+func objectWrite(t *testing.T, second int, color string) audit.Entry {
 	return request(t, second, "patch", "configmaps", map[string]any{"metadata": map[string]any{
 		"labels":      map[string]any{kudo.LabelInstance: "a", "color": color},
 		"annotations": map[string]any{kudo.AnnotationPhase: "base", kudo.AnnotationStep: "settings"},
 	}})
 }
 
-// recorded returns the write of the state of an Instance's plan.
-func recorded(t *testing.T, second int, name string, status kudo.ExecutionStatus) audit.Entry {
+// statusWrite returns the write of the state of an Instance's plan.
+func statusWrite(t *testing.T, second int, name string, status kudo.ExecutionStatus) audit.Entry {
 	var i kudo.Instance
 	i.Name, i.Status.PlanStatus = name, map[string]kudo.PlanStatus{kudo.DeployPlan: {Status: status}}
 	e := request(t, second, "update", "instances", i)
@@ -49,13 +49,13 @@ func TestDeploymentEndsWhenTheLastPlanIsRecordedAsComplete(t *testing.T) {
 	mirrored.ObjectRef.APIGroup = kudo.GroupVersion.Group
 	d := expect([]string{"a", "b"})
 	err := d.add([]audit.Entry{
-		mirrored, recorded(t, 2, "a", kudo.InProgress), request(t, 3, "get", "configmaps", nil), applied(t, 4, "red"),
-		recorded(t, 5, "a", kudo.Complete), applied(t, 6, "blue"), recorded(t, 7, "a", kudo.Complete),
+		mirrored, statusWrite(t, 2, "a", kudo.InProgress), request(t, 3, "get", "configmaps", nil), objectWrite(t, 4, "red"),
+		statusWrite(t, 5, "a", kudo.Complete), objectWrite(t, 6, "blue"), statusWrite(t, 7, "a", kudo.Complete),
 	})
 	if err != nil || d.complete() {
 		t.Fatalf("complete %t, error %v", d.complete(), err)
 	}
-	if err := d.add([]audit.Entry{recorded(t, 8, "b", kudo.Complete), request(t, 9, "get", "configmaps", nil)}); err != nil {
+	if err := d.add([]audit.Entry{statusWrite(t, 8, "b", kudo.Complete), request(t, 9, "get", "configmaps", nil)}); err != nil {
 		t.Fatal(err)
 	}
 	if took := d.ended.Sub(d.began); !d.complete() || took != 8*time.Second {
@@ -66,7 +66,7 @@ func TestDeploymentEndsWhenTheLastPlanIsRecordedAsComplete(t *testing.T) {
 		t.Errorf("%d requests (-want +got):\n%s", d.total(), diff)
 	}
 	objects := d.objects()
-	if len(objects) != 1 || objects[0].place != (place{"base", "settings"}) || string(objects[0].body) != string(applied(t, 0, "blue").RequestObject) {
+	if len(objects) != 1 || objects[0].place != (place{"base", "settings"}) || string(objects[0].body) != string(objectWrite(t, 0, "blue").RequestObject) {
 		t.Errorf("applied %+v, want one object as it was applied last", objects)
 	}
 }

@@ -52,14 +52,14 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	s.limits.Bind(fs, "addon-agent", "kube-api")
 }
 
-// most is the number of Instances, with two pods each, that fit on the sandbox's nodes.
-const most = 700
+// maxInstances is the number of Instances, with two pods each, that fit on the sandbox's nodes.
+const maxInstances = 700
 
 // Check rejects settings that cannot be measured.
 func (s *settings) Check() error {
 	switch {
-	case slices.Min(s.instances) < 1 || slices.Max(s.instances) > most:
-		return fmt.Errorf("-instances is %s: want numbers from 1 to %d", &s.instances, most)
+	case slices.Min(s.instances) < 1 || slices.Max(s.instances) > maxInstances:
+		return fmt.Errorf("-instances is %s: want numbers from 1 to %d", &s.instances, maxInstances)
 	case s.runs < 1:
 		return fmt.Errorf("-runs is %d: want 1 or more", s.runs)
 	}

@@ -176,5 +176,5 @@ func (r *report) printTraces(out io.Writer) {
 	}
 }
 
-// Broken returns nil: a failed run has no report.
-func (r *report) Broken() error { return nil }
+// Violations returns nil: a failed run has no report.
+func (r *report) Violations() error { return nil }

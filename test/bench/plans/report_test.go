@@ -10,13 +10,13 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/spread"
 )
 
-// measured returns a run in which both sides took that many seconds.
-func measured(seconds, bare float64) run {
+// sampleRun returns a run in which both sides took that many seconds.
+func sampleRun(seconds, bare float64) run {
 	return run{Instances: 1, Steps: 5, pair: pair{Seconds: seconds, BareClientSeconds: bare}}
 }
 
 func TestARowHasTheRunOfTheMedianRatioAndTheRangeOfAll(t *testing.T) {
-	r := newRow([]run{measured(3, 1), measured(10, 5), measured(4, 4), measured(9, 3), measured(1, 2)})
+	r := newRow([]run{sampleRun(3, 1), sampleRun(10, 5), sampleRun(4, 4), sampleRun(9, 3), sampleRun(1, 2)})
 	if diff := cmp.Diff(spread.Range{Median: 2, Min: 0.5, Max: 3}, r.Ratio); diff != "" {
 		t.Errorf("ratio (-want +got):\n%s", diff)
 	}

@@ -21,14 +21,14 @@ type traced struct {
 
 // trace lists requests in the order of their arrival.
 func trace(log []audit.Entry) []traced {
-	log = slices.SortedStableFunc(slices.Values(log), func(a, b audit.Entry) int { return a.Received().Compare(b.Received()) })
+	log = slices.SortedStableFunc(slices.Values(log), func(a, b audit.Entry) int { return a.RequestTime().Compare(b.RequestTime()) })
 	milliseconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	requests := make([]traced, len(log))
 	for i := range log {
 		e := &log[i]
 		requests[i] = traced{
-			AtMS:   milliseconds(e.Received().Sub(log[0].Received())),
-			TookMS: milliseconds(max(0, e.Answered().Sub(e.Received()))),
+			AtMS:   milliseconds(e.RequestTime().Sub(log[0].RequestTime())),
+			TookMS: milliseconds(max(0, e.ResponseTime().Sub(e.RequestTime()))),
 			Kind:   kindOf(e),
 			Verb:   e.Verb,
 			Object: path.Join(cmp.Or(e.ObjectRef.Resource, e.RequestURI), e.ObjectRef.Subresource, e.ObjectRef.Name),

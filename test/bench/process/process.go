@@ -41,8 +41,8 @@ func UsageOf(pid int) (Usage, error) {
 	return parse(string(stat), string(status))
 }
 
-// Metered returns the usage of processes during do, each with its peak memory in that time.
-func Metered(pids []int, do func() error) ([]Usage, error) {
+// Measure returns the usage of processes during do, each with its peak memory in that time.
+func Measure(pids []int, do func() error) ([]Usage, error) {
 	before := make([]Usage, len(pids))
 	for i, pid := range pids {
 		if err := ClearPeak(pid); err != nil {

@@ -26,8 +26,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestMetered(t *testing.T) {
-	used, err := Metered([]int{os.Getpid()}, func() error {
+func TestMeasure(t *testing.T) {
+	used, err := Measure([]int{os.Getpid()}, func() error {
 		before, err := UsageOf(os.Getpid())
 		for now := before; err == nil && now.CPU == before.CPU; { // reading uses enough CPU time
 			now, err = UsageOf(os.Getpid())
@@ -45,7 +45,7 @@ func TestMetered(t *testing.T) {
 		t.Errorf("used %+v meanwhile, and %+v in all", used[0], whole)
 	}
 	broken := errors.New("broken")
-	if _, err := Metered(nil, func() error { return broken }); !errors.Is(err, broken) {
+	if _, err := Measure(nil, func() error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }

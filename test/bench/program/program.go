@@ -32,8 +32,8 @@ type Benchmark interface {
 // Report is the result of a benchmark. It can be encoded as JSON.
 type Report interface {
 	Print(out io.Writer)
-	// Broken returns the violated invariants. Speed is not an invariant.
-	Broken() error
+	// Violations returns the violated invariants. Speed is not an invariant.
+	Violations() error
 }
 
 // Main runs a benchmark with the command line, until it ends or is interrupted, and exits.
@@ -69,7 +69,7 @@ func run(ctx context.Context, b Benchmark, arguments []string, out, progress io.
 		return err
 	}
 	measured.Print(out)
-	return errors.Join(err, save(*file, measured), measured.Broken())
+	return errors.Join(err, save(*file, measured), measured.Violations())
 }
 
 // Progress returns a function that prints progress, in lines that begin with the seconds since the call.
@@ -83,13 +83,13 @@ func Progress(out io.Writer) (say func(format string, arguments ...any)) {
 const (
 	// poll is the polling interval of waits. Of the measured times, only that of a removal depends on it.
 	poll = 100 * time.Millisecond
-	// patience is the timeout of waits.
-	patience = 10 * time.Minute
+	// waitTimeout is the timeout of waits.
+	waitTimeout = 10 * time.Minute
 )
 
 // Until waits for a condition, described by done.
 func Until(ctx context.Context, done string, condition wait.ConditionWithContextFunc) error {
-	if err := wait.PollUntilContextTimeout(ctx, poll, patience, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, poll, waitTimeout, true, condition); err != nil {
 		return fmt.Errorf("waiting until %s: %w", done, err)
 	}
 	return nil
@@ -97,9 +97,9 @@ func Until(ctx context.Context, done string, condition wait.ConditionWithContext
 
 // Each calls do for every item, with at most the given concurrency, or with all items at once if it is negative. After an error it starts
 // no further calls.
-func Each[T any](ctx context.Context, most int, items []T, do func(context.Context, T) error) error {
+func Each[T any](ctx context.Context, limit int, items []T, do func(context.Context, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(most)
+	group.SetLimit(limit)
 	for _, item := range items {
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {

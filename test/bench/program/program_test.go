@@ -44,7 +44,7 @@ type counted struct {
 
 func (c counted) Print(out io.Writer) { io.WriteString(out, strings.Repeat("|", c.Number)) }
 
-func (c counted) Broken() error {
+func (c counted) Violations() error {
 	if c.Number == 0 {
 		return errors.New("nothing")
 	}

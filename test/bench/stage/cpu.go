@@ -24,24 +24,24 @@ func (c CPU) Total() float64 {
 	return total
 }
 
-// Metered returns the CPU time of each program during do.
-func (s *Stage) Metered(do func() error) (CPU, error) {
-	before, err := s.spent()
+// MeasureCPU returns the CPU time of each program during do.
+func (s *Stage) MeasureCPU(do func() error) (CPU, error) {
+	before, err := s.cpuTimes()
 	if err != nil {
 		return nil, err
 	}
 	if err := do(); err != nil {
 		return nil, err
 	}
-	used, err := s.spent()
+	used, err := s.cpuTimes()
 	for name := range used {
 		used[name] -= before[name]
 	}
 	return used, err
 }
 
-// spent returns the CPU time of each program since its start.
-func (s *Stage) spent() (CPU, error) {
+// cpuTimes returns the CPU time of each program since its start.
+func (s *Stage) cpuTimes() (CPU, error) {
 	pids := map[string]int{benchmark: os.Getpid()}
 	for _, side := range []Side{s.Hub, s.Managed} {
 		for _, p := range side.State().Processes {

@@ -45,7 +45,7 @@ func (c Change) String() string {
 	case Install:
 		return fmt.Sprintf("kubectl addon install %s %s --version %s%s", Operator, on, c.Version, c.parameters())
 	case Update:
-		return strings.Join(append(c.removed(), "kubectl addon update "+on+c.parameters()), "\n")
+		return strings.Join(append(c.unsetCommands(), "kubectl addon update "+on+c.parameters()), "\n")
 	case Upgrade:
 		return fmt.Sprintf("kubectl addon upgrade %s --version %s", on, c.Version)
 	case Run:
@@ -67,7 +67,7 @@ func (c Change) parameters() string {
 	return text.String()
 }
 
-func (c Change) removed() []string {
+func (c Change) unsetCommands() []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(c.Set)) {
 		if c.Set[name] == nil {

@@ -61,9 +61,9 @@ func Definitions(loaded []*kudo.OperatorVersion) []kudo.Parameter {
 }
 
 // values draws values of parameters from their types, valid and invalid ones, and parameters to remove.
-func values(t *rapid.T, definitions []kudo.Parameter, most int) map[string]*string {
+func values(t *rapid.T, definitions []kudo.Parameter, limit int) map[string]*string {
 	set := map[string]*string{}
-	for range rapid.IntRange(1, most).Draw(t, "parameters") {
+	for range rapid.IntRange(1, limit).Draw(t, "parameters") {
 		p := rapid.SampledFrom(definitions).Draw(t, "parameter")
 		choices := append([]string{""}, valid(p)...)
 		if rapid.IntRange(0, 5).Draw(t, "invalid") == 5 {

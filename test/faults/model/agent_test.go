@@ -26,17 +26,17 @@ func (w *world) mirror(name string, ago int) {
 		wanted = w.hub.get(name) // a live read
 	}
 	switch {
-	case existing != nil && existing.Removing() && existing.Removed() && !isOf:
+	case existing != nil && existing.IsRemoving() && existing.IsRemoved() && !isOf:
 		w.drop(w.mirrors, "delete the mirror of Instance "+name, name)
 	case wanted == nil:
 		if existing != nil {
 			w.t.Fatalf("Instance %s is released on the hub, and its mirror is not removed", name)
 		}
 	case wanted.DeletionTimestamp != nil && existing == nil:
-		if wanted.Status.Execution == nil || wanted.Removed() {
+		if wanted.Status.Execution == nil || wanted.IsRemoved() {
 			w.gone[wanted.UID] = true
 		}
-	case wanted.DeletionTimestamp != nil && !existing.Removing():
+	case wanted.DeletionTimestamp != nil && !existing.IsRemoving():
 		existing.Annotations[kudo.AnnotationHubDeleted] = "true"
 		w.store(w.mirrors, "hand over the mirror of Instance "+name, existing)
 	case wanted.DeletionTimestamp != nil:
@@ -131,12 +131,12 @@ func sameStatus(a, b kudo.InstanceStatus) bool {
 
 // execute is one pass of the agent's engine: rounds of observation, decision, action and commit.
 func (w *world) execute(name string, ago int) {
-	const inARow = 10
+	const maxRounds = 10
 	i := w.view(w.mirrors, name, ago)
 	if i == nil || !mirror.HandedOver(i) {
 		return
 	}
-	for range inARow {
+	for range maxRounds {
 		o := w.observe(i)
 		o.Departure = w.departure(i)
 		r := w.act(o, plan.Decide(o))
@@ -159,9 +159,9 @@ func (w *world) execute(name string, ago int) {
 func (w *world) observe(i *kudo.Instance) plan.Observation {
 	o := plan.Observation{Now: noon, Instance: i, Owner: plan.Owner{Namespace: cluster, Name: render.InstanceName(i.Name)}}
 	o.Reference = i.Spec.OperatorVersion
-	o.Desired = &w.referenced(o.Reference).Spec
+	o.Desired = &w.versionOf(o.Reference).Spec
 	if last := i.Status.Execution; last != nil {
-		o.Running = &w.referenced(last.OperatorVersion).Spec
+		o.Running = &w.versionOf(last.OperatorVersion).Spec
 		return o.Normalize()
 	}
 	return o
@@ -169,8 +169,8 @@ func (w *world) observe(i *kudo.Instance) plan.Observation {
 
 // departure returns the part of an Instance in the removal of an ancestor.
 func (w *world) departure(i *kudo.Instance) plan.Departure {
-	for above := i; above != nil && !i.Removing(); above = w.mirrors.get(above.Annotations[kudo.AnnotationParent]) {
-		if !above.Removing() {
+	for above := i; above != nil && !i.IsRemoving(); above = w.mirrors.get(above.Annotations[kudo.AnnotationParent]) {
+		if !above.IsRemoving() {
 			continue
 		}
 		if departure := w.tree(above).Departure(i.Name); departure.Stage != "" {
@@ -234,11 +234,11 @@ func (w *world) act(o plan.Observation, action plan.Action) result {
 	case plan.ActionRemove:
 		return w.removeAll(o)
 	default:
-		return recorded(action)
+		return resultOf(action)
 	}
 }
 
-func recorded(action plan.Action) result {
+func resultOf(action plan.Action) result {
 	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt || action.Kind == plan.ActionHalt}
 }
 
@@ -247,7 +247,7 @@ func (w *world) start(o plan.Observation, choice plan.Choice) result {
 	status := plan.Start(o.Instance.Status, choice, w.uid("execution"), noon)
 	x := executionOf(o)
 	x.Execution, x.version = status.Execution, choice.Version
-	own, owed, unrenderable, distorted := x.rendered()
+	own, owed, unrenderable, distorted := x.renderPlan()
 	rendered := slices.Concat(owed, own)
 	for _, entry := range plan.PendingExcept(x.inventory, rendered) {
 		if object := w.liveOf(entry); object.Live == nil || !x.owner.Owns(object.Live) {
@@ -269,15 +269,15 @@ func (w *world) start(o plan.Observation, choice plan.Choice) result {
 
 // step runs the next tasks, and those after them that may run before the progress is recorded.
 func (w *world) step(o plan.Observation, tasks []plan.Task) result {
-	const mostAhead = 10
+	const maxRounds = 10
 	x := executionOf(o)
 	before, status := o.Instance.Status.PlanStatus[x.Plan], o.Instance.Status
-	for round := 0; len(tasks) > 0 && round < mostAhead; round++ {
+	for round := 0; len(tasks) > 0 && round < maxRounds; round++ {
 		outcomes := map[plan.Task]plan.Outcome{}
 		for _, at := range tasks {
 			outcomes[at] = w.carryOut(x, at, round)
 			if outcomes[at].Status == kudo.Complete {
-				w.observed(x.UID, at)
+				w.markDone(x.UID, at)
 			}
 			if outcomes[at].Status == kudo.FatalError {
 				break
@@ -287,9 +287,9 @@ func (w *world) step(o plan.Observation, tasks []plan.Task) result {
 		tasks = plan.EarlyTasks(x.version, status, outcomes)
 	}
 	progress := status.PlanStatus[x.Plan]
-	listed := x.listAhead(progress)
+	listed := x.listPending(progress)
 	status.Inventory = x.inventory
-	if progress.Status.Terminal() {
+	if progress.Status.IsTerminal() {
 		return w.end(o, status)
 	}
 	return result{status: status, ready: w.readyBeside(o, status), again: listed || plan.HasProgressed(before, progress)}
@@ -307,7 +307,7 @@ func (w *world) end(o plan.Observation, status kudo.InstanceStatus) result {
 	o.Instance = o.Instance.DeepCopy()
 	o.Instance.Status = status
 	rest := o.Rest()
-	ended := recorded(rest)
+	ended := resultOf(rest)
 	if rest.Kind == plan.ActionSettle {
 		refused := try(func() { ended = w.settle(o, rest.Prune) })
 		if refused != nil {
@@ -379,7 +379,7 @@ func (w *world) removeAll(o plan.Observation) result {
 				w.t.Fatalf("%s is not in the inventory of Instance %s, which would lose it", plan.Describe(live), o.Instance.Name)
 			}
 		}
-		return recorded(o.FinishRemoval())
+		return resultOf(o.FinishRemoval())
 	}
 	return w.removing(o, x, left, "")
 }

@@ -242,14 +242,14 @@ func (f *fleet) verdicts() map[string]string {
 	return verdicts
 }
 
-// expected is a naive reading of the contract: what verdicts returns for a connected cluster at rest.
-func (f *fleet) expected() map[string]string {
+// expectedVerdicts is a naive reading of the contract: what verdicts returns for a connected cluster at rest.
+func (f *fleet) expectedVerdicts() map[string]string {
 	reach := f.reach()
 	available := f.available(reach)
 	verdicts := map[string]string{}
 	for name, m := range f.members {
 		if m.addOn != nil && m.addOn.DeletionTimestamp == nil {
-			verdicts[name] = f.degraded(name, reach, available) + "; available " + map[bool]string{true: "True", false: "False"}[available[name]]
+			verdicts[name] = f.degradedText(name, reach, available) + "; available " + map[bool]string{true: "True", false: "False"}[available[name]]
 		}
 	}
 	return verdicts
@@ -291,8 +291,8 @@ func (f *fleet) available(reach map[edge]bool) map[string]bool {
 	return available
 }
 
-// degraded returns reason and message of condition Degraded; empty if all dependencies are met.
-func (f *fleet) degraded(name string, reach map[edge]bool, available map[string]bool) string {
+// degradedText returns reason and message of condition Degraded; empty if all dependencies are met.
+func (f *fleet) degradedText(name string, reach map[edge]bool, available map[string]bool) string {
 	lines := map[addonv1alpha1.DependencyType][]string{}
 	for _, need := range f.needsOf(name) {
 		switch {
@@ -314,8 +314,8 @@ func (f *fleet) degraded(name string, reach map[edge]bool, available map[string]
 	}
 }
 
-// copied returns an independent copy of the fleet.
-func (f *fleet) copied() *fleet {
+// clone returns an independent copy of the fleet.
+func (f *fleet) clone() *fleet {
 	c := *f
 	c.members = map[string]*member{}
 	for name, m := range f.members {
@@ -330,7 +330,7 @@ func (f *fleet) copied() *fleet {
 
 // check settles a copy of the fleet in two orders, and compares the verdicts with each other and with the naive ones.
 func (f *fleet) check(order []string) {
-	one, other := f.copied(), f.copied()
+	one, other := f.clone(), f.clone()
 	one.settle(addOns)
 	other.settle(order)
 	if diff := cmp.Diff(one.verdicts(), other.verdicts()); diff != "" {
@@ -346,7 +346,7 @@ func (f *fleet) check(order []string) {
 	if f.cut {
 		return
 	}
-	if diff := cmp.Diff(one.expected(), one.verdicts()); diff != "" {
+	if diff := cmp.Diff(one.expectedVerdicts(), one.verdicts()); diff != "" {
 		f.t.Fatalf("the verdicts differ from the naive ones (-naive +verdicts):\n%s", diff)
 	}
 }

@@ -24,7 +24,7 @@ func TestHistories(t *testing.T) {
 		versions := variants(t, loaded)
 		drawn := rapid.SliceOfN(steps(loaded), 10, 60).Draw(t, "history")
 		w := newWorld(t, versions)
-		w.play([]step{changing(history.DrawFirst(t)), working(rapid.SampledFrom([]int{2, 30}).Draw(t, "rounds"))})
+		w.play([]step{changeStep(history.DrawFirst(t)), workStep(rapid.SampledFrom([]int{2, 30}).Draw(t, "rounds"))})
 		w.play(drawn)
 		w.finish(versions)
 		for event, times := range w.counted {
@@ -73,7 +73,7 @@ func (w *world) finish(versions []*kudo.OperatorVersion) {
 	w.recover()
 	if i := w.hub.get(root); i != nil {
 		w.compare(i, versions)
-		w.take(changing(history.Change{Do: history.Uninstall}))
+		w.take(changeStep(history.Change{Do: history.Uninstall}))
 		w.settleDown()
 	}
 	if len(w.hub.of)+len(w.mirrors.of)+len(w.objects) > 0 {
@@ -126,7 +126,7 @@ func (w *world) snapshot() map[string]any {
 	for _, name := range w.hub.names() {
 		i, m := w.hub.get(name), w.mirrors.get(name)
 		maps.Copy(manual, history.Manual(m))
-		state[name] = history.Outcome(i, m, w.versions[i.Spec.OperatorVersion.Name], w.referenced(m.Status.Execution.OperatorVersion))
+		state[name] = history.Outcome(i, m, w.versions[i.Spec.OperatorVersion.Name], w.versionOf(m.Status.Execution.OperatorVersion))
 	}
 	for entry, o := range w.objects {
 		if !manual[entry] {
@@ -174,7 +174,7 @@ func steps(loaded []*kudo.OperatorVersion) *rapid.Generator[step] {
 			doWork, doWork, doWork, doWork, doPass, doPass, doPass, history.Update, history.Update, history.Update, history.Update, history.Upgrade,
 			history.Install, history.Install, history.Run, history.Run, history.Cancel, history.Uninstall, doReplace, doWebhook, doRestart,
 		}).Draw(t, "do")
-		s := changing(history.Draw(t, do, definitions))
+		s := changeStep(history.Draw(t, do, definitions))
 		switch do {
 		case doReplace:
 			s.Version = history.DrawVersion(t)

@@ -26,7 +26,7 @@ func (w *world) situation(i *kudo.Instance) install.Instance {
 		}
 	}
 	if i.Status.Execution != nil {
-		s.Started = w.referenced(i.Status.Execution.OperatorVersion)
+		s.Started = w.versionOf(i.Status.Execution.OperatorVersion)
 	}
 	return s
 }
@@ -99,7 +99,7 @@ func (w *world) release(i *kudo.Instance) {
 	if current.ResourceVersion != i.ResourceVersion {
 		return // a conflict
 	}
-	if !held || i.Removed() && !slices.ContainsFunc(w.onHub(), func(c kudo.Instance) bool { return c.Parent() != nil && c.Parent().UID == i.UID }) {
+	if !held || i.IsRemoved() && !slices.ContainsFunc(w.onHub(), func(c kudo.Instance) bool { return c.Parent() != nil && c.Parent().UID == i.UID }) {
 		w.drop(w.hub, "release Instance "+i.Name, i.Name)
 	}
 }
@@ -112,7 +112,7 @@ func (w *world) children(name string, ago int) {
 	}
 	p := install.Parent{Instance: i, Instances: w.onHub(), Candidates: w.candidates()}
 	if i.Status.Execution != nil {
-		p.Running = w.referenced(i.Status.Execution.OperatorVersion)
+		p.Running = w.versionOf(i.Status.Execution.OperatorVersion)
 	}
 	var told []kudo.ChildStatus
 	steps := install.Children(p)

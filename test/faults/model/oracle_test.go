@@ -124,8 +124,8 @@ func (w *world) runs(x *execution, at plan.Task) {
 	}
 }
 
-// observed is called when a task of an execution is observed to be complete.
-func (w *world) observed(execution types.UID, at plan.Task) { w.done[position{execution, at}] = true }
+// markDone is called when a task of an execution is observed to be complete.
+func (w *world) markDone(execution types.UID, at plan.Task) { w.done[position{execution, at}] = true }
 
 // predecessors lists the tasks that must be complete before a task runs: a naive reading of the strategies.
 func predecessors(spec kudo.Plan, at plan.Task) []plan.Task {
@@ -145,8 +145,8 @@ func predecessors(spec kudo.Plan, at plan.Task) []plan.Task {
 	return before
 }
 
-// committed is called when a mirror was written.
-func (w *world) committed(before, after *kudo.Instance) {
+// recordCommit is called when a mirror was written.
+func (w *world) recordCommit(before, after *kudo.Instance) {
 	last := after.Status.Execution
 	if last == nil {
 		return
@@ -161,14 +161,14 @@ func (w *world) committed(before, after *kudo.Instance) {
 			}
 		}
 	}
-	w.ended[last.UID] = status.Status.Terminal()
+	w.ended[last.UID] = status.Status.IsTerminal()
 	if before == nil || before.Status.Execution == nil || before.Status.Execution.UID != last.UID {
-		w.started(before, last)
+		w.recordStart(before, last)
 	}
 }
 
-// started is called when the start of an execution was committed.
-func (w *world) started(before *kudo.Instance, last *kudo.Execution) {
+// recordStart is called when the start of an execution was committed.
+func (w *world) recordStart(before *kudo.Instance, last *kudo.Execution) {
 	w.counted["plan "+last.Plan]++
 	if before != nil && before.Name != root {
 		w.counted["plan of a child"]++
@@ -178,15 +178,15 @@ func (w *world) started(before *kudo.Instance, last *kudo.Execution) {
 			w.t.Fatalf("the manual request %s starts plan %s again", last.UID, last.Plan)
 		}
 	}
-	if before == nil || before.Status.Execution == nil || before.Removing() {
+	if before == nil || before.Status.Execution == nil || before.IsRemoving() {
 		return
 	}
 	if sameHub := before.Annotations[kudo.AnnotationHubUID]; sameHub == w.hubUID(before.Name) && last.Generation < before.Status.Execution.Generation {
 		w.t.Fatalf("plan %s starts for generation %d of Instance %s, after one for generation %d", last.Plan, last.Generation, before.Name,
 			before.Status.Execution.Generation)
 	}
-	was, version := before.Status.Execution, &w.referenced(last.OperatorVersion).Spec
-	if !requiresRestart(was, last, &w.referenced(was.OperatorVersion).Spec, version) {
+	was, version := before.Status.Execution, &w.versionOf(last.OperatorVersion).Spec
+	if !requiresRestart(was, last, &w.versionOf(was.OperatorVersion).Spec, version) {
 		return
 	}
 	w.expectRestarts(before, was, last, version)

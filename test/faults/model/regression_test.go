@@ -7,13 +7,13 @@ import (
 	"github.com/tandem-addons/tandem/test/faults/history"
 )
 
-// installing and updating return steps.
-func installing(set map[string]*string) step {
-	return changing(history.Change{Do: history.Install, Version: "1.0.0", Set: set})
+// installStep and updating return steps.
+func installStep(set map[string]*string) step {
+	return changeStep(history.Change{Do: history.Install, Version: "1.0.0", Set: set})
 }
 
-func updating(set map[string]*string) step {
-	return changing(history.Change{Do: history.Update, Set: set})
+func updateStep(set map[string]*string) step {
+	return changeStep(history.Change{Do: history.Update, Set: set})
 }
 
 func on(name, value string) map[string]*string { return map[string]*string{name: &value} }
@@ -23,23 +23,23 @@ func TestFoundHistories(t *testing.T) {
 	versions := loadPackages(t)
 	for name, steps := range map[string][]step{
 		"addon-manager restarts with a view of an execution that removed a child, which has been created again since": {
-			installing(on("CACHE", "true")),
-			working(30),
-			updating(on("CACHE", "false")),
-			working(30),
-			updating(on("CACHE", "true")),
-			working(30),
+			installStep(on("CACHE", "true")),
+			workStep(30),
+			updateStep(on("CACHE", "false")),
+			workStep(30),
+			updateStep(on("CACHE", "true")),
+			workStep(30),
 			{Change: history.Change{Do: doRestart}},
-			passing(parenting, 12),
+			passStep(parenting, 12),
 		},
 		"addon-agent restarts with a view of an older generation, and would run its plan": {
-			installing(on("METRICS", "false")),
-			working(30),
-			updating(on("METRICS", "true")),
-			working(30),
+			installStep(on("METRICS", "false")),
+			workStep(30),
+			updateStep(on("METRICS", "true")),
+			workStep(30),
 			{Change: history.Change{Do: doRestart}, rounds: 1},
-			passing(mirrorer, 12),
-			passing(executor, 0),
+			passStep(mirrorer, 12),
+			passStep(executor, 0),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,13 +55,13 @@ func TestFoundHistories(t *testing.T) {
 func TestFaultsAtEveryWrite(t *testing.T) {
 	versions := loadPackages(t)
 	steps := []step{
-		installing(map[string]*string{"CACHE": new("true"), "PERSIST": new("true"), "METRICS": new("true")}),
-		working(40),
-		updating(map[string]*string{"CACHE_SIZE": new("2"), "PATHS": new("[a]")}),
-		working(40),
-		changing(history.Change{Do: history.Upgrade, Version: "2.0.0"}),
-		working(40),
-		updating(on("PERSIST", "false")),
+		installStep(map[string]*string{"CACHE": new("true"), "PERSIST": new("true"), "METRICS": new("true")}),
+		workStep(40),
+		updateStep(map[string]*string{"CACHE_SIZE": new("2"), "PATHS": new("[a]")}),
+		workStep(40),
+		changeStep(history.Change{Do: history.Upgrade, Version: "2.0.0"}),
+		workStep(40),
+		updateStep(on("PERSIST", "false")),
 	}
 	play := func(t *testing.T, planned fault) int {
 		w := newWorld(t, versions)

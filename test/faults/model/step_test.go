@@ -32,11 +32,11 @@ const (
 )
 
 // changing, working and passing return steps.
-func changing(c history.Change) step { return step{Change: c} }
+func changeStep(c history.Change) step { return step{Change: c} }
 
-func working(rounds int) step { return step{Change: history.Change{Do: doWork}, rounds: rounds} }
+func workStep(rounds int) step { return step{Change: history.Change{Do: doWork}, rounds: rounds} }
 
-func passing(c controller, ago int) step {
+func passStep(c controller, ago int) step {
 	return step{Change: history.Change{Do: doPass}, controller: c, instance: root, ago: ago}
 }
 
@@ -149,10 +149,10 @@ func (w *world) pass(c controller, name string, ago int) {
 // settleDown runs all controllers without faults until there is nothing left to do, and checks that it stays so.
 func (w *world) settleDown() {
 	w.t.Helper()
-	const most = 150
+	const maxRounds = 150
 	rounds := 0
 	for ; w.round(0); rounds++ {
-		if rounds > most {
+		if rounds > maxRounds {
 			w.t.Fatalf("there is still something to do after %d rounds:\n%s", rounds, w.describe())
 		}
 	}

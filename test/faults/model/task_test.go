@@ -58,8 +58,8 @@ func (x *execution) context(placed plan.Placed) render.Context {
 	}
 }
 
-// rendered lists the objects of the execution's plan, those of the other plans that it affects, and the tasks that cannot be rendered.
-func (x *execution) rendered() (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
+// renderPlan lists the objects of the execution's plan, those of the other plans that it affects, and the tasks that cannot be rendered.
+func (x *execution) renderPlan() (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
 	affected := plan.AffectedPlans(x.Execution)
 	unrenderable = map[string]bool{}
 	for _, placed := range plan.Everywhere(x.version) {
@@ -83,8 +83,8 @@ func (x *execution) rendered() (own, owed []kudo.InventoryEntry, unrenderable ma
 	return own, owed, unrenderable, distorted
 }
 
-// listAhead lists the objects of the next tasks that have not begun.
-func (x *execution) listAhead(status kudo.PlanStatus) bool {
+// listPending lists the objects of the next tasks that have not begun.
+func (x *execution) listPending(status kudo.PlanStatus) bool {
 	before := len(x.inventory)
 	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {
 		placed, _ := plan.Find(x.version, x.Plan, at)

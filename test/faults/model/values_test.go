@@ -81,7 +81,7 @@ func TestTrees(t *testing.T) {
 		var versions []kudo.OperatorVersion
 		for _, name := range names[:rapid.IntRange(1, len(names)).Draw(t, "operators")] {
 			children[name] = rapid.SliceOfNDistinct(rapid.SampledFrom(append(names, "missing")), 0, 2, rapid.ID[string]).Draw(t, name)
-			versions = append(versions, creating(name, children[name]))
+			versions = append(versions, newParentVersion(name, children[name]))
 		}
 		want := map[string]bool{}
 		walk(children, []string{"a"}, want)
@@ -107,8 +107,8 @@ func TestTrees(t *testing.T) {
 	})
 }
 
-// creating returns a version of an operator with a task for each child.
-func creating(name string, children []string) kudo.OperatorVersion {
+// newParentVersion returns a version of an operator with a task for each child.
+func newParentVersion(name string, children []string) kudo.OperatorVersion {
 	version := kudo.OperatorVersion{}
 	version.Name, version.Spec.Operator.Name, version.Spec.Version = name+"-1.0.0", name, "1.0.0"
 	var tasks []string

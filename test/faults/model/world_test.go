@@ -92,8 +92,8 @@ func (w *world) candidates() []kudo.OperatorVersion {
 	return found
 }
 
-// referenced returns the OperatorVersion of that uid, on the hub or on the managed cluster.
-func (w *world) referenced(reference corev1.ObjectReference) *kudo.OperatorVersion {
+// versionOf returns the OperatorVersion of that uid, on the hub or on the managed cluster.
+func (w *world) versionOf(reference corev1.ObjectReference) *kudo.OperatorVersion {
 	return w.mirrored[reference.UID]
 }
 
@@ -174,7 +174,7 @@ func (w *world) store(s *shelf, what string, changed *kudo.Instance) (conflict b
 		}
 		s.of[written.Name] = append(s.of[written.Name], written)
 		if s == w.mirrors {
-			w.committed(current, written)
+			w.recordCommit(current, written)
 		}
 		w.see(s, written)
 		changed.ResourceVersion, changed.UID, changed.Generation = written.ResourceVersion, written.UID, written.Generation

@@ -40,16 +40,16 @@ func backup() scenario {
 			{"deploy", deploy((*run).itself, (*run).older), func(ctx context.Context, r *run) error {
 				return all(ready(ctx, r), r.readyAs(ctx, r.older()))
 			}},
-			{"save", func(_ context.Context, r *run) error { return r.hubServer.Backup(r.saved()) }, ready},
+			{"save", func(_ context.Context, r *run) error { return r.hubServer.Backup(r.backupFolder()) }, ready},
 			{"change", func(ctx context.Context, r *run) error {
 				old := r.instance("")
 				old.Name = r.older()
 				return all(set("VALUE", "two")(ctx, r), r.hub.Delete(ctx, old), deploy((*run).newer)(ctx, r))
 			}, func(ctx context.Context, r *run) error {
-				return all(r.applied(ctx, r.name, "two"), r.absent(ctx, r.older()), r.readyAs(ctx, r.newer()))
+				return all(r.expectApplied(ctx, r.name, "two"), r.absent(ctx, r.older()), r.readyAs(ctx, r.newer()))
 			}},
 			{"restore", rollBack, func(ctx context.Context, r *run) error {
-				return all(r.applied(ctx, r.name, "one"), r.missing(ctx, r.older()), r.kept(ctx, r.newer()))
+				return all(r.expectApplied(ctx, r.name, "one"), r.expectMissing(ctx, r.older()), r.expectOrphaned(ctx, r.newer()))
 			}},
 			{"again", func(ctx context.Context, r *run) error {
 				request := kudo.PlanExecution{PlanName: "deploy", UID: r.request("deploy")}
@@ -70,7 +70,7 @@ func backup() scenario {
 				}
 				return nil
 			}, func(ctx context.Context, r *run) error {
-				return all(gone(ctx, r), r.absent(ctx, r.older()), r.absent(ctx, r.newer()))
+				return all(expectGone(ctx, r), r.absent(ctx, r.older()), r.absent(ctx, r.newer()))
 			}},
 		},
 		onHub:     []kind{kudo.GroupVersion.WithKind("Instance")},
@@ -84,12 +84,12 @@ func (r *run) itself() string { return r.name }
 func (r *run) older() string { return r.name + "-older" }
 func (r *run) newer() string { return r.name + "-newer" }
 
-// saved returns the folder of the backup.
-func (w *world) saved() string { return filepath.Join(w.folder, "backup") }
+// backupFolder returns the folder of the backup.
+func (w *world) backupFolder() string { return filepath.Join(w.folder, "backup") }
 
 // rollBack restores the hub. A program with an outdated view of it sees the backup, because later resource versions do not exist any more.
 func rollBack(ctx context.Context, r *run) error {
-	if err := r.hubServer.Restore(r.saved()); err != nil {
+	if err := r.hubServer.Restore(r.backupFolder()); err != nil {
 		return err
 	}
 	version, err := versionOf(ctx, r.hub)
@@ -99,8 +99,8 @@ func rollBack(ctx context.Context, r *run) error {
 	return err
 }
 
-// missing returns an error unless the hub shows that objects of an Instance are missing.
-func (r *run) missing(ctx context.Context, name string) error {
+// expectMissing returns an error unless the hub shows that objects of an Instance are missing.
+func (r *run) expectMissing(ctx context.Context, name string) error {
 	i := &kudo.Instance{}
 	if err := r.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, i); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (r *run) missing(ctx context.Context, name string) error {
 	return nil
 }
 
-// applied returns an error unless an Instance of package branch has applied the value, and is ready.
-func (r *run) applied(ctx context.Context, name, value string) error {
+// expectApplied returns an error unless an Instance of package branch has applied the value, and is ready.
+func (r *run) expectApplied(ctx context.Context, name, value string) error {
 	config := &corev1.ConfigMap{}
 	if err := r.managed.Get(ctx, client.ObjectKey{Namespace: r.name, Name: name + "-config"}, config); err != nil {
 		return err

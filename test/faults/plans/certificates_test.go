@@ -37,7 +37,7 @@ func certificates() scenario {
 		name:    "certificates",
 		prepare: func(context.Context, *world) error { return nil },
 		actions: []action{
-			{"keys", lose(keys), trusted}, {"trust", lose(trust), trusted}, {"both", lose(keys, trust), trusted}, {"manifests", distrust, trusted},
+			{"keys", lose(keys), expectTrust}, {"trust", lose(trust), expectTrust}, {"both", lose(keys, trust), expectTrust}, {"manifests", distrust, expectTrust},
 		},
 	}
 }
@@ -56,8 +56,8 @@ func distrust(ctx context.Context, r *run) error {
 		}))
 }
 
-// trusted returns an error unless all callers of the webhooks have the current bundle, and a write is converted.
-func trusted(ctx context.Context, r *run) error {
+// expectTrust returns an error unless all callers of the webhooks have the current bundle, and a write is converted.
+func expectTrust(ctx context.Context, r *run) error {
 	key := client.ObjectKey{Namespace: "tandem-system", Name: addonv1alpha1.ManagerConfigMap}
 	secret, trust := &corev1.Secret{}, &corev1.ConfigMap{}
 	if err := errors.Join(r.hub.Get(ctx, key, secret), r.hub.Get(ctx, key, trust)); err != nil {

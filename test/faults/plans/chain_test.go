@@ -31,7 +31,7 @@ func chain() scenario {
 			{"start", renew, addOnsAre(metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue)},
 			{"stop", unrenew, addOnsAre(metav1.ConditionUnknown, metav1.ConditionFalse, metav1.ConditionFalse)},
 			{"resume", renew, addOnsAre(metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue)},
-			{"disable", disable, disabled},
+			{"disable", disable, expectAllDisabled},
 		},
 		onHub: []kind{
 			kudo.GroupVersion.WithKind("Instance"), addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"),
@@ -134,10 +134,10 @@ func disable(ctx context.Context, r *run) error {
 	return nil
 }
 
-// disabled returns an error unless no add-on and no Instance remains.
-func disabled(ctx context.Context, r *run) error {
+// expectAllDisabled returns an error unless no add-on and no Instance remains.
+func expectAllDisabled(ctx context.Context, r *run) error {
 	for _, name := range r.links() {
-		if err := r.disabled(ctx, name); err != nil {
+		if err := r.expectDisabled(ctx, name); err != nil {
 			return err
 		}
 	}

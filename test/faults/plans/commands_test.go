@@ -21,15 +21,15 @@ func commands() scenario {
 		prepare: func(ctx context.Context, w *world) error { return w.push(ctx, patient()) },
 		actions: []action{
 			{"install", command("install", "patient", "NAME", "--namespace=NAME"), ready},
-			{"update", command("update", "NAME", "-p", "VALUE=two"), applied("", "two")},
+			{"update", command("update", "NAME", "-p", "VALUE=two"), expectValue("", "two")},
 			{"run", request("wait"), waits},
 			{"cancel", command("plan", "cancel", "NAME", "--wait=false"), fails("wait")},
-			{"enable", enableByCommand, applied("-addon", "three")},
-			{"change", command("update", "NAME-addon", "-p", "VALUE=four"), applied("-addon", "four")},
+			{"enable", enableByCommand, expectValue("-addon", "three")},
+			{"change", command("update", "NAME-addon", "-p", "VALUE=four"), expectValue("-addon", "four")},
 			{"disable", command("disable", "NAME-addon", "--yes", "--wait=false"), func(ctx context.Context, r *run) error {
-				return r.disabled(ctx, r.addOn())
+				return r.expectDisabled(ctx, r.addOn())
 			}},
-			{"uninstall", command("uninstall", "NAME", "--yes", "--wait=false"), gone},
+			{"uninstall", command("uninstall", "NAME", "--yes", "--wait=false"), expectGone},
 		},
 		onHub: []kind{
 			kudo.GroupVersion.WithKind("Instance"), addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"),
@@ -52,7 +52,7 @@ func command(arguments ...string) func(context.Context, *run) error {
 	return func(_ context.Context, r *run) error {
 		call := func() error { return r.call(arguments) }
 		err := call()
-		if err == nil || !r.faulted() {
+		if err == nil || !r.hasFaulted() {
 			return err
 		}
 		r.note("the user repeats the command: %v", err)
@@ -73,8 +73,8 @@ func (r *run) call(arguments []string) error {
 	return r.programs[at].call(given...)
 }
 
-// faulted reports whether the fault of the action has happened, and waits until its program can continue.
-func (r *run) faulted() bool {
+// hasFaulted reports whether the fault of the action has happened, and waits until its program can continue.
+func (r *run) hasFaulted() bool {
 	r.world.mutex.Lock()
 	f := r.fault
 	fired := f != nil && f.victim != nil
@@ -91,7 +91,7 @@ func request(plan string) func(context.Context, *run) error {
 	arguments := []string{"plan", "run", "NAME", plan}
 	return func(ctx context.Context, r *run) error {
 		err := r.call(arguments)
-		if err == nil || !r.faulted() {
+		if err == nil || !r.hasFaulted() {
 			return err
 		}
 		i := r.instance("")
@@ -117,9 +117,9 @@ func enableByCommand(ctx context.Context, r *run) error {
 	return command("enable", "NAME-addon", "--namespace=NAME", "-p", "VALUE=three")(ctx, r)
 }
 
-// applied returns a check that an Instance has applied a value and is ready.
-func applied(suffix, value string) func(context.Context, *run) error {
-	return func(ctx context.Context, r *run) error { return r.applied(ctx, r.name+suffix, value) }
+// expectValue returns a check that an Instance has applied a value and is ready.
+func expectValue(suffix, value string) func(context.Context, *run) error {
+	return func(ctx context.Context, r *run) error { return r.expectApplied(ctx, r.name+suffix, value) }
 }
 
 // waits returns an error unless plan wait runs.

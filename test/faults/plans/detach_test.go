@@ -35,19 +35,21 @@ func detach() scenario {
 				return r.install(ctx)
 			}, attached},
 			{"leave", leave, func(ctx context.Context, r *run) error {
-				return errors.Join(r.withoutFinalizers(ctx), r.kept(ctx, r.addOn()))
+				return errors.Join(r.withoutFinalizers(ctx), r.expectOrphaned(ctx, r.addOn()))
 			}},
 			{"forget", forget, func(ctx context.Context, r *run) error {
-				return errors.Join(r.kept(ctx, r.addOn()), r.kept(ctx, r.name))
+				return errors.Join(r.expectOrphaned(ctx, r.addOn()), r.expectOrphaned(ctx, r.name))
 			}},
 			{"return", func(ctx context.Context, r *run) error { return errors.Join(attach(ctx, r.world), r.install(ctx)) }, attached},
 			{"expel", expel, func(ctx context.Context, r *run) error {
-				return errors.Join(r.kept(ctx, r.addOn()), r.kept(ctx, r.name))
+				return errors.Join(r.expectOrphaned(ctx, r.addOn()), r.expectOrphaned(ctx, r.name))
 			}},
 			{"join", func(ctx context.Context, r *run) error { return errors.Join(attach(ctx, r.world), r.install(ctx)) }, attached},
 			{"remove", func(ctx context.Context, r *run) error {
 				return errors.Join(remove(ctx, r), r.hub.Delete(ctx, r.managedAddOn()), r.hub.Delete(ctx, definitionOf(r.addOn())))
-			}, func(ctx context.Context, r *run) error { return errors.Join(gone(ctx, r), r.disabled(ctx, r.addOn())) }},
+			}, func(ctx context.Context, r *run) error {
+				return errors.Join(expectGone(ctx, r), r.expectDisabled(ctx, r.addOn()))
+			}},
 		},
 		onHub: []kind{
 			kudo.GroupVersion.WithKind("Instance"), addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"),
@@ -170,8 +172,8 @@ func (r *run) withoutFinalizers(ctx context.Context) error {
 	return nil
 }
 
-// kept returns an error unless the hub has lost an Instance, and its mirror is orphaned.
-func (r *run) kept(ctx context.Context, name string) error {
+// expectOrphaned returns an error unless the hub has lost an Instance, and its mirror is orphaned.
+func (r *run) expectOrphaned(ctx context.Context, name string) error {
 	if err := r.absentOn(ctx, "hub", client.ObjectKey{Namespace: cluster, Name: name}); err != nil {
 		return err
 	}
@@ -185,8 +187,8 @@ func (r *run) kept(ctx context.Context, name string) error {
 	return nil
 }
 
-// disabled returns an error unless neither the add-on nor its Instance remains.
-func (r *run) disabled(ctx context.Context, name string) error {
+// expectDisabled returns an error unless neither the add-on nor its Instance remains.
+func (r *run) expectDisabled(ctx context.Context, name string) error {
 	err := r.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &addonv1alpha1.ManagedClusterAddOn{})
 	if err == nil {
 		return fmt.Errorf("add-on %s still exists", name)

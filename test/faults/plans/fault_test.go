@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// digested is how long a program with an outdated view must be idle before its reaction to that view counts as complete. If it is never
+	// digestTime is how long a program with an outdated view must be idle before its reaction to that view counts as complete. If it is never
 	// idle, the view is held for longest after the program has connected.
-	digested, longest = 250 * time.Millisecond, 2500 * time.Millisecond
+	digestTime, maxDigestTime = 250 * time.Millisecond, 2500 * time.Millisecond
 	// outage is how long a link is cut, and delay how long a write is delayed.
 	outage, delay = 250 * time.Millisecond, time.Second
 )
@@ -103,11 +103,11 @@ func (f *fault) end(ctx context.Context) bool {
 
 // isDigested reports whether the program has completed its reaction to an outdated view.
 func (f *fault) isDigested(ctx context.Context) bool {
-	if !f.victim.connected() {
+	if !f.victim.isConnected() {
 		return false
 	}
 	if f.connected.IsZero() {
 		f.connected = time.Now()
 	}
-	return time.Since(f.connected) > longest || f.victim.idle(ctx, digested)
+	return time.Since(f.connected) > maxDigestTime || f.victim.idle(ctx, digestTime)
 }

@@ -208,13 +208,13 @@ func (p *past) read(ctx context.Context) (*kudo.Instance, error) {
 
 // settle waits until the programs have nothing to do.
 func (p *past) settle(ctx context.Context) error {
-	return eventually(ctx, patience, func(ctx context.Context) error {
-		return p.rest(ctx, action{settled: func(ctx context.Context, _ *run) error { return p.decided(ctx) }})
+	return eventually(ctx, settleTimeout, func(ctx context.Context) error {
+		return p.rest(ctx, action{settled: func(ctx context.Context, _ *run) error { return p.expectDecided(ctx) }})
 	})
 }
 
-// decided returns an error unless the programs have seen the desired state, and no plan runs.
-func (p *past) decided(ctx context.Context) error {
+// expectDecided returns an error unless the programs have seen the desired state, and no plan runs.
+func (p *past) expectDecided(ctx context.Context) error {
 	onHub, mirrors, err := p.instances(ctx)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (p *past) decided(ctx context.Context) error {
 		if i.DeletionTimestamp != nil || resolved == nil || resolved.ObservedGeneration != i.Generation {
 			return fmt.Errorf("the hub has not resolved Instance %s: %+v", name, i.Status)
 		}
-		if x := i.Status.Execution; x != nil && i.Status.PlanStatus[x.Plan].Status.Running() {
+		if x := i.Status.Execution; x != nil && i.Status.PlanStatus[x.Plan].Status.IsRunning() {
 			return fmt.Errorf("a plan of Instance %s runs: %+v", name, i.Status.PlanStatus[x.Plan])
 		}
 	}

@@ -25,8 +25,8 @@ func jobs() scenario {
 			{"update", set("VALUE", "two"), ready},
 			{"fail", set("RESULT", "fail"), fails("update")},
 			{"retry", set("RESULT", "ok"), ready},
-			{"repeat", start("deploy"), started("deploy")},
-			{"remove", remove, gone},
+			{"repeat", start("deploy"), expectStarted("deploy")},
+			{"remove", remove, expectGone},
 		},
 		onHub: []kind{kudo.GroupVersion.WithKind("Instance")},
 		onCluster: append([]kind{
@@ -103,8 +103,8 @@ func start(plan string) func(context.Context, *run) error {
 // request returns the uid of the run's request for a plan.
 func (r *run) request(plan string) types.UID { return types.UID(r.name + "-" + plan) }
 
-// started returns a check that the Instance is ready after a plan that was started manually.
-func started(plan string) func(context.Context, *run) error {
+// expectStarted returns a check that the Instance is ready after a plan that was started manually.
+func expectStarted(plan string) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
 		i := &kudo.Instance{}
 		if err := r.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: r.name}, i); err != nil {

@@ -228,8 +228,8 @@ func list(of any) []map[string]any {
 // work are the metrics of a program that are zero while its controllers have nothing to do.
 var work = []string{"workqueue_depth{", "controller_runtime_active_workers{", "addon_queue_backlog{"}
 
-// Working reports whether the metrics of a program show that its controllers are started and have something to do.
-func Working(metrics string) bool {
+// IsWorking reports whether the metrics of a program show that its controllers are started and have something to do.
+func IsWorking(metrics string) bool {
 	for line := range strings.Lines(metrics) {
 		value := line[strings.LastIndex(line, " ")+1:]
 		if slices.ContainsFunc(work, func(name string) bool { return strings.HasPrefix(line, name) }) && strings.TrimSpace(value) != "0" {
@@ -245,7 +245,7 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 	counts := map[string]int{}
 	executions, deleted := map[string]bool{}, map[string]bool{}
 	for _, w := range writes {
-		if !w.Succeeded() || w.Periodic() {
+		if !w.IsSuccess() || w.Periodic() {
 			continue
 		}
 		switch {

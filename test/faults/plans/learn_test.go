@@ -126,7 +126,7 @@ func TestWorking(t *testing.T) {
 		"controller_runtime_active_workers{controller=\"a\"} 1\n":                                         true,
 		"addon_queue_backlog{controller=\"a\"} 1":                                                         true,
 	} {
-		if got := Working(metrics); got != want {
+		if got := IsWorking(metrics); got != want {
 			t.Errorf("%q: %t", metrics, got)
 		}
 	}
@@ -148,7 +148,7 @@ func TestQueue(t *testing.T) {
 		if !cmp.Equal(got, run.want) {
 			t.Fatal(cmp.Diff(run.want, got))
 		}
-		pending.done(got, run.results)
+		pending.record(got, run.results)
 	}
 	if text := pending.report(); !strings.Contains(text, ": 1 passed 1 failed 1 not reached 0 not tried") {
 		t.Error(text)
@@ -162,7 +162,7 @@ func TestQueueEndsIfRunsFailBeforeTheirFirstWrite(t *testing.T) {
 		if len(batch) != 1 {
 			t.Fatalf("%d plans in the next run, want 1", len(batch))
 		}
-		pending.done(batch, nil)
+		pending.record(batch, nil)
 	}
 	if batch := pending.next(); batch != nil {
 		t.Errorf("%v is planned again", batch)

@@ -29,7 +29,7 @@ func lifecycle() scenario {
 			{"off", set("FEATURE", "false"), ready},
 			{"upgrade", move("gadgets-2.0.0"), ready},
 			{"downgrade", move("gadgets-1.0.0"), ready},
-			{"remove", remove, gone},
+			{"remove", remove, expectGone},
 		},
 		onHub:     []kind{kudo.GroupVersion.WithKind("Instance")},
 		onCluster: onCluster,
@@ -184,8 +184,8 @@ func (r *run) readyAs(ctx context.Context, name string) error {
 	return nil
 }
 
-// gone returns an error unless the Instance exists neither on the hub nor on the cluster.
-func gone(ctx context.Context, r *run) error { return r.absent(ctx, r.name) }
+// expectGone returns an error unless the Instance exists neither on the hub nor on the cluster.
+func expectGone(ctx context.Context, r *run) error { return r.absent(ctx, r.name) }
 
 // absent returns an error unless an Instance exists neither on the hub nor on the cluster.
 func (r *run) absent(ctx context.Context, name string) error {

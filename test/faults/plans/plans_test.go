@@ -39,7 +39,7 @@ const (
 // TestPlans learns the writes of each scenario from runs without faults, and then tries each fault.
 func TestPlans(t *testing.T) {
 	all, ofOCM := scenarios()
-	if !slices.ContainsFunc(slices.Concat(all, ofOCM), scenario.wanted) {
+	if !slices.ContainsFunc(slices.Concat(all, ofOCM), scenario.isWanted) {
 		t.Fatalf("no scenario has a plan that is named %q", os.Getenv(onlyPlans))
 	}
 	tryAll(t, all, int(number(t, worldsOf, "2")), func(name string) *world { return newWorld(t, name, true) })
@@ -59,7 +59,7 @@ func TestRollouts(t *testing.T) {
 // tryAll tries the selected plans of the offered scenarios, in n worlds.
 func tryAll(t *testing.T, offered []scenario, n int, start func(name string) *world) {
 	t.Helper()
-	wanted := slices.DeleteFunc(offered, func(s scenario) bool { return !s.wanted() })
+	wanted := slices.DeleteFunc(offered, func(s scenario) bool { return !s.isWanted() })
 	if len(wanted) == 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func tryAll(t *testing.T, offered []scenario, n int, start func(name string) *wo
 		worlds = append(worlds, start(fmt.Sprintf("world%d", i)))
 	}
 	t.Logf("%d worlds started after %.0fs", len(worlds), time.Since(began).Seconds())
-	all := learnAll(t, worlds, ordered(wanted, seed), half(began, end))
+	all := learnAll(t, worlds, shuffle(wanted, seed), half(began, end))
 	selected := choose(t, all.plans(seed), seed)
 	t.Logf("seed %d: %d places, %d plans, %d selected, learned after %.0fs", seed, all.places(), len(all.plans(seed)), len(selected),
 		time.Since(began).Seconds())
@@ -123,8 +123,8 @@ func half(began, end time.Time) time.Time {
 	return began.Add(end.Sub(began) / 2)
 }
 
-// ordered returns the scenarios in an order that depends on the seed only.
-func ordered(scenarios []scenario, seed uint64) []scenario {
+// shuffle returns the scenarios in an order that depends on the seed only.
+func shuffle(scenarios []scenario, seed uint64) []scenario {
 	return slices.SortedFunc(slices.Values(scenarios), func(a, b scenario) int { return cmp.Compare(position(seed, a.name), position(seed, b.name)) })
 }
 
@@ -170,8 +170,8 @@ func (l lessons) places() int {
 	return n
 }
 
-// wanted reports whether plans of the scenario may be selected.
-func (s scenario) wanted() bool {
+// isWanted reports whether plans of the scenario may be selected.
+func (s scenario) isWanted() bool {
 	only := os.Getenv(onlyPlans)
 	return only == "" || slices.ContainsFunc(strings.Split(only, ";"), func(name string) bool { return strings.HasPrefix(name+"/", s.name+"/") })
 }
@@ -231,7 +231,7 @@ func (w *world) learn(ctx context.Context, s scenario) (lesson, error) {
 func (w *world) try(t *testing.T, clean *run, pending *queue, batch []Plan) error {
 	began := time.Now()
 	r, err := w.play(t.Context(), clean.scenario, w.runName(), clean, batch...)
-	pending.done(batch, r.results)
+	pending.record(batch, r.results)
 	took := time.Since(began).Seconds()
 	for _, p := range batch {
 		t.Logf("%-11s %s", cmp.Or(r.results[p], untried), p)
@@ -241,11 +241,11 @@ func (w *world) try(t *testing.T, clean *run, pending *queue, batch []Plan) erro
 		return nil
 	}
 	folder, logs := w.keepLogs(r.name)
-	t.Errorf("%s of %s differs: %v\nits faults: %s\nlogs: %s, %v", r.name, clean.scenario.name, err, names(r.fired()), folder, logs)
+	t.Errorf("%s of %s differs: %v\nits faults: %s\nlogs: %s, %v", r.name, clean.scenario.name, err, names(r.firedPlans()), folder, logs)
 	if err := w.clear(context.WithoutCancel(t.Context()), r); err != nil {
 		return fmt.Errorf("clearing after a plan that failed: %w", err)
 	}
-	if len(r.fired()) > 1 {
+	if len(r.firedPlans()) > 1 {
 		return w.blame(t, clean, r)
 	}
 	return nil
@@ -253,7 +253,7 @@ func (w *world) try(t *testing.T, clean *run, pending *queue, batch []Plan) erro
 
 // blame tries the last fault of a failed run alone, to determine whether the earlier faults contributed.
 func (w *world) blame(t *testing.T, clean, r *run) error {
-	fired := r.fired()
+	fired := r.firedPlans()
 	alone, err := w.play(t.Context(), clean.scenario, w.runName(), clean, fired[len(fired)-1])
 	if err == nil {
 		t.Logf("%s: the last fault of %s alone causes no difference", alone.name, r.name)
@@ -269,8 +269,8 @@ func (w *world) runName() string {
 	return fmt.Sprintf("%s-run%d", w.name, w.runs)
 }
 
-// fired returns the plans whose faults have happened, in their order.
-func (r *run) fired() []Plan {
+// firedPlans returns the plans whose faults have happened, in their order.
+func (r *run) firedPlans() []Plan {
 	var fired []Plan
 	for i, a := range r.scenario.actions {
 		if p := r.planFor(actionName(i, a)); p != nil && (r.results[*p] == passed || r.results[*p] == failed) {

@@ -164,7 +164,7 @@ func (p *program) stop() {
 	<-p.running.ended
 	p.running = nil
 	for _, link := range p.links {
-		link.Landed()
+		link.AwaitWrites()
 	}
 }
 
@@ -178,12 +178,12 @@ func (p *program) idle(ctx context.Context, while time.Duration) bool {
 			return false
 		}
 	}
-	text, err := p.exposed(ctx)
-	return err == nil && !Working(text)
+	text, err := p.fetchMetrics(ctx)
+	return err == nil && !IsWorking(text)
 }
 
-// connected reports whether the program watches all of its API servers.
-func (p *program) connected() bool {
+// isConnected reports whether the program watches all of its API servers.
+func (p *program) isConnected() bool {
 	for _, link := range p.links {
 		if link.Watches() == 0 {
 			return false
@@ -192,8 +192,8 @@ func (p *program) connected() bool {
 	return true
 }
 
-// exposed returns the program's metrics.
-func (p *program) exposed(ctx context.Context) (string, error) {
+// fetchMetrics returns the program's metrics.
+func (p *program) fetchMetrics(ctx context.Context) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
 	if err != nil {
 		return "", err
@@ -218,7 +218,7 @@ func (p *program) gauges(ctx context.Context, run string) (string, error) {
 	if p.command {
 		return "", nil
 	}
-	text, err := p.exposed(ctx)
+	text, err := p.fetchMetrics(ctx)
 	if err != nil {
 		return "", err
 	}

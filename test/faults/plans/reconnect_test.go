@@ -31,7 +31,7 @@ func TestReconnects(t *testing.T) {
 	w := newWorld(t, "reconnects", false)
 	agent := w.programs[1]
 	hub := agent.links["hub"]
-	if err := eventually(t.Context(), patience, func(context.Context) error {
+	if err := eventually(t.Context(), settleTimeout, func(context.Context) error {
 		if !hub.Idle(lasting) {
 			return fmt.Errorf("the agent is not at rest")
 		}
@@ -42,11 +42,11 @@ func TestReconnects(t *testing.T) {
 	watches := hub.Watches()
 	var before, after usage
 	for round := range rounds {
-		last := hub.Begun()
+		last := hub.StartedWatches()
 		hub.Cut()
 		hub.Mend()
-		if err := eventually(t.Context(), patience, func(context.Context) error {
-			if now := hub.Watches(); now != watches || hub.Begun() < last+watches || !hub.Idle(lasting) {
+		if err := eventually(t.Context(), settleTimeout, func(context.Context) error {
+			if now := hub.Watches(); now != watches || hub.StartedWatches() < last+watches || !hub.Idle(lasting) {
 				return fmt.Errorf("%d of %d watches are open again after cut %d", now, watches, round+1)
 			}
 			return nil
@@ -55,9 +55,9 @@ func TestReconnects(t *testing.T) {
 		}
 		switch {
 		case round >= warmUp && round < warmUp+samples:
-			before = before.least(usageOf(t, agent))
+			before = before.min(usageOf(t, agent))
 		case round >= rounds-samples:
-			after = after.least(usageOf(t, agent))
+			after = after.min(usageOf(t, agent))
 		}
 	}
 	t.Logf("%d reconnects of %d watches: %v before, %v after", rounds, watches, before, after)
@@ -76,8 +76,8 @@ func (u usage) String() string {
 	return fmt.Sprintf("%d goroutines, %d MiB", u.goroutines, u.resident>>20)
 }
 
-// least returns the lower values of both; zero is none.
-func (u usage) least(other usage) usage {
+// min returns the lower values of both; zero is none.
+func (u usage) min(other usage) usage {
 	if u.goroutines == 0 {
 		return other
 	}
@@ -87,7 +87,7 @@ func (u usage) least(other usage) usage {
 // usageOf returns what a program uses now.
 func usageOf(t *testing.T, p *program) usage {
 	t.Helper()
-	metrics, err := p.exposed(t.Context())
+	metrics, err := p.fetchMetrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

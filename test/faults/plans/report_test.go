@@ -61,8 +61,8 @@ func (q *queue) next() []Plan {
 	return batch
 }
 
-// done records the results of a run. Plans that were not tried, and those whose write did not happen, are tried again.
-func (q *queue) done(batch []Plan, results map[Plan]result) {
+// record records the results of a run. Plans that were not tried, and those whose write did not happen, are tried again.
+func (q *queue) record(batch []Plan, results map[Plan]result) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	for _, p := range batch {

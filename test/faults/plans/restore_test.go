@@ -23,17 +23,17 @@ func restore() scenario {
 		prepare: func(ctx context.Context, w *world) error { return w.push(ctx, gadgets("1.0.0")) },
 		actions: []action{
 			{"deploy", deploy, ready},
-			{"vanish", vanish, orphaned},
+			{"vanish", vanish, expectOrphaned},
 			{"restore", deploy, ready},
-			{"block", block, stuck},
-			{"force", force, orphaned},
+			{"block", block, expectStuck},
+			{"force", force, expectOrphaned},
 			{"revive", func(ctx context.Context, r *run) error {
 				if err := r.hold(ctx, nil); err != nil {
 					return err
 				}
 				return deploy(ctx, r)
 			}, ready},
-			{"remove", remove, gone},
+			{"remove", remove, expectGone},
 		},
 		onHub:     []kind{kudo.GroupVersion.WithKind("Instance")},
 		onCluster: onCluster,
@@ -75,8 +75,8 @@ func (r *run) hold(ctx context.Context, finalizers []string) error {
 	return r.managed.Patch(ctx, config, client.MergeFrom(before))
 }
 
-// stuck returns an error unless only the object that is held remains.
-func stuck(ctx context.Context, r *run) error {
+// expectStuck returns an error unless only the object that is held remains.
+func expectStuck(ctx context.Context, r *run) error {
 	configs := &corev1.ConfigMapList{}
 	if err := r.managed.List(ctx, configs, client.InNamespace(r.name), client.HasLabels{kudo.LabelHeritage}); err != nil {
 		return err
@@ -93,8 +93,8 @@ func force(ctx context.Context, r *run) error {
 	return r.hub.Patch(ctx, r.instance(""), client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// orphaned returns an error unless the hub has lost the Instance and its mirror is marked.
-func orphaned(ctx context.Context, r *run) error {
+// expectOrphaned returns an error unless the hub has lost the Instance and its mirror is marked.
+func expectOrphaned(ctx context.Context, r *run) error {
 	if err := r.absentOn(ctx, "hub", client.ObjectKeyFromObject(r.instance(""))); err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ func rollout() scenario {
 					r.rolloutIs(ctx, metav1.ConditionTrue, "1/1 progressing..., 0 failed 0 timeout."))
 			}},
 			{"correct", configure("VALUE", "three"), rolledOut("2.0.0", "three")},
-			{"leave", placed(""), withdrawn},
-			{"return", func(ctx context.Context, r *run) error { return placed(r.name)(ctx, r) }, rolledOut("2.0.0", "three")},
+			{"leave", setLabel(""), withdrawn},
+			{"return", func(ctx context.Context, r *run) error { return setLabel(r.name)(ctx, r) }, rolledOut("2.0.0", "three")},
 			{"remove", func(ctx context.Context, r *run) error {
 				return errors.Join(r.hub.Delete(ctx, definitionOf(r.addOn())), r.hub.Delete(ctx, r.config()), r.hub.Delete(ctx, r.placement()))
 			}, withdrawn},
@@ -119,8 +119,8 @@ func (r *run) placement() *clusterv1beta1.Placement {
 	return p
 }
 
-// placed returns an action that labels the cluster, or removes the label if it is empty.
-func placed(label string) func(context.Context, *run) error {
+// setLabel returns an action that labels the cluster, or removes the label if it is empty.
+func setLabel(label string) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error { return r.label(ctx, label) }
 }
 
@@ -190,7 +190,7 @@ func editDefinition(change func(*addonv1alpha1.ClusterManagementAddOn)) func(con
 // rolledOut returns a check that the add-on runs that version with the value, and that OCM counts its configuration as applied.
 func rolledOut(version, value string) func(context.Context, *run) error {
 	return func(ctx context.Context, r *run) error {
-		if err := r.applied(ctx, r.addOn(), value); err != nil {
+		if err := r.expectApplied(ctx, r.addOn(), value); err != nil {
 			return err
 		}
 		i := &kudo.Instance{}
@@ -204,7 +204,7 @@ func rolledOut(version, value string) func(context.Context, *run) error {
 			r.addOnHas(ctx, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete),
 			r.addOnHas(ctx, addonv1alpha1.ConditionManifestApplied, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete),
 			r.addOnHas(ctx, upstream.ManagedClusterAddOnConditionProgressing, metav1.ConditionFalse, upstream.ProgressingReasonCompleted),
-			r.counted(ctx), r.rolloutIs(ctx, metav1.ConditionFalse, "1/1 completed with no errors, 0 failed 0 timeout."))
+			r.expectCounted(ctx), r.rolloutIs(ctx, metav1.ConditionFalse, "1/1 completed with no errors, 0 failed 0 timeout."))
 	}
 }
 
@@ -221,8 +221,8 @@ func (r *run) addOnHas(ctx context.Context, condition string, status metav1.Cond
 	return nil
 }
 
-// counted returns an error unless OCM counts the desired configs of the add-on as applied.
-func (r *run) counted(ctx context.Context) error {
+// expectCounted returns an error unless OCM counts the desired configs of the add-on as applied.
+func (r *run) expectCounted(ctx context.Context) error {
 	addOn := r.managedAddOn()
 	if err := r.hub.Get(ctx, client.ObjectKeyFromObject(addOn), addOn); err != nil {
 		return err
@@ -262,5 +262,5 @@ func withdrawn(ctx context.Context, r *run) error {
 	if err == nil {
 		err = fmt.Errorf("ManifestWork %s still exists", mark.GetName())
 	}
-	return errors.Join(client.IgnoreNotFound(err), r.disabled(ctx, r.addOn()))
+	return errors.Join(client.IgnoreNotFound(err), r.expectDisabled(ctx, r.addOn()))
 }

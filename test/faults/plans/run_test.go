@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// patience is how long an action may take to settle on a busy machine. convergence is how long the clusters may then differ from those of
+	// settleTimeout is how long an action may take to settle on a busy machine. convergence is how long the clusters may then differ from those of
 	// the run without a fault: longer than any pause of the programs. After several failures within two minutes, such as those of an earlier
 	// run, client-go lists objects again after up to a minute.
-	patience, convergence = 90 * time.Second, controller.LongestRetry + 20*time.Second
+	settleTimeout, convergence = 90 * time.Second, controller.MaxRetryInterval + 20*time.Second
 	// still is the time without requests and events of any program after which the clusters are settled. learning is the same for the runs
 	// without a fault, with which all others are compared.
 	still, learning = 150 * time.Millisecond, time.Second
@@ -135,7 +135,7 @@ func (r *run) perform(ctx context.Context, i int, a action) error {
 // complete waits until the effect of an action is complete, and the same as in the clean run.
 func (r *run) complete(ctx context.Context, i int, a action) error {
 	began := time.Now()
-	if err := eventually(ctx, patience, func(ctx context.Context) error { return r.rest(ctx, a) }); err != nil {
+	if err := eventually(ctx, settleTimeout, func(ctx context.Context) error { return r.rest(ctx, a) }); err != nil {
 		r.collect()
 		return fmt.Errorf("it does not settle: %w; the last writes: %v", err, r.last(20))
 	}

@@ -147,7 +147,7 @@ func (r *run) late() ([]string, error) {
 		}
 		entries = append(entries, entry)
 	}
-	slices.SortFunc(entries, func(a, b audit.Entry) int { return a.Received().Compare(b.Received()) })
+	slices.SortFunc(entries, func(a, b audit.Entry) int { return a.RequestTime().Compare(b.RequestTime()) })
 	steps, err := audit.StepsIn(entries, r.owner)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r *run) owner(object types.NamespacedName) (types.NamespacedName, string) 
 func entryOf(written *proxy.Write) (audit.Entry, error) {
 	var e audit.Entry
 	e.Verb, e.ResponseStatus.Code = written.Verb, written.Code
-	if !written.Succeeded() {
+	if !written.IsSuccess() {
 		e.ResponseStatus.Code = max(written.Code, 500)
 	}
 	e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Subresource = written.Group, written.Resource, written.Subresource

@@ -29,7 +29,7 @@ func tree() scenario {
 			{"on", set("SIDE", "true"), treeHas("two", 4)},
 			{"off", set("SIDE", "false"), treeHas("two", 3)},
 			{"upgrade", move("root-2.0.0"), treeHas("two", 3)},
-			{"remove", remove, gone},
+			{"remove", remove, expectGone},
 		},
 		onHub:     []kind{kudo.GroupVersion.WithKind("Instance")},
 		onCluster: onCluster[:3],

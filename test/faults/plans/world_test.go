@@ -172,7 +172,7 @@ func (w *world) startPrograms(t *testing.T, local *rest.Config, more ...string) 
 		}, append(agent, more...)...),
 		newCommand(t, w, plugin, map[string]apiServer{"hub": {"kubeconfig", w.hubConfig}}),
 	}
-	if err := eventually(t.Context(), patience, w.reviews); err != nil {
+	if err := eventually(t.Context(), settleTimeout, w.reviews); err != nil {
 		t.Fatal(err)
 	}
 }

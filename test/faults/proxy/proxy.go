@@ -40,7 +40,7 @@ type Proxy struct {
 	view    view
 	journal []*Write
 	watches int
-	begun   int
+	started int
 	// pending counts the requests that are not answered, without watches, and active is the last time at which the program sent a request,
 	// or received an answer or an event. Neither counts periodic writes.
 	pending int
@@ -71,7 +71,7 @@ func Start(upstream *rest.Config, decide func(*Write) Fault) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting the proxy: %w", err)
 	}
-	p := &Proxy{target: target, transport: transport, decide: decide, view: view{thawed: closed()}}
+	p := &Proxy{target: target, transport: transport, decide: decide, view: view{thawed: closedChannel()}}
 	p.forward = &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -123,8 +123,8 @@ func (p *Proxy) Mend() {
 	p.cut = false
 }
 
-// Landed waits until the API server has answered all forwarded writes.
-func (p *Proxy) Landed() { p.flight.Wait() }
+// AwaitWrites waits until the API server has answered all forwarded writes.
+func (p *Proxy) AwaitWrites() { p.flight.Wait() }
 
 // Journal returns the writes that arrived since the last call, in their order.
 func (p *Proxy) Journal() []*Write {
@@ -149,24 +149,24 @@ func (p *Proxy) Watches() int {
 	return p.watches
 }
 
-// Begun returns how many watches the program has begun.
-func (p *Proxy) Begun() int {
+// StartedWatches returns how many watches the program has begun.
+func (p *Proxy) StartedWatches() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.begun
+	return p.started
 }
 
-// watching counts a watch that begins, or ends if by is negative.
-func (p *Proxy) watching(by int) {
+// countWatch counts a watch that begins, or ends if by is negative.
+func (p *Proxy) countWatch(by int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.watches += by
-	p.begun += max(by, 0)
+	p.started += max(by, 0)
 	p.active = time.Now()
 }
 
-// requesting counts a request that begins, or ends if by is negative.
-func (p *Proxy) requesting(by int) {
+// countRequest counts a request that begins, or ends if by is negative.
+func (p *Proxy) countRequest(by int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.pending += by
@@ -183,12 +183,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet:
 		p.write(w, r)
 	case query.Get("watch") == "true" || query.Get("watch") == "1":
-		p.watching(1)
-		defer p.watching(-1)
+		p.countWatch(1)
+		defer p.countWatch(-1)
 		p.watch(w, r)
 	default:
-		p.requesting(1)
-		defer p.requesting(-1)
+		p.countRequest(1)
+		defer p.countRequest(-1)
 		p.rewind(r)
 		p.forward.ServeHTTP(w, r)
 	}
@@ -211,8 +211,8 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request) {
 	p.journal = append(p.journal, written)
 	p.mutex.Unlock()
 	if !written.Periodic() {
-		p.requesting(1)
-		defer p.requesting(-1)
+		p.countRequest(1)
+		defer p.countRequest(-1)
 	}
 	fault := p.decide(written)
 	if fault.Delay > 0 {
@@ -230,7 +230,7 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := p.land(r, body)
 	p.mutex.Lock()
-	written.answered(answer)
+	written.recordAnswer(answer)
 	p.mutex.Unlock()
 	switch {
 	case fault.After != nil:

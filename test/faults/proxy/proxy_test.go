@@ -46,7 +46,7 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (u *upstream) seen() []string {
+func (u *upstream) forwarded() []string {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	return u.requests
@@ -114,11 +114,11 @@ func TestWrites(t *testing.T) {
 			if code != tc.code || (err != nil) != (tc.code == 0) || stopped != tc.stopped {
 				t.Errorf("answered %d, %v and stopped: %t", code, err, stopped)
 			}
-			if forwarded := len(up.seen()) == 1; forwarded != tc.forwarded {
-				t.Errorf("forwarded: %v", up.seen())
+			if forwarded := len(up.forwarded()) == 1; forwarded != tc.forwarded {
+				t.Errorf("forwarded: %v", up.forwarded())
 			}
 			journal := p.Journal()
-			if len(journal) != 1 || journal[0].Succeeded() != tc.forwarded {
+			if len(journal) != 1 || journal[0].IsSuccess() != tc.forwarded {
 				t.Fatalf("recorded %v", journal)
 			}
 			w := journal[0]
@@ -149,8 +149,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// watching starts a watch and returns its lines.
-func watching(t *testing.T, c *http.Client, p *Proxy, query string) *bufio.Reader {
+// startWatch starts a watch and returns its lines.
+func startWatch(t *testing.T, c *http.Client, p *Proxy, query string) *bufio.Reader {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.server.URL+"/api/v1/configmaps?watch=true"+query, nil)
 	if err != nil {
@@ -175,7 +175,7 @@ func next(t *testing.T, lines *bufio.Reader) string {
 
 func TestEventsThatAreHeldArriveLater(t *testing.T) {
 	up, p, c := start(t, nil)
-	lines := watching(t, c, p, "")
+	lines := startWatch(t, c, p, "")
 	up.events <- "one"
 	if got := next(t, lines); got != "one" {
 		t.Fatalf("got %q", got)
@@ -197,7 +197,7 @@ func TestEventsThatAreHeldArriveLater(t *testing.T) {
 
 func TestAWatchThatLostEventsExpires(t *testing.T) {
 	up, p, c := start(t, nil)
-	lines := watching(t, c, p, "")
+	lines := startWatch(t, c, p, "")
 	p.Freeze("")
 	up.events <- "lost"
 	p.Thaw(true)
@@ -206,7 +206,7 @@ func TestAWatchThatLostEventsExpires(t *testing.T) {
 	}
 }
 
-func TestAnOutdatedView(t *testing.T) {
+func TestStaleView(t *testing.T) {
 	up, p, c := start(t, nil)
 	p.Freeze("5")
 	for _, path := range []string{
@@ -223,13 +223,13 @@ func TestAnOutdatedView(t *testing.T) {
 		"GET /api/v1/configmaps?limit=500&resourceVersion=5&resourceVersionMatch=Exact", "GET /api/v1/configmaps?continue=next&limit=500",
 		"GET /api/v1/configmaps?limit=1",
 	}
-	if got := up.seen(); !cmp.Equal(got, want) {
+	if got := up.forwarded(); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
 	if code, err := send(t, c, p, http.MethodGet, "/api/v1/configmaps?watch=true&sendInitialEvents=true", ""); code != http.StatusUnprocessableEntity {
 		t.Errorf("a watch with current initial events is answered %d, %v", code, err)
 	}
-	lines := watching(t, c, p, "&resourceVersion=5")
+	lines := startWatch(t, c, p, "&resourceVersion=5")
 	p.Thaw(false)
 	up.events <- "current"
 	if got := next(t, lines); got != "current" {
@@ -239,7 +239,7 @@ func TestAnOutdatedView(t *testing.T) {
 
 func TestACutLink(t *testing.T) {
 	up, p, c := start(t, func(*Write) Fault { return Fault{} })
-	lines := watching(t, c, p, "")
+	lines := startWatch(t, c, p, "")
 	p.Cut()
 	if _, err := lines.ReadString('\n'); err == nil {
 		t.Error("the watch survived")
@@ -251,7 +251,7 @@ func TestACutLink(t *testing.T) {
 	if code, err := send(t, c, p, http.MethodPut, object, "{}"); code != http.StatusCreated {
 		t.Errorf("answered %d, %v", code, err)
 	}
-	if got := len(up.seen()); got != 2 {
-		t.Errorf("%d requests were forwarded: %v", got, up.seen())
+	if got := len(up.forwarded()); got != 2 {
+		t.Errorf("%d requests were forwarded: %v", got, up.forwarded())
 	}
 }

@@ -20,7 +20,7 @@ type view struct {
 	losses int
 }
 
-func closed() chan struct{} {
+func closedChannel() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
@@ -59,7 +59,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-func (p *Proxy) seen() view {
+func (p *Proxy) currentView() view {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.view
@@ -67,7 +67,7 @@ func (p *Proxy) seen() view {
 
 // rewind changes a list that fills a cache to one of the older state.
 func (p *Proxy) rewind(r *http.Request) {
-	version, query := p.seen().version, r.URL.Query()
+	version, query := p.currentView().version, r.URL.Query()
 	_, _, _, name, _ := locate(r.URL.Path)
 	if version == "" || name != "" || !FillsCache(query) {
 		return
@@ -85,7 +85,7 @@ func FillsCache(query url.Values) bool {
 // watch forwards a watch event by event. While the view is frozen, it is answered without events; one that requires the initial events is
 // refused, because they would be current: the client lists instead, as with an API server that does not support it.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request) {
-	began := p.seen()
+	began := p.currentView()
 	if began.version != "" && r.URL.Query().Get("sendInitialEvents") == "true" {
 		refuse(w, http.StatusUnprocessableEntity)
 		return
@@ -98,7 +98,7 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	answer, err := p.transport.RoundTrip(p.outgoing(r))
+	answer, err := p.transport.RoundTrip(p.toUpstream(r))
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -112,8 +112,8 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request) {
 	p.pass(w, r, answer.Body, began)
 }
 
-// outgoing returns the request to the API server.
-func (p *Proxy) outgoing(r *http.Request) *http.Request {
+// toUpstream returns the request to the API server.
+func (p *Proxy) toUpstream(r *http.Request) *http.Request {
 	out := r.Clone(r.Context())
 	out.RequestURI, out.Host, out.URL.Scheme, out.URL.Host = "", p.target.Host, p.target.Scheme, p.target.Host
 	out.Header.Del("Authorization")
@@ -147,20 +147,20 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, events io.Reader, b
 			return
 		}
 		_ = flusher.Flush()
-		p.requesting(0)
+		p.countRequest(0)
 	}
 }
 
 // await waits until the view is thawed, and reports whether the watch continues.
 func (p *Proxy) await(w http.ResponseWriter, r *http.Request, began view) bool {
 	for {
-		now := p.seen()
+		now := p.currentView()
 		select {
 		case <-now.thawed:
 		case <-r.Context().Done():
 			return false
 		}
-		if now = p.seen(); !isClosed(now.thawed) {
+		if now = p.currentView(); !isClosed(now.thawed) {
 			continue
 		}
 		if now.losses == began.losses {

@@ -32,8 +32,8 @@ type Write struct {
 	Version, UID string
 }
 
-// Succeeded reports whether the API server executed the write.
-func (w *Write) Succeeded() bool { return w.Code >= 200 && w.Code < 300 }
+// IsSuccess reports whether the API server executed the write.
+func (w *Write) IsSuccess() bool { return w.Code >= 200 && w.Code < 300 }
 
 // Kind returns the resource with its subresource.
 func (w *Write) Kind() string {
@@ -75,13 +75,13 @@ func parse(r *http.Request, body []byte) *Write {
 		w.Body = nil // a list of JSON patches, or protobuf
 	}
 	if w.Name == "" {
-		w.Name = w.named(w.Body)
+		w.Name = w.nameOf(w.Body)
 	}
 	return w
 }
 
-// named returns the name in an object; empty if there is none.
-func (w *Write) named(object map[string]any) string {
+// nameOf returns the name in an object; empty if there is none.
+func (w *Write) nameOf(object map[string]any) string {
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	return name
@@ -105,14 +105,14 @@ func locate(path string) (group, namespace, resource, name, subresource string) 
 	return group, namespace, parts[0], parts[1], parts[2]
 }
 
-// answered records the API server's answer.
-func (w *Write) answered(answer *httptest.ResponseRecorder) {
+// recordAnswer records the API server's answer.
+func (w *Write) recordAnswer(answer *httptest.ResponseRecorder) {
 	w.Answered, w.Code = time.Now(), answer.Code
 	var object struct {
 		Metadata struct{ Name, ResourceVersion, UID string }
 		Details  struct{ UID string } // of a deletion that is complete
 	}
-	if json.Unmarshal(answer.Body.Bytes(), &object) != nil || !w.Succeeded() {
+	if json.Unmarshal(answer.Body.Bytes(), &object) != nil || !w.IsSuccess() {
 		return
 	}
 	w.Version, w.UID = object.Metadata.ResourceVersion, cmp.Or(object.Metadata.UID, object.Details.UID)

@@ -309,7 +309,7 @@ var _ = Describe("Tasks", func() {
 
 	It("that run side by side on one object do not fight over it", func(ctx context.Context) {
 		stop()
-		locally, toManaged := environment.Recorded(agentLocally)
+		locally, toManaged := environment.RecordWrites(agentLocally)
 		stop = runAgentWith(agentOnHub, locally)
 		spec := standard()
 		spec.Plans["deploy"] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Strategy: kudo.Parallel, Steps: []kudo.Step{

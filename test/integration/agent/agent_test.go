@@ -211,8 +211,8 @@ var _ = Describe("An Instance on the hub", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		stop()
 
-		onHub, toHub := environment.Recorded(agentOnHub)
-		locally, toManaged := environment.Recorded(agentLocally)
+		onHub, toHub := environment.RecordWrites(agentOnHub)
+		locally, toManaged := environment.RecordWrites(agentLocally)
 		stop = runAgentWith(onHub, locally)
 		Consistently(func() []string { return append(toHub.Requests(), toManaged.Requests()...) }).Should(BeEmpty())
 		app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}

@@ -56,8 +56,8 @@ func (h *hubPart) rollsOut(ctx context.Context, plan string, before kudo.PlanSta
 	}).Should(And(HaveField("UID", Not(Equal(before.UID))), HaveField("Status", kudo.Complete)))
 }
 
-// setting changes one parameter.
-func setting(name, value string) func(*kudo.InstanceSpec) {
+// setParameter changes one parameter.
+func setParameter(name, value string) func(*kudo.InstanceSpec) {
 	return func(s *kudo.InstanceSpec) {
 		if s.Parameters == nil {
 			s.Parameters = map[string]string{}
@@ -116,11 +116,11 @@ var _ = Describe("The plan that runs", func() {
 
 	It("is restarted by a change that selects it, with the new values", func(ctx context.Context) {
 		h := deployed(ctx, choices())
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(state(ctx, h, "update")).Should(Equal(kudo.InProgress))
 		first := h.plan(ctx, "update")
 
-		h.change(ctx, setting("VALUE", "three"))
+		h.change(ctx, setParameter("VALUE", "three"))
 		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("three"))
 		Eventually(func() any { return h.plan(ctx, "update").UID }).ShouldNot(Equal(first.UID))
 		h.rollsOut(ctx, "update", first)
@@ -131,9 +131,9 @@ var _ = Describe("The plan that runs", func() {
 	It("holds back a change that selects another plan, which is carried out after it", func(ctx context.Context) {
 		h := deployed(ctx, choices())
 		h.openGate(ctx)
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(state(ctx, h, "update")).Should(Equal(kudo.InProgress))
-		h.change(ctx, setting("BACKUP", "full"))
+		h.change(ctx, setParameter("BACKUP", "full"))
 		Eventually(func() int64 { return h.get(ctx).Status.ObservedGeneration }).Should(Equal(h.get(ctx).Generation))
 		Consistently(state(ctx, h, "backup")).Should(Equal(kudo.NeverRun))
 		Expect(h.get(ctx).Status.Execution.Parameters).NotTo(HaveKey("BACKUP"), "it is of the next plan")
@@ -155,9 +155,9 @@ var _ = Describe("The plan that runs", func() {
 
 	It("in ERROR gives way to a change that selects another plan, and has ended then", func(ctx context.Context) {
 		h := deployed(ctx, choices())
-		h.change(ctx, setting("BACKUP", "full"))
+		h.change(ctx, setParameter("BACKUP", "full"))
 		Eventually(state(ctx, h, "backup")).Should(Equal(kudo.Error))
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "backup") }).Should(
 			And(HaveField("Status", kudo.FatalError), HaveField("Message", `superseded by plan "update"`)))
 		h.rollsOut(ctx, "update", kudo.PlanStatus{})
@@ -256,7 +256,7 @@ var _ = Describe("The plan that runs", func() {
 		h.change(ctx, byHand("wait", "first"))
 		Eventually(func() string { return h.config(ctx, "-farewell") }).Should(Equal("one"), "steps run side by side")
 		Eventually(state(ctx, h, "wait")).Should(Equal(kudo.InProgress))
-		h.change(ctx, setting("FEATURE", "true"))
+		h.change(ctx, setParameter("FEATURE", "true"))
 		Consistently(state(ctx, h, "feature")).Should(Equal(kudo.NeverRun))
 
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution.Cancel = true })
@@ -301,7 +301,7 @@ var _ = Describe("The plan that runs", func() {
 		h := newInstance(ctx, choices(), nil)
 		h.resolve(ctx)
 		h.rollsOut(ctx, "deploy", kudo.PlanStatus{})
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
 		next := choices()
 		next.Version = "2.0.0"

@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// claiming returns a package with a step that applies a volume claim, and one after it. spec are further fields of the claim.
-func claiming(spec string) kudo.OperatorVersionSpec {
+// claimPackage returns a package with a step that applies a volume claim, and one after it. spec are further fields of the claim.
+func claimPackage(spec string) kudo.OperatorVersionSpec {
 	version := configOnly()
 	version.Templates["claim.yaml"] = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: \"{{ .Name }}-claim\"}\n" +
 		"spec: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadWriteOnce]" + spec + "}\n"
@@ -70,7 +70,7 @@ var _ = Describe("A step that applies a volume claim", func() {
 	}
 
 	It("fails until the StorageClass exists, and recovers by itself", func(ctx context.Context) {
-		h := newInstance(ctx, claiming(", storageClassName: late"), nil)
+		h := newInstance(ctx, claimPackage(", storageClassName: late"), nil)
 		h.resolve(ctx)
 		is(ctx, h, kudo.Error, h.claims()+"is not bound: StorageClass late does not exist")
 		storageClass(ctx, "late", storagev1.VolumeBindingWaitForFirstConsumer, nil)
@@ -79,7 +79,7 @@ var _ = Describe("A step that applies a volume claim", func() {
 	})
 
 	It("fails until there is a default StorageClass if the claim names none", func(ctx context.Context) {
-		h := newInstance(ctx, claiming(""), nil)
+		h := newInstance(ctx, claimPackage(""), nil)
 		h.resolve(ctx)
 		is(ctx, h, kudo.Error, h.claims()+"is not bound: it has no StorageClass, and the cluster has no default StorageClass")
 		storageClass(ctx, "default", storagev1.VolumeBindingWaitForFirstConsumer, map[string]string{"storageclass.kubernetes.io/is-default-class": "true"})
@@ -92,7 +92,7 @@ var _ = Describe("A step that applies a volume claim", func() {
 
 	DescribeTable("waits until the claim is bound", func(ctx context.Context, spec, says string) {
 		storageClass(ctx, "immediate", storagev1.VolumeBindingImmediate, nil)
-		h := newInstance(ctx, claiming(spec), nil)
+		h := newInstance(ctx, claimPackage(spec), nil)
 		h.resolve(ctx)
 		is(ctx, h, kudo.InProgress, h.claims()+"is not bound yet ("+says+")")
 		h.bind(ctx)
@@ -106,7 +106,7 @@ var _ = Describe("A step that applies a volume claim", func() {
 
 	It("completes if the StorageClass waits for the first consumer, and condition Ready follows the StorageClass", func(ctx context.Context) {
 		class := storageClass(ctx, "patient", storagev1.VolumeBindingWaitForFirstConsumer, nil)
-		h := newInstance(ctx, claiming(", storageClassName: patient"), nil)
+		h := newInstance(ctx, claimPackage(", storageClassName: patient"), nil)
 		h.resolve(ctx)
 		h.completes(ctx, kudo.DeployPlan, kudo.PlanStatus{})
 		Expect(managed.Delete(ctx, class)).To(Succeed())

@@ -226,7 +226,7 @@ var _ = Describe("A custom resource whose definition changes", func() {
 		Expect(c.gizmo(ctx, "v1")).NotTo(BeNil())
 		c.upgrade(ctx, configOnly())
 		Expect(c.gizmo(ctx, "v1")).To(BeNil())
-		Expect(c.listed(ctx)).NotTo(ContainElement(ContainSubstring("gizmo")))
+		Expect(c.inventoryOf(ctx)).NotTo(ContainElement(ContainSubstring("gizmo")))
 		c.finish(ctx)
 	})
 

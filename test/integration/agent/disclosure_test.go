@@ -170,7 +170,7 @@ var _ = Describe("A package that computes with a sensitive parameter", func() {
 		h, failed := disclose(ctx, template, password())
 		Expect(failed).To(ContainSubstring(`sensitive parameter "PASSWORD" ` + message))
 		Expect(h.there(ctx)).To(BeEmpty())
-		Expect(h.listed(ctx)).To(BeEmpty())
+		Expect(h.inventoryOf(ctx)).To(BeEmpty())
 	},
 		Entry("by a name that a condition selects",
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}-{{ if eq (substr 0 1 .Params.PASSWORD) \"h\" }}h{{ else }}other{{ end }}'}\n",

@@ -188,7 +188,7 @@ var _ = Describe("A Job", func() {
 	)
 	BeforeEach(func() {
 		var locally = agentLocally
-		locally, toManaged = environment.Recorded(agentLocally)
+		locally, toManaged = environment.RecordWrites(agentLocally)
 		locally.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return sender(func(request *http.Request) (*http.Response, error) {
 				if mute.Load() && request.URL.Query().Has("dryRun") {

@@ -107,8 +107,8 @@ func (h *hubPart) there(ctx context.Context) []string {
 	return found
 }
 
-// listed returns the inventory in the Instance's status on the hub.
-func (h *hubPart) listed(ctx context.Context) []string {
+// inventoryOf returns the inventory in the Instance's status on the hub.
+func (h *hubPart) inventoryOf(ctx context.Context) []string {
 	GinkgoHelper()
 	return entries(h.get(ctx))
 }
@@ -169,8 +169,8 @@ type sender func(*http.Request) (*http.Response, error)
 
 func (s sender) RoundTrip(request *http.Request) (*http.Response, error) { return s(request) }
 
-// watched returns a copy of config that calls show before each request.
-func watched(config *rest.Config, show func(*http.Request)) *rest.Config {
+// withRequestHook returns a copy of config that calls show before each request.
+func withRequestHook(config *rest.Config, show func(*http.Request)) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return sender(func(request *http.Request) (*http.Response, error) {
@@ -218,7 +218,7 @@ var _ = Describe("The inventory", func() {
 				unlisted = append(unlisted, name)
 			}
 		}
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, show)))
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, show)))
 		spec := standard()
 		spec.Templates["gadget.yaml"] = definitionTemplate + "---" + gadgetTemplate
 		spec.Tasks = append(spec.Tasks, task("gadget", kudo.TaskApply, "gadget.yaml"), task("goodbye", kudo.TaskDelete, "gadget.yaml"))
@@ -229,14 +229,14 @@ var _ = Describe("The inventory", func() {
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		name := func(suffix string) string { return h.namespace + "/" + h.name + suffix }
-		Expect(h.listed(ctx)).To(ConsistOf(
+		Expect(h.inventoryOf(ctx)).To(ConsistOf(
 			"ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+name("-config"), "CustomResourceDefinition gadgets.tandem.test",
 			"Gadget "+name("-gadget"), "Deployment "+name("-app"), "ConfigMap "+name("-feature")))
 		Expect(h.get(ctx).Status.Inventory).To(ContainElement(And(HaveField("Name", h.name+"-app"), HaveField("Group", "apps"),
 			HaveField("Task", "app"))))
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
-		Expect(h.listed(ctx)).To(BeEmpty())
+		Expect(h.inventoryOf(ctx)).To(BeEmpty())
 		h.release(ctx)
 		mutex.Lock()
 		defer mutex.Unlock()
@@ -245,7 +245,7 @@ var _ = Describe("The inventory", func() {
 	})
 
 	It("costs no write of its own", func(ctx context.Context) {
-		locally, toManaged := environment.Recorded(agentLocally)
+		locally, toManaged := environment.RecordWrites(agentLocally)
 		DeferCleanup(runAgentWith(agentOnHub, locally))
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
@@ -301,7 +301,7 @@ metadata: {name: "{{ $.Name }}-` + strings.Repeat("long-", 30) + `{{ . }}"}
 		Expect(h.config(ctx, "-config")).To(BeEmpty())
 
 		By("parameters that alone are too large")
-		h.change(ctx, setting("CONTENT", strings.Repeat("c", 660<<10)))
+		h.change(ctx, setParameter("CONTENT", strings.Repeat("c", 660<<10)))
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, "for 0 objects"))
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = nil })
 		h.finish(ctx)
@@ -334,7 +334,7 @@ spec:
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
 			HaveField("Message", ContainSubstring("at most 10000 objects"))))
 		refused := h.plan(ctx, "deploy")
-		h.change(ctx, setting("COUNT", "0"))
+		h.change(ctx, setParameter("COUNT", "0"))
 		h.completes(ctx, "deploy", refused)
 		cron := blank("batch/v1 CronJob")
 		Expect(h.local(ctx, "", cron)).To(BeTrue())
@@ -371,9 +371,9 @@ spec:
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "more", UID: "more"} })
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "more").Status }).Should(Equal(kudo.Error))
 		Expect(entries(h.mirror(ctx))).To(ContainElement("ConfigMap nowhere/" + h.name + "-lost"))
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		h.completes(ctx, "update", kudo.PlanStatus{})
-		Expect(h.listed(ctx)).To(ConsistOf("ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+h.namespace+"/"+h.name+"-config"))
+		Expect(h.inventoryOf(ctx)).To(ConsistOf("ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+h.namespace+"/"+h.name+"-config"))
 		h.finish(ctx)
 	})
 })
@@ -411,10 +411,10 @@ var _ = Describe("An object that its task applies no more", func() {
 		h := deployed(ctx, widespread())
 		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("one")))
 		before := h.plan(ctx, "deploy")
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		h.completes(ctx, "deploy", before)
 		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("two")))
-		Expect(h.listed(ctx)).To(ConsistOf(h.everywhere("two")))
+		Expect(h.inventoryOf(ctx)).To(ConsistOf(h.everywhere("two")))
 		h.finish(ctx)
 		Expect(h.there(ctx)).To(BeEmpty())
 	})
@@ -428,7 +428,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{UID: h.plan(ctx, "deploy").UID})
 		Eventually(func() []kudo.InventoryEntry { return h.get(ctx).Status.Inventory }).Should(HaveEach(HaveField("Task", "other")))
 		Expect(h.object(ctx, "-config").UID).To(Equal(uid))
-		Expect(h.listed(ctx)).To(HaveLen(2))
+		Expect(h.inventoryOf(ctx)).To(HaveLen(2))
 		h.finish(ctx)
 	})
 
@@ -444,7 +444,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.rollOut(ctx)
 		Eventually(func() string { return h.config(ctx, "-other") }).Should(BeEmpty())
 		Eventually(func() metav1.ConditionStatus { return h.ready(ctx).Status }).Should(Equal(metav1.ConditionTrue))
-		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring("-other")))
+		Expect(h.inventoryOf(ctx)).NotTo(ContainElement(ContainSubstring("-other")))
 		h.finish(ctx)
 	})
 
@@ -460,14 +460,14 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		before := h.plan(ctx, "deploy")
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(ContainSubstring("Deployment"))
 		Expect(h.config(ctx, "-config-two")).To(Equal("two"))
 		Expect(h.config(ctx, "-config-one")).To(Equal("one"), "pods of the previous rollout use it")
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", before)
 		Expect(h.config(ctx, "-config-one")).To(BeEmpty())
-		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring("-config-one")))
+		Expect(h.inventoryOf(ctx)).NotTo(ContainElement(ContainSubstring("-config-one")))
 		h.finish(ctx)
 	})
 
@@ -487,10 +487,10 @@ var _ = Describe("An object that its task applies no more", func() {
 	It("is named with the finalizer that holds it", func(ctx context.Context) {
 		h := deployed(ctx, widespread())
 		h.holds(ctx, "-one", hold)
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(func() string { return h.ready(ctx).Message }).Should(Equal(fmt.Sprintf(
 			"ConfigMap %s/%s-one: is being deleted, held by finalizer %s", h.namespace, h.name, hold)))
-		Expect(h.listed(ctx)).To(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-one"))
+		Expect(h.inventoryOf(ctx)).To(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-one"))
 		h.holds(ctx, "-one")
 		Eventually(func() metav1.ConditionStatus { return h.ready(ctx).Status }).Should(Equal(metav1.ConditionTrue))
 		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("two")))
@@ -501,10 +501,10 @@ var _ = Describe("An object that its task applies no more", func() {
 		h := deployed(ctx, widespread())
 		h.foreign(ctx, "-one")
 		before := h.plan(ctx, "deploy")
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		h.completes(ctx, "deploy", before)
 		Expect(h.config(ctx, "-one")).To(Equal("foreign"))
-		Expect(h.listed(ctx)).To(ConsistOf(h.everywhere("two")))
+		Expect(h.inventoryOf(ctx)).To(ConsistOf(h.everywhere("two")))
 		h.finish(ctx)
 		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
 	})
@@ -521,7 +521,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two", "FEATURE": "false"} })
 		h.completes(ctx, "deploy", before)
 		Expect(h.there(ctx)).To(BeEmpty())
-		Expect(h.listed(ctx)).To(BeEmpty())
+		Expect(h.inventoryOf(ctx)).To(BeEmpty())
 		h.finish(ctx)
 	})
 
@@ -534,7 +534,7 @@ var _ = Describe("An object that its task applies no more", func() {
 			task("drop", kudo.TaskDelete, append(resources, "widget.yaml")...))
 		spec.Plans["deploy"], spec.Plans["drop"] = serial("config", "gadgets"), serial("drop")
 		h := deployed(ctx, spec)
-		Expect(h.listed(ctx)).To(ContainElement("Gadget " + h.namespace + "/" + h.name + "-gadget"))
+		Expect(h.inventoryOf(ctx)).To(ContainElement("Gadget " + h.namespace + "/" + h.name + "-gadget"))
 		stop()
 		definition := blank("apiextensions.k8s.io/v1 CustomResourceDefinition")
 		definition.SetName("gadgets.tandem.test")
@@ -544,7 +544,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Reason", kudo.ReasonUnhealthy))
 		h.change(ctx, byHand("drop", "drop-1"))
 		h.completes(ctx, "drop", kudo.PlanStatus{})
-		Expect(h.listed(ctx)).To(ConsistOf("ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+h.namespace+"/"+h.name+"-config"))
+		Expect(h.inventoryOf(ctx)).To(ConsistOf("ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+h.namespace+"/"+h.name+"-config"))
 		h.finish(ctx)
 	})
 
@@ -556,7 +556,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.change(ctx, byHand("drop", "drop-1"))
 		h.completes(ctx, "drop", kudo.PlanStatus{})
 		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-config"))
-		Expect(h.listed(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-config"))
+		Expect(h.inventoryOf(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-config"))
 		h.finish(ctx)
 	})
 })
@@ -570,11 +570,11 @@ var _ = Describe("An object of another owner", func() {
 	It("that appears between look and apply is not taken over", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)
 		name = h.name + "-config"
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodPatch, named, func() { h.foreign(ctx, "-config") }))))
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, once(http.MethodPatch, named, func() { h.foreign(ctx, "-config") }))))
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
 			"ConfigMap "+h.namespace+"/"+name+": already exists and was not created by this Instance"))
-		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring(name)))
+		Expect(h.inventoryOf(ctx)).NotTo(ContainElement(ContainSubstring(name)))
 		h.finish(ctx)
 		Expect(h.object(ctx, "-config")).To(And(HaveField("Labels", BeEmpty()), HaveField("Data", HaveKeyWithValue("value", "foreign"))))
 	})
@@ -608,11 +608,11 @@ var _ = Describe("An object of another owner", func() {
 
 	It("that takes an object's place between look and apply is not taken over", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodPatch, named, func() { h.foreign(ctx, "-config") }))))
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, once(http.MethodPatch, named, func() { h.foreign(ctx, "-config") }))))
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		name = h.name + "-config"
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
 			"ConfigMap "+h.namespace+"/"+name+": already exists and was not created by this Instance"))
 		h.finish(ctx)
@@ -621,12 +621,12 @@ var _ = Describe("An object of another owner", func() {
 
 	It("that takes an object's place between look and deletion is not deleted", func(ctx context.Context) {
 		h := newInstance(ctx, widespread(), nil)
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodDelete, named, func() { h.foreign(ctx, "-one") }))))
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, once(http.MethodDelete, named, func() { h.foreign(ctx, "-one") }))))
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		before := h.plan(ctx, "deploy")
 		name = h.name + "-one"
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		h.completes(ctx, "deploy", before)
 		Expect(h.config(ctx, "-one")).To(Equal("foreign"))
 		h.finish(ctx)
@@ -778,7 +778,7 @@ var _ = Describe("Removal", func() {
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
 			"ConfigMap "+h.namespace+"/"+h.name+"-one: is being deleted, held by finalizer "+hold))
-		Eventually(func() []string { return h.listed(ctx) }).Should(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
+		Eventually(func() []string { return h.inventoryOf(ctx) }).Should(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
 		h.holds(ctx, "-one")
 		h.finish(ctx)
 	})

@@ -179,7 +179,7 @@ var _ = Describe("An object that the package keeps", func() {
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
 		h.completes(ctx, "deploy", before)
 		Expect(h.object(ctx, "-kept")).To(h.beFree())
-		Expect(h.listed(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-config"))
+		Expect(h.inventoryOf(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-config"))
 
 		before = h.plan(ctx, "deploy")
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-3.0.0" })

@@ -97,7 +97,7 @@ func (l leased) stale() OmegaMatcher {
 	return is(metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped", l.Name+" add-on is not available.")
 }
 
-func (l leased) missing() OmegaMatcher {
+func (l leased) leaseNotFound() OmegaMatcher {
 	return is(metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound", "The status of "+l.Name+" add-on is unknown.")
 }
 
@@ -116,8 +116,8 @@ func ownLease(ctx context.Context) *coordinationv1.Lease {
 	return lease
 }
 
-// measured returns the values of a metric for an add-on, from the process's Prometheus registry, by the other labels in order.
-func measured(name, addOn string) map[string]float64 {
+// metricValues returns the values of a metric for an add-on, from the process's Prometheus registry, by the other labels in order.
+func metricValues(name, addOn string) map[string]float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
@@ -159,7 +159,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		writes *environment.Writes
 	)
 	BeforeEach(func() {
-		onHub, recorded := environment.Recorded(agentOnHub)
+		onHub, recorded := environment.RecordWrites(agentOnHub)
 		stop, writes = runAgentWith(onHub, agentLocally, standalone), recorded
 	})
 	AfterEach(func(ctx context.Context) {
@@ -208,11 +208,11 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 
 	It("is unknown without a lease", func(ctx context.Context) {
 		l := enableLeased(ctx)
-		Eventually(l.available(ctx)).Should(l.missing())
+		Eventually(l.available(ctx)).Should(l.leaseNotFound())
 		l.renew(ctx, 0)
 		Eventually(l.available(ctx)).Should(l.fresh())
 		Expect(managed.Delete(ctx, l.lease())).To(Succeed())
-		Eventually(l.available(ctx)).Should(l.missing())
+		Eventually(l.available(ctx)).Should(l.leaseNotFound())
 	})
 
 	It("is not available while required dependencies are missing, however fresh its lease is", func(ctx context.Context) {
@@ -271,19 +271,19 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 
 	It("is measured", func(ctx context.Context) {
 		l := enableLeased(ctx)
-		delays := func() float64 { return measured("addon_availability_seconds", "")[""] }
+		delays := func() float64 { return metricValues("addon_availability_seconds", "")[""] }
 		before := delays()
 		l.renew(ctx, 0)
-		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 1}))
+		Eventually(func() map[string]float64 { return metricValues("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 1}))
 		Eventually(l.available(ctx)).Should(l.fresh())
 		l.renew(ctx, 5*time.Minute-time.Second)
 		judge(ctx, l.ManagedClusterAddOn, required)
-		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 0}))
+		Eventually(func() map[string]float64 { return metricValues("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 0}))
 		judge(ctx, l.ManagedClusterAddOn, satisfied)
 		Eventually(l.available(ctx)).Should(l.stale())
 		Expect(managed.Delete(ctx, l.lease())).To(Succeed())
-		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(BeEmpty())
-		Eventually(func() map[string]float64 { return measured("addon_availability_changes_total", l.Name) }).Should(And(
+		Eventually(func() map[string]float64 { return metricValues("addon_available", l.Name) }).Should(BeEmpty())
+		Eventually(func() map[string]float64 { return metricValues("addon_availability_changes_total", l.Name) }).Should(And(
 			HaveKeyWithValue(" ManagedClusterAddOnLeaseUpdated True", BeNumerically(">=", 1)),
 			HaveKeyWithValue(" RequiredDependencyNotSatisfied False", 1.0),
 			HaveKeyWithValue(" ManagedClusterAddOnLeaseUpdateStopped False", 1.0),
@@ -292,14 +292,14 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		Expect(delays()).To(BeNumerically(">=", before+4))
 
 		Expect(hub.Delete(ctx, l.ManagedClusterAddOn)).To(Succeed())
-		Eventually(func() map[string]float64 { return measured("addon_availability_changes_total", l.Name) }).Should(BeEmpty())
+		Eventually(func() map[string]float64 { return metricValues("addon_availability_changes_total", l.Name) }).Should(BeEmpty())
 		Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: l.Name}})).To(Succeed())
 	})
 
 	It("is no longer measured if it is deleted while there is no connection to the hub", func(ctx context.Context) {
 		l := enableLeased(ctx)
 		l.renew(ctx, 0)
-		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 1}))
+		Eventually(func() map[string]float64 { return metricValues("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 1}))
 		Eventually(l.available(ctx)).Should(l.fresh())
 
 		stop()
@@ -307,7 +307,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		Expect(hub.Delete(ctx, l.ManagedClusterAddOn)).To(Succeed())
 		stop = runAgentWith(agentOnHub, agentLocally, standalone) // in the same process, with the same metrics
 		for _, name := range []string{"addon_available", "addon_availability_changes_total"} {
-			Eventually(func() map[string]float64 { return measured(name, l.Name) }).Should(BeEmpty(), name)
+			Eventually(func() map[string]float64 { return metricValues(name, l.Name) }).Should(BeEmpty(), name)
 		}
 		Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: l.Name}})).To(Succeed())
 	})

@@ -166,7 +166,7 @@ var _ = Describe("A new connection to the hub", func() {
 			reached atomic.Int32 // the last connection that was used
 		)
 		connect := func(number int32) {
-			config := watched(agentOnHub, func(*http.Request) { reached.Store(number) })
+			config := withRequestHook(agentOnHub, func(*http.Request) { reached.Store(number) })
 			config.APIPath = fmt.Sprint("/", number) // clients do not use it
 			way.Store(config)
 		}
@@ -189,7 +189,7 @@ var _ = Describe("A new connection to the hub", func() {
 			before := h.plan(ctx, "deploy")
 			connect(number)
 			Eventually(reached.Load).Should(Equal(number))
-			h.change(ctx, setting("VALUE", fmt.Sprint(number)))
+			h.change(ctx, setParameter("VALUE", fmt.Sprint(number)))
 			h.completes(ctx, "deploy", before)
 			Eventually(handlers).Should(Equal(first))
 		}
@@ -205,14 +205,14 @@ var _ = Describe("An agent that ends", func() {
 			hold, intact atomic.Bool
 		)
 		held := make(chan struct{})
-		locally := watched(agentLocally, func(request *http.Request) {
+		locally := withRequestHook(agentLocally, func(request *http.Request) {
 			if request.URL.Query().Has("watch") {
 				mutex.Lock()
 				defer mutex.Unlock()
 				watches = append(watches, request.Context())
 			}
 		})
-		onHub := watched(agentOnHub, func(request *http.Request) {
+		onHub := withRequestHook(agentOnHub, func(request *http.Request) {
 			if !strings.HasSuffix(request.URL.Path, "/status") || !hold.CompareAndSwap(true, false) {
 				return
 			}
@@ -228,7 +228,7 @@ var _ = Describe("An agent that ends", func() {
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		hold.Store(true)
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(held).Should(BeClosed())
 		stop()
 		Expect(intact.Load()).To(BeTrue())
@@ -250,7 +250,7 @@ func (h *hubPart) reports(writes *environment.Writes) (count int) {
 var _ = Describe("Reports", func() {
 	It("of a plan of many steps are coalesced, and the last state arrives", func(ctx context.Context) {
 		const interval, steps = 2 * time.Second, 40
-		onHub, writes := environment.Recorded(agentOnHub)
+		onHub, writes := environment.RecordWrites(agentOnHub)
 		DeferCleanup(runAgentWith(onHub, agentLocally, func(o *agent.Options) { o.ReportInterval = interval }))
 		spec, done := configOnly(), task("done", kudo.TaskDummy)
 		done.Spec.Done = true
@@ -271,7 +271,7 @@ var _ = Describe("Reports", func() {
 
 	It("of a plan that ends within the interval have only its end", func(ctx context.Context) {
 		const interval = 20 * time.Second
-		onHub, writes := environment.Recorded(agentOnHub)
+		onHub, writes := environment.RecordWrites(agentOnHub)
 		begun := time.Now()
 		stop := runAgentWith(onHub, agentLocally, func(o *agent.Options) { o.ReportInterval = interval })
 		h := newInstance(ctx, standard(), nil)
@@ -290,7 +290,7 @@ var _ = Describe("Reports", func() {
 		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
 		spec.Plans["deploy"] = serial("config", "wait")
 		all := newInstance(ctx, spec, nil).siblings(ctx, 20)
-		onHub, writes := environment.Recorded(agentOnHub)
+		onHub, writes := environment.RecordWrites(agentOnHub)
 		begun := time.Now()
 		DeferCleanup(runAgentWith(onHub, agentLocally))
 		reported := func() (count int) {
@@ -301,7 +301,7 @@ var _ = Describe("Reports", func() {
 		}
 		Eventually(reported).Should(BeNumerically(">=", 5), "those of the first ones are not delayed")
 		Consistently(func() int { return reported() - int(time.Since(begun).Seconds()) }).WithTimeout(4 * time.Second).Should(BeNumerically("<=", 6))
-		Eventually(reported).WithTimeout(patience).Should(Equal(len(all)))
+		Eventually(reported).WithTimeout(timeout).Should(Equal(len(all)))
 		for _, h := range all {
 			h.finish(ctx)
 		}
@@ -350,13 +350,13 @@ var _ = Describe("Reports", func() {
 				return
 			}
 			defer GinkgoRecover()
-			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx).Removed() {
+			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx).IsRemoved() {
 				h.release(ctx)
 				h.again(ctx, lost)
 				replaced.Store(true)
 			}
 		}
-		DeferCleanup(runAgentWith(watched(agentOnHub, late), agentLocally))
+		DeferCleanup(runAgentWith(withRequestHook(agentOnHub, late), agentLocally))
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		before := h.plan(ctx, "deploy")
@@ -552,7 +552,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
 		stop()
 		h.release(ctx)
-		h.restored(ctx, backup)
+		h.restore(ctx, backup)
 		stop = runAgent()
 		h.completes(ctx, "deploy", kudo.PlanStatus{UID: backup.Status.Execution.UID})
 		Expect(h.mirror(ctx).Annotations).NotTo(HaveKey(kudo.AnnotationHubDeleted))
@@ -587,7 +587,7 @@ var _ = Describe("A hub restored from a backup", func() {
 		By("an older spec too, which is what is wanted then")
 		stop()
 		h.lose(ctx)
-		h.restored(ctx, backup)
+		h.restore(ctx, backup)
 		stop = runAgent()
 		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("old"))
 		h.finish(ctx)
@@ -604,8 +604,8 @@ func (h *hubPart) force(ctx context.Context) {
 	Expect(hub.Patch(ctx, forced, client.MergeFrom(before))).To(Succeed())
 }
 
-// restored re-creates the Instance on the hub from a backup, including its status; its UID is always new.
-func (h *hubPart) restored(ctx context.Context, backup *kudo.Instance) {
+// restore re-creates the Instance on the hub from a backup, including its status; its UID is always new.
+func (h *hubPart) restore(ctx context.Context, backup *kudo.Instance) {
 	GinkgoHelper()
 	h.again(ctx, backup.DeepCopy())
 	h.report(ctx, func(i *kudo.Instance) {

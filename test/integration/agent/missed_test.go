@@ -28,7 +28,7 @@ import (
 var _ = Describe("An agent that loses the event of a deletion", func() {
 	It("completes the removal of an object whose definition was deleted, too", func(ctx context.Context) {
 		var to *proxy.Proxy
-		to = proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
+		to = startProxy(agentLocally, func(w *proxy.Write) proxy.Fault {
 			if w.Verb == "delete" && w.Resource == "gadgets" {
 				return proxy.Fault{Meanwhile: func() { to.Freeze("") }}
 			}
@@ -56,7 +56,7 @@ var _ = Describe("An agent that loses the event of a deletion", func() {
 	It("completes the removal of an object that it may no longer list", func(ctx context.Context) {
 		var to *proxy.Proxy
 		var refuses atomic.Bool
-		to = proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
+		to = startProxy(agentLocally, func(w *proxy.Write) proxy.Fault {
 			if w.Verb == "delete" && w.Resource == "gadgets" {
 				return proxy.Fault{Meanwhile: func() { to.Freeze(""); refuses.Store(true) }}
 			}
@@ -123,13 +123,13 @@ var _ = Describe("A removal on a managed cluster that is restored from a backup"
 
 		Expect(server.Restore(folder + "/backup")).To(Succeed())
 		config := client.ObjectKey{Namespace: h.namespace, Name: h.name + "-config"}
-		Eventually(func() bool { return apierrors.IsNotFound(managed.Get(ctx, config, &corev1.ConfigMap{})) }).WithTimeout(2 * patience).Should(BeTrue())
+		Eventually(func() bool { return apierrors.IsNotFound(managed.Get(ctx, config, &corev1.ConfigMap{})) }).WithTimeout(2 * timeout).Should(BeTrue())
 		h.finish(ctx)
 	})
 })
 
-// proxied returns a proxy to an API server that is stopped after the spec.
-func proxied(to *rest.Config, decide func(*proxy.Write) proxy.Fault) *proxy.Proxy {
+// startProxy returns a proxy to an API server that is stopped after the spec.
+func startProxy(to *rest.Config, decide func(*proxy.Write) proxy.Fault) *proxy.Proxy {
 	GinkgoHelper()
 	link, err := proxy.Start(to, decide)
 	Expect(err).NotTo(HaveOccurred())
@@ -141,7 +141,7 @@ func proxied(to *rest.Config, decide func(*proxy.Write) proxy.Fault) *proxy.Prox
 func versionWrites(link *proxy.Proxy, h *hubPart) []string {
 	var verbs []string
 	for _, w := range link.Journal() {
-		if w.Resource == "operatorversions" && w.Namespace == h.namespace && w.Succeeded() {
+		if w.Resource == "operatorversions" && w.Namespace == h.namespace && w.IsSuccess() {
 			verbs = append(verbs, w.Verb)
 		}
 	}
@@ -161,7 +161,7 @@ func through(link *proxy.Proxy) *rest.Config {
 var _ = Describe("An agent that gets no answer to the creation of a mirrored OperatorVersion", func() {
 	It("keeps the OperatorVersion that was created", func(ctx context.Context) {
 		var unanswered sync.Once
-		link := proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
+		link := startProxy(agentLocally, func(w *proxy.Write) proxy.Fault {
 			var fault proxy.Fault
 			if w.Verb == "create" && w.Resource == "operatorversions" {
 				unanswered.Do(func() {
@@ -187,7 +187,7 @@ var _ = Describe("An agent that gets no answer to the creation of a mirrored Ope
 var _ = Describe("An agent that does not see its own write yet", func() {
 	It("mirrors the status of a child that is the same as before that write", func(ctx context.Context) {
 		none := func(*proxy.Write) proxy.Fault { return proxy.Fault{} }
-		toHub, toCluster := proxied(agentOnHub, none), proxied(agentLocally, none)
+		toHub, toCluster := startProxy(agentOnHub, none), startProxy(agentLocally, none)
 		runAgentWith(through(toHub), through(toCluster))
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
@@ -250,7 +250,7 @@ var _ = Describe("An agent that gets no answer to the record of a completed task
 	It("does not run the task again", func(ctx context.Context) {
 		var to *proxy.Proxy
 		var unanswered sync.Once
-		to = proxied(agentLocally, func(w *proxy.Write) proxy.Fault {
+		to = startProxy(agentLocally, func(w *proxy.Write) proxy.Fault {
 			var fault proxy.Fault
 			if w.Verb == "update" && w.Kind() == "instances/status" && strings.Contains(string(w.Raw), string(kudo.Complete)) {
 				unanswered.Do(func() {
@@ -308,7 +308,7 @@ var _ = Describe("An agent that starts", func() {
 		}, Spec: original.Spec}
 		Expect(signer(ctx).Sign(created)).To(Succeed())
 		Expect(managed.Create(ctx, created)).To(Succeed())
-		link := proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link := startProxy(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 		runAgentWith(agentOnHub, through(link))
 		Eventually(link.Idle).WithArguments(250 * time.Millisecond).Should(BeTrue())
 		h.resolve(ctx)
@@ -337,13 +337,13 @@ var _ = Describe("An agent that starts", func() {
 		}
 		stop()
 
-		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link := startProxy(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 		link.Freeze(view)
 		runAgentWith(through(link), agentLocally)
 		Eventually(link.Watches).Should(BeNumerically(">", 1))
 		Consistently(func() bool { // the reports of the outdated view are conflicts, and repeated
 			kept := h.mirror(ctx)
-			return (kept == nil) == dropped && (dropped || kept.Removing())
+			return (kept == nil) == dropped && (dropped || kept.IsRemoving())
 		}).WithTimeout(time.Second).Should(BeTrue())
 		if !dropped {
 			h.release(ctx)
@@ -365,7 +365,7 @@ var _ = Describe("An agent that starts", func() {
 		stop()
 		generation := h.mirror(ctx).Generation
 
-		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link := startProxy(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 		link.Freeze(view)
 		runAgentWith(through(link), agentLocally)
 		Eventually(link.Watches).Should(BeNumerically(">", 1))
@@ -389,7 +389,7 @@ var _ = Describe("An agent that starts", func() {
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 
 		locally, current := rest.CopyConfig(agentLocally), make(chan struct{})
-		environment.Outdate(locally, "operatorversions", before.ResourceVersion, current)
+		environment.MakeStale(locally, "operatorversions", before.ResourceVersion, current)
 		stop = runAgentWith(agentOnHub, locally)
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
 		Expect(h.plan(ctx, "cleanup").Status).To(Equal(kudo.Complete))
@@ -412,14 +412,14 @@ var _ = Describe("An agent that starts", func() {
 		}
 		h.release(ctx)
 		stop = runAgent()
-		Eventually(func() bool { return h.mirror(ctx).Orphaned() }).Should(BeTrue())
+		Eventually(func() bool { return h.mirror(ctx).IsOrphaned() }).Should(BeTrue())
 		stop()
 
-		link := proxied(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link := startProxy(agentOnHub, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 		link.Freeze(view)
 		runAgentWith(through(link), agentLocally)
 		Eventually(link.Watches).Should(BeNumerically(">", 1))
-		Consistently(func() bool { return h.mirror(ctx).Orphaned() }).WithTimeout(time.Second).Should(BeTrue())
+		Consistently(func() bool { return h.mirror(ctx).IsOrphaned() }).WithTimeout(time.Second).Should(BeTrue())
 		Expect(managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: h.name + "-config"}, &corev1.ConfigMap{})).To(Succeed())
 	},
 		Entry("from before its deletion", false),

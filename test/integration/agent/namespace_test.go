@@ -25,14 +25,14 @@ func (h *hubPart) deleteNamespace(ctx context.Context, kinds ...client.Object) {
 	}
 }
 
-// emptied completes the deletion of the Instance's install namespace.
-func (h *hubPart) emptied(ctx context.Context) {
+// emptyNamespace completes the deletion of the Instance's install namespace.
+func (h *hubPart) emptyNamespace(ctx context.Context) {
 	GinkgoHelper()
-	emptied(ctx, h.namespace)
+	emptyNamespace(ctx, h.namespace)
 }
 
-// emptied completes the deletion of a namespace, as the garbage collector and the namespace controller do.
-func emptied(ctx context.Context, name string) {
+// emptyNamespace completes the deletion of a namespace, as the garbage collector and the namespace controller do.
+func emptyNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	Expect(environment.Edit(ctx, managed, namespace, func(n *corev1.Namespace) { n.Finalizers = nil })).To(Succeed())
@@ -74,7 +74,7 @@ var _ = Describe("An install namespace that is deleted on the managed cluster", 
 				"'kubectl describe namespace %[1]s' shows what its deletion waits for; the objects of the Instance in it are deleted, too", h.namespace)))
 
 		By("completing the deletion")
-		h.emptied(ctx)
+		h.emptyNamespace(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
 			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `namespace "`+h.namespace+`" was deleted on the managed cluster`))
 		stop()
@@ -95,7 +95,7 @@ var _ = Describe("An install namespace that is deleted on the managed cluster", 
 		h := deployed(ctx, narrow())
 		h.deleteNamespace(ctx, &kudo.OperatorVersion{}, &corev1.ConfigMap{}, &kudo.Instance{})
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
-		h.emptied(ctx)
+		h.emptyNamespace(ctx)
 		h.finish(ctx)
 		Expect(h.readNamespace(ctx)).To(MatchError(apierrors.IsNotFound, "nothing is created to be removed"))
 	})
@@ -153,12 +153,12 @@ var _ = Describe("A Namespace that a version no longer renders", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		upgrade(ctx, h, "2.0.0", spacious("true", true, false))
 		Expect(space(ctx, h)).To(And(HaveField("DeletionTimestamp", BeNil()), HaveField("Labels", Not(HaveKey(kudo.LabelInstance)))))
-		Expect(h.listed(ctx)).To(And(ContainElement(ContainSubstring("-inside")), Not(ContainElement(HavePrefix("Namespace ")))))
+		Expect(h.inventoryOf(ctx)).To(And(ContainElement(ContainSubstring("-inside")), Not(ContainElement(HavePrefix("Namespace ")))))
 
 		By("going back")
 		upgrade(ctx, h, "3.0.0", spacious("false", true, true))
 		Expect(space(ctx, h)).To(HaveField("Labels", HaveKeyWithValue(kudo.LabelInstance, h.name)))
-		Expect(h.listed(ctx)).To(ContainElement(HavePrefix("Namespace ")))
+		Expect(h.inventoryOf(ctx)).To(ContainElement(HavePrefix("Namespace ")))
 
 		By("rendering nothing in it any more, without a word about it")
 		upgrade(ctx, h, "4.0.0", spacious("false", false, false))
@@ -176,7 +176,7 @@ var _ = Describe("A Namespace that a version no longer renders", func() {
 		push(ctx, h.name+"-2.0.0", spec)
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
 		Eventually(func() *metav1.Time { return space(ctx, h).DeletionTimestamp }).ShouldNot(BeNil())
-		emptied(ctx, h.namespace+"-space")
+		emptyNamespace(ctx, h.namespace+"-space")
 		h.finish(ctx)
 	})
 })

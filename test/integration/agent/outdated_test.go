@@ -20,7 +20,7 @@ import (
 var _ = Describe("On a cluster whose definition of Instances is older than the agent", Serial, func() {
 	It("nothing is applied and hardly anything written, until the definition is updated", func(ctx context.Context) {
 		upToDate := withoutInventory(ctx)
-		locally, writes := environment.Recorded(agentLocally)
+		locally, writes := environment.RecordWrites(agentLocally)
 		runAgentWith(agentOnHub, locally)
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)

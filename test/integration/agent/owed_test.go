@@ -14,26 +14,26 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// gated returns a package whose plan deploy fails while parameter KIND names a kind that does not exist. Plan noop does nothing.
-func gated() kudo.OperatorVersionSpec {
+// gatePackage returns a package whose plan deploy fails while parameter KIND names a kind that does not exist. Plan noop does nothing.
+func gatePackage() kudo.OperatorVersionSpec {
 	spec := standard()
 	spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "KIND", Trigger: "noop", Structure: new(true)}, kudo.Parameter{Name: "NOTE", Trigger: "noop"})
 	spec.Templates["gate.yaml"] = "apiVersion: v1\nkind: {{ .Params.KIND }}\nmetadata: {name: \"{{ .Name }}-gate\"}"
-	spec.Tasks = append(spec.Tasks, task("gate", kudo.TaskApply, "gate.yaml"), done("noop"), task("wait", kudo.TaskDummy), fatal("broken"))
+	spec.Tasks = append(spec.Tasks, task("gate", kudo.TaskApply, "gate.yaml"), doneTask("noop"), task("wait", kudo.TaskDummy), fatalTask("broken"))
 	spec.Plans = map[string]kudo.Plan{
 		"deploy": serial("config", "gate"), "noop": serial("noop"), "wait": serial("wait"), "broken": serial("broken"),
 	}
 	return spec
 }
 
-// done returns a task that completes, and fatal one that fails.
-func done(name string) kudo.Task {
+// doneTask returns a task that completes, and fatal one that fails.
+func doneTask(name string) kudo.Task {
 	t := task(name, kudo.TaskDummy)
 	t.Spec.Done = true
 	return t
 }
 
-func fatal(name string) kudo.Task {
+func fatalTask(name string) kudo.Task {
 	t := task(name, kudo.TaskDummy)
 	t.Spec.WantErr, t.Spec.Fatal = true, true
 	return t
@@ -44,11 +44,11 @@ func requests(name string, uid types.UID) func(*kudo.InstanceSpec) {
 	return func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: name, UID: uid} }
 }
 
-// ended returns the status of a plan once the execution with that uid has ended.
-func (h *hubPart) ended(ctx context.Context, name string, uid types.UID) {
+// expectEnded returns the status of a plan once the execution with that uid has ended.
+func (h *hubPart) expectEnded(ctx context.Context, name string, uid types.UID) {
 	GinkgoHelper()
 	Eventually(func() kudo.PlanStatus { return h.plan(ctx, name) }).Should(
-		And(HaveField("UID", uid), HaveField("Status", Satisfy(kudo.ExecutionStatus.Terminal))))
+		And(HaveField("UID", uid), HaveField("Status", Satisfy(kudo.ExecutionStatus.IsTerminal))))
 }
 
 var _ = Describe("Owed plans", func() {
@@ -60,22 +60,22 @@ var _ = Describe("Owed plans", func() {
 	})
 
 	It("keep a failed deploy visible after other plans have completed", func(ctx context.Context) {
-		h = newInstance(ctx, gated(), map[string]string{"KIND": "Nonsense"})
+		h = newInstance(ctx, gatePackage(), map[string]string{"KIND": "Nonsense"})
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "deploy" failed`))
 
 		By("requesting another plan")
 		h.change(ctx, requests("noop", "by-hand"))
-		h.ended(ctx, "noop", "by-hand")
+		h.expectEnded(ctx, "noop", "by-hand")
 		Eventually(func() metav1.Condition { return h.lastRequest(ctx) }).Should(is(metav1.ConditionTrue, kudo.ReasonPlanComplete, "noop"))
 		Consistently(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "deploy" failed`))
 
 		By("changing a parameter that triggers another plan: deploy runs again, with all values")
 		before := h.plan(ctx, "deploy").UID
-		h.change(ctx, setting("NOTE", "x"))
+		h.change(ctx, setParameter("NOTE", "x"))
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(
 			And(HaveField("UID", Not(Equal(before))), HaveField("Status", kudo.FatalError)))
-		h.change(ctx, setting("KIND", "ConfigMap"))
+		h.change(ctx, setParameter("KIND", "ConfigMap"))
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.completes(ctx, "noop", kudo.PlanStatus{UID: "by-hand"})
 		Expect(h.get(ctx).Status.Whole).To(HaveField("Version", "1.0.0"))
@@ -138,12 +138,12 @@ var _ = Describe("Owed plans", func() {
 	})
 
 	It("start no manual request again that was handled before", func(ctx context.Context) {
-		h = newInstance(ctx, gated(), map[string]string{"KIND": "ConfigMap"})
+		h = newInstance(ctx, gatePackage(), map[string]string{"KIND": "ConfigMap"})
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		for _, uid := range []types.UID{"a", "b"} {
 			h.change(ctx, requests("noop", uid))
-			h.ended(ctx, "noop", uid)
+			h.expectEnded(ctx, "noop", uid)
 		}
 		h.change(ctx, requests("noop", "a"))
 		Eventually(func() int64 { return h.get(ctx).Status.ObservedGeneration }).Should(Equal(h.get(ctx).Generation))
@@ -152,22 +152,22 @@ var _ = Describe("Owed plans", func() {
 	})
 
 	It("leave Ready alone while a manual plan runs and when it fails", func(ctx context.Context) {
-		h = newInstance(ctx, gated(), map[string]string{"KIND": "ConfigMap"})
+		h = newInstance(ctx, gatePackage(), map[string]string{"KIND": "ConfigMap"})
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.change(ctx, requests("wait", "waits"))
 		Eventually(func() metav1.Condition { return h.lastRequest(ctx) }).Should(is(metav1.ConditionUnknown, kudo.ReasonPlanInProgress, "wait"))
 		Consistently(func() metav1.ConditionStatus { return h.ready(ctx).Status }).Should(Equal(metav1.ConditionTrue))
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution.Cancel = true })
-		h.ended(ctx, "wait", "waits")
+		h.expectEnded(ctx, "wait", "waits")
 		h.change(ctx, requests("broken", "breaks"))
-		h.ended(ctx, "broken", "breaks")
+		h.expectEnded(ctx, "broken", "breaks")
 		Eventually(func() metav1.Condition { return h.lastRequest(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "broken" failed`))
 		Consistently(func() metav1.ConditionStatus { return h.ready(ctx).Status }).Should(Equal(metav1.ConditionTrue))
 	})
 
 	It("do not arise from an OperatorVersion that is deleted and created again", func(ctx context.Context) {
-		h = newInstance(ctx, gated(), map[string]string{"KIND": "ConfigMap"})
+		h = newInstance(ctx, gatePackage(), map[string]string{"KIND": "ConfigMap"})
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		before := h.get(ctx).Status
@@ -177,7 +177,7 @@ var _ = Describe("Owed plans", func() {
 			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kudo.ConditionResolved,
 				Status: metav1.ConditionFalse, Reason: kudo.ReasonOperatorVersionNotFound, ObservedGeneration: i.Generation})
 		})
-		push(ctx, version.Name, gated())
+		push(ctx, version.Name, gatePackage())
 		h.resolve(ctx)
 		Eventually(func() types.UID { return h.get(ctx).Status.Execution.OperatorVersion.UID }).ShouldNot(Equal(before.Execution.OperatorVersion.UID))
 		Consistently(func() types.UID { return h.get(ctx).Status.Execution.UID }).Should(Equal(before.Execution.UID))
@@ -199,33 +199,33 @@ var _ = Describe("Statuses of earlier releases", func() {
 
 	It("are read without running or restarting anything", func(ctx context.Context) {
 		stop := runAgent()
-		h := newInstance(ctx, loaded(workloads), nil)
+		h := newInstance(ctx, loadPackage(workloads), nil)
 		h.playWorkloads()
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		before, execution := h.existing(ctx), h.get(ctx).Status.Execution.UID
+		before, execution := h.readWorkloads(ctx), h.get(ctx).Status.Execution.UID
 		stop()
 		h.tamperStatus(ctx, legacy)
 		h.report(ctx, legacy)
 		DeferCleanup(runAgent())
 		Eventually(func() *kudo.WholeVersion { return h.get(ctx).Status.Whole }).Should(HaveField("Version", "1.0.0"))
 		Consistently(func() types.UID { return h.get(ctx).Status.Execution.UID }).Should(Equal(execution))
-		Expect(h.existing(ctx)).To(Equal(before))
+		Expect(h.readWorkloads(ctx)).To(Equal(before))
 		Expect(h.ready(ctx).Status).To(Equal(metav1.ConditionTrue))
 
 		h.set(ctx, map[string]string{"SIZE": "2"})
 		h.completes(ctx, "deploy", kudo.PlanStatus{UID: execution})
-		Expect(templates(h.existing(ctx))).To(Equal(templates(before)))
+		Expect(templates(h.readWorkloads(ctx))).To(Equal(templates(before)))
 		h.finish(ctx)
 	})
 
 	It("with a failed deploy that a later plan has hidden show it", func(ctx context.Context) {
 		stop := runAgent()
-		h := newInstance(ctx, gated(), map[string]string{"KIND": "Nonsense"})
+		h := newInstance(ctx, gatePackage(), map[string]string{"KIND": "Nonsense"})
 		h.resolve(ctx)
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonPlanFailed))
 		h.change(ctx, requests("noop", "by-hand"))
-		h.ended(ctx, "noop", "by-hand")
+		h.expectEnded(ctx, "noop", "by-hand")
 		stop()
 		h.tamperStatus(ctx, legacy)
 		h.report(ctx, legacy)

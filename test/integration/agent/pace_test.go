@@ -36,7 +36,7 @@ type journal struct {
 
 // of returns a copy of config that records its requests, each as METHOD NAME.
 func (j *journal) of(config *rest.Config) *rest.Config {
-	return watched(config, func(request *http.Request) {
+	return withRequestHook(config, func(request *http.Request) {
 		_, name, _ := strings.Cut(request.URL.Path, "/namespaces/")
 		_, name, _ = strings.Cut(name, "/")
 		if strings.HasPrefix(name, "operatorversions") || strings.HasPrefix(name, "events") || request.URL.Query().Has("watch") {
@@ -72,8 +72,8 @@ func steps(names ...string) kudo.OperatorVersionSpec {
 	return spec
 }
 
-// deploying returns a package whose plan deploy has a serial step that waits for a Deployment.
-func deploying() kudo.OperatorVersionSpec {
+// deploymentPackage returns a package whose plan deploy has a serial step that waits for a Deployment.
+func deploymentPackage() kudo.OperatorVersionSpec {
 	spec := steps("a", "b", "c")
 	spec.Plans["deploy"] = serial("a", "b", "app", "c")
 	return spec
@@ -96,8 +96,8 @@ func after(method, name string, config *rest.Config, do func()) *rest.Config {
 	return config
 }
 
-// unhurried keeps progress that nothing depends on unrecorded for as long as a busy machine may need for the next step.
-func unhurried(o *agent.Options) { o.ProgressPace = patience }
+// withSlowPace keeps progress that nothing depends on unrecorded for as long as a busy machine may need for the next step.
+func withSlowPace(o *agent.Options) { o.ProgressPace = timeout }
 
 var _ = Describe("A plan", func() {
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
@@ -105,7 +105,7 @@ var _ = Describe("A plan", func() {
 	It("takes two writes of its status if no step waits, and at most one read of it", func(ctx context.Context) {
 		warm := newInstance(ctx, steps("x"), nil) // otherwise ConfigMaps are not watched yet
 		requests := &journal{}
-		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), unhurried))
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), withSlowPace))
 		warm.resolve(ctx)
 		warm.completes(ctx, "deploy", kudo.PlanStatus{})
 		h := newInstance(ctx, steps("a", "b", "c", "d", "e"), nil)
@@ -126,12 +126,12 @@ var _ = Describe("A plan", func() {
 
 	It("has one event if it ends soon, and another one if it runs for a while", func(ctx context.Context) {
 		DeferCleanup(runAgent())
-		short, long := newInstance(ctx, steps("a"), nil), newInstance(ctx, deploying(), nil)
+		short, long := newInstance(ctx, steps("a"), nil), newInstance(ctx, deploymentPackage(), nil)
 		for _, h := range []*hubPart{short, long} {
 			h.resolve(ctx)
 		}
 		short.completes(ctx, "deploy", kudo.PlanStatus{})
-		Eventually(func() []string { return long.eventsOf(ctx, "PlanStarted") }).WithTimeout(patience).Should(ConsistOf(`plan "deploy" started`))
+		Eventually(func() []string { return long.eventsOf(ctx, "PlanStarted") }).WithTimeout(timeout).Should(ConsistOf(`plan "deploy" started`))
 		Expect(short.eventsOf(ctx, "PlanStarted")).To(BeEmpty())
 		Expect(short.eventsOf(ctx, "PlanComplete")).To(ConsistOf(`plan "deploy" is complete`))
 		long.rollOut(ctx)
@@ -145,7 +145,7 @@ var _ = Describe("A plan", func() {
 			mutex    sync.Mutex
 			requests []string
 		)
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, func(request *http.Request) {
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, func(request *http.Request) {
 			mutex.Lock()
 			defer mutex.Unlock()
 			if _, own, found := strings.Cut(request.URL.Path, kudo.GroupVersion.String()+"/"); found && !request.URL.Query().Has("watch") {
@@ -177,7 +177,7 @@ var _ = Describe("A plan", func() {
 
 	It("records a step before a later one changes or deletes its object", func(ctx context.Context) {
 		requests := &journal{}
-		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), unhurried))
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), withSlowPace))
 		spec := steps("a", "b", "c")
 		spec.Templates["again.yaml"] = strings.Replace(spec.Templates["a.yaml"], "{{ .Params.VALUE }}", "another", 1)
 		spec.Tasks = append(spec.Tasks, task("again", kudo.TaskApply, "again.yaml"), task("away", kudo.TaskDelete, "b.yaml"))
@@ -217,10 +217,10 @@ var _ = Describe("A plan", func() {
 				return next.RoundTrip(request)
 			})
 		})
-		stop := runAgentWith(agentOnHub, config, unhurried)
+		stop := runAgentWith(agentOnHub, config, withSlowPace)
 		h := newInstance(ctx, steps("a", "b", "c"), nil)
 		h.resolve(ctx)
-		Eventually(reached).WithTimeout(patience).Should(BeClosed())
+		Eventually(reached).WithTimeout(timeout).Should(BeClosed())
 		stop()
 		before := h.mirror(ctx)
 		Expect(before.Status.PlanStatus["deploy"].Phases[0].Steps[0].Status).To(Equal(kudo.Pending), "nothing is recorded")
@@ -235,8 +235,8 @@ var _ = Describe("A plan", func() {
 
 	It("takes two writes of its status if the object that a step waits for is soon healthy", func(ctx context.Context) {
 		requests := &journal{}
-		h := newInstance(ctx, deploying(), nil)
-		DeferCleanup(runAgentWith(agentOnHub, after(http.MethodPatch, h.name+"-app", requests.of(agentLocally), func() { h.rollOut(ctx) }), unhurried))
+		h := newInstance(ctx, deploymentPackage(), nil)
+		DeferCleanup(runAgentWith(agentOnHub, after(http.MethodPatch, h.name+"-app", requests.of(agentLocally), func() { h.rollOut(ctx) }), withSlowPace))
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		writes := func(about string) []string {
@@ -251,7 +251,7 @@ var _ = Describe("A plan", func() {
 	It("continues after a restart of the agent while a step waits whose progress was not recorded", func(ctx context.Context) {
 		var broken atomic.Bool
 		reached := make(chan struct{})
-		h := newInstance(ctx, deploying(), nil)
+		h := newInstance(ctx, deploymentPackage(), nil)
 		config := after(http.MethodPatch, h.name+"-app", agentLocally, func() {
 			if broken.CompareAndSwap(false, true) {
 				close(reached)
@@ -265,9 +265,9 @@ var _ = Describe("A plan", func() {
 				return next.RoundTrip(request)
 			})
 		})
-		stop := runAgentWith(agentOnHub, config, unhurried)
+		stop := runAgentWith(agentOnHub, config, withSlowPace)
 		h.resolve(ctx)
-		Eventually(reached).WithTimeout(patience).Should(BeClosed())
+		Eventually(reached).WithTimeout(timeout).Should(BeClosed())
 		stop()
 		before := h.mirror(ctx)
 		Expect(before.Status.PlanStatus["deploy"].Phases[0].Steps[0].Status).To(Equal(kudo.Pending), "nothing is recorded")
@@ -293,7 +293,7 @@ var _ = Describe("A plan", func() {
 		h.resolve(ctx)
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
 		Expect(h.get(ctx).Status.Inventory).To(HaveEach(HaveField("Pending", true)))
-		Expect(h.listed(ctx)).To(ConsistOf("ConfigMap "+h.namespace+"/"+h.name+"-b", "ConfigMap "+h.namespace+"/"+h.name+"-c"))
+		Expect(h.inventoryOf(ctx)).To(ConsistOf("ConfigMap "+h.namespace+"/"+h.name+"-b", "ConfigMap "+h.namespace+"/"+h.name+"-c"))
 
 		next := steps("b")
 		next.Version = "2.0.0"
@@ -312,7 +312,7 @@ var _ = Describe("A plan", func() {
 			}
 			return h.name + "-a"
 		}
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodPatch, name, func() {
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, once(http.MethodPatch, name, func() {
 			h.foreign(ctx, "-b")
 		}))))
 		h = newInstance(ctx, steps("a", "b"), nil)
@@ -326,7 +326,7 @@ var _ = Describe("A plan", func() {
 
 	It("requests a child in the write that records the step before", func(ctx context.Context) {
 		requests := &journal{}
-		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), unhurried))
+		DeferCleanup(runAgentWith(agentOnHub, requests.of(agentLocally), withSlowPace))
 		spec, bring := steps("a", "b"), task("child", kudo.TaskKudoOperator)
 		bring.Spec.Package = "child"
 		spec.Tasks = append(spec.Tasks, bring)
@@ -352,7 +352,7 @@ var _ = Describe("A plan", func() {
 			stored []string
 		)
 		name.Store("")
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, func(request *http.Request) {
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, func(request *http.Request) {
 			if request.Method != http.MethodPut || !strings.HasSuffix(request.URL.Path, "/instances/"+name.Load().(string)+"/status") {
 				return
 			}
@@ -401,7 +401,7 @@ var _ = Describe("A plan", func() {
 		var name atomic.Value
 		name.Store("")
 		var reads atomic.Int32
-		DeferCleanup(runAgentWith(watched(agentOnHub, func(request *http.Request) {
+		DeferCleanup(runAgentWith(withRequestHook(agentOnHub, func(request *http.Request) {
 			if request.Method == http.MethodGet && path.Base(request.URL.Path) == name.Load() {
 				reads.Add(1)
 			}
@@ -453,7 +453,7 @@ var _ = Describe("Instances that change at the same time", func() {
 				mutex sync.Mutex
 				times []time.Time
 			)
-			config := watched(agentOnHub, func(request *http.Request) {
+			config := withRequestHook(agentOnHub, func(request *http.Request) {
 				if request.Method == http.MethodGet && path.Base(request.URL.Path) == name {
 					mutex.Lock()
 					defer mutex.Unlock()
@@ -540,7 +540,7 @@ spec:
 			}
 			return h.name + "-a"
 		}
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodDelete, name, func() {
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, once(http.MethodDelete, name, func() {
 			Expect(environment.Edit(ctx, managed, h.object(ctx, "-a"), func(c *corev1.ConfigMap) { delete(c.Labels, kudo.LabelHeritage) })).To(Succeed())
 		}))))
 		h = newInstance(ctx, steps("a", "b"), nil)

@@ -40,8 +40,8 @@ metadata: {name: "{{ .Name }}-user"}
 data: {value: "{{ .Pipes.Key }}"}
 `
 
-// piped returns a package whose plan deploy creates two files, which update uses without creating them.
-func piped() kudo.OperatorVersionSpec {
+// pipePackage returns a package whose plan deploy creates two files, which update uses without creating them.
+func pipePackage() kudo.OperatorVersionSpec {
 	spec := standard()
 	spec.Templates["maker.yaml"], spec.Templates["user.yaml"] = makerTemplate, userTemplate
 	files := kudo.Task{Name: "files", Kind: kudo.TaskPipe}
@@ -100,8 +100,8 @@ func (h *hubPart) runs(ctx context.Context, n *environment.Node, edit func(*core
 	}).Should(Succeed())
 }
 
-// failing is the status in which the init container has exited with a non-zero code.
-func failing(phase corev1.PodPhase) func(*corev1.PodStatus) {
+// withFailedInit is the status in which the init container has exited with a non-zero code.
+func withFailedInit(phase corev1.PodPhase) func(*corev1.PodStatus) {
 	return func(status *corev1.PodStatus) {
 		status.Phase = phase
 		status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "make", State: corev1.ContainerState{
@@ -136,7 +136,7 @@ var _ = Describe("A Pipe task", func() {
 	AfterEach(func() { stop() })
 
 	It("keeps the files of a pod, which goes, for all plans", func(ctx context.Context) {
-		h := newInstance(ctx, piped(), nil)
+		h := newInstance(ctx, pipePackage(), nil)
 		h.resolve(ctx)
 		Eventually(func() string { return h.ready(ctx).Message }).Should(HaveSuffix(
 			`plan "deploy" is running: phase "main": step "files": task "files": Pod ` + h.namespace + "/" + pipe.PodName(h.name, "files") +
@@ -175,7 +175,7 @@ var _ = Describe("A Pipe task", func() {
 	})
 
 	It("makes nothing twice, wherever the agent was when it stopped", func(ctx context.Context) {
-		h := newInstance(ctx, piped(), nil)
+		h := newInstance(ctx, pipePackage(), nil)
 		h.resolve(ctx)
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).ShouldNot(BeNil())
 		uid := h.pod(ctx).UID
@@ -223,9 +223,9 @@ var _ = Describe("A Pipe task", func() {
 	})
 
 	It("reports how the init container failed, and continues when it succeeds", func(ctx context.Context) {
-		h := newInstance(ctx, piped(), nil)
+		h := newInstance(ctx, pipePackage(), nil)
 		h.resolve(ctx)
-		h.runs(ctx, n, failing(corev1.PodPending))
+		h.runs(ctx, n, withFailedInit(corev1.PodPending))
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
 			HaveField("Message", HaveSuffix("init container make ended with exit code 3 (Error): no entropy; it is restarted"))))
 		h.runs(ctx, n, environment.WaitInPipe)
@@ -234,11 +234,11 @@ var _ = Describe("A Pipe task", func() {
 	})
 
 	It("fails permanently when the init container has failed and is not restarted, and leaves no pod", func(ctx context.Context) {
-		spec := piped()
+		spec := pipePackage()
 		spec.Templates["maker.yaml"] += "  restartPolicy: Never\n"
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
-		h.runs(ctx, n, failing(corev1.PodFailed))
+		h.runs(ctx, n, withFailedInit(corev1.PodFailed))
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
 			HaveField("Message", HaveSuffix("init container make ended with exit code 3 (Error): no entropy"))))
 		h.bare(ctx)
@@ -246,7 +246,7 @@ var _ = Describe("A Pipe task", func() {
 	})
 
 	It("starts another pod in the place of one that was evicted", func(ctx context.Context) {
-		h := newInstance(ctx, piped(), nil)
+		h := newInstance(ctx, pipePackage(), nil)
 		h.resolve(ctx)
 		h.runs(ctx, n, func(s *corev1.PodStatus) { s.Phase, s.Reason = corev1.PodFailed, "Evicted" })
 		uid := h.pod(ctx).UID
@@ -258,7 +258,7 @@ var _ = Describe("A Pipe task", func() {
 
 	DescribeTable("leaves no pod of an execution that does not continue",
 		func(ctx context.Context, end func(context.Context, *hubPart)) {
-			h := newInstance(ctx, piped(), nil)
+			h := newInstance(ctx, pipePackage(), nil)
 			h.resolve(ctx)
 			Eventually(func() *corev1.Pod { return h.pod(ctx) }).ShouldNot(BeNil())
 			end(ctx, h)
@@ -273,7 +273,7 @@ var _ = Describe("A Pipe task", func() {
 			Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(Equal("cancelled"))
 		}),
 		Entry("because another one superseded it, of a version without Pipe tasks", func(ctx context.Context, h *hubPart) {
-			h.runs(ctx, n, failing(corev1.PodPending))
+			h.runs(ctx, n, withFailedInit(corev1.PodPending))
 			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Error))
 			next := configOnly()
 			next.Version = "2.0.0"
@@ -287,7 +287,7 @@ var _ = Describe("A Pipe task", func() {
 	)
 
 	It("takes no file of an earlier execution's pod", func(ctx context.Context) {
-		h := newInstance(ctx, piped(), map[string]string{"VALUE": "one"})
+		h := newInstance(ctx, pipePackage(), map[string]string{"VALUE": "one"})
 		h.resolve(ctx)
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).ShouldNot(BeNil())
 		uid := h.pod(ctx).UID
@@ -299,7 +299,7 @@ var _ = Describe("A Pipe task", func() {
 	})
 
 	It("takes over no object of another owner, and runs no pod for it", func(ctx context.Context) {
-		h := newInstance(ctx, piped(), nil)
+		h := newInstance(ctx, pipePackage(), nil)
 		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
 		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: pipe.ArtifactName(h.name, "files", "Key")},
 			Data: map[string][]byte{"key": []byte("foreign")}}
@@ -317,7 +317,7 @@ var _ = Describe("A Pipe task", func() {
 		func(ctx context.Context, edit func(*kudo.OperatorVersionSpec), state kudo.ExecutionStatus, says string) {
 			n.Put("/pipe/out/env", "OPEN=1\nhidden")
 			n.Put("/pipe/out/large", strings.Repeat("hidden", 1<<20))
-			spec := piped()
+			spec := pipePackage()
 			edit(&spec)
 			h := newInstance(ctx, spec, nil)
 			h.resolve(ctx)
@@ -359,7 +359,7 @@ var _ = Describe("A Pipe task", func() {
 		deaf := &environment.Node{Name: n.Name + "-deaf"}
 		join(ctx, deaf, reserved.Address())
 
-		h := newInstance(ctx, piped(), nil)
+		h := newInstance(ctx, pipePackage(), nil)
 		h.resolve(ctx)
 		h.runs(ctx, deaf, environment.WaitInPipe)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),

@@ -170,7 +170,7 @@ var _ = Describe("A reference to a Secret", func() {
 	})
 
 	It("needs the permission of the package", func(ctx context.Context) {
-		locally, reads := environment.Reading(agentLocally)
+		locally, reads := environment.RecordReads(agentLocally)
 		runAgentWith(agentOnHub, locally)
 		value := secret(ctx, "victim", "db")
 		secret(ctx, "victim", "other")
@@ -306,7 +306,7 @@ var _ = Describe("A reference to a Secret", func() {
 	})
 
 	It("reads nothing as the agent for a package that is refused", func(ctx context.Context) {
-		locally, reads := environment.Reading(agentLocally)
+		locally, reads := environment.RecordReads(agentLocally)
 		runAgentWith(agentOnHub, locally, func(o *agent.Options) { o.Rights = rights.Policy{Declared: true} })
 		secret(ctx, "refused", "db")
 		h := thief(ctx, "refused", "db", withPermissions(nil))

@@ -167,7 +167,7 @@ var _ = Describe("Removal reads what must be readable", func() {
 
 	It("and deletes what only a search finds without another search for it", func(ctx context.Context) {
 		var searches atomic.Int32
-		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, func(request *http.Request) {
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, func(request *http.Request) {
 			query := request.URL.Query()
 			if path.Base(request.URL.Path) == "persistentvolumeclaims" && strings.Contains(query.Get("labelSelector"), kudo.LabelInstance) && !query.Has("watch") {
 				searches.Add(1)
@@ -204,7 +204,7 @@ var _ = Describe("An older Instance in a restored hub", func() {
 		backup := h.get(ctx)
 		stop()
 		h.lose(ctx)
-		h.restored(ctx, backup)
+		h.restore(ctx, backup)
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		DeferCleanup(runAgent())
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved), "nothing here belongs to it")
@@ -230,7 +230,7 @@ var _ = Describe("The removal of a parent", func() {
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		claims, _ := forged(h.namespace, h.name+".child")
+		claims, _ := forgeMirror(h.namespace, h.name+".child")
 		claims.Annotations[kudo.AnnotationParent] = h.name
 		Expect(managed.Create(ctx, claims)).To(Succeed())
 		Expect(environment.EditStatus(ctx, managed, claims, func(i *kudo.Instance) {
@@ -288,7 +288,7 @@ var _ = Describe("An object of another owner with the name of one to delete", fu
 		h := withForeign(ctx, "-feature", spec)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(h.config(ctx, "-feature")).To(Equal("foreign"))
-		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring("-feature")))
+		Expect(h.inventoryOf(ctx)).NotTo(ContainElement(ContainSubstring("-feature")))
 		h.finish(ctx)
 		Expect(h.config(ctx, "-feature")).To(Equal("foreign"))
 	},
@@ -327,7 +327,7 @@ var _ = Describe("A cancelled removal", func() {
 			g.Expect(managed.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
 			g.Expect(claim.DeletionTimestamp).To(BeNil())
 		}).Should(Succeed())
-		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring("PersistentVolumeClaim")))
+		Expect(h.inventoryOf(ctx)).NotTo(ContainElement(ContainSubstring("PersistentVolumeClaim")))
 		h.finish(ctx)
 		Expect(h.local(ctx, "", claim)).To(BeFalse())
 	})

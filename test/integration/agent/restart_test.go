@@ -92,8 +92,8 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: "
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// loaded returns the spec of the package's OperatorVersion.
-func loaded(files fstest.MapFS) kudo.OperatorVersionSpec {
+// loadPackage returns the spec of the package's OperatorVersion.
+func loadPackage(files fstest.MapFS) kudo.OperatorVersionSpec {
 	GinkgoHelper()
 	p, problems := pack.Load(files)
 	Expect(pack.Errors(problems)).To(BeEmpty())
@@ -112,17 +112,17 @@ var templatePaths = map[string][]string{
 	"batch/v1 Job":        {"spec", "template"},
 }
 
-// standingWorkload holds the compared fields of a workload: the bytes of its pod template, its UID, and its generation.
-type standingWorkload struct {
+// workloadState holds the compared fields of a workload: the bytes of its pod template, its UID, and its generation.
+type workloadState struct {
 	Template, Stamp string
 	UID             types.UID
 	Generation      int64
 }
 
-// existing reads the Instance's workloads.
-func (h *hubPart) existing(ctx context.Context) map[string]standingWorkload {
+// readWorkloads reads the Instance's workloads.
+func (h *hubPart) readWorkloads(ctx context.Context) map[string]workloadState {
 	GinkgoHelper()
-	all := map[string]standingWorkload{}
+	all := map[string]workloadState{}
 	for kind, path := range templatePaths {
 		o := blank(kind)
 		Expect(h.local(ctx, "", o)).To(BeTrue(), kind)
@@ -132,14 +132,14 @@ func (h *hubPart) existing(ctx context.Context) map[string]standingWorkload {
 		Expect(err).NotTo(HaveOccurred())
 		stamp, _, err := unstructured.NestedString(template, "metadata", "annotations", kudo.AnnotationExecution)
 		Expect(err).NotTo(HaveOccurred())
-		all[kind] = standingWorkload{string(text), stamp, o.GetUID(), o.GetGeneration()}
+		all[kind] = workloadState{string(text), stamp, o.GetUID(), o.GetGeneration()}
 	}
 	return all
 }
 
-// restarted expects the state after an execution has restarted pods: only the annotation of pod templates has changed, in all kinds except
+// expectRestarted expects the state after an execution has restarted pods: only the annotation of pod templates has changed, in all kinds except
 // Job.
-func restarted(before, after map[string]standingWorkload, execution types.UID) {
+func expectRestarted(before, after map[string]workloadState, execution types.UID) {
 	GinkgoHelper()
 	for kind, was := range before {
 		is := after[kind]
@@ -150,13 +150,13 @@ func restarted(before, after map[string]standingWorkload, execution types.UID) {
 		Expect(was.Stamp).NotTo(BeEquivalentTo(execution), kind)
 		Expect(is.Stamp).To(BeEquivalentTo(execution), kind)
 		Expect(is.UID).To(Equal(was.UID), kind)
-		Expect(unstamped(is.Template)).To(Equal(unstamped(was.Template)), kind)
+		Expect(withoutStamp(is.Template)).To(Equal(withoutStamp(was.Template)), kind)
 	}
 }
 
-// untouched expects unchanged workloads. Of Deployments only the pod templates are compared: their generation also changes with the
+// expectUntouched expects unchanged workloads. Of Deployments only the pod templates are compared: their generation also changes with the
 // annotations that identify the last apply.
-func untouched(before, after map[string]standingWorkload) {
+func expectUntouched(before, after map[string]workloadState) {
 	GinkgoHelper()
 	Expect(templates(after)).To(Equal(templates(before)))
 	for kind, was := range before {
@@ -166,8 +166,8 @@ func untouched(before, after map[string]standingWorkload) {
 	}
 }
 
-// unstamped returns a pod template without the annotation that restarts pods.
-func unstamped(template string) string {
+// withoutStamp returns a pod template without the annotation that restarts pods.
+func withoutStamp(template string) string {
 	GinkgoHelper()
 	var object map[string]any
 	Expect(json.Unmarshal([]byte(template), &object)).To(Succeed())
@@ -178,7 +178,7 @@ func unstamped(template string) string {
 }
 
 // templates returns only the pod templates.
-func templates(all map[string]standingWorkload) map[string]string {
+func templates(all map[string]workloadState) map[string]string {
 	texts := map[string]string{}
 	for kind, s := range all {
 		texts[kind] = s.Template
@@ -257,24 +257,24 @@ func (h *hubPart) set(ctx context.Context, values map[string]string) {
 
 var _ = Describe("Pods restart", func() {
 	var h *hubPart
-	var before map[string]standingWorkload
+	var before map[string]workloadState
 	BeforeEach(func(ctx context.Context) {
 		DeferCleanup(runAgent())
-		h = newInstance(ctx, loaded(workloads), nil)
+		h = newInstance(ctx, loadPackage(workloads), nil)
 		h.playWorkloads()
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		before = h.existing(ctx)
+		before = h.readWorkloads(ctx)
 	})
 	AfterEach(func(ctx context.Context) { h.finish(ctx) })
 
 	// afterwards applies one change, waits for the end of its plan and reads the workloads.
-	afterwards := func(ctx context.Context, plan string, change func()) map[string]standingWorkload {
+	afterwards := func(ctx context.Context, plan string, change func()) map[string]workloadState {
 		GinkgoHelper()
 		execution := h.plan(ctx, plan)
 		change()
 		h.completes(ctx, plan, execution)
-		return h.existing(ctx)
+		return h.readWorkloads(ctx)
 	}
 	// execution returns the UID of the last started execution.
 	execution := func(ctx context.Context) types.UID {
@@ -295,7 +295,7 @@ var _ = Describe("Pods restart", func() {
 
 	It("for one parameter among others whose forcePodRestart is not false", func(ctx context.Context) {
 		after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"SIZE": "3", "VALUE": "two"}) })
-		restarted(before, after, execution(ctx))
+		expectRestarted(before, after, execution(ctx))
 	})
 
 	It("not for a plan that is run by hand", func(ctx context.Context) {
@@ -303,11 +303,11 @@ var _ = Describe("Pods restart", func() {
 			h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "by-hand"} })
 		})
 		Expect(execution(ctx)).To(BeEquivalentTo("by-hand"))
-		untouched(before, after)
+		expectUntouched(before, after)
 	})
 
 	It("for an upgrade, and after it as the new version's flags say", func(ctx context.Context) {
-		turned := loaded(workloads)
+		turned := loadPackage(workloads)
 		for i, p := range turned.Parameters {
 			switch p.Name {
 			case "VALUE":
@@ -320,13 +320,13 @@ var _ = Describe("Pods restart", func() {
 		upgraded := afterwards(ctx, "deploy", func() {
 			h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
 		})
-		restarted(before, upgraded, execution(ctx))
+		expectRestarted(before, upgraded, execution(ctx))
 
 		unmoved := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"VALUE": "two"}) })
-		untouched(upgraded, unmoved)
+		expectUntouched(upgraded, unmoved)
 
 		after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"SIZE": "2"}) })
-		restarted(upgraded, after, execution(ctx))
+		expectRestarted(upgraded, after, execution(ctx))
 	})
 
 	It("although another plan completes before the one that was to restart them", func(ctx context.Context) {
@@ -334,16 +334,16 @@ var _ = Describe("Pods restart", func() {
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
 		due := execution(ctx)
 		h.change(ctx, requests("noop", "by-hand"))
-		h.ended(ctx, "noop", "by-hand")
+		h.expectEnded(ctx, "noop", "by-hand")
 		after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"KIND": "", "SIZE": "2"}) })
-		restarted(before, after, due)
+		expectRestarted(before, after, due)
 	})
 
 	It("once, if the execution that restarted them has failed afterwards", func(ctx context.Context) {
 		h.set(ctx, map[string]string{"LAST": "Nonsense", "VALUE": "two"})
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
-		failed := h.existing(ctx)
-		restarted(before, failed, execution(ctx))
+		failed := h.readWorkloads(ctx)
+		expectRestarted(before, failed, execution(ctx))
 		after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"LAST": "", "SIZE": "2"}) })
 		Expect(templates(after)).To(Equal(templates(failed)))
 	})
@@ -357,10 +357,10 @@ var _ = Describe("Pods restart", func() {
 			if end != nil {
 				end(ctx)
 			}
-			Expect(h.existing(ctx)).To(Equal(before), "the gate is shut")
+			Expect(h.readWorkloads(ctx)).To(Equal(before), "the gate is shut")
 
 			after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"KIND": "", "PLACE": "", "SIZE": "2"}) })
-			restarted(before, after, due)
+			expectRestarted(before, after, due)
 
 			again := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"SIZE": "1"}) })
 			Expect(templates(again)).To(Equal(templates(after)), "they have restarted by now")

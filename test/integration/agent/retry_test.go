@@ -23,8 +23,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// limited returns a package whose plan deploy has these steps, and times out.
-func limited(steps ...string) kudo.OperatorVersionSpec {
+// timeoutPackage returns a package whose plan deploy has these steps, and times out.
+func timeoutPackage(steps ...string) kudo.OperatorVersionSpec {
 	spec := standard()
 	deploy := serial(steps...)
 	deploy.Timeout = &metav1.Duration{Duration: time.Second}
@@ -130,7 +130,7 @@ var _ = Describe("An owed plan", func() {
 	}
 
 	It("that timed out because of a quota starts again by itself, and completes once the quota is gone", func(ctx context.Context) {
-		h = newInstance(ctx, limited("config"), nil)
+		h = newInstance(ctx, timeoutPackage("config"), nil)
 		quota := h.exhaust(ctx)
 		h.resolve(ctx)
 		willBeRetried(ctx, `phase "main": step "config": task "config": applying ConfigMap`)
@@ -159,18 +159,18 @@ var _ = Describe("An owed plan", func() {
 	})
 
 	It("that waits for its retry writes nothing, and starts early once the object that it waited for is healthy", func(ctx context.Context) {
-		h = newInstance(ctx, limited("config", "app"), nil)
+		h = newInstance(ctx, timeoutPackage("config", "app"), nil)
 		h.resolve(ctx)
 		willBeRetried(ctx, `phase "main": step "app": task "app": Deployment`)
 		stop()
-		hubServer.Landed()
+		hubServer.AwaitWrites()
 		h.postpone(ctx)
 
 		stop = runAgentWith(agentOnHub, agentLocally, retriesSoon)
 		Eventually(func() kudo.OwedPlan { return h.retry(ctx) }).Should(HaveField("Retries", BeEquivalentTo(20)))
 		stop()
-		onHub, toHub := environment.Recorded(agentOnHub)
-		locally, toManaged := environment.Recorded(agentLocally)
+		onHub, toHub := environment.RecordWrites(agentOnHub)
+		locally, toManaged := environment.RecordWrites(agentLocally)
 		stop = runAgentWith(onHub, locally, retriesSoon)
 		Consistently(func() []string { return append(toHub.Requests(), toManaged.Requests()...) }).Should(BeEmpty())
 
@@ -186,7 +186,7 @@ var _ = Describe("An owed plan", func() {
 	})
 
 	It("whose Job failed does not start again", func(ctx context.Context) {
-		spec := limited("job")
+		spec := timeoutPackage("job")
 		spec.Templates["job.yaml"] = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: \"{{ .Name }}-job\"}\n" +
 			"spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a:1}]}}}\n"
 		spec.Tasks = append(spec.Tasks, task("job", kudo.TaskApply, "job.yaml"))
@@ -217,7 +217,7 @@ var _ = Describe("An owed plan", func() {
 		quota := h.exhaust(ctx)
 		h.resolve(ctx)
 		Eventually(func() kudo.ExecutionStatus { return h.step(ctx, 0) }).Should(Equal(kudo.InProgress))
-		child := h.bear(ctx, "child", limited("config"))
+		child := h.bear(ctx, "child", timeoutPackage("config"))
 		DeferCleanup(child.finish)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
 			`plan "deploy" failed and will be retried: phase "main": step "child": task "child": Instance `+h.namespace+"/"+child.name))

@@ -14,10 +14,10 @@ import (
 
 // onlyPipe returns a package with declared permissions, whose plan has only the Pipe task of piped.
 func onlyPipe() kudo.OperatorVersionSpec {
-	spec := piped()
+	spec := pipePackage()
 	spec.Tasks = slices.DeleteFunc(spec.Tasks, func(t kudo.Task) bool { return t.Kind != kudo.TaskPipe })
 	spec.Plans = map[string]kudo.Plan{"deploy": serial("files")}
-	return entitled(spec)
+	return withDeclaredRights(spec)
 }
 
 // without returns the package without a verb on a resource.
@@ -54,7 +54,7 @@ var _ = Describe("A Pipe task of a package that declares permissions", func() {
 		key, crt := h.keeps(ctx)
 		Expect([]string{key, crt}).To(Equal([]string{"secret", "public"}))
 		Expect(h.pod(ctx)).To(BeNil())
-		Expect(h.granted(ctx)).To(Equal(h.grants(spec.Permissions)))
+		Expect(h.grantedRules(ctx)).To(Equal(h.grants(spec.Permissions)))
 		h.finish(ctx)
 		h.expectNoRights(ctx)
 	})

@@ -34,22 +34,22 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %[1]sRole, name: "{{ .Names
 subjects: [{kind: ServiceAccount, name: "{{ .Name }}", namespace: "{{ .Namespace }}"}]
 `
 
-// accounted returns a package whose pods have a permission, which it declares.
-func accounted(scope, group, resource, verb string) kudo.OperatorVersionSpec {
+// accountPackage returns a package whose pods have a permission, which it declares.
+func accountPackage(scope, group, resource, verb string) kudo.OperatorVersionSpec {
 	spec := configOnly()
 	spec.Templates["config.yaml"] = fmt.Sprintf(account, scope, group, resource, verb)
-	return entitled(spec)
+	return withDeclaredRights(spec)
 }
 
 var _ = Describe("A package that declares a power", func() {
 	powers := []any{
 		func(ctx context.Context, scope, group, resource, verb, power string) {
 			DeferCleanup(runAgent())
-			h := newInstance(ctx, accounted(scope, group, resource, verb), nil)
+			h := newInstance(ctx, accountPackage(scope, group, resource, verb), nil)
 			h.resolve(ctx)
 			h.failsWith(ctx, "deploy", "permissions: "+verb+" on "+resource)
 			h.failsWith(ctx, "deploy", "declare narrower rules (the agent's flag to allow it is --allow-escalation="+power+")")
-			Expect(h.granted(ctx)).To(BeEmpty())
+			Expect(h.grantedRules(ctx)).To(BeEmpty())
 			Expect(managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: h.name}, &corev1.ServiceAccount{})).NotTo(Succeed())
 			h.finish(ctx)
 		},
@@ -66,7 +66,7 @@ var _ = Describe("A package that declares a power", func() {
 
 	It("has it if the agent allows it, and then reaches what no rule names", func(ctx context.Context) {
 		DeferCleanup(runAgentWith(agentOnHub, agentLocally, func(o *agent.Options) { o.Rights = rights.Policy{Escalation: []string{"secrets"}} }))
-		h := newInstance(ctx, accounted("Cluster", "", "secrets", "get"), nil)
+		h := newInstance(ctx, accountPackage("Cluster", "", "secrets", "get"), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 
@@ -80,7 +80,7 @@ var _ = Describe("A package that declares a power", func() {
 		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.Secret{}) }).Should(Succeed())
 		h.finish(ctx)
 
-		other := newInstance(ctx, accounted("Cluster", rbacv1.GroupName, "clusterroles", "bind"), nil)
+		other := newInstance(ctx, accountPackage("Cluster", rbacv1.GroupName, "clusterroles", "bind"), nil)
 		other.resolve(ctx)
 		other.failsWith(ctx, "deploy", "--allow-escalation=roles")
 		other.finish(ctx)

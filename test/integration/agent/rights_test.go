@@ -34,8 +34,8 @@ import (
 	tried "github.com/tandem-addons/tandem/test/rights"
 )
 
-// entitled returns a version that declares exactly the permissions that `package rights` prints.
-func entitled(spec kudo.OperatorVersionSpec) kudo.OperatorVersionSpec {
+// withDeclaredRights returns a version that declares exactly the permissions that `package rights` prints.
+func withDeclaredRights(spec kudo.OperatorVersionSpec) kudo.OperatorVersionSpec {
 	p := &pack.Package{Version: spec}
 	spec.Permissions, _ = p.Rights()
 	return spec
@@ -45,8 +45,8 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// granted returns the permissions of the Instance's user by namespace, as bound on the managed cluster.
-func (h *hubPart) granted(ctx context.Context) map[string][]rbacv1.PolicyRule {
+// grantedRules returns the permissions of the Instance's user by namespace, as bound on the managed cluster.
+func (h *hubPart) grantedRules(ctx context.Context) map[string][]rbacv1.PolicyRule {
 	GinkgoHelper()
 	user, found := rights.User(h.namespace, h.name), map[string][]rbacv1.PolicyRule{}
 	own := client.MatchingLabels{kudo.LabelRightsNamespace: h.namespace, kudo.LabelRightsInstance: h.name}
@@ -107,12 +107,12 @@ var _ = Describe("An Instance of a package that declares permissions", func() {
 		BeforeEach(func() { DeferCleanup(runAgent()) })
 
 		It("runs all of its plans with them, and loses them last", func(ctx context.Context) {
-			spec := entitled(standard())
+			spec := withDeclaredRights(standard())
 			h := newInstance(ctx, spec, map[string]string{"FEATURE": "true"})
 			h.resolve(ctx)
 			h.rollOut(ctx)
 			h.completes(ctx, "deploy", kudo.PlanStatus{})
-			Expect(h.granted(ctx)).To(Equal(h.grants(spec.Permissions)))
+			Expect(h.grantedRules(ctx)).To(Equal(h.grants(spec.Permissions)))
 			Expect(h.config(ctx, "-feature")).To(Equal("one"))
 
 			By("switching a feature off, which needs to delete")
@@ -128,7 +128,7 @@ var _ = Describe("An Instance of a package that declares permissions", func() {
 		})
 
 		It("fails with the name of a permission that is missing", func(ctx context.Context) {
-			spec := entitled(configOnly())
+			spec := withDeclaredRights(configOnly())
 			spec.Permissions.Rules = nil
 			h := newInstance(ctx, spec, nil)
 			h.resolve(ctx)
@@ -145,7 +145,7 @@ kind: Role
 metadata: {name: "{{ .Name }}"}
 rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 `
-			spec = entitled(spec)
+			spec = withDeclaredRights(spec)
 			Expect(spec.Permissions.Rules).To(ContainElement(rule("", "secrets", "get")))
 			fits := newInstance(ctx, spec, nil)
 			fits.resolve(ctx)
@@ -162,7 +162,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 		})
 
 		It("has the permissions of both versions during an upgrade", func(ctx context.Context) {
-			first := entitled(standard())
+			first := withDeclaredRights(standard())
 			h := newInstance(ctx, first, nil)
 			h.resolve(ctx)
 			h.rollOut(ctx)
@@ -172,24 +172,24 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 			second.Version = "2.0.0"
 			second.Tasks[0].Spec.Resources = []string{"config.yaml"} // without its ClusterRole
 			second.Parameters[1].Default = ptr.To("3")
-			second = entitled(second)
+			second = withDeclaredRights(second)
 			Expect(first.Permissions.ClusterRules).NotTo(BeEmpty())
 			Expect(second.Permissions.ClusterRules).To(BeEmpty())
 			second.Permissions.Rules = append(second.Permissions.Rules, rule("", "secrets", "get"))
 			push(ctx, h.name+"-2.0.0", second)
 			h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
-			Eventually(func() map[string][]rbacv1.PolicyRule { return h.granted(ctx) }).
+			Eventually(func() map[string][]rbacv1.PolicyRule { return h.grantedRules(ctx) }).
 				Should(Equal(h.grants(rights.Union(second.Permissions, first.Permissions))))
 			Eventually(func() int32 {
 				app := &appsv1.Deployment{}
 				Expect(h.local(ctx, "-app", app)).To(BeTrue())
 				return *app.Spec.Replicas
 			}).Should(Equal(int32(3)))
-			Expect(h.granted(ctx)).To(HaveKey(""))
+			Expect(h.grantedRules(ctx)).To(HaveKey(""))
 
 			h.rollOut(ctx)
 			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "update").Status }).Should(Equal(kudo.Complete))
-			Eventually(func() map[string][]rbacv1.PolicyRule { return h.granted(ctx) }).Should(Equal(h.grants(second.Permissions)))
+			Eventually(func() map[string][]rbacv1.PolicyRule { return h.grantedRules(ctx) }).Should(Equal(h.grants(second.Permissions)))
 			role := &rbacv1.ClusterRole{}
 			Eventually(func() error { return managed.Get(ctx, client.ObjectKey{Name: h.namespace + "-" + h.name}, role) }).
 				Should(MatchError(apierrors.IsNotFound, "the ClusterRole of the version before is pruned"))
@@ -200,7 +200,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 		It("passes them to a child without its own", func(ctx context.Context) {
 			task := task("child", kudo.TaskKudoOperator)
 			task.Spec.Package = "child"
-			spec := entitled(configOnly())
+			spec := withDeclaredRights(configOnly())
 			child := configOnly() // declares none
 			spec.Tasks = append(spec.Tasks, task)
 			spec.Plans = map[string]kudo.Plan{"deploy": serial("child")}
@@ -226,20 +226,20 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 					Instance: born.name, UID: acknowledged.UID, Generation: acknowledged.Generation}}
 			})
 			born.completes(ctx, "deploy", kudo.PlanStatus{})
-			Expect(born.granted(ctx)).To(Equal(parent.grants(spec.Permissions)))
+			Expect(born.grantedRules(ctx)).To(Equal(parent.grants(spec.Permissions)))
 			parent.completes(ctx, "deploy", kudo.PlanStatus{})
 
 			By("removing the parent first")
 			born.edit(ctx, func(i *kudo.Instance) { i.OwnerReferences = nil })
 			parent.finish(ctx)
 			parent.expectNoRights(ctx)
-			Expect(born.granted(ctx)).To(Equal(born.grants(spec.Permissions)))
+			Expect(born.grantedRules(ctx)).To(Equal(born.grants(spec.Permissions)))
 			born.finish(ctx)
 			born.expectNoRights(ctx)
 		})
 
 		It("does not write them again, and repairs them", func(ctx context.Context) {
-			spec := entitled(configOnly())
+			spec := withDeclaredRights(configOnly())
 			h := newInstance(ctx, spec, nil)
 			h.resolve(ctx)
 			h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -249,7 +249,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 			Expect(environment.Edit(ctx, managed, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}},
 				func(r *rbacv1.Role) { r.Rules = append(r.Rules, rule("*", "*", "*")) })).To(Succeed())
 			Expect(managed.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
-			Eventually(func() map[string][]rbacv1.PolicyRule { return h.granted(ctx) }).Should(Equal(h.grants(spec.Permissions)))
+			Eventually(func() map[string][]rbacv1.PolicyRule { return h.grantedRules(ctx) }).Should(Equal(h.grants(spec.Permissions)))
 			binding := &rbacv1.RoleBinding{}
 			Expect(managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: name}, binding)).To(Succeed())
 			forged := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name, Labels: binding.Labels},
@@ -267,12 +267,12 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 		})
 
 		It("refuses verbs that exceed the declared permissions", func(ctx context.Context) {
-			spec := entitled(configOnly())
+			spec := withDeclaredRights(configOnly())
 			spec.Permissions.Rules = append(spec.Permissions.Rules, rule(rbacv1.GroupName, "roles", "escalate"))
 			h := newInstance(ctx, spec, nil)
 			h.resolve(ctx)
 			h.failsWith(ctx, "deploy", "permissions: verb escalate grants permissions beyond the declared ones: declare narrower rules (the agent's flag to allow it is --allow-escalation=roles)")
-			Expect(h.granted(ctx)).To(BeEmpty())
+			Expect(h.grantedRules(ctx)).To(BeEmpty())
 			Expect(h.config(ctx, "-config")).To(BeEmpty())
 			h.finish(ctx)
 		})
@@ -320,7 +320,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 		}).Should(ContainElement(string(schema.UID)))
 
 		runAgentWith(agentOnHub, recorded)
-		h := newInstance(ctx, entitled(configOnly()), nil)
+		h := newInstance(ctx, withDeclaredRights(configOnly()), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(of(rights.User(h.namespace, h.name))).To(ConsistOf(string(schema.UID)))
@@ -328,9 +328,9 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 	})
 
 	It("costs no requests at rest, and few when it is installed", func(ctx context.Context) {
-		recorded, writes := environment.Recorded(agentLocally)
+		recorded, writes := environment.RecordWrites(agentLocally)
 		stop := runAgentWith(agentOnHub, recorded)
-		spec := entitled(configOnly())
+		spec := withDeclaredRights(configOnly())
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -338,7 +338,7 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 		Expect(ofRights).To(HaveLen(4), "a Role, a ClusterRole and their bindings")
 		stop()
 
-		again, writes := environment.Recorded(agentLocally)
+		again, writes := environment.RecordWrites(agentLocally)
 		stop = runAgentWith(agentOnHub, again)
 		h.tamper(ctx, func(i *kudo.Instance) { i.Labels = map[string]string{"changed": "true"} })
 		Eventually(func() bool { return h.mirror(ctx) != nil }).Should(BeTrue())
@@ -350,10 +350,10 @@ rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]
 
 	It("has them removed by an agent that was away", func(ctx context.Context) {
 		stop := runAgent()
-		h := newInstance(ctx, entitled(configOnly()), nil)
+		h := newInstance(ctx, withDeclaredRights(configOnly()), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		Expect(h.granted(ctx)).NotTo(BeEmpty())
+		Expect(h.grantedRules(ctx)).NotTo(BeEmpty())
 		stop()
 		h.edit(ctx, func(i *kudo.Instance) { i.Finalizers = nil })
 		Expect(hub.Delete(ctx, h.onHub())).To(Succeed())
@@ -375,7 +375,7 @@ var _ = Describe("An agent that restricts permissions", func() {
 		h.resolve(ctx)
 		h.failsWith(ctx, "deploy", "the package declares no permissions, and the agent requires them (--rights=declared)")
 		Expect(h.config(ctx, "-config")).To(BeEmpty())
-		declares := newInstance(ctx, entitled(configOnly()), nil)
+		declares := newInstance(ctx, withDeclaredRights(configOnly()), nil)
 		declares.resolve(ctx)
 		declares.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.finish(ctx)
@@ -427,7 +427,7 @@ var _ = Describe("An agent that restricts permissions", func() {
 		h.resolve(ctx)
 		message := `nothing is applied to namespace "kube-system": use another one (the agent's flag to allow it is --allow-namespaces)`
 		h.failsWith(ctx, "deploy", "ConfigMap kube-system/"+h.name+": "+message)
-		declares := newInstance(ctx, entitled(foreign), nil)
+		declares := newInstance(ctx, withDeclaredRights(foreign), nil)
 		declares.resolve(ctx)
 		declares.failsWith(ctx, "deploy", message)
 		for _, name := range []string{h.name, declares.name} {
@@ -467,7 +467,7 @@ var _ = Describe("The permissions that package rights prints", func() {
 		})).To(Succeed())
 		Expect(instances).To(HaveLen(8))
 		for i, h := range instances {
-			Eventually(func() map[string][]rbacv1.PolicyRule { return h.granted(ctx) }).Should(Equal(h.grants(wants[i])))
+			Eventually(func() map[string][]rbacv1.PolicyRule { return h.grantedRules(ctx) }).Should(Equal(h.grants(wants[i])))
 		}
 		shared := []string{metav1.NamespaceDefault, metav1.NamespaceSystem}
 		var own []string // those of other specs are many

@@ -63,7 +63,7 @@ var _ = Describe("A sensitive parameter", func() {
 	)
 
 	BeforeEach(func(ctx context.Context) {
-		locally, reads = environment.Reading(agentLocally)
+		locally, reads = environment.RecordReads(agentLocally)
 		told = nil
 		makeAgentNamespace(ctx)
 	})
@@ -124,7 +124,7 @@ var _ = Describe("A sensitive parameter", func() {
 
 	It("is waited for, and rendered from the Secret that it refers to", func(ctx context.Context) {
 		waiting := func() (sum float64) {
-			for _, value := range measured("addon_secret_unresolved", "") {
+			for _, value := range metricValues("addon_secret_unresolved", "") {
 				sum += value
 			}
 			return sum

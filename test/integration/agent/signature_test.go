@@ -73,8 +73,8 @@ func (h *hubPart) isSigned(ctx context.Context) bool {
 	return s.IsSigned(h.mirror(ctx))
 }
 
-// forged returns a namespace's Instance and OperatorVersion that look like mirrors.
-func forged(namespace, name string) (*kudo.Instance, *kudo.OperatorVersion) {
+// forgeMirror returns a namespace's Instance and OperatorVersion that look like mirrors.
+func forgeMirror(namespace, name string) (*kudo.Instance, *kudo.OperatorVersion) {
 	version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name + "-1.0.0-0a1b2c3d",
 		Annotations: map[string]string{
@@ -96,7 +96,7 @@ var _ = Describe("An object that claims to be a mirror", func() {
 		made++
 		h := &hubPart{name: fmt.Sprintf("forged-%d", made), namespace: fmt.Sprintf("tenant-%d", made)}
 		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
-		instance, version := forged(h.namespace, h.name)
+		instance, version := forgeMirror(h.namespace, h.name)
 		Expect(managed.Create(ctx, version)).To(Succeed())
 		Expect(managed.Create(ctx, instance)).To(Succeed())
 		for round := range 300 {
@@ -170,7 +170,7 @@ var _ = Describe("A mirror that is restored from a backup of the managed cluster
 		h.loseMirror(ctx)
 		Expect(managed.Create(ctx, instance)).To(Succeed())
 
-		link := proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link := startProxy(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 		runAgentWith(agentOnHub, through(link))
 		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
 		Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
@@ -186,7 +186,7 @@ var _ = Describe("A mirror that is restored from a backup of the managed cluster
 func (h *hubPart) applied(link *proxy.Proxy) []string {
 	var names []string
 	for _, w := range link.Journal() {
-		if w.Namespace == h.namespace && w.Resource == "configmaps" && w.Succeeded() {
+		if w.Namespace == h.namespace && w.Resource == "configmaps" && w.IsSuccess() {
 			names = append(names, w.Verb+" "+w.Name)
 		}
 	}
@@ -207,7 +207,7 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		stop()
 		h.unsign(ctx)
 		before = h.mirror(ctx).Status.Execution
-		link = proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link = startProxy(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 	})
 
 	isKept := func(ctx context.Context) {
@@ -275,7 +275,7 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		lost := h.lose(ctx)
 		h.tamper(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "theirs"} })
 		runAgentWith(agentOnHub, through(link))
-		Eventually(func() bool { return h.mirror(ctx).Orphaned() }).Should(BeTrue())
+		Eventually(func() bool { return h.mirror(ctx).IsOrphaned() }).Should(BeTrue())
 		Eventually(link.Idle).WithArguments(500 * time.Millisecond).Should(BeTrue())
 		Expect(signer(ctx).IsSigned(h.mirror(ctx))).To(BeFalse())
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
@@ -283,7 +283,7 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		h.again(ctx, lost)
 		h.resolve(ctx)
 		Eventually(h.isSigned).WithArguments(ctx).Should(BeTrue())
-		Expect(h.mirror(ctx).Orphaned()).To(BeFalse())
+		Expect(h.mirror(ctx).IsOrphaned()).To(BeFalse())
 		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
 		h.finish(ctx)
 	})
@@ -294,7 +294,7 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 		h.tamperStatus(ctx, func(i *kudo.Instance) {
 			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved})
 		})
-		Expect(h.mirror(ctx).Removed()).To(BeTrue())
+		Expect(h.mirror(ctx).IsRemoved()).To(BeTrue())
 		runAgentWith(agentOnHub, through(link))
 		Eventually(h.mirror).WithArguments(ctx).Should(BeNil())
 		for _, w := range link.Journal() {
@@ -303,7 +303,7 @@ var _ = Describe("A mirror of a release that did not sign mirrors", func() {
 	})
 
 	It("signs no OperatorVersion that another writer created before the key, and that the hub does not know", func(ctx context.Context) {
-		_, planted := forged(h.namespace, "planted")
+		_, planted := forgeMirror(h.namespace, "planted")
 		Expect(managed.Create(ctx, planted)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(managed.Delete(ctx, planted))).To(Succeed()) })
 		Eventually(func(g Gomega) {
@@ -352,7 +352,7 @@ func (h *hubPart) isKept(ctx context.Context, link *proxy.Proxy, before *kudo.Ex
 	Expect(h.mirror(ctx).Status.Execution).To(Equal(before))
 	var written []string
 	for _, w := range link.Journal() {
-		if w.Namespace == h.namespace && w.Succeeded() {
+		if w.Namespace == h.namespace && w.IsSuccess() {
 			written = append(written, w.Verb+" "+w.Kind())
 		}
 	}
@@ -393,7 +393,7 @@ var _ = Describe("A mirror that was signed without its uid", func() {
 		former := formerSignature(ctx, h.mirror(ctx))
 		h.tamper(ctx, func(i *kudo.Instance) { i.Annotations[kudo.AnnotationSignature] = former })
 		Expect(signer(ctx).Predates(h.mirror(ctx))).To(BeTrue())
-		link = proxied(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		link = startProxy(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
 	})
 
 	It("is signed again when the hub confirms it, once, and nothing is executed or applied", func(ctx context.Context) {
@@ -488,7 +488,7 @@ var _ = Describe("A mirror whose signature another writer has invalidated", func
 		runAgent()
 		Eventually(func(g Gomega) {
 			mirrored := h.mirror(ctx)
-			g.Expect(mirrored.Removing()).To(BeTrue())
+			g.Expect(mirrored.IsRemoving()).To(BeTrue())
 			g.Expect(signer(ctx).IsSigned(mirrored)).To(BeTrue())
 			g.Expect(mirrored.Spec.Parameters).To(Equal(h.get(ctx).Spec.Parameters))
 			g.Expect(mirrored.Spec.ServiceAccountName).To(BeEmpty())

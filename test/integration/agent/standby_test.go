@@ -43,9 +43,9 @@ var _ = Describe("An agent with leader election", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		first := holder(ctx)
 
-		onHub, readsOfHub := environment.Reading(agentOnHub)
-		locally, reads := environment.Reading(agentLocally)
-		locally, writes := environment.Recorded(locally)
+		onHub, readsOfHub := environment.RecordReads(agentOnHub)
+		locally, reads := environment.RecordReads(agentLocally)
+		locally, writes := environment.RecordWrites(locally)
 		const path = "/leases/tandem-addon-agent"
 		stopSecond := runAgentWith(onHub, locally, elected)
 		Eventually(func() []string { return reads.Of(path) }).ShouldNot(BeEmpty(), "it reads the Lease")

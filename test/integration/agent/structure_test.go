@@ -49,7 +49,7 @@ var _ = Describe("A parameter's value", func() {
 				`the value of parameter "CPU" changes the structure of the rendered YAML`))))
 		Expect(h.plan(ctx, "deploy").Message).NotTo(ContainSubstring("intruder"))
 		Expect(h.there(ctx)).To(BeEmpty())
-		Expect(h.listed(ctx)).To(BeEmpty())
+		Expect(h.inventoryOf(ctx)).To(BeEmpty())
 		intruding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-intruder"}}
 		Expect(client.IgnoreNotFound(managed.Get(ctx, client.ObjectKeyFromObject(intruding), intruding))).To(Succeed())
 		Expect(intruding.UID).To(BeEmpty())
@@ -121,7 +121,7 @@ var _ = Describe("A parameter's value", func() {
 			Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
 				HaveField("Message", `plan "cleanup", `+problem)))
 			Expect(h.there(ctx)).To(BeEmpty())
-			h.change(ctx, setting("VALUE", "x"))
+			h.change(ctx, setParameter("VALUE", "x"))
 			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Complete))
 			h.finish(ctx)
 		})

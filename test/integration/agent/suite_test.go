@@ -31,7 +31,7 @@ import (
 const (
 	clusterName = "cluster1"
 	packages    = "addon-packages"
-	patience    = time.Minute // on a busy machine
+	timeout     = time.Minute // on a busy machine
 )
 
 // Set once before the specs run: the API servers, administrator clients, and the agent's configs.
@@ -48,7 +48,7 @@ func TestAgent(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(timeout)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(2 * time.Second)
 	ctrl.SetLogger(GinkgoLogr)
@@ -137,8 +137,8 @@ func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) f
 			Expect(pprof.Lookup("goroutine").WriteTo(GinkgoWriter, 1)).To(Succeed())
 		}
 		Expect(err).NotTo(HaveOccurred())
-		hubServer.Landed()
-		managedServer.Landed()
+		hubServer.AwaitWrites()
+		managedServer.AwaitWrites()
 	})
 	DeferCleanup(stop)
 	return stop

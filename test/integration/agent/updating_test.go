@@ -75,7 +75,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 	It("stays available as long as its workloads are, and names one that is not", func(ctx context.Context) {
 		install(ctx, standard(), rollOut)
 		installed := available(ctx, subject)
-		h.change(ctx, setting("REPLICAS", "3"))
+		h.change(ctx, setParameter("REPLICAS", "3"))
 		Eventually(now(ctx)).Should(updating)
 		h.serve(ctx, 2, corev1.ConditionTrue)
 		Consistently(now(ctx)).Should(updating)
@@ -90,7 +90,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 
 		By("changing it once more: the workload still counts")
 		before := h.plan(ctx, "update").UID
-		h.change(ctx, setting("REPLICAS", "4"))
+		h.change(ctx, setParameter("REPLICAS", "4"))
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "update") }).Should(HaveField("UID", Not(Equal(before))))
 		Consistently(now(ctx)).Should(named)
 		h.serve(ctx, 3, corev1.ConditionTrue)
@@ -109,10 +109,10 @@ var _ = Describe("An add-on that a plan updates", func() {
 	It("is not available when the plan fails, or takes more than ten minutes", func(ctx context.Context) {
 		spec := standard()
 		spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "NOTE", Trigger: "broken"})
-		spec.Tasks = append(spec.Tasks, fatal("broken"))
+		spec.Tasks = append(spec.Tasks, fatalTask("broken"))
 		spec.Plans["broken"] = serial("broken")
 		install(ctx, spec, rollOut)
-		h.change(ctx, setting("REPLICAS", "3"))
+		h.change(ctx, setParameter("REPLICAS", "3"))
 		Eventually(now(ctx)).Should(updating)
 		h.tamperStatus(ctx, func(i *kudo.Instance) {
 			update := i.Status.PlanStatus["update"]
@@ -124,10 +124,10 @@ var _ = Describe("An add-on that a plan updates", func() {
 		rollOut(ctx)
 		Eventually(now(ctx)).Should(complete)
 
-		h.change(ctx, setting("NOTE", "x"))
+		h.change(ctx, setParameter("NOTE", "x"))
 		Eventually(now(ctx)).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "broken" failed`))
 		By("running the next plan: it becomes available at its end")
-		h.change(ctx, setting("REPLICAS", "4"))
+		h.change(ctx, setParameter("REPLICAS", "4"))
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "update"))
 		Consistently(now(ctx)).Should(HaveField("Status", metav1.ConditionFalse))
 	})
@@ -137,7 +137,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 		spec.Tasks = append(spec.Tasks, task("drop", kudo.TaskDelete, "app.yaml"))
 		spec.Plans["update"] = serial("drop", "app")
 		install(ctx, spec, rollOut)
-		h.change(ctx, setting("REPLICAS", "3"))
+		h.change(ctx, setParameter("REPLICAS", "3"))
 		Eventually(now(ctx)).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "-app: is not available yet"))
 		rollOut(ctx)
 		Eventually(now(ctx)).Should(complete)
@@ -148,7 +148,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 		spec.Tasks = append(spec.Tasks, task("drop", kudo.TaskDelete, "app.yaml"), task("wait", kudo.TaskDummy))
 		spec.Plans["update"] = serial("drop", "wait")
 		install(ctx, spec, rollOut)
-		h.change(ctx, setting("REPLICAS", "3"))
+		h.change(ctx, setParameter("REPLICAS", "3"))
 		Eventually(func() bool { return h.local(ctx, "-app", &appsv1.Deployment{}) }).Should(BeFalse())
 		Eventually(now(ctx)).Should(updating)
 		Consistently(now(ctx)).Should(updating)
@@ -160,7 +160,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 		install(ctx, spec, rollOut)
 		former := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-one"}}
 		Expect(environment.Edit(ctx, managed, former, func(c *corev1.ConfigMap) { c.Finalizers = append(c.Finalizers, "tandem.test/held") })).To(Succeed())
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(func() metav1.Condition {
 			rollOut(ctx) // whenever the plan restarts the pods
 			return available(ctx, subject)
@@ -184,7 +184,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 			}).Should(Succeed())
 		}
 		install(ctx, spec, func(ctx context.Context) { ready(ctx, 2) })
-		h.change(ctx, setting("REPLICAS", "3"))
+		h.change(ctx, setParameter("REPLICAS", "3"))
 		Eventually(now(ctx)).Should(updating)
 		ready(ctx, 1)
 		Consistently(now(ctx)).Should(updating)
@@ -217,7 +217,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 			child = h.bear(ctx, "db", standard())
 			child.rollOut(ctx)
 		})
-		child.change(ctx, setting("REPLICAS", "3"))
+		child.change(ctx, setParameter("REPLICAS", "3"))
 		Eventually(now(ctx)).Should(is(metav1.ConditionTrue, addonv1alpha1.ReasonUpdating, "child Instances are being updated"))
 		child.serve(ctx, 0, corev1.ConditionFalse)
 		Eventually(now(ctx)).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "Instance "+h.namespace+"/"+child.name))
@@ -225,7 +225,7 @@ var _ = Describe("An add-on that a plan updates", func() {
 		Eventually(now(ctx)).Should(HaveField("Reason", addonv1alpha1.ReasonUpdating))
 
 		By("running a plan of the parent, too")
-		h.change(ctx, setting("VALUE", "two"))
+		h.change(ctx, setParameter("VALUE", "two"))
 		Eventually(now(ctx)).Should(updating)
 		child.rollOut(ctx)
 		h.report(ctx, func(i *kudo.Instance) { i.Status.Children[0].Execution = i.Status.Execution.UID })

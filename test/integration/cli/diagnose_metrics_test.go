@@ -128,13 +128,13 @@ var _ = Describe("diagnose", func() {
 		file := filepath.Join(GinkgoT().TempDir(), "diagnosis.tar.gz")
 		got := run(ctx, "diagnose", "--cluster", cluster, "-n", cluster, "-o", file)
 		Expect(got.err).NotTo(HaveOccurred())
-		Expect(unpacked(file)).To(HaveKeyWithValue("hub/program/metrics/addon-manager-0.txt", ContainSubstring("process_resident_memory_bytes")))
+		Expect(unpack(file)).To(HaveKeyWithValue("hub/program/metrics/addon-manager-0.txt", ContainSubstring("process_resident_memory_bytes")))
 
 		By("reporting what it may not do")
 		Expect(hub.Delete(ctx, account)).To(Succeed())
 		again := filepath.Join(GinkgoT().TempDir(), "again.tar.gz")
 		Expect(run(ctx, "diagnose", "--cluster", cluster, "-n", cluster, "-o", again).err).NotTo(HaveOccurred())
-		Expect(unpacked(again)["summary.txt"]).To(ContainSubstring(
+		Expect(unpack(again)["summary.txt"]).To(ContainSubstring(
 			`metrics of pod addon-manager-0: requesting a token of ServiceAccount addon-manager-metrics-reader: `))
 	})
 })

@@ -23,8 +23,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
 
-// unpacked returns the files of an archive by their names in its folder.
-func unpacked(name string) map[string]string {
+// unpack returns the files of an archive by their names in its folder.
+func unpack(name string) map[string]string {
 	GinkgoHelper()
 	file, err := os.Open(name)
 	Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ var _ = Describe("diagnose", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(there.Mode().Perm()).To(Equal(os.FileMode(0o600)))
 
-		files := unpacked(file)
+		files := unpack(file)
 		free(files)
 		Expect(files).To(And(
 			HaveKeyWithValue("summary.txt", And(HavePrefix("Diagnosis of Tandem"), ContainSubstring("1 managed cluster, 1 add-on"))),
@@ -116,7 +116,7 @@ var _ = Describe("diagnose", func() {
 		got := run(ctx, "diagnose", "--cluster", cluster, "-o", file, "--as", "half-blind")
 		Expect(got.err).NotTo(HaveOccurred())
 		Expect(got.errOut).To(ContainSubstring("could not be read: see summary.txt"))
-		files := unpacked(file)
+		files := unpack(file)
 		free(files)
 		Expect(files["hub/clusters/"+cluster+"/managedclusteraddon.yaml"]).To(ContainSubstring("name: charts"))
 		Expect(files["summary.txt"]).To(And(

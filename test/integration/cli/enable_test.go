@@ -585,7 +585,7 @@ var _ = Describe("add-ons", func() {
 			))
 			file := filepath.Join(GinkgoT().TempDir(), "archive.tar.gz")
 			Expect(run(ctx, "diagnose", "--cluster", cluster, "-o", file).err).NotTo(HaveOccurred())
-			Expect(unpacked(file)["summary.txt"]).To(ContainSubstring("instance/store"))
+			Expect(unpack(file)["summary.txt"]).To(ContainSubstring("instance/store"))
 		})
 
 		It("show add-ons to users who may not read Instances, with a warning", func(ctx SpecContext) {

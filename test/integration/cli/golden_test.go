@@ -55,8 +55,8 @@ func managedCluster(name string) *unstructured.Unstructured {
 	return cluster
 }
 
-// named creates the managed cluster of that name for one spec; its namespace is kept.
-func named(ctx context.Context, name string) {
+// createCluster creates the managed cluster of that name for one spec; its namespace is kept.
+func createCluster(ctx context.Context, name string) {
 	GinkgoHelper()
 	cluster := managedCluster(name)
 	Expect(hub.Create(ctx, cluster)).To(Succeed())
@@ -93,7 +93,7 @@ func sign(ctx context.Context) {
 
 var _ = Describe("what commands print", func() {
 	It("of packages and plans", func(ctx SpecContext) {
-		named(ctx, "east")
+		createCluster(ctx, "east")
 		const template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n"
 		golden("push", run(ctx, "package", "push", packageDir(template), "-n", "east"))
 		golden("install", run(ctx, "install", "shop", "--cluster", "east"))
@@ -131,7 +131,7 @@ var _ = Describe("what commands print", func() {
 	})
 
 	It("of add-ons", func(ctx SpecContext) {
-		named(ctx, "west")
+		createCluster(ctx, "west")
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "charts"}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 		Expect(hub.Create(ctx, definition)).To(Succeed())

@@ -175,20 +175,20 @@ var _ = Describe("uninstall", func() {
 			Equal("managedclusteraddon.addon.open-cluster-management.io/kafka is being deleted from " + cluster + "\n"))
 		Expect(hub.Delete(ctx, instance)).To(Succeed())
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
-		Expect(instance.ForceReleased()).To(BeFalse())
+		Expect(instance.IsForceReleased()).To(BeFalse())
 
 		forced := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force")
 		Expect(forced.err).NotTo(HaveOccurred())
 		Expect(forced.out).To(Equal("Releasing Instance kafka. Objects that are not removed yet stay on cluster " + cluster + ":\n" +
 			"  Deployment ns/kafka\nmanagedclusteraddon.addon.open-cluster-management.io/kafka is being deleted from " + cluster + "\n"))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
-		Expect(instance.ForceReleased()).To(BeTrue())
+		Expect(instance.IsForceReleased()).To(BeTrue())
 
 		By("an Instance that was not deleted before")
 		mine := install(ctx, cluster, "mine")
 		Expect(run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--wait=false", "--force").err).NotTo(HaveOccurred())
 		Expect(isDeleted(ctx, mine)()).To(BeTrue())
-		Expect(mine.ForceReleased()).To(BeTrue())
+		Expect(mine.IsForceReleased()).To(BeTrue())
 	})
 
 	It("names the affected add-ons on the cluster", func(ctx SpecContext) {

@@ -165,15 +165,15 @@ func (t *timeline) note(addOn *addonv1alpha1.ManagedClusterAddOn) {
 
 // states returns all recorded states of an add-on's condition Available.
 func (t *timeline) states(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
-	return t.passed(t.available, addOn)
+	return t.stateHistory(t.available, addOn)
 }
 
 // verdicts returns all recorded states of an add-on's condition Degraded.
 func (t *timeline) verdicts(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
-	return t.passed(t.degraded, addOn)
+	return t.stateHistory(t.degraded, addOn)
 }
 
-func (t *timeline) passed(moments map[string][]moment, addOn *addonv1alpha1.ManagedClusterAddOn) []string {
+func (t *timeline) stateHistory(moments map[string][]moment, addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	var states []string
@@ -183,8 +183,8 @@ func (t *timeline) passed(moments map[string][]moment, addOn *addonv1alpha1.Mana
 	return states
 }
 
-// reached returns the current state of an add-on, for Eventually.
-func (t *timeline) reached(addOn *addonv1alpha1.ManagedClusterAddOn) func() string {
+// currentState returns the current state of an add-on, for Eventually.
+func (t *timeline) currentState(addOn *addonv1alpha1.ManagedClusterAddOn) func() string {
 	return func() string {
 		states := t.states(addOn)
 		if len(states) == 0 {
@@ -221,15 +221,15 @@ var _ = Describe("A chain of ten plan-based add-ons, above one that renews a lea
 		links = newChain(ctx)
 		watched := watch(ctx)
 		for _, link := range links[:depth] {
-			Eventually(watched.reached(link)).WithContext(ctx).Should(Equal(lacks))
+			Eventually(watched.currentState(link)).WithContext(ctx).Should(Equal(lacks))
 		}
 	})
 
 	DescribeTable("settles when the last", func(ctx SpecContext, ago time.Duration, last, first string) {
 		watched := watch(ctx)
 		links.renew(ctx, time.Now().Add(-ago))
-		Eventually(watched.reached(links.last())).WithContext(ctx).Should(Equal(last))
-		Eventually(watched.reached(links.first())).WithContext(ctx).Should(Equal(first))
+		Eventually(watched.currentState(links.last())).WithContext(ctx).Should(Equal(last))
+		Eventually(watched.currentState(links.first())).WithContext(ctx).Should(Equal(first))
 		AddReportEntry(fmt.Sprintf("the chain took %v", watched.took(links.last(), links.first())))
 	},
 		Entry("becomes available, and all are installed", time.Duration(0), renewed, works),
@@ -241,7 +241,7 @@ var _ = Describe("A chain of ten plan-based add-ons, above one that renews a lea
 		watched := watch(ctx)
 		stopAgent()
 		for _, link := range links {
-			Eventually(watched.reached(link)).WithContext(ctx).Should(Equal(silent))
+			Eventually(watched.currentState(link)).WithContext(ctx).Should(Equal(silent))
 		}
 		runAgent()
 		for i, link := range links {
@@ -249,7 +249,7 @@ var _ = Describe("A chain of ten plan-based add-ons, above one that renews a lea
 			if i == depth {
 				healthy = renewed
 			}
-			Eventually(watched.reached(link)).WithContext(ctx).Should(Equal(healthy))
+			Eventually(watched.currentState(link)).WithContext(ctx).Should(Equal(healthy))
 			Consistently(func() []string { return watched.states(link) }).WithTimeout(leasePeriod/4).Should(
 				Equal([]string{healthy, silent, healthy}), link.Name)
 			Expect(watched.verdicts(link)).To(Equal([]string{""}), link.Name)

@@ -10,11 +10,11 @@ import (
 
 var _ = Describe("A plan of a child that a user has cancelled", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	It("does not run again with a plan of the parent, if a user requested it", func(ctx SpecContext) {
 		g.pushWith(ctx, "bb", "1.0.0", func(v *kudo.OperatorVersionSpec) {
-			gated(v)
+			addGate(v)
 			v.Tasks = append(v.Tasks, gate())
 			v.Plans["restore"] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "gate", Tasks: []string{"gate"}}}}}}
 		})
@@ -34,10 +34,10 @@ var _ = Describe("A plan of a child that a user has cancelled", func() {
 	})
 
 	It("does not run again with a plan of the parent, which fails as the child does, if the parent caused it", func(ctx SpecContext) {
-		g.pushWith(ctx, "bb", "1.0.0", gated, gate())
+		g.pushWith(ctx, "bb", "1.0.0", addGate, gate())
 		g.push(ctx, "aa", "1.0.0", child("bb"))
 		g.root(ctx, "aa", "aa-1.0.0", nil)
-		g.closed(ctx, "aa")
+		g.awaitGate(ctx, "aa")
 		executed := g.executions(ctx, "aa.bb")
 		Expect(g.edit(ctx, "aa.bb", func(s *kudo.InstanceSpec) {
 			s.PlanExecution = kudo.PlanExecution{Cancel: true, UID: executed["aa.bb"]}

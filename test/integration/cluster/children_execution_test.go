@@ -21,13 +21,13 @@ func gate() kudo.Task {
 	return task
 }
 
-// gated adds the gate's template to an operator.
-func gated(v *kudo.OperatorVersionSpec) {
+// addGate adds the gate's template to an operator.
+func addGate(v *kudo.OperatorVersionSpec) {
 	v.Templates["gate.yaml"] = "apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Name }}-gate}\nspec: {type: LoadBalancer, ports: [{port: 80}]}\n"
 }
 
-// closed waits until an Instance waits for a gate.
-func (g *grove) closed(ctx context.Context, name string) {
+// awaitGate waits until an Instance waits for a gate.
+func (g *grove) awaitGate(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() string { return g.message(ctx, name) }).WithContext(ctx).Should(ContainSubstring("its load balancer has no address yet"))
 }
@@ -42,19 +42,19 @@ func (g *grove) opens(ctx context.Context, name string) {
 
 var _ = Describe("The execution of a plan that has children", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	It("draws random values once", func(ctx SpecContext) {
 		g.pushWith(ctx, "bb", "1.0.0", func(v *kudo.OperatorVersionSpec) {
 			v.Parameters = []kudo.Parameter{stringParameter("PASSWORD", "")}
-			gated(v)
+			addGate(v)
 		}, gate())
 		g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) {
 			v.Parameters = []kudo.Parameter{stringParameter("TEXT", "")}
 			v.Templates["bb.yaml"] = "PASSWORD: {{ randAlphaNum 16 }}\n"
-		}, child("bb", given("bb.yaml")))
+		}, child("bb", withParameterFile("bb.yaml")))
 		g.root(ctx, "aa", "aa-1.0.0", nil)
-		g.closed(ctx, "aa")
+		g.awaitGate(ctx, "aa")
 		first := g.onHub(ctx, "aa.bb")
 		Consistently(func() int64 { return g.onHub(ctx, "aa.bb").Generation }).WithContext(ctx).Should(Equal(first.Generation))
 		g.opens(ctx, "aa-bb-gate")
@@ -68,12 +68,12 @@ var _ = Describe("The execution of a plan that has children", func() {
 	})
 
 	It("keeps to the version that it has chosen", func(ctx SpecContext) {
-		g.pushWith(ctx, "bb", "1.0.0", gated, gate())
+		g.pushWith(ctx, "bb", "1.0.0", addGate, gate())
 		g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) {
 			v.Parameters = []kudo.Parameter{stringParameter("TEXT", "")}
 		}, child("bb"))
 		g.root(ctx, "aa", "aa-1.0.0", nil)
-		g.closed(ctx, "aa")
+		g.awaitGate(ctx, "aa")
 		g.push(ctx, "bb", "1.1.0")
 		g.opens(ctx, "aa-bb-gate")
 		g.settles(ctx, "aa")
@@ -85,10 +85,10 @@ var _ = Describe("The execution of a plan that has children", func() {
 	})
 
 	It("is cancelled alone, and finds its child again", func(ctx SpecContext) {
-		g.pushWith(ctx, "bb", "1.0.0", gated, gate())
+		g.pushWith(ctx, "bb", "1.0.0", addGate, gate())
 		g.push(ctx, "aa", "1.0.0", child("bb"))
 		g.root(ctx, "aa", "aa-1.0.0", nil)
-		g.closed(ctx, "aa")
+		g.awaitGate(ctx, "aa")
 		executed := g.executions(ctx, "aa", "aa.bb")
 		Expect(g.edit(ctx, "aa", func(s *kudo.InstanceSpec) {
 			s.PlanExecution = kudo.PlanExecution{Cancel: true, UID: executed["aa"]}
@@ -105,15 +105,15 @@ var _ = Describe("The execution of a plan that has children", func() {
 	DescribeTable("while its OperatorVersion is deleted and created again",
 		func(ctx SpecContext, change func(*kudo.OperatorVersionSpec), continues bool) {
 			g.push(ctx, "bb", "1.0.0")
-			deleted := g.pushWith(ctx, "aa", "1.0.0", gated, gate(), child("bb"))
+			deleted := g.pushWith(ctx, "aa", "1.0.0", addGate, gate(), child("bb"))
 			g.root(ctx, "aa", "aa-1.0.0", nil)
-			g.closed(ctx, "aa")
+			g.awaitGate(ctx, "aa")
 			running, mirrored := g.executions(ctx, "aa")["aa"], g.mirror(ctx, "aa").Spec.OperatorVersion.Name
 			Expect(server.Delete(ctx, deleted)).To(Succeed())
 			Eventually(func() bool { // the hub's resolution of the next one is another
 				return meta.IsStatusConditionFalse(g.onHub(ctx, "aa").Status.Conditions, kudo.ConditionResolved)
 			}).WithContext(ctx).Should(BeTrue())
-			g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) { gated(v); change(v) }, gate(), child("bb"))
+			g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) { addGate(v); change(v) }, gate(), child("bb"))
 			Eventually(func() string { return g.mirror(ctx, "aa").Spec.OperatorVersion.Name }).WithContext(ctx).ShouldNot(Equal(mirrored))
 
 			g.opens(ctx, "aa-gate")
@@ -137,7 +137,7 @@ var _ = Describe("The execution of a plan that has children", func() {
 			v.Parameters = []kudo.Parameter{stringParameter("COLOR", "")}
 			v.Templates["left.yaml"] = "COLOR: {{ .Params.COLOR }}\nSIDE: left\n"
 			v.Templates["right.yaml"] = "COLOR: {{ .Params.COLOR }}\nSIDE: right\n"
-		}, child("bb", called("left"), given("left.yaml")), child("bb", called("right"), given("right.yaml")))
+		}, child("bb", withInstanceName("left"), withParameterFile("left.yaml")), child("bb", withInstanceName("right"), withParameterFile("right.yaml")))
 		colors := map[string]string{"one": "red", "two": "blue"}
 		for name, color := range colors {
 			g.root(ctx, name, "aa-1.0.0", map[string]string{"COLOR": color})
@@ -149,7 +149,7 @@ var _ = Describe("The execution of a plan that has children", func() {
 			}
 		}
 		Expect(server.Delete(ctx, &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: g.name, Name: "one"}})).To(Succeed())
-		g.gone(ctx, "one", "one.left", "one.right")
+		g.awaitGone(ctx, "one", "one.left", "one.right")
 		g.settles(ctx, "two")
 		Expect(g.config(ctx, "two.left")).To(HaveKeyWithValue("COLOR", "blue"))
 	})

@@ -10,13 +10,13 @@ import (
 
 var _ = Describe("The name of a child", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	named := func(name string) func(*kudo.Task) { return func(t *kudo.Task) { t.Spec.InstanceName = name } }
 
 	It("may change, and its parent is ready once the former child is removed", func(ctx SpecContext) {
 		g.pushWith(ctx, "bb", "1.0.0", func(v *kudo.OperatorVersionSpec) {
-			gated(v)
+			addGate(v)
 			v.Tasks = append(v.Tasks, gate())
 			v.Plans[kudo.CleanupPlan] = kudo.Plan{Phases: []kudo.Phase{{
 				Name: "main", Steps: []kudo.Step{{Name: "gate", Tasks: []string{"gate"}}},
@@ -29,7 +29,7 @@ var _ = Describe("The name of a child", func() {
 		g.settles(ctx, "aa")
 
 		Expect(g.edit(ctx, "aa", func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = "aa-2.0.0" })).To(Succeed())
-		g.closed(ctx, "aa.former")
+		g.awaitGate(ctx, "aa.former")
 		Eventually(func() string { return g.message(ctx, "aa") }).WithContext(ctx).Should(
 			ContainSubstring("Instance " + g.name + "/aa.former: is being removed: "))
 		Consistently(func() bool {
@@ -40,7 +40,7 @@ var _ = Describe("The name of a child", func() {
 		g.opens(ctx, "aa-former-gate")
 		g.settles(ctx, "aa")
 		Expect(g.onHub(ctx, "aa.former")).To(BeNil(), "what is to go belongs to the upgrade")
-		g.gone(ctx, "aa.former")
+		g.awaitGone(ctx, "aa.former")
 	})
 
 	It("may move to another task", func(ctx SpecContext) {
@@ -52,7 +52,7 @@ var _ = Describe("The name of a child", func() {
 		made := g.onHub(ctx, "aa.bb").UID
 
 		Expect(g.edit(ctx, "aa", func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = "aa-2.0.0" })).To(Succeed())
-		Expect(acknowledged(g.settles(ctx, "aa"))).To(ConsistOf("second Applied"))
+		Expect(acknowledgements(g.settles(ctx, "aa"))).To(ConsistOf("second Applied"))
 		Expect(g.onHub(ctx, "aa.bb").UID).To(Equal(made))
 	})
 })

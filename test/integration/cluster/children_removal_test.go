@@ -20,7 +20,7 @@ import (
 
 var _ = Describe("The removal of a tree of operators", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 	names := []string{"aa", "aa.bb", "aa.bb.ee"}
 
 	BeforeEach(func(ctx SpecContext) {
@@ -42,12 +42,12 @@ var _ = Describe("The removal of a tree of operators", func() {
 		Consistently(func(check Gomega) {
 			for _, name := range names[1:] {
 				check.Expect(g.config(ctx, name)).NotTo(BeNil(), "%s: its parent may need it", name)
-				check.Expect(g.mirror(ctx, name).Removing()).To(BeFalse(), name)
+				check.Expect(g.mirror(ctx, name).IsRemoving()).To(BeFalse(), name)
 			}
 		}).WithContext(ctx).Should(Succeed())
 
 		g.holds(ctx, "aa")
-		g.gone(ctx, names...)
+		g.awaitGone(ctx, names...)
 		upwards := slices.Clone(names)
 		slices.Reverse(upwards)
 		Eventually(seen.all(deleted)).WithContext(ctx).Should(Equal(upwards), "an Instance leaves the hub after those below it")
@@ -56,7 +56,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 
 	It("runs the parent's cleanup plan to its end before those of its children", func(ctx SpecContext) {
 		cleaning := func(v *kudo.OperatorVersionSpec) {
-			gated(v)
+			addGate(v)
 			v.Tasks = append(v.Tasks, gate())
 			v.Plans[kudo.CleanupPlan] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "gate", Tasks: []string{"gate"}}}}}}
 		}
@@ -67,7 +67,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 		g.settles(ctx, "aa")
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
 		for i, name := range names {
-			g.closed(ctx, name)
+			g.awaitGate(ctx, name)
 			Consistently(func(check Gomega) {
 				for _, below := range names[i+1:] {
 					check.Expect(g.config(ctx, below)).NotTo(BeNil(), below)
@@ -76,7 +76,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 			}).WithContext(ctx).Should(Succeed())
 			g.opens(ctx, strings.ReplaceAll(name, ".", "-")+"-gate")
 		}
-		g.gone(ctx, names...)
+		g.awaitGone(ctx, names...)
 		cleanups := func() []string {
 			return slices.DeleteFunc(g.plans(ctx, names...), func(plan string) bool { return !strings.Contains(plan, `"cleanup"`) })
 		}
@@ -93,7 +93,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		Eventually(func() string { return g.message(ctx, "aa") }).WithContext(ctx).Should(ContainSubstring("aa-bb-stuck"))
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
-		g.gone(ctx, names...)
+		g.awaitGone(ctx, names...)
 		stuck := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: g.name, Name: "aa-bb-stuck"}}
 		Expect(apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(stuck), stuck))).To(BeTrue())
 	})
@@ -107,7 +107,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 		Expect(server.Patch(ctx, g.onHub(ctx, "aa.bb"), client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"`+kudo.AnnotationAllowDeletion+`":"true"}}}`)))).To(Succeed())
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa.bb"))).To(Succeed())
-		g.gone(ctx, "aa.bb", "aa.bb.ee")
+		g.awaitGone(ctx, "aa.bb", "aa.bb.ee")
 		Eventually(func() string { return g.message(ctx, "aa") }).WithContext(ctx).Should(
 			Equal("Instance " + g.name + "/aa.bb: is missing"))
 

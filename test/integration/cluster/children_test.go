@@ -41,8 +41,8 @@ func plant(ctx context.Context) *grove {
 	return g
 }
 
-// planted creates a grove for each spec, and checks that nothing remains on the hub at the end.
-func planted(g **grove) {
+// plantEach creates a grove for each spec, and checks that nothing remains on the hub at the end.
+func plantEach(g **grove) {
 	BeforeEach(func(ctx SpecContext) { *g = plant(ctx) })
 	AfterEach(func(ctx SpecContext) {
 		(*g).deleteAll(ctx)
@@ -69,11 +69,11 @@ func enabledBy(parameter string) func(*kudo.Task) {
 	return func(t *kudo.Task) { t.Spec.EnablingParameter = parameter }
 }
 
-func given(file string) func(*kudo.Task) {
+func withParameterFile(file string) func(*kudo.Task) {
 	return func(t *kudo.Task) { t.Spec.ParameterFile = file }
 }
 
-func called(name string) func(*kudo.Task) {
+func withInstanceName(name string) func(*kudo.Task) {
 	return func(t *kudo.Task) { t.Name, t.Spec.InstanceName = name, name }
 }
 
@@ -172,8 +172,8 @@ func (g *grove) fails(ctx context.Context, name, text string) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// gone waits until nothing of these Instances exists on the hub or on the cluster.
-func (g *grove) gone(ctx context.Context, names ...string) {
+// awaitGone waits until nothing of these Instances exists on the hub or on the cluster.
+func (g *grove) awaitGone(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	Eventually(func(check Gomega) {
 		for _, name := range names {
@@ -247,7 +247,7 @@ func (r *record) note(event apiwatch.EventType, i *kudo.Instance) {
 	deploy := i.Status.PlanStatus[kudo.DeployPlan].Status
 	for what, happened := range map[string]bool{
 		created: event == apiwatch.Added, deleted: event == apiwatch.Deleted,
-		deployed: deploy == kudo.Complete, failed: deploy == kudo.FatalError, removed: i.Removed(),
+		deployed: deploy == kudo.Complete, failed: deploy == kudo.FatalError, removed: i.IsRemoved(),
 	} {
 		if happened && !slices.Contains(r.names[what], i.Name) {
 			r.names[what] = append(r.names[what], i.Name)
@@ -266,7 +266,7 @@ func (r *record) all(what string) func() []string {
 
 var _ = Describe("A tree of operators", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	It("is deployed depth first, rests, and is removed from the top", func(ctx SpecContext) {
 		for _, leaf := range []string{"ee", "gg", "cc"} {
@@ -305,7 +305,7 @@ var _ = Describe("A tree of operators", func() {
 
 		By("removing it")
 		Expect(server.Delete(ctx, root)).To(Succeed())
-		g.gone(ctx, names...)
+		g.awaitGone(ctx, names...)
 		Eventually(seen.all(deleted)).WithContext(ctx).Should(And(HaveLen(len(names)),
 			WithTransform(func(all []string) string { return all[len(all)-1] }, Equal("aa"))), "the tree is one unit")
 		Expect(seen.all(created)()).To(Equal([]string{"aa", "aa.bb", "aa.bb.ee", "aa.bb.gg", "aa.cc"}))
@@ -323,7 +323,7 @@ var _ = Describe("A tree of operators", func() {
 		g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) {
 			v.Parameters = []kudo.Parameter{stringParameter("BB_PASSWORD", ""), stringParameter("SIZED", "true")}
 			v.Templates["bb.yaml"] = "PASSWORD: {{ .Params.BB_PASSWORD | quote }}\n{{ if eq .Params.SIZED \"true\" }}SIZE: 3{{ end }}\n"
-		}, child("bb", given("bb.yaml")), child("cc"))
+		}, child("bb", withParameterFile("bb.yaml")), child("cc"))
 		g.root(ctx, "aa", "aa-1.0.0", map[string]string{"BB_PASSWORD": "geheim"})
 		g.settles(ctx, "aa")
 		Expect(g.config(ctx, "aa.bb")).To(Equal(map[string]string{"PASSWORD": "geheim", "SIZE": "3"}))
@@ -383,7 +383,7 @@ var _ = Describe("A tree of operators", func() {
 				stringParameter("ON", "false"), stringParameter("STUCK", "false"), stringParameter("MODE", ""),
 			}
 			v.Templates["bb.yaml"] = "STUCK: {{ .Params.STUCK }}\nMODE: {{ .Params.MODE | quote }}\n"
-		}, child("bb", given("bb.yaml"), enabledBy("ON")))
+		}, child("bb", withParameterFile("bb.yaml"), enabledBy("ON")))
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.settles(ctx, "aa")
 		Expect(g.onHub(ctx, "aa.bb")).To(BeNil())
@@ -399,7 +399,7 @@ var _ = Describe("A tree of operators", func() {
 			Expect(g.config(ctx, "aa.bb.dd")).NotTo(BeNil())
 			g.sets(ctx, "aa", map[string]string{"ON": "false"})
 			g.settles(ctx, "aa")
-			g.gone(ctx, "aa.bb", "aa.bb.dd")
+			g.awaitGone(ctx, "aa.bb", "aa.bb.dd")
 		}
 
 		By("switching it off while it is being deployed, and on again while it is being removed")
@@ -415,7 +415,7 @@ var _ = Describe("A tree of operators", func() {
 		g.fails(ctx, "aa", "bad mode")
 		g.sets(ctx, "aa", map[string]string{"ON": "0"})
 		g.settles(ctx, "aa")
-		g.gone(ctx, "aa.bb", "aa.bb.dd")
+		g.awaitGone(ctx, "aa.bb", "aa.bb.dd")
 	})
 
 	It("fails as its child does, and runs the child's plan again with its own", func(ctx SpecContext) {
@@ -464,7 +464,7 @@ var _ = Describe("A tree of operators", func() {
 			g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) {
 				v.Parameters = []kudo.Parameter{stringParameter("SECRET", "")}
 				v.Templates["bb.yaml"] = file
-			}, child("bb", given("bb.yaml")))
+			}, child("bb", withParameterFile("bb.yaml")))
 			g.root(ctx, "aa", "aa-1.0.0", map[string]string{"SECRET": "geheim: x"})
 			g.fails(ctx, "aa", reason)
 			Expect(g.message(ctx, "aa")).NotTo(ContainSubstring("geheim"))
@@ -504,11 +504,11 @@ var _ = Describe("A tree of operators", func() {
 		Expect(g.edit(ctx, "aa", func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = "aa-2.0.0" })).To(Succeed())
 		g.settles(ctx, "aa")
 		Expect(g.onHub(ctx, "aa.cc")).To(BeNil(), "what is to go belongs to the upgrade")
-		g.gone(ctx, "aa.cc")
+		g.awaitGone(ctx, "aa.cc")
 		upgraded := g.settles(ctx, "aa.bb")
 		Expect(upgraded.Spec.OperatorVersion.Name).To(Equal("bb-1.10.0"), "the highest where none is named")
 		Expect(upgraded.UID).To(Equal(made))
-		Eventually(func() []string { return acknowledged(g.onHub(ctx, "aa")) }).WithContext(ctx).Should(ConsistOf("bb Applied"))
+		Eventually(func() []string { return acknowledgements(g.onHub(ctx, "aa")) }).WithContext(ctx).Should(ConsistOf("bb Applied"))
 	})
 
 	It("is force-released completely", func(ctx SpecContext) {
@@ -588,8 +588,8 @@ func (g *grove) message(ctx context.Context, name string) string {
 	return ""
 }
 
-// acknowledged returns the tasks acknowledged by the hub, each with its state.
-func acknowledged(instance *kudo.Instance) []string {
+// acknowledgements returns the tasks acknowledged by the hub, each with its state.
+func acknowledgements(instance *kudo.Instance) []string {
 	var tasks []string
 	for _, child := range instance.Status.Children {
 		tasks = append(tasks, child.Task+" "+string(child.State))

@@ -55,7 +55,7 @@ func packageOf(parent, name, versions, tasks, steps string) string {
 
 var _ = Describe("The version of a child", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	It("stays the one that its parent was pushed with, whatever is pushed later", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()

@@ -32,8 +32,8 @@ func (g *grove) plans(ctx context.Context, names ...string) []string {
 	return plans
 }
 
-// unresolved waits until the hub rejects the current spec of an Instance, with a message that contains text.
-func (g *grove) unresolved(ctx context.Context, name, text string) {
+// awaitUnresolved waits until the hub rejects the current spec of an Instance, with a message that contains text.
+func (g *grove) awaitUnresolved(ctx context.Context, name, text string) {
 	GinkgoHelper()
 	Eventually(func(check Gomega) {
 		instance := g.onHub(ctx, name)
@@ -47,7 +47,7 @@ func (g *grove) unresolved(ctx context.Context, name, text string) {
 
 var _ = Describe("A new version of a parent", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	// upgrades moves the root to another version and sets its parameters, in one edit.
 	upgrades := func(ctx context.Context, version string, parameters map[string]string) {
@@ -70,7 +70,7 @@ var _ = Describe("A new version of a parent", func() {
 
 		By("rejecting the version as long as the parameter has its old name, which changes nothing")
 		upgrades(ctx, "aa-2.0.0", map[string]string{"ON": "true"})
-		g.unresolved(ctx, "aa", `parameter "ON"`)
+		g.awaitUnresolved(ctx, "aa", `parameter "ON"`)
 		Consistently(func() string { return g.onHub(ctx, "aa").Status.Execution.OperatorVersion.Name }).WithContext(ctx).Should(Equal("aa-1.0.0"))
 
 		upgrades(ctx, "aa-2.0.0", map[string]string{"ENABLED": "true"})
@@ -83,7 +83,7 @@ var _ = Describe("A new version of a parent", func() {
 		By("following the new name")
 		g.sets(ctx, "aa", map[string]string{"ENABLED": "false"})
 		g.settles(ctx, "aa")
-		g.gone(ctx, "aa.bb")
+		g.awaitGone(ctx, "aa.bb")
 		g.sets(ctx, "aa", map[string]string{"ENABLED": "true"})
 		g.settles(ctx, "aa")
 		Expect(g.config(ctx, "aa.bb")).NotTo(BeNil())
@@ -91,7 +91,7 @@ var _ = Describe("A new version of a parent", func() {
 		By("following the old name again after a downgrade, which resets the parameter to its default")
 		upgrades(ctx, "aa-1.0.0", nil)
 		g.settles(ctx, "aa")
-		g.gone(ctx, "aa.bb")
+		g.awaitGone(ctx, "aa.bb")
 	})
 
 	It("upgrades a child by the child's own plan", func(ctx SpecContext) {
@@ -99,7 +99,7 @@ var _ = Describe("A new version of a parent", func() {
 		for _, version := range []string{"1.0.0", "2.0.0"} {
 			g.pushWith(ctx, "bb", version, func(v *kudo.OperatorVersionSpec) {
 				v.Parameters = []kudo.Parameter{stringParameter("COLOR", "red")}
-				gated(v)
+				addGate(v)
 				v.Tasks = append(v.Tasks, gate())
 				deploy := v.Plans[kudo.DeployPlan]
 				v.Plans[kudo.UpdatePlan] = deploy
@@ -110,7 +110,7 @@ var _ = Describe("A new version of a parent", func() {
 			g.pushWith(ctx, "aa", version, func(v *kudo.OperatorVersionSpec) {
 				v.Parameters = []kudo.Parameter{stringParameter("COLOR", "red")}
 				v.Templates["bb.yaml"] = "COLOR: {{ .Params.COLOR }}\n"
-			}, child("cc"), child("bb", given("bb.yaml"), func(t *kudo.Task) { t.Spec.OperatorVersion = version }))
+			}, child("cc"), child("bb", withParameterFile("bb.yaml"), func(t *kudo.Task) { t.Spec.OperatorVersion = version }))
 		}
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.settles(ctx, "aa")
@@ -119,7 +119,7 @@ var _ = Describe("A new version of a parent", func() {
 
 		By("waiting for it, with new parameters in the same edit")
 		upgrades(ctx, "aa-2.0.0", map[string]string{"COLOR": "blue"})
-		g.closed(ctx, "aa")
+		g.awaitGate(ctx, "aa")
 		upgrading := g.onHub(ctx, "aa.bb")
 		Expect(upgrading.Status.Execution.Plan).To(Equal(kudo.UpgradePlan))
 		Expect(upgrading.Spec.OperatorVersion.Name).To(Equal("bb-2.0.0"))
@@ -173,7 +173,7 @@ var _ = Describe("A new version of a parent", func() {
 
 var _ = Describe("A child by a task of kind Operator, as KEP-29 first called it", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 	alias := func(t *kudo.Task) { t.Kind = kudo.TaskOperator }
 
 	It("is one like any other", func(ctx SpecContext) {
@@ -184,13 +184,13 @@ var _ = Describe("A child by a task of kind Operator, as KEP-29 first called it"
 			g.pushWith(ctx, "aa", version, func(v *kudo.OperatorVersionSpec) {
 				v.Parameters = []kudo.Parameter{stringParameter("ON", "true"), stringParameter("COLOR", "red")}
 				v.Templates["bb.yaml"] = "COLOR: {{ .Params.COLOR }}\n"
-			}, child("bb", alias, given("bb.yaml"), enabledBy("ON"), func(t *kudo.Task) { t.Spec.OperatorVersion = version }))
+			}, child("bb", alias, withParameterFile("bb.yaml"), enabledBy("ON"), func(t *kudo.Task) { t.Spec.OperatorVersion = version }))
 		}
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.settles(ctx, "aa")
 		made := g.onHub(ctx, "aa.bb")
 		Expect(made.Labels).To(HaveKeyWithValue(kudo.LabelRoot, "aa"))
-		Expect(acknowledged(g.onHub(ctx, "aa"))).To(ConsistOf("bb Applied"))
+		Expect(acknowledgements(g.onHub(ctx, "aa"))).To(ConsistOf("bb Applied"))
 
 		g.sets(ctx, "aa", map[string]string{"COLOR": "blue"})
 		g.settles(ctx, "aa")
@@ -203,20 +203,20 @@ var _ = Describe("A child by a task of kind Operator, as KEP-29 first called it"
 
 		g.sets(ctx, "aa", map[string]string{"ON": "false"})
 		g.settles(ctx, "aa")
-		g.gone(ctx, "aa.bb")
+		g.awaitGone(ctx, "aa.bb")
 		g.sets(ctx, "aa", map[string]string{"ON": "true"})
 		g.settles(ctx, "aa")
 		Expect(g.config(ctx, "aa.bb")).NotTo(BeNil())
 
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
-		g.gone(ctx, "aa", "aa.bb")
+		g.awaitGone(ctx, "aa", "aa.bb")
 	})
 
 	It("is checked like any other", func(ctx SpecContext) {
 		g.push(ctx, "aa", "1.0.0", child("bb", alias))
 		g.root(ctx, "aa", "aa-1.0.0", nil)
-		g.unresolved(ctx, "aa", "bb")
+		g.awaitUnresolved(ctx, "aa", "bb")
 		g.push(ctx, "bb", "1.0.0", child("aa", alias))
-		g.unresolved(ctx, "aa", "aa-1.0.0 -> bb-1.0.0 -> aa-1.0.0")
+		g.awaitUnresolved(ctx, "aa", "aa-1.0.0 -> bb-1.0.0 -> aa-1.0.0")
 	})
 })

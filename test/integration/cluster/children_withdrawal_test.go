@@ -155,7 +155,7 @@ func (g gadgets) make(ctx context.Context, name string) {
 
 var _ = Describe("The custom resources of a tree of operators", func() {
 	var planned *grove
-	planted(&planned)
+	plantEach(&planned)
 	var g gadgets
 	BeforeEach(func() { g = gadgets{planned} })
 	names := []string{"aa", "aa.cc", "aa.bb", "aa.bb.ee"}
@@ -174,7 +174,7 @@ var _ = Describe("The custom resources of a tree of operators", func() {
 			Expect(g.config(ctx, name)).NotTo(BeNil(), name)
 		}
 		g.controls(controller)
-		g.gone(ctx, names...)
+		g.awaitGone(ctx, names...)
 		Expect(g.all(ctx)).To(BeEmpty())
 		Expect(g.defined(ctx)).To(BeFalse())
 	},
@@ -204,29 +204,29 @@ var _ = Describe("The custom resources of a tree of operators", func() {
 		before := g.mirror(ctx, "aa.bb.ee").ResourceVersion
 		Consistently(func() string { return g.mirror(ctx, "aa.bb.ee").ResourceVersion }).WithContext(ctx).Should(Equal(before), "nothing is written at rest")
 		g.controls("aa.bb")
-		g.gone(ctx, "aa.bb", "aa.bb.ee")
+		g.awaitGone(ctx, "aa.bb", "aa.bb.ee")
 		g.settles(ctx, "aa")
 	})
 
 	It("are not applied again by a plan that runs", func(ctx SpecContext) {
 		g.pushWith(ctx, "bb", "1.0.0", func(v *kudo.OperatorVersionSpec) {
 			g.templates(v)
-			gated(v)
+			addGate(v)
 		}, g.task("definition"), g.task("gadget"), gate())
 		g.pushWith(ctx, "aa", "1.0.0", g.templates, g.task("controller"), child("bb"))
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.rollsOut("aa")
-		g.closed(ctx, "aa")
+		g.awaitGate(ctx, "aa")
 		g.controls("aa")
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
-		g.gone(ctx, "aa", "aa.bb")
+		g.awaitGone(ctx, "aa", "aa.bb")
 		Expect(g.defined(ctx)).To(BeFalse())
 	})
 
 	It("are needed by the cleanup plans, which run before, from the top, unless they are skipped", func(ctx SpecContext) {
 		cleaning := func(v *kudo.OperatorVersionSpec) {
 			g.templates(v)
-			gated(v)
+			addGate(v)
 			v.Tasks = append(v.Tasks, gate())
 			v.Plans[kudo.CleanupPlan] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "gate", Tasks: []string{"gate"}}}}}}
 		}
@@ -262,7 +262,7 @@ var _ = Describe("The custom resources of a tree of operators", func() {
 		Eventually(func() *metav1.Time { return g.onHub(ctx, "aa.bb").DeletionTimestamp }).WithContext(ctx).ShouldNot(BeNil())
 		Eventually(func() *metav1.Time { return g.onHub(ctx, "aa.bb.ee").DeletionTimestamp }).WithContext(ctx).ShouldNot(BeNil())
 		Expect(server.Patch(ctx, g.onHub(ctx, "aa.bb.ee"), skip)).To(Succeed())
-		g.gone(ctx, "aa", "aa.cc", "aa.bb", "aa.bb.ee")
+		g.awaitGone(ctx, "aa", "aa.cc", "aa.bb", "aa.bb.ee")
 		Expect(slices.DeleteFunc(g.plans(ctx, "aa.bb", "aa.bb.ee"), func(plan string) bool { return !strings.Contains(plan, `"cleanup"`) })).To(
 			Equal([]string{`aa.bb: plan "cleanup" is complete`}), "once")
 	})
@@ -270,7 +270,7 @@ var _ = Describe("The custom resources of a tree of operators", func() {
 	It("stay deleted while a cleanup plan runs that was skipped before", func(ctx SpecContext) {
 		g.pushWith(ctx, "ee", "1.0.0", g.templates, g.task("definition"), g.task("gadget"))
 		g.pushWith(ctx, "bb", "1.0.0", func(v *kudo.OperatorVersionSpec) {
-			gated(v)
+			addGate(v)
 			v.Tasks = append(v.Tasks, gate())
 			v.Plans[kudo.CleanupPlan] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "gate", Tasks: []string{"gate"}}}}}}
 		}, child("ee"))
@@ -282,11 +282,11 @@ var _ = Describe("The custom resources of a tree of operators", func() {
 		skip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+kudo.AnnotationSkipCleanup+`":"true"}}}`))
 		Expect(server.Patch(ctx, g.onHub(ctx, "aa"), skip)).To(Succeed())
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
-		g.closed(ctx, "aa.bb")
+		g.awaitGate(ctx, "aa.bb")
 		Expect(g.defined(ctx)).To(BeFalse())
 		Consistently(func() bool { return g.defined(ctx) }).WithTimeout(3 * time.Second).WithContext(ctx).Should(BeFalse())
 		g.opens(ctx, "aa-bb-gate")
-		g.gone(ctx, "aa", "aa.bb", "aa.bb.ee")
+		g.awaitGone(ctx, "aa", "aa.bb", "aa.bb.ee")
 	})
 
 	It("are applied again if the removal is cancelled", func(ctx SpecContext) {
@@ -313,7 +313,7 @@ var _ = Describe("The custom resources of a tree of operators", func() {
 		g.settles(ctx, "aa")
 		Expect(g.all(ctx)).To(HaveLen(1))
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
-		g.gone(ctx, names...)
+		g.awaitGone(ctx, names...)
 		Expect(g.defined(ctx)).To(BeFalse())
 	})
 })

@@ -126,7 +126,7 @@ func (c *configured) enable(ctx context.Context, text string, undefined []string
 
 var _ = Describe("A change of an add-on's configuration", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	It("is carried out at once, and does not make clusteradm conflict with the status", func(ctx SpecContext) {
 		const rounds = 30

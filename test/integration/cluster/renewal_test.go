@@ -40,8 +40,8 @@ func certificate(subject pkix.Name, from, to time.Time, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der})
 }
 
-// stored creates the Secret of an agent's certificate, which was issued and expires at these times from now.
-func stored(ctx context.Context, from, to time.Duration) *corev1.Secret {
+// createAgentSecret creates the Secret of an agent's certificate, which was issued and expires at these times from now.
+func createAgentSecret(ctx context.Context, from, to time.Duration) *corev1.Secret {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
 	Expect(err).NotTo(HaveOccurred())
@@ -115,7 +115,7 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 
 	It("is renewed after two thirds of its life, once, with a new key", func(ctx SpecContext) {
 		forgetRequests()
-		secret := stored(ctx, -71*time.Hour, 30*time.Hour)
+		secret := createAgentSecret(ctx, -71*time.Hour, 30*time.Hour)
 		before := secret.DeepCopy()
 		runHub()
 		runRenewing(secret)
@@ -133,7 +133,7 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 
 	It("is replaced at once, with a new key, if it is a bootstrap certificate", func(ctx SpecContext) {
 		forgetRequests()
-		secret := stored(ctx, -time.Hour, 23*time.Hour)
+		secret := createAgentSecret(ctx, -time.Hour, 23*time.Hour)
 		joined := secret.DeepCopy()
 		secret.Data[identity.RequestedLifetime] = []byte("2160h0m0s")
 		Expect(managed.Update(ctx, secret)).To(Succeed())
@@ -151,7 +151,7 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 	})
 
 	It("is not renewed before two thirds of its life", func(ctx SpecContext) {
-		secret := stored(ctx, -59*time.Hour, 30*time.Hour)
+		secret := createAgentSecret(ctx, -59*time.Hour, 30*time.Hour)
 		runHub()
 		runRenewing(secret)
 		Consistently(func() int { return len(requestsOf(ctx, identity.User(clusterName))) }).WithTimeout(3 * time.Second).Should(BeZero())
@@ -165,7 +165,7 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 			_, csr, err := identity.NewRequest(cluster, time.Hour)
 			Expect(err).NotTo(HaveOccurred())
 			if groupsOf != cluster {
-				csr.Spec.Request = asking(pkix.Name{CommonName: identity.User(cluster), Organization: []string{groupsOf}})
+				csr.Spec.Request = newCSR(pkix.Name{CommonName: identity.User(cluster), Organization: []string{groupsOf}})
 			}
 			Expect(onHub.Create(ctx, csr)).To(Succeed())
 			Eventually(func() string { return decision(ctx, csr) }).Should(
@@ -223,8 +223,8 @@ var _ = Describe("The certificate of an agent without OCM", func() {
 	})
 })
 
-// asking returns a request for a certificate of that subject, as PEM.
-func asking(subject pkix.Name) []byte {
+// newCSR returns a request for a certificate of that subject, as PEM.
+func newCSR(subject pkix.Name) []byte {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
 	Expect(err).NotTo(HaveOccurred())

@@ -33,7 +33,7 @@ var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 		})
 		hubServer, server, managed = itself, clientOf(itself.Config), clientOf(itself.Config)
 		here = as(itself.Config, "system:serviceaccount:tandem-system:addon-agent")
-		hubOnHub, writes = environment.Recorded(as(itself.Config, "system:serviceaccount:tandem-system:addon-manager"))
+		hubOnHub, writes = environment.RecordWrites(as(itself.Config, "system:serviceaccount:tandem-system:addon-manager"))
 		for _, folder := range []string{"hub", "cluster", "admission", "agent"} {
 			Expect(itself.Apply(ctx, folder, manifests.ClusterParameters{Cluster: name})).To(Succeed())
 		}

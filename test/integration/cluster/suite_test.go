@@ -134,7 +134,7 @@ func runUntilStopped(run func(context.Context) error) (stop func()) {
 			cancel()
 			Eventually(ended).Should(Receive(Succeed()))
 			for _, s := range servers {
-				s.Landed()
+				s.AwaitWrites()
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func (g *grove) enable(ctx context.Context, name string) *addonv1alpha1.ManagedC
 
 var _ = Describe("An add-on that others require", func() {
 	var g *grove
-	planted(&g)
+	plantEach(&g)
 
 	It("does not disturb them while it is updated, and is installed before them only when that is complete", func(ctx SpecContext) {
 		old := g.push(ctx, "base", "1.0.0")
@@ -59,14 +59,14 @@ var _ = Describe("An add-on that others require", func() {
 		g.define(ctx, "late", app, "base")
 		watched := watchIn(ctx, g.name)
 		required, shop := g.enable(ctx, "base"), g.enable(ctx, "shop")
-		Eventually(watched.reached(required)).WithContext(ctx).Should(Equal(works))
-		Eventually(watched.reached(shop)).WithContext(ctx).Should(Equal(works))
+		Eventually(watched.currentState(required)).WithContext(ctx).Should(Equal(works))
+		Eventually(watched.currentState(shop)).WithContext(ctx).Should(Equal(works))
 
 		By("a new version of it, whose plan takes a while")
-		newer := g.pushWith(ctx, "base", "2.0.0", gated, gate())
+		newer := g.pushWith(ctx, "base", "2.0.0", addGate, gate())
 		installed := watchIn(ctx, g.name)
 		Expect(environment.Edit(ctx, server, base, func(d *addonv1alpha1.ClusterManagementAddOn) { runs(d, newer) })).To(Succeed())
-		Eventually(installed.reached(required)).WithContext(ctx).Should(Equal(updates))
+		Eventually(installed.currentState(required)).WithContext(ctx).Should(Equal(updates))
 
 		By("an add-on that is enabled in the meantime")
 		late := g.enable(ctx, "late")
@@ -78,8 +78,8 @@ var _ = Describe("An add-on that others require", func() {
 
 		By("the end of the plan")
 		g.opens(ctx, required.Name+"-gate")
-		Eventually(installed.reached(required)).WithContext(ctx).Should(Equal(works))
-		Eventually(installed.reached(late)).WithContext(ctx).Should(Equal(works))
+		Eventually(installed.currentState(required)).WithContext(ctx).Should(Equal(works))
+		Eventually(installed.currentState(late)).WithContext(ctx).Should(Equal(works))
 		Expect(installed.states(required)).To(Equal([]string{works, updates, works}))
 		Expect(installed.states(shop)).To(Equal([]string{works}))
 		Expect(installed.verdicts(shop)).To(Equal([]string{""}))

@@ -225,8 +225,8 @@ var _ = Describe("clusteradm", func() {
 		Expect(user.enable(ctx, zookeeper)).To(Succeed())
 		available(ctx, zookeeper.Name, metav1.ConditionTrue)
 		Eventually(conditionOf(asStored, "Resolved")).WithContext(ctx).Should(Equal(seen{"True", "Resolved"}))
-		held(ctx, instanceOf(asStored))
-		settled(ctx, cluster)
+		awaitFinalizer(ctx, instanceOf(asStored))
+		awaitNoWrites(ctx, cluster)
 	}
 
 	It("addon enable installs an add-on, and takes nothing from it when it is said again", func(ctx SpecContext) {
@@ -244,7 +244,7 @@ var _ = Describe("clusteradm", func() {
 		Eventually(func(g Gomega, ctx context.Context) int64 {
 			return meta.FindStatusCondition(get(ctx, asStored).Status.Conditions, "Resolved").ObservedGeneration
 		}).WithContext(ctx).Should(BeNumerically(">", before.Generation))
-		settled(ctx, cluster)
+		awaitNoWrites(ctx, cluster)
 		after := get(ctx, asStored)
 		Expect(after.Labels).To(BeEmpty())
 		Expect(after.Annotations).To(BeEmpty())
@@ -264,13 +264,13 @@ var _ = Describe("clusteradm", func() {
 			return meta.FindStatusCondition(get(ctx, asStored).Status.Conditions, "Resolved").Message
 		}).
 			WithContext(ctx).Should(Equal(meta.FindStatusCondition(before.Status.Conditions, "Resolved").Message))
-		settled(ctx, cluster)
+		awaitNoWrites(ctx, cluster)
 
 		By("disabling the required add-on: the dependency is still declared")
 		available(ctx, zookeeper.Name, metav1.ConditionFalse)
 		Eventually(conditionOf(asStored, "Degraded")).WithContext(ctx).Should(Equal(seen{"True", "RequiredDependencyNotSatisfied"}))
 		Expect(user.enable(ctx, kafka)).To(Succeed())
-		settled(ctx, cluster)
+		awaitNoWrites(ctx, cluster)
 		Expect(conditionOf(asStored, "Degraded")(Default, ctx)).To(Equal(seen{"True", "RequiredDependencyNotSatisfied"}))
 	})
 
@@ -343,7 +343,7 @@ var _ = Describe("clusteradm", func() {
 		Eventually(func(g Gomega, ctx context.Context) string {
 			return get(ctx, asStored).Status.ConfigReferences[1].DesiredConfig.SpecHash
 		}).WithContext(ctx).Should(Equal(install.DeploymentConfigHash(get(ctx, config))))
-		Eventually(marked(asStored)).WithContext(ctx).Should(Equal(desired(ctx, asStored)))
+		Eventually(markHashes(asStored)).WithContext(ctx).Should(Equal(desiredHashes(ctx, asStored)))
 		Eventually(conditionOf(asStored, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
 	})
 
@@ -366,7 +366,7 @@ var _ = Describe("clusteradm", func() {
 			"enable it again once it is gone ('kubectl addon enable' waits for that)"), "clusteradm says that it is deployed")
 		Consistently(exists(asStored)).WithContext(ctx).Should(BeTrue(), "the agent has not cleaned up yet")
 
-		removed(ctx, instance)
+		reportRemoved(ctx, instance)
 		Eventually(exists(asStored)).WithContext(ctx).Should(BeFalse())
 		Expect(apierrors.IsNotFound(user.disable(ctx, cluster, kafka.Name))).To(BeTrue(), "clusteradm says that there is none")
 	})

@@ -103,7 +103,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Expect(left).To(ConsistOf("customresourcedefinitions instances.kudo.dev",
 			"customresourcedefinitions operatorversions.kudo.dev", "namespaces spoke"))
 
-		applied(ctx, delivered)
+		reportApplied(ctx, delivered)
 		Eventually(conditionOf(tandem, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "AddonManifestApplied"}))
 		current := get(ctx, tandem)
 		Expect(current.Status.Namespace).To(Equal("spoke"), "where the klusterlet puts the Secret, and looks for the lease")
@@ -168,10 +168,10 @@ var _ = Describe("The delivery of addon-agent", func() {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: "addon-agent:2"}}
 		})
 		Eventually(agentOf(cluster)).WithContext(ctx).Should(HaveField("Spec.Template.Spec.Containers", ContainElement(HaveField("Image", "addon-agent:2"))))
-		before := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
+		before := progressionHashes(addonv1alpha1.AgentAddOn)(Default, ctx)
 
 		say(ctx, config, "addon-agent:3")
-		Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(before))
+		Eventually(progressionHashes(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(before))
 		Consistently(func(g Gomega, ctx context.Context) string { return imageOf(agentOf(cluster)(g, ctx)) }).WithContext(ctx).
 			Should(Equal("addon-agent:2"))
 
@@ -213,9 +213,9 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(arguments).WithContext(ctx).Should(BeEmpty())
 		configure := func(more ...upstream.CustomizedVariable) {
 			GinkgoHelper()
-			before := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
+			before := progressionHashes(addonv1alpha1.AgentAddOn)(Default, ctx)
 			edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { variables(&c.Spec, more...) })
-			Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(before))
+			Eventually(progressionHashes(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(before))
 			rollOut(ctx, tandem)
 		}
 		strict := []string{"--rights=declared", "--default-service-account=installer"}
@@ -277,7 +277,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}}
 		change(&config.Spec)
 		Expect(tenant.Create(ctx, config)).To(Succeed())
-		Expect(environment.Edit(ctx, tenant, tandem, naming(config))).To(Succeed())
+		Expect(environment.Edit(ctx, tenant, tandem, withConfig(config))).To(Succeed())
 		configure(ctx, tandem, reference(config))
 
 		Eventually(applicationOf(tandem)).WithContext(ctx).Should(And(HaveField("Status", metav1.ConditionFalse),
@@ -320,7 +320,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 			})
 		}
 		use := func(config *addonv1alpha1.AddOnDeploymentConfig) {
-			edit(ctx, tandem, naming(config))
+			edit(ctx, tandem, withConfig(config))
 			configure(ctx, tandem, reference(config))
 		}
 		refused := func(config *addonv1alpha1.AddOnDeploymentConfig) {
@@ -356,9 +356,9 @@ var _ = Describe("The delivery of addon-agent", func() {
 		By("a release: another addon-manager, and another config")
 		stopHub()
 		say(ctx, config, image+"-next")
-		hashes := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
+		hashes := progressionHashes(addonv1alpha1.AgentAddOn)(Default, ctx)
 		runHub(started)
-		Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(hashes))
+		Eventually(progressionHashes(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(hashes))
 		Consistently(func(ctx context.Context) any { return get(ctx, workNamed(cluster, "addon-tandem-deploy-0")).Spec }).
 			WithContext(ctx).Should(Equal(before))
 
@@ -372,11 +372,11 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(registrationsOf(tandem)).WithContext(ctx).ShouldNot(BeEmpty())
 		other := register(ctx)
 		good := askAs(ctx, cluster, cluster)
-		Eventually(approved(good)).WithContext(ctx).Should(BeTrue())
+		Eventually(isApproved(good)).WithContext(ctx).Should(BeTrue())
 		for _, bad := range []*certificatesv1.CertificateSigningRequest{
 			askAs(ctx, other, cluster), askAs(ctx, cluster, cluster, "system:open-cluster-management:cluster:"+other+":addon:tandem"),
 		} {
-			Consistently(approved(bad)).WithContext(ctx).Should(BeFalse())
+			Consistently(isApproved(bad)).WithContext(ctx).Should(BeFalse())
 		}
 	})
 
@@ -406,9 +406,9 @@ var _ = Describe("The delivery of addon-agent", func() {
 		}).WithContext(ctx).Should(MatchError(ContainSubstring(policy.Name)))
 
 		request := askAs(ctx, cluster, cluster)
-		Consistently(approved(request)).WithContext(ctx).Should(BeFalse())
+		Consistently(isApproved(request)).WithContext(ctx).Should(BeFalse())
 		Expect(server.Delete(ctx, binding)).To(Succeed())
-		Eventually(approved(request)).WithContext(ctx).Should(BeTrue())
+		Eventually(isApproved(request)).WithContext(ctx).Should(BeTrue())
 	})
 
 	It("keeps the agent until everything that it runs is gone", func(ctx SpecContext) {
@@ -419,8 +419,8 @@ var _ = Describe("The delivery of addon-agent", func() {
 		users := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "users"}}
 		users.Spec.OperatorVersion.Namespace, users.Spec.OperatorVersion.Name = version.Namespace, version.Name
 		Expect(server.Create(ctx, users)).To(Succeed())
-		held(ctx, instanceOf(kafka))
-		held(ctx, users)
+		awaitFinalizer(ctx, instanceOf(kafka))
+		awaitFinalizer(ctx, users)
 
 		Expect(server.Delete(ctx, tandem)).To(Succeed())
 		Eventually(func(g Gomega, ctx context.Context) []metav1.Condition {
@@ -431,11 +431,11 @@ var _ = Describe("The delivery of addon-agent", func() {
 			HaveField("Message", HaveSuffix("disable or delete these first: add-on "+kafka.Name+", Instance users")))))
 
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
-		removed(ctx, instanceOf(kafka))
+		reportRemoved(ctx, instanceOf(kafka))
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 		Consistently(exists(tandem)).WithContext(ctx).Should(BeTrue())
 		Expect(server.Delete(ctx, users)).To(Succeed())
-		removed(ctx, users)
+		reportRemoved(ctx, users)
 		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
 	})
 
@@ -453,7 +453,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 
 		current := make(chan struct{})
 		runHub(started, func(config *rest.Config, _ *hub.Options) {
-			environment.Outdate(config, "clustermanagementaddons", before.ResourceVersion, current)
+			environment.MakeStale(config, "clustermanagementaddons", before.ResourceVersion, current)
 		})
 		Eventually(conditionOf(tandem, "AddOnsRemaining")).WithContext(ctx).Should(Equal(seen{"True", "WaitingForRemoval"}))
 		close(current)
@@ -481,7 +481,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
 		version := push(ctx, "kafka")
 		kafka := enable(ctx, cluster, define(ctx, "kafka", version).Name)
-		held(ctx, instanceOf(kafka))
+		awaitFinalizer(ctx, instanceOf(kafka))
 		Expect(server.Delete(ctx, tandem)).To(Succeed())
 		Eventually(conditionOf(tandem, "AddOnsRemaining")).WithContext(ctx).Should(Equal(seen{"True", "WaitingForRemoval"}))
 		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
@@ -491,16 +491,16 @@ var _ = Describe("The delivery of addon-agent", func() {
 	It("is quiet at rest, and after a restart", func(ctx SpecContext) {
 		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
 		Eventually(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeTrue())
-		applied(ctx, workNamed(cluster, "addon-tandem-deploy-0"))
+		reportApplied(ctx, workNamed(cluster, "addon-tandem-deploy-0"))
 		Eventually(conditionOf(tandem, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "AddonManifestApplied"}))
 		Eventually(exists(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "tandem:addon-agent"}})).
 			WithContext(ctx).Should(BeTrue())
-		settled(ctx, cluster)
+		awaitNoWrites(ctx, cluster)
 
 		stopHub()
 		again, _ := runHub(started)
 		request := askAs(ctx, cluster, cluster)
-		Eventually(approved(request)).WithContext(ctx).Should(BeTrue(), "it works again")
+		Eventually(isApproved(request)).WithContext(ctx).Should(BeTrue(), "it works again")
 		Consistently(in(cluster, again)).Should(BeEmpty())
 	})
 })
@@ -542,8 +542,8 @@ func tenantOf(ctx context.Context, cluster string) client.Client {
 	return tenant
 }
 
-// naming returns a change of an add-on to the config.
-func naming(config *addonv1alpha1.AddOnDeploymentConfig) func(*addonv1alpha1.ManagedClusterAddOn) {
+// withConfig returns a change of an add-on to the config.
+func withConfig(config *addonv1alpha1.AddOnDeploymentConfig) func(*addonv1alpha1.ManagedClusterAddOn) {
 	return func(a *addonv1alpha1.ManagedClusterAddOn) {
 		a.Spec.Configs = []upstream.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent(config)}}
 	}
@@ -600,8 +600,8 @@ func registrationsOf(addOn *addonv1alpha1.ManagedClusterAddOn) func(context.Cont
 	return func(ctx context.Context) []upstream.RegistrationConfig { return get(ctx, addOn).Status.Registrations }
 }
 
-// approved reports whether a request is approved, for Eventually.
-func approved(request *certificatesv1.CertificateSigningRequest) func(Gomega, context.Context) bool {
+// isApproved reports whether a request is approved, for Eventually.
+func isApproved(request *certificatesv1.CertificateSigningRequest) func(Gomega, context.Context) bool {
 	return func(g Gomega, ctx context.Context) bool {
 		current := &certificatesv1.CertificateSigningRequest{}
 		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(request), current)).To(Succeed())

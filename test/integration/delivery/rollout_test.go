@@ -60,8 +60,8 @@ func instanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
 }
 
-// held waits until the hub has added its finalizer to an Instance, and therefore waits for its agent on deletion.
-func held(ctx context.Context, instance *kudo.Instance) {
+// awaitFinalizer waits until the hub has added its finalizer to an Instance, and therefore waits for its agent on deletion.
+func awaitFinalizer(ctx context.Context, instance *kudo.Instance) {
 	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) []string {
 		current := &kudo.Instance{}
@@ -70,8 +70,8 @@ func held(ctx context.Context, instance *kudo.Instance) {
 	}).WithContext(ctx).Should(ContainElement(kudo.Finalizer))
 }
 
-// removed reports, as addon-agent does, that nothing of an Instance remains on its cluster.
-func removed(ctx context.Context, instance *kudo.Instance) {
+// reportRemoved reports, as addon-agent does, that nothing of an Instance remains on its cluster.
+func reportRemoved(ctx context.Context, instance *kudo.Instance) {
 	GinkgoHelper()
 	current := get(ctx, instance)
 	_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-report", metav1.Condition{
@@ -105,7 +105,7 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		Expect(exists(mark(kafka))(Default, ctx)).To(BeFalse(), "OCM says that it is progressing")
 
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
 		current := get(ctx, workNamed(kafka.Namespace, "addon-"+kafka.Name+"-plan"))
 		Expect(current.Labels).To(HaveKeyWithValue("open-cluster-management.io/addon-name", kafka.Name))
@@ -115,12 +115,12 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 
 	It("continues with the next configuration where OCM requests it, and reports when that is reached", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		hashes := placed(kafka.Name)(Default, ctx)
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		hashes := progressionHashes(kafka.Name)(Default, ctx)
 
 		By("a config that changes, while other clusters are rolled out")
 		say(ctx, config, "two")
-		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(hashes))
+		Eventually(progressionHashes(kafka.Name)).WithContext(ctx).ShouldNot(Equal(hashes))
 		Consistently(text(kafka)).WithContext(ctx).Should(Equal("one"))
 
 		By("the rollout to this cluster, whose plan leaves the add-on available")
@@ -133,16 +133,16 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		}, time.Now())
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-		Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+		Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
 
 		By("a plan that fails")
 		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-		Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+		Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
 
 		By("the plan that ends well after all, and an add-on that fails later")
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
 		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonUnhealthy)
 		Consistently(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
@@ -150,81 +150,81 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 
 	It("has a configuration that it goes back to reached again", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		first := desired(ctx, kafka)
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		first := desiredHashes(ctx, kafka)
 		for _, value := range []string{"two", "one"} {
-			before := placed(kafka.Name)(Default, ctx)
+			before := progressionHashes(kafka.Name)(Default, ctx)
 			say(ctx, config, value)
-			Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+			Eventually(progressionHashes(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
 			rollOut(ctx, kafka)
 			Eventually(text(kafka)).WithContext(ctx).Should(Equal(value))
 			reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
 			Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-			Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty())
+			Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty())
 		}
-		Expect(desired(ctx, kafka)).To(Equal(first))
+		Expect(desiredHashes(ctx, kafka)).To(Equal(first))
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(first))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(first))
 	})
 
 	It("stops at a configuration with a misspelt parameter, and continues with the corrected one", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		rollOutAs := func(name, value string) {
 			GinkgoHelper()
-			before := placed(kafka.Name)(Default, ctx)
+			before := progressionHashes(kafka.Name)(Default, ctx)
 			edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
 				c.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: name, Value: value}}
 			})
-			Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+			Eventually(progressionHashes(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
 			rollOut(ctx, kafka)
 		}
 		rollOutAs("TEXTS", "two")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationInvalid"}))
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-		Eventually(unfinished(kafka)).WithContext(ctx).Should(Equal("Failed"))
-		Consistently(marked(kafka)).WithContext(ctx).ShouldNot(Equal(desired(ctx, kafka)), "OCM goes no further")
+		Eventually(rolloutState(kafka)).WithContext(ctx).Should(Equal("Failed"))
+		Consistently(markHashes(kafka)).WithContext(ctx).ShouldNot(Equal(desiredHashes(ctx, kafka)), "OCM goes no further")
 		Expect(text(kafka)(Default, ctx)).To(Equal("one"))
 
 		rollOutAs("TEXT", "two")
 		Eventually(text(kafka)).WithContext(ctx).Should(Equal("two"))
-		Eventually(unfinished(kafka)).WithContext(ctx).Should(Equal("Progressing"))
+		Eventually(rolloutState(kafka)).WithContext(ctx).Should(Equal("Progressing"))
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		Eventually(unfinished(kafka)).WithContext(ctx).Should(BeEmpty())
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		Eventually(rolloutState(kafka)).WithContext(ctx).Should(BeEmpty())
 	})
 
 	It("continues once another version explains the variable, although the Instance does not change", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		wider := push(ctx, "wider", "AMOUNT")
 		place(ctx, kafka.Name, wider, config)
 		rollOut(ctx, kafka)
 		Eventually(runs(kafka)).WithContext(ctx).Should(Equal(wider.Name))
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 
-		before := placed(kafka.Name)(Default, ctx)
+		before := progressionHashes(kafka.Name)(Default, ctx)
 		edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
 			c.Spec.CustomizedVariables = append(c.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: "AMOUNTS", Value: "1"})
 		})
-		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+		Eventually(progressionHashes(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
 		rollOut(ctx, kafka)
-		Eventually(unfinished(kafka)).WithContext(ctx).Should(Equal("Failed"))
+		Eventually(rolloutState(kafka)).WithContext(ctx).Should(Equal("Failed"))
 		next := wider.DeepCopy()
 		next.ObjectMeta = metav1.ObjectMeta{Namespace: wider.Namespace, Name: wider.Spec.Operator.Name + "-2.0.0"}
 		next.Spec.Version, next.Spec.Parameters = "2.0.0", append(next.Spec.Parameters, kudo.Parameter{Name: "AMOUNTS"})
 		Expect(server.Create(ctx, next)).To(Succeed())
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		Eventually(unfinished(kafka)).WithContext(ctx).Should(BeEmpty())
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		Eventually(rolloutState(kafka)).WithContext(ctx).Should(BeEmpty())
 	})
 
 	It("does not take what an add-on of the same name has reached for its own", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		held(ctx, instanceOf(kafka))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		awaitFinalizer(ctx, instanceOf(kafka))
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
-		removed(ctx, instanceOf(kafka))
+		reportRemoved(ctx, instanceOf(kafka))
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 		Expect(exists(mark(kafka))(Default, ctx)).To(BeTrue(), "there is no garbage collector here")
 
@@ -232,15 +232,15 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		rollOut(ctx, again)
 		Eventually(text(again)).WithContext(ctx).Should(Equal("one"))
 		Eventually(conditionOf(again, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-		Eventually(marked(again)).WithContext(ctx).Should(BeEmpty())
+		Eventually(markHashes(again)).WithContext(ctx).Should(BeEmpty())
 		reports(ctx, instanceOf(again), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(again)).WithContext(ctx).Should(Equal(desired(ctx, again)))
+		Eventually(markHashes(again)).WithContext(ctx).Should(Equal(desiredHashes(ctx, again)))
 		Expect(metav1.IsControlledBy(get(ctx, mark(again)), again)).To(BeTrue())
 	})
 
 	It("is not marked once the add-on is no longer plan-based", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: kafka.Name}}
 		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
@@ -249,17 +249,17 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		Eventually(exists(mark(kafka))).WithContext(ctx).Should(BeFalse(), "OCM counts every ManifestWork of an add-on")
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{}))
 		Expect(get(ctx, kafka).Status.SupportedConfigs).To(BeEmpty())
-		settled(ctx, cluster)
+		awaitNoWrites(ctx, cluster)
 	})
 
 	It("follows another OperatorVersion", func(ctx SpecContext) {
 		next := push(ctx, "kafka-next")
 		place(ctx, kafka.Name, next, config)
-		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(ContainElement(""))
+		Eventually(progressionHashes(kafka.Name)).WithContext(ctx).ShouldNot(ContainElement(""))
 		rollOut(ctx, kafka)
 		Eventually(runs(kafka)).WithContext(ctx).Should(Equal(next.Name))
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 	})
 
 	It("fills in the hashes of configs that the add-on names itself", func(ctx SpecContext) {
@@ -267,13 +267,13 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 			a.Spec.Configs = []upstream.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent(config)}}
 		})
 		place(ctx, own.Name, version)
-		Eventually(placed(own.Name)).WithContext(ctx).ShouldNot(ContainElement(""))
+		Eventually(progressionHashes(own.Name)).WithContext(ctx).ShouldNot(ContainElement(""))
 		configure(ctx, own,
 			upstream.InstallConfigReference{
 				ConfigGroupResource: deploymentConfigs, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: referent(config)},
 			},
 			upstream.InstallConfigReference{ConfigGroupResource: operatorVersions, DesiredConfig: &upstream.ConfigSpecHash{
-				ConfigReferent: referent(version), SpecHash: placed(own.Name)(Default, ctx)[0],
+				ConfigReferent: referent(version), SpecHash: progressionHashes(own.Name)(Default, ctx)[0],
 			}})
 		hash := func(g Gomega, ctx context.Context) string {
 			current := &addonv1alpha1.ManagedClusterAddOn{}
@@ -291,17 +291,17 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 	// Each cache of addon-manager is filled independently, so that the cache of marks may be current while others are stale.
 	It("is not marked again after the removal of the add-on, although the first view of the add-on is outdated", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		held(ctx, instanceOf(kafka))
-		settled(ctx, cluster)
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		awaitFinalizer(ctx, instanceOf(kafka))
+		awaitNoWrites(ctx, cluster)
 		view := get(ctx, kafka).ResourceVersion
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
-		removed(ctx, instanceOf(kafka))
+		reportRemoved(ctx, instanceOf(kafka))
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 		Expect(server.Delete(ctx, mark(kafka))).To(Succeed(), "as the garbage collector does")
 		stopHub()
 
-		current := runOutdatedHub(view, "managedclusteraddons", "instances")
+		current := runStaleHub(view, "managedclusteraddons", "instances")
 		Consistently(exists(mark(kafka))).WithContext(ctx).Should(BeFalse())
 		current()
 		Consistently(exists(mark(kafka))).WithContext(ctx).Should(BeFalse())
@@ -309,25 +309,25 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 
 	It("is not marked for a plan that has not ended, although the first view of the Instance is from an earlier rollout", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		view := get(ctx, instanceOf(kafka)).ResourceVersion
 		for _, value := range []string{"two", "one"} {
-			before := placed(kafka.Name)(Default, ctx)
+			before := progressionHashes(kafka.Name)(Default, ctx)
 			say(ctx, config, value)
-			Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+			Eventually(progressionHashes(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
 			rollOut(ctx, kafka)
 			Eventually(text(kafka)).WithContext(ctx).Should(Equal(value))
 			reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
 			Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-			Eventually(marked(kafka)).WithContext(ctx).Should(BeEmpty())
+			Eventually(markHashes(kafka)).WithContext(ctx).Should(BeEmpty())
 		}
 		stopHub()
 
-		current := runOutdatedHub(view, "instances")
-		Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
+		current := runStaleHub(view, "instances")
+		Consistently(markHashes(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
 		current()
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 	})
 
 	It("stays marked, although the first view of the definition is from before it was plan-based", func(ctx SpecContext) {
@@ -339,21 +339,21 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs = configs })
 		_, stop := runHub(started)
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		stop()
 
-		current := runOutdatedHub(view, "clustermanagementaddons")
+		current := runStaleHub(view, "clustermanagementaddons")
 		uid := get(ctx, mark(kafka)).GetUID()
 		Consistently(exists(mark(kafka))).WithContext(ctx).Should(BeTrue())
 		current()
-		Consistently(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Consistently(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		Expect(get(ctx, mark(kafka)).GetUID()).To(Equal(uid), "it was not deleted in between")
 	})
 
 	It("is quiet at rest, and after a restart", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
-		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		settled(ctx, cluster)
+		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
+		awaitNoWrites(ctx, cluster)
 		stopHub()
 		again, _ := runHub(started)
 		other := push(ctx, "other")
@@ -380,8 +380,8 @@ func runs(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context
 	}
 }
 
-// unfinished returns the state of an add-on's rollout on its cluster according to the metric, for Eventually; empty if it is finished.
-func unfinished(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega) string {
+// rolloutState returns the state of an add-on's rollout on its cluster according to the metric, for Eventually; empty if it is finished.
+func rolloutState(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega) string {
 	return func(g Gomega) string {
 		families, err := metrics.Registry.Gather()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -401,8 +401,8 @@ func mark(addOn *addonv1alpha1.ManagedClusterAddOn) client.Object {
 	return workNamed(addOn.Namespace, "addon-"+addOn.Name+"-plan")
 }
 
-// marked returns its content, for Eventually; nil if it does not exist.
-func marked(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) map[string]string {
+// markHashes returns its content, for Eventually; nil if it does not exist.
+func markHashes(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) map[string]string {
 	return func(g Gomega, ctx context.Context) map[string]string {
 		current := mark(addOn)
 		err := server.Get(ctx, client.ObjectKeyFromObject(current), current)
@@ -415,8 +415,8 @@ func marked(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Conte
 	}
 }
 
-// desired returns the hashes that OCM compares the mark with.
-func desired(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
+// desiredHashes returns the hashes that OCM compares the mark with.
+func desiredHashes(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
 	GinkgoHelper()
 	hashes := map[string]string{}
 	for _, r := range get(ctx, addOn).Status.ConfigReferences {

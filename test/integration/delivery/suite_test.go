@@ -105,7 +105,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 // runHub runs the hub's controllers on an API server until stop is called or the spec ends.
 func runHub(on *environment.Environment, change ...func(*rest.Config, *hub.Options)) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
-	config, writes := environment.Recorded(on.Config)
+	config, writes := environment.RecordWrites(on.Config)
 	// The permissions are those of addon-manager on a real hub.
 	config.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
 	options := hub.Options{
@@ -124,21 +124,21 @@ func runHub(on *environment.Environment, change ...func(*rest.Config, *hub.Optio
 		if ctx.Err() == nil {
 			cancel()
 			Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
-			on.Landed()
+			on.AwaitWrites()
 		}
 	}
 	DeferCleanup(stop)
 	return writes, stop
 }
 
-// runOutdatedHub runs the hub with a view of some resources as of a resource version until current is called or the spec ends.
-func runOutdatedHub(version string, resources ...string) (current func()) {
+// runStaleHub runs the hub with a view of some resources as of a resource version until current is called or the spec ends.
+func runStaleHub(version string, resources ...string) (current func()) {
 	GinkgoHelper()
 	until := make(chan struct{})
 	var watched []<-chan struct{}
 	runHub(started, func(config *rest.Config, _ *hub.Options) {
 		for _, resource := range resources {
-			watched = append(watched, environment.Outdate(config, resource, version, until))
+			watched = append(watched, environment.MakeStale(config, resource, version, until))
 		}
 	})
 	for _, begun := range watched {
@@ -156,8 +156,8 @@ func in(cluster string, writes *environment.Writes) func() []string {
 	}
 }
 
-// settled waits until the hub writes nothing more in a cluster's namespace.
-func settled(ctx context.Context, cluster string) {
+// awaitNoWrites waits until the hub writes nothing more in a cluster's namespace.
+func awaitNoWrites(ctx context.Context, cluster string) {
 	GinkgoHelper()
 	last := -1
 	Eventually(func() bool {
@@ -269,8 +269,8 @@ func resourceOf(config client.Object) upstream.ConfigGroupResource {
 	return deploymentConfigs
 }
 
-// placed returns the hashes in a definition's status, in the order of its configs, for Eventually.
-func placed(definition string) func(Gomega, context.Context) []string {
+// progressionHashes returns the hashes in a definition's status, in the order of its configs, for Eventually.
+func progressionHashes(definition string) func(Gomega, context.Context) []string {
 	return func(g Gomega, ctx context.Context) []string {
 		current := &addonv1alpha1.ClusterManagementAddOn{}
 		g.Expect(server.Get(ctx, client.ObjectKey{Name: definition}, current)).To(Succeed())
@@ -287,7 +287,7 @@ func placed(definition string) func(Gomega, context.Context) []string {
 // rollOut acts as OCM's addon-manager on an add-on: it rolls out the current configuration of the definition to this cluster.
 func rollOut(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) {
 	GinkgoHelper()
-	Eventually(placed(addOn.Name)).WithContext(ctx).ShouldNot(Or(BeEmpty(), ContainElement("")))
+	Eventually(progressionHashes(addOn.Name)).WithContext(ctx).ShouldNot(Or(BeEmpty(), ContainElement("")))
 	definition := get(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn.Name}})
 	configure(ctx, addOn, definition.Status.InstallProgressions[0].ConfigReferences...)
 }
@@ -355,8 +355,8 @@ func workNamed(cluster, name string) *workv1.ManifestWork {
 	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
 }
 
-// applied acts as OCM's work agent: it reports a ManifestWork as applied.
-func applied(ctx context.Context, w *workv1.ManifestWork) {
+// reportApplied acts as OCM's work agent: it reports a ManifestWork as applied.
+func reportApplied(ctx context.Context, w *workv1.ManifestWork) {
 	GinkgoHelper()
 	editStatus(ctx, w, func(w *workv1.ManifestWork) {
 		for _, t := range []string{workv1.WorkApplied, workv1.WorkAvailable} {

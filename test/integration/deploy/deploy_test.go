@@ -26,9 +26,9 @@ var _ = Describe("What deploy/ installs", func() {
 	DescribeTable("is taken by an API server without a word, and so are its pods by the restricted Pod Security Standard",
 		func(ctx SpecContext, before, folder string) {
 			if before != "" {
-				install(ctx, deployed(ctx, before))
+				install(ctx, deployedObjects(ctx, before))
 			}
-			objects := deployed(ctx, folder)
+			objects := deployedObjects(ctx, folder)
 			install(ctx, objects)
 			Expect(pods(objects)).To(HaveLen(1))
 			for _, pod := range pods(objects) {
@@ -52,7 +52,7 @@ var _ = Describe("What deploy/ installs", func() {
 	It("runs programs with flags that they know", func(ctx SpecContext) {
 		DeferCleanup(gexec.CleanupBuildArtifacts)
 		for _, folder := range folders {
-			for _, pod := range pods(deployed(ctx, folder)) {
+			for _, pod := range pods(deployedObjects(ctx, folder)) {
 				container := pod.Spec.Containers[0]
 				program, err := gexec.Build("github.com/tandem-addons/tandem/cmd/" + container.Name)
 				Expect(err).NotTo(HaveOccurred())
@@ -64,7 +64,7 @@ var _ = Describe("What deploy/ installs", func() {
 
 	It("leads probes, Services and budgets to pods that are there", func(ctx SpecContext) {
 		for _, folder := range folders {
-			objects := deployed(ctx, folder)
+			objects := deployedObjects(ctx, folder)
 			for _, pod := range pods(objects) {
 				container := pod.Spec.Containers[0]
 				for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
@@ -77,7 +77,7 @@ var _ = Describe("What deploy/ installs", func() {
 				switch object.GetKind() {
 				case "Service":
 					service := as[corev1.Service](object)
-					pod := selected(objects, service.Namespace, labels.SelectorFromSet(service.Spec.Selector))
+					pod := selectPod(objects, service.Namespace, labels.SelectorFromSet(service.Spec.Selector))
 					for _, port := range service.Spec.Ports {
 						Expect(ports(pod.Spec.Containers[0])).To(ContainElement(port.TargetPort.String()), "%s: ports for Service %s", folder, service.Name)
 					}
@@ -85,7 +85,7 @@ var _ = Describe("What deploy/ installs", func() {
 					budget := as[policyv1.PodDisruptionBudget](object)
 					selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 					Expect(err).NotTo(HaveOccurred())
-					selected(objects, budget.Namespace, selector)
+					selectPod(objects, budget.Namespace, selector)
 				}
 			}
 		}
@@ -93,7 +93,7 @@ var _ = Describe("What deploy/ installs", func() {
 
 	DescribeTable("defines the kinds that are not defined there otherwise",
 		func(ctx SpecContext, folder string, groups ...string) {
-			Expect(named(deployed(ctx, folder), "CustomResourceDefinition")).To(ConsistOf(groups))
+			Expect(namesOf(deployedObjects(ctx, folder), "CustomResourceDefinition")).To(ConsistOf(groups))
 		},
 		Entry("on a hub without OCM", "hub",
 			"instances.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "managedclusters.cluster.open-cluster-management.io",
@@ -104,13 +104,13 @@ var _ = Describe("What deploy/ installs", func() {
 	)
 
 	It("runs the image, and leaves away the policies, that a kustomization of one's own says", func(ctx SpecContext) {
-		whole := deployed(ctx, "hub")
-		own := rendered(ctx, overlay("resources: [%[1]s/hub]\ncomponents: [%[1]s/before-1.36]\n"+
+		whole := deployedObjects(ctx, "hub")
+		own := kustomize(ctx, overlay("resources: [%[1]s/hub]\ncomponents: [%[1]s/before-1.36]\n"+
 			"images: [{name: addon-manager, newName: registry.example.com/addon-manager, newTag: v1}]\n"))
 		Expect(pods(own)[0].Spec.Containers[0].Image).To(Equal("registry.example.com/addon-manager:v1"))
 		for _, kind := range []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
-			Expect(named(whole, kind)).NotTo(BeEmpty())
-			Expect(named(own, kind)).To(BeEmpty())
+			Expect(namesOf(whole, kind)).NotTo(BeEmpty())
+			Expect(namesOf(own, kind)).To(BeEmpty())
 		}
 		Expect(own).To(HaveLen(len(whole) - 2))
 	})
@@ -138,8 +138,8 @@ func ports(container corev1.Container) []string {
 	return ports
 }
 
-// selected returns the pod among the objects that matches the selector.
-func selected(objects []*unstructured.Unstructured, namespace string, selector labels.Selector) *corev1.Pod {
+// selectPod returns the pod among the objects that matches the selector.
+func selectPod(objects []*unstructured.Unstructured, namespace string, selector labels.Selector) *corev1.Pod {
 	GinkgoHelper()
 	for _, pod := range pods(objects) {
 		if pod.Namespace == namespace && selector.Matches(labels.Set(pod.Labels)) {

@@ -48,8 +48,8 @@ var _ = BeforeSuite(func() {
 
 var _ = BeforeEach(func() { warnings.Reset() })
 
-// rendered returns the objects that kubectl builds from a folder with a kustomization, namespaces first.
-func rendered(ctx context.Context, folder string) []*unstructured.Unstructured {
+// kustomize returns the objects that kubectl builds from a folder with a kustomization, namespaces first.
+func kustomize(ctx context.Context, folder string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	kubectl := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize", folder)
 	kubectl.Stderr = GinkgoWriter
@@ -61,10 +61,10 @@ func rendered(ctx context.Context, folder string) []*unstructured.Unstructured {
 	return objects
 }
 
-// deployed returns the objects that a folder of deploy/ installs.
-func deployed(ctx context.Context, folder string) []*unstructured.Unstructured {
+// deployedObjects returns the objects that a folder of deploy/ installs.
+func deployedObjects(ctx context.Context, folder string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	return rendered(ctx, filepath.Join(root, "deploy", folder))
+	return kustomize(ctx, filepath.Join(root, "deploy", folder))
 }
 
 // install applies the objects. A server-side apply rejects unknown fields.
@@ -76,8 +76,8 @@ func install(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// named returns the names of the objects of a kind.
-func named(objects []*unstructured.Unstructured, kind string) []string {
+// namesOf returns the names of the objects of a kind.
+func namesOf(objects []*unstructured.Unstructured, kind string) []string {
 	var names []string
 	for _, object := range objects {
 		if object.GetKind() == kind {

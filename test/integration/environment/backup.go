@@ -27,7 +27,7 @@ func (e *Environment) Backup(to string) error {
 	if err := replace(to, e.server.ControlPlane.Etcd.DataDir); err != nil {
 		return fmt.Errorf("backing up: %w", err)
 	}
-	return e.started(e.server.ControlPlane.Etcd.Start())
+	return e.renewWatchdog(e.server.ControlPlane.Etcd.Start())
 }
 
 // Restore replaces the API server's data by a copy of a backup, as if it had been the last: resource versions continue from there. The API
@@ -46,11 +46,11 @@ func (e *Environment) Restore(from string) error {
 	if err := programs.Etcd.Start(); err != nil {
 		return fmt.Errorf("restoring: %w", err)
 	}
-	return e.started(programs.APIServer.Start())
+	return e.renewWatchdog(programs.APIServer.Start())
 }
 
-// started renews the watchdog after programs were started again.
-func (e *Environment) started(err error) error {
+// renewWatchdog renews the watchdog after programs were started again.
+func (e *Environment) renewWatchdog(err error) error {
 	if err != nil {
 		return fmt.Errorf("starting again: %w", err)
 	}

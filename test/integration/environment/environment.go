@@ -21,8 +21,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 )
 
-// patience is the timeout for starting or stopping a program on a machine that runs many of them.
-const patience = 2 * time.Minute
+// startTimeout is the timeout for starting or stopping a program on a machine that runs many of them.
+const startTimeout = 2 * time.Minute
 
 // Environment is a running API server with its etcd.
 type Environment struct {
@@ -52,7 +52,7 @@ func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 		return nil, errors.Join(err, e.Stop())
 	}
 	// They are not installed during the start, because envtest would remove the conversion.
-	if _, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience}); err != nil {
+	if _, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: startTimeout}); err != nil {
 		return nil, errors.Join(fmt.Errorf("installing the resource definitions: %w", err), e.Stop())
 	}
 	return e, nil
@@ -65,9 +65,9 @@ func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := &envtest.Environment{ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
+	server := &envtest.Environment{ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: startTimeout}
 	server.ControlPlane.Etcd = &envtest.Etcd{}
-	server.CRDInstallOptions.MaxTime = patience
+	server.CRDInstallOptions.MaxTime = startTimeout
 	for _, c := range change {
 		c(server)
 	}

@@ -28,8 +28,8 @@ func (f flight) carry(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Landed waits until the API server has responded to every write of Config's clients. A stopped program writes nothing after that.
-func (e *Environment) Landed() {
+// AwaitWrites waits until the API server has responded to every write of Config's clients. A stopped program writes nothing after that.
+func (e *Environment) AwaitWrites() {
 	_ = e.writes.Acquire(context.Background(), math.MaxInt64) // fails only if the context ends
 	e.writes.Release(math.MaxInt64)
 }

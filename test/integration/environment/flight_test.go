@@ -40,7 +40,7 @@ func TestAWriteLandsAlthoughItsSenderHasGivenItUp(t *testing.T) {
 	<-arrived
 	cancel()
 	close(answer)
-	e.Landed()
+	e.AwaitWrites()
 	if !written.Load() {
 		t.Error("the write was given up")
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/tandem-addons/tandem/test/faults/proxy"
 )
 
-// Outdate makes clients built from config fill the caches of one resource with its state at a resource version, and withholds their watch
+// MakeStale makes clients built from config fill the caches of one resource with its state at a resource version, and withholds their watch
 // events until current is closed: like those of a standby addon-manager whose watch hangs. The channel receives a value once a client
 // starts the watch.
-func Outdate(config *rest.Config, resource, version string, current <-chan struct{}) (watched <-chan struct{}) {
+func MakeStale(config *rest.Config, resource, version string, current <-chan struct{}) (watched <-chan struct{}) {
 	begun := make(chan struct{}, 1)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {

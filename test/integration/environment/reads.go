@@ -17,8 +17,8 @@ type Reads struct {
 	last     time.Time
 }
 
-// Reading returns a copy of config that records the reads of its clients.
-func Reading(config *rest.Config) (*rest.Config, *Reads) {
+// RecordReads returns a copy of config that records the reads of its clients.
+func RecordReads(config *rest.Config) (*rest.Config, *Reads) {
 	reads := &Reads{last: time.Now()}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

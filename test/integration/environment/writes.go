@@ -14,8 +14,8 @@ type Writes struct {
 	requests []string
 }
 
-// Recorded returns a copy of config that records the writes of its clients.
-func Recorded(config *rest.Config) (*rest.Config, *Writes) {
+// RecordWrites returns a copy of config that records the writes of its clients.
+func RecordWrites(config *rest.Config) (*rest.Config, *Writes) {
 	writes := &Writes{}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -58,7 +58,7 @@ var _ = Describe("The add-on controller", func() {
 
 	It("installs nothing in a namespace that is no managed cluster's, until it is one", func(ctx SpecContext) {
 		f.define(ctx, "kafka", runs(version))
-		typo := f.named("typo")
+		typo := f.nameOf("typo")
 		makeNamespace(ctx, typo)
 		kafka := f.enable(ctx, typo, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ManagedClusterNotFound",
@@ -69,12 +69,12 @@ var _ = Describe("The add-on controller", func() {
 	})
 
 	It("installs once the Required dependencies are satisfied, and never takes that back", func(ctx SpecContext) {
-		f.define(ctx, "kafka", both(runs(version), f.needing(
+		f.define(ctx, "kafka", both(runs(version), f.withNeeds(
 			addonv1alpha1.AddonDependency{Name: "zookeeper"},
 			addonv1alpha1.AddonDependency{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional})))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies",
-			"waiting for required add-ons to become available on the cluster: " + f.named("zookeeper")}))
+			"waiting for required add-ons to become available on the cluster: " + f.nameOf("zookeeper")}))
 		zookeeper := f.enable(ctx, cluster, "zookeeper")
 		waiting := get(ctx, kafka)
 		report(ctx, zookeeper, metav1.ConditionFalse, "Starting")
@@ -84,7 +84,7 @@ var _ = Describe("The add-on controller", func() {
 		By("the dependency being available during an update, which does not degrade")
 		report(ctx, zookeeper, metav1.ConditionTrue, addonv1alpha1.ReasonUpdating)
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies",
-			"waiting for required add-ons to become available on the cluster: " + f.named("zookeeper") + " (a plan updates it)"}))
+			"waiting for required add-ons to become available on the cluster: " + f.nameOf("zookeeper") + " (a plan updates it)"}))
 		Eventually(conditionOf(kafka, "Degraded")).WithContext(ctx).ShouldNot(HaveField("Reason", "RequiredDependencyNotSatisfied"))
 		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
 
@@ -95,14 +95,14 @@ var _ = Describe("The add-on controller", func() {
 		Expect(server.Delete(ctx, zookeeper)).To(Succeed())
 		Eventually(conditionOf(kafka, "Degraded")).WithContext(ctx).ShouldNot(Equal(none))
 		newer := f.push(ctx, "newer", packages)
-		edit(ctx, kafka, configured(newer))
+		edit(ctx, kafka, withConfigs(newer))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(newer)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).OperatorVersion.Name).To(Equal(newer.Name))
 	})
 
 	It("does not install while the declaration of dependencies is malformed", func(ctx SpecContext) {
-		unchecked()
-		definition := f.define(ctx, "kafka", both(runs(version), annotated(`{}`)))
+		runWithoutWebhooks()
+		definition := f.define(ctx, "kafka", both(runs(version), withAnnotation(`{}`)))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
 		Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
@@ -115,7 +115,7 @@ var _ = Describe("The add-on controller", func() {
 		f.define(ctx, "kafka", runs(version))
 		first := f.variables(ctx, "first", cluster, "TEXT", "one", "COUNT", "2000000", "TYPO", "x")
 		second := f.variables(ctx, "second", cluster, "TEXT", "two")
-		kafka := f.enable(ctx, cluster, "kafka", configured(first, second))
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(first, second))
 		ignored := `variables of AddOnDeploymentConfigs that OperatorVersion "` + version.Name + `" does not define are ignored: TYPO`
 		named := resolved(version)
 		named.Message += "\n" + ignored
@@ -154,7 +154,7 @@ var _ = Describe("The add-on controller", func() {
 		BeforeEach(func(ctx SpecContext) {
 			f.define(ctx, "kafka", runs(version))
 			shared = f.variables(ctx, "shared", packages, "COUNT", "3")
-			kafka = f.enable(ctx, cluster, "kafka", configured(shared))
+			kafka = f.enable(ctx, cluster, "kafka", withConfigs(shared))
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 			wrong = seen{"False", "ConfigurationInvalid", "AddOnDeploymentConfig " + packages + "/" + shared.Name + " sets variable COUNTS, " +
 				`which OperatorVersion "` + version.Name + `" does not define: did you mean COUNT? Correct or remove the variable`}
@@ -167,7 +167,7 @@ var _ = Describe("The add-on controller", func() {
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
 			Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement("Warning ConfigurationInvalid: " + wrong.Message))
 			Consistently(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Parameters", map[string]string{"COUNT": "3"}))
-			another := f.enable(ctx, f.cluster(ctx, "another"), "kafka", configured(shared))
+			another := f.enable(ctx, f.cluster(ctx, "another"), "kafka", withConfigs(shared))
 			Eventually(conditionOf(another, "Resolved")).WithContext(ctx).Should(Equal(wrong))
 			Consistently(exists(instanceOf(another))).WithContext(ctx).Should(BeFalse())
 
@@ -183,7 +183,7 @@ var _ = Describe("The add-on controller", func() {
 		It("ignores it while another version of the operator defines it", func(ctx SpecContext) {
 			edit(ctx, shared, misspell)
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
-			next := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("kafka") + "-2.0.0"}, Spec: version.Spec}
+			next := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("kafka") + "-2.0.0"}, Spec: version.Spec}
 			next.Spec.Version, next.Spec.Parameters = "2.0.0", append(slices.Clone(version.Spec.Parameters), kudo.Parameter{Name: "COUNTS", Default: ptrTo("1")})
 			Expect(server.Create(ctx, next)).To(Succeed())
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
@@ -198,8 +198,8 @@ var _ = Describe("The add-on controller", func() {
 			edit(ctx, shared, misspell)
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
 			shop := f.push(ctx, "shop", packages).DeepCopy()
-			definition := f.define(ctx, "shop", both(runs(shop), defaulting(shared)))
-			other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("shop") + "-2.0.0"}, Spec: shop.Spec}
+			definition := f.define(ctx, "shop", both(runs(shop), withDefault(shared)))
+			other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("shop") + "-2.0.0"}, Spec: shop.Spec}
 			other.Spec.Version, other.Spec.Parameters = "2.0.0", append(other.Spec.Parameters, kudo.Parameter{Name: "COUNTS", Default: ptrTo("1")})
 			Consistently(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong), "it does not define it either")
 			Expect(server.Create(ctx, other)).To(Succeed())
@@ -211,12 +211,12 @@ var _ = Describe("The add-on controller", func() {
 		It("ignores it while another add-on with the config is not plan-based, on whatever cluster", func(ctx SpecContext) {
 			edit(ctx, shared, misspell)
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
-			definition := f.define(ctx, "other", defaulting(shared))
+			definition := f.define(ctx, "other", withDefault(shared))
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
 			edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs = nil })
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
 
-			other := f.enable(ctx, f.cluster(ctx, "another"), "other", configured(shared))
+			other := f.enable(ctx, f.cluster(ctx, "another"), "other", withConfigs(shared))
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
 			edit(ctx, other, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.Configs = nil })
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(wrong))
@@ -228,7 +228,7 @@ var _ = Describe("The add-on controller", func() {
 			stopHub()
 			writes, _ := runHub()
 			Consistently(on(cluster, writes)).Should(BeEmpty())
-			f.define(ctx, "other", defaulting(shared))
+			f.define(ctx, "other", withDefault(shared))
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(typed))
 		})
 	})
@@ -259,29 +259,29 @@ var _ = Describe("The add-on controller", func() {
 		vars := f.variables(ctx, "vars", cluster, "TEXT", "one")
 		const byDefault = "open-cluster-management-agent-addon"
 		Expect(vars.Spec.AgentInstallNamespace).To(Equal(byDefault), "what the API server fills in")
-		kafka := f.enable(ctx, cluster, "kafka", configured(vars),
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(vars),
 			func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "kafka" })
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).InstallNamespace).To(Equal("kafka"))
 
 		f.define(ctx, "plain", runs(version))
-		plain := f.enable(ctx, cluster, "plain", configured(vars))
+		plain := f.enable(ctx, cluster, "plain", withConfigs(vars))
 		Eventually(conditionOf(plain, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		Expect(specOf(instanceOf(plain))(Default, ctx).InstallNamespace).To(Equal(byDefault))
 	})
 
 	It("puts a user's edit of an add-on's Instance right", func(ctx SpecContext) {
 		f.define(ctx, "kafka", runs(version))
-		kafka := f.enable(ctx, cluster, "kafka", configured(f.variables(ctx, "vars", cluster, "TEXT", "one")))
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(f.variables(ctx, "vars", cluster, "TEXT", "one")))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		edit(ctx, instanceOf(kafka), func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"COUNT": "7"} })
 		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Parameters", map[string]string{"TEXT": "one"}))
 	})
 
 	It("waits for what is missing, and names it", func(ctx SpecContext) {
-		f.define(ctx, "kafka", runs(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("late") + "-1.0.0"}}))
+		f.define(ctx, "kafka", runs(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("late") + "-1.0.0"}}))
 		missing := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "vars"}}
-		kafka := f.enable(ctx, cluster, "kafka", configured(missing))
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(missing))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
 			HaveField("Reason", "OperatorVersionNotFound"),
 			HaveField("Message", ContainSubstring("AddOnDeploymentConfig "+cluster+"/vars does not exist"))))
@@ -293,7 +293,7 @@ var _ = Describe("The add-on controller", func() {
 
 	DescribeTable("refuses a configuration",
 		func(ctx SpecContext, configure func() func(*addonv1alpha1.ManagedClusterAddOn), reason, message string) {
-			unchecked()
+			runWithoutWebhooks()
 			f.define(ctx, "kafka", runs(version))
 			kafka := f.enable(ctx, cluster, "kafka", configure())
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
@@ -301,11 +301,11 @@ var _ = Describe("The add-on controller", func() {
 			Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
 		},
 		Entry("that names a foreign namespace", func() func(*addonv1alpha1.ManagedClusterAddOn) {
-			return configured(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}})
+			return withConfigs(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}})
 		}, "ConfigurationInvalid", `in namespace "kube-system", which agents are not allowed to read`),
 		Entry("that names two OperatorVersions", func() func(*addonv1alpha1.ManagedClusterAddOn) {
 			other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "other"}}
-			return configured(version, other)
+			return withConfigs(version, other)
 		}, "ConfigurationInvalid", "two OperatorVersions are configured"),
 	)
 
@@ -346,14 +346,14 @@ var _ = Describe("The add-on controller", func() {
 		}).Should(Succeed())
 		Consistently(exists(kafka)).WithContext(ctx).Should(BeTrue())
 
-		removed(ctx, instance)
+		reportRemoved(ctx, instance)
 		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 
 	It("deletes the Instance under whatever service account it runs", func(ctx SpecContext) {
 		stopHub()
-		_, stopHub = runHub(serving, func(config *rest.Config, _ *hub.Options) {
+		_, stopHub = runHub(withWebhooks, func(config *rest.Config, _ *hub.Options) {
 			config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:platform:addons", Groups: []string{"system:masters"}}
 		})
 		f.define(ctx, "kafka", runs(version))
@@ -367,12 +367,12 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(get(ctx, instance).DeletionTimestamp).NotTo(BeNil())
 		}).WithContext(ctx).Should(Succeed())
-		removed(ctx, instance)
+		reportRemoved(ctx, instance)
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 
 	It("releases an add-on that was never installed immediately", func(ctx SpecContext) {
-		f.define(ctx, "kafka", both(runs(version), f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
+		f.define(ctx, "kafka", both(runs(version), f.withNeeds(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
@@ -380,7 +380,7 @@ var _ = Describe("The add-on controller", func() {
 	})
 
 	It("never takes over a user's Instance of the add-on's name", func(ctx SpecContext) {
-		kafka := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("kafka")}}
+		kafka := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("kafka")}}
 		users := instanceOf(kafka)
 		users.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
 		Expect(server.Create(ctx, users)).To(Succeed())
@@ -393,14 +393,14 @@ var _ = Describe("The add-on controller", func() {
 
 		By("the user deleting it")
 		Expect(server.Delete(ctx, users)).To(Succeed())
-		removed(ctx, users)
+		reportRemoved(ctx, users)
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 	})
 
 	It("never takes over one that a user makes in the same moment, as it would make its own", func(ctx SpecContext) {
 		stopHub()
 		f.define(ctx, "kafka", runs(version))
-		kafka := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("kafka")}}
+		kafka := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("kafka")}}
 		users := instanceOf(kafka)
 		users.Spec = kudo.InstanceSpec{
 			OperatorVersion:  corev1.ObjectReference{Namespace: packages, Name: version.Name},
@@ -452,7 +452,7 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(get(ctx, instanceOf(first)).DeletionTimestamp).NotTo(BeNil())
 		}).Should(Succeed())
-		removed(ctx, instanceOf(first))
+		reportRemoved(ctx, instanceOf(first))
 		Eventually(conditionOf(second, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 	})
 
@@ -481,7 +481,7 @@ var _ = Describe("The add-on controller", func() {
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(want))
 			Expect(server.Delete(ctx, kafka)).To(Succeed())
 			Eventually(func(g Gomega) { g.Expect(get(ctx, instance).DeletionTimestamp).NotTo(BeNil()) }).Should(Succeed())
-			removed(ctx, instance)
+			reportRemoved(ctx, instance)
 			Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 		},
 		Entry("its definition names no OperatorVersions", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
@@ -493,7 +493,7 @@ var _ = Describe("The add-on controller", func() {
 	)
 
 	It("gives an add-on up that it never installed and shall not run any more", func(ctx SpecContext) {
-		definition := f.define(ctx, "kafka", both(runs(version), f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
+		definition := f.define(ctx, "kafka", both(runs(version), f.withNeeds(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
 		Expect(get(ctx, kafka).Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
@@ -535,7 +535,7 @@ var _ = Describe("The add-on controller", func() {
 			stopHub()
 			w := newWatches(unseen)
 			var writes *environment.Writes
-			writes, stopHub = runHub(transported(w.carry))
+			writes, stopHub = runHub(withTransport(w.carry))
 			later := f.push(ctx, "later", packages)
 			definition, afterwards := f.define(ctx, "kafka", runs(version)), f.define(ctx, "next", runs(version))
 			kafka, next := f.enable(ctx, cluster, "kafka"), f.enable(ctx, cluster, "next")
@@ -575,7 +575,7 @@ var _ = Describe("The add-on controller", func() {
 		stopHub()
 		f.define(ctx, "kafka", runs(version))
 		log := gbytes.NewBuffer()
-		_, stop := runHub(elected, func(_ *rest.Config, options *hub.Options) {
+		_, stop := runHub(withElection, func(_ *rest.Config, options *hub.Options) {
 			options.Logger = funcr.New(func(_, line string) { _, _ = log.Write([]byte(line + "\n")) }, funcr.Options{})
 		})
 		kafka := f.enable(ctx, cluster, "kafka")
@@ -594,7 +594,7 @@ var _ = Describe("The add-on controller", func() {
 
 	It("writes nothing when it is started again", func(ctx SpecContext) {
 		f.define(ctx, "kafka", runs(version))
-		kafka := f.enable(ctx, cluster, "kafka", configured(f.variables(ctx, "vars", cluster, "TEXT", "one")))
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(f.variables(ctx, "vars", cluster, "TEXT", "one")))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		stopHub()
 		writes, _ := runHub()

@@ -59,8 +59,8 @@ func newUser() (client.Client, *warnings) {
 	return user, heard
 }
 
-// checked waits until the hub's webhooks respond, for all versions.
-func checked(ctx context.Context) {
+// awaitWebhooks waits until the hub's webhooks respond, for all versions.
+func awaitWebhooks(ctx context.Context) {
 	GinkgoHelper()
 	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
 	Eventually(func(g Gomega) {
@@ -69,8 +69,8 @@ func checked(ctx context.Context) {
 	converts(ctx)
 }
 
-// unchecked runs the hub without its webhooks, so that invalid objects are stored and evaluated by the controllers.
-func unchecked() {
+// runWithoutWebhooks runs the hub without its webhooks, so that invalid objects are stored and evaluated by the controllers.
+func runWithoutWebhooks() {
 	GinkgoHelper()
 	stopHub()
 	_, stopHub = runHub()
@@ -87,7 +87,7 @@ var _ = Describe("Admission", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 		user, heard = newUser()
-		checked(ctx)
+		awaitWebhooks(ctx)
 	})
 	// refused expects a write and its dry run to be rejected with that text.
 	refused := func(write func(...client.CreateOption) error, text string) {
@@ -102,20 +102,20 @@ var _ = Describe("Admission", func() {
 	Describe("of a ClusterManagementAddOn", func() {
 		// named replaces <a>, <b> and <c> by the spec's own names of add-ons.
 		named := func(text string) string {
-			return strings.NewReplacer("<a>", f.named("a"), "<b>", f.named("b"), "<c>", f.named("c")).Replace(text)
+			return strings.NewReplacer("<a>", f.nameOf("a"), "<b>", f.nameOf("b"), "<c>", f.nameOf("c")).Replace(text)
 		}
 		needs := func(names ...string) func(*addonv1alpha1.ClusterManagementAddOn) {
 			return func(d *addonv1alpha1.ClusterManagementAddOn) {
 				for _, name := range names {
-					d.Spec.Dependencies = append(d.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: f.named(name)})
+					d.Spec.Dependencies = append(d.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: f.nameOf(name)})
 				}
 			}
 		}
 		annotates := func(text string) func(*addonv1alpha1.ClusterManagementAddOn) {
-			return func(d *addonv1alpha1.ClusterManagementAddOn) { annotated(named(text))(d) }
+			return func(d *addonv1alpha1.ClusterManagementAddOn) { withAnnotation(named(text))(d) }
 		}
 		definition := func(name string, change func(*addonv1alpha1.ClusterManagementAddOn)) *addonv1alpha1.ClusterManagementAddOn {
-			d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named(name)}}
+			d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.nameOf(name)}}
 			d.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 			change(d)
 			return d
@@ -155,19 +155,19 @@ var _ = Describe("Admission", func() {
 		It("rejects the edit that closes a cycle, right after the one that prepared it, and no other", func(ctx SpecContext) {
 			a := f.define(ctx, "a", nil)
 			f.define(ctx, "b", needs("a"))
-			close := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":[{"name":"`+f.named("b")+`"}]}}`))
+			close := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":[{"name":"`+f.nameOf("b")+`"}]}}`))
 			Expect(user.Patch(ctx, a, close)).To(MatchError(ContainSubstring(
 				named("circular dependency: <a> -> <b> -> <a>"))))
 
 			By("allowing it while no webhook responds, and breaking it again step by step")
-			unchecked()
+			runWithoutWebhooks()
 			Expect(user.Patch(ctx, a, close)).To(Succeed())
 			onA := f.enable(ctx, cluster, "a")
 			Eventually(conditionOf(onA, "Degraded")).WithContext(ctx).Should(Equal(seen{
 				"True", "RequiredDependencyNotSatisfied", named("circular dependency: <a> -> <b> -> <a>")}))
 			stopHub()
-			_, stopHub = runHub(serving)
-			checked(ctx)
+			_, stopHub = runHub(withWebhooks)
+			awaitWebhooks(ctx)
 			label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`))
 			Expect(user.Patch(ctx, a, label)).To(Succeed(), "an edit of something else")
 			another := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/dependencies/-","value":{"name":"x"}}]`))
@@ -184,7 +184,7 @@ var _ = Describe("Admission", func() {
 			needs("later")(d)
 			Expect(heard.of(func() { Expect(user.Create(ctx, d)).To(Succeed()) })).To(ConsistOf(
 				ContainSubstring("is ignored because spec.dependencies is set"),
-				ContainSubstring(`ClusterManagementAddOn "`+f.named("later")+`" does not exist yet`)))
+				ContainSubstring(`ClusterManagementAddOn "`+f.nameOf("later")+`" does not exist yet`)))
 			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, d)).To(Succeed()) })
 		})
 
@@ -220,17 +220,17 @@ var _ = Describe("Admission", func() {
 				}}}
 				d.SetAPIVersion("addon.open-cluster-management.io/v1beta1")
 				d.SetKind("ClusterManagementAddOn")
-				d.SetName(f.named("a"))
+				d.SetName(f.nameOf("a"))
 				return d
 			}
 			refused(func(options ...client.CreateOption) error {
-				return user.Create(ctx, beta(map[string]any{"name": f.named("b")}), options...)
+				return user.Create(ctx, beta(map[string]any{"name": f.nameOf("b")}), options...)
 			}, named("circular dependency: <a> -> <b> -> <a>"))
-			fine := beta(map[string]any{"name": f.named("c")})
+			fine := beta(map[string]any{"name": f.nameOf("c")})
 			Expect(user.Create(ctx, fine)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, fine)).To(Succeed()) })
 			Expect(user.Patch(ctx, fine, client.RawPatch(types.JSONPatchType,
-				[]byte(`[{"op":"add","path":"/spec/dependencies/-","value":{"name":"`+f.named("a")+`"}}]`)))).To(MatchError(
+				[]byte(`[{"op":"add","path":"/spec/dependencies/-","value":{"name":"`+f.nameOf("a")+`"}}]`)))).To(MatchError(
 				ContainSubstring("depends on itself")))
 		})
 	})
@@ -241,10 +241,10 @@ var _ = Describe("Admission", func() {
 			for name, dependencyType := range map[string]addonv1alpha1.DependencyType{
 				"kafka": "Required", "spark": "Required", "graphs": "Optional",
 			} {
-				f.define(ctx, name, f.needing(need{Name: "zookeeper", Type: dependencyType}))
+				f.define(ctx, name, f.withNeeds(need{Name: "zookeeper", Type: dependencyType}))
 			}
 			want := fmt.Sprintf("%s, %s require %s and will become unavailable where it is removed with its definition (kubectl addon dependents %s)",
-				f.named("kafka"), f.named("spark"), zookeeper.Name, zookeeper.Name)
+				f.nameOf("kafka"), f.nameOf("spark"), zookeeper.Name, zookeeper.Name)
 			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
@@ -257,7 +257,7 @@ var _ = Describe("Admission", func() {
 			going := f.define(ctx, "going", func(d *addonv1alpha1.ClusterManagementAddOn) { d.Finalizers = []string{"tandem.test/going"} })
 			Expect(heard.of(func() { Expect(user.Delete(ctx, going)).To(Succeed()) })).To(BeEmpty())
 			staying := f.define(ctx, "staying", nil)
-			f.define(ctx, "kafka", f.needing(need{Name: "going"}, need{Name: "staying"}))
+			f.define(ctx, "kafka", f.withNeeds(need{Name: "going"}, need{Name: "staying"}))
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, staying, client.DryRunAll)).To(Succeed()) })
 			}).WithContext(ctx).Should(HaveLen(1))
@@ -270,7 +270,7 @@ var _ = Describe("Admission", func() {
 		It("warns of dependents on the cluster, and allows the deletion", func(ctx SpecContext) {
 			other := f.cluster(ctx, "other")
 			need := func(dependencyType addonv1alpha1.DependencyType) func(*addonv1alpha1.ClusterManagementAddOn) {
-				return f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper", Type: dependencyType})
+				return f.withNeeds(addonv1alpha1.AddonDependency{Name: "zookeeper", Type: dependencyType})
 			}
 			f.define(ctx, "zookeeper", nil)
 			for name, dependencyType := range map[string]addonv1alpha1.DependencyType{
@@ -287,14 +287,14 @@ var _ = Describe("Admission", func() {
 					}
 				})
 			}
-			leaving := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("leaving")}}
+			leaving := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("leaving")}}
 			Expect(server.Delete(ctx, leaving)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) {
 				Expect(server.Patch(ctx, leaving, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 			})
 			zookeeper := f.enable(ctx, cluster, "zookeeper")
 			want := fmt.Sprintf("%s, %s on %s require %s and will become unavailable (kubectl addon dependents %s)",
-				f.named("kafka"), f.named("spark"), cluster, f.named("zookeeper"), f.named("zookeeper"))
+				f.nameOf("kafka"), f.nameOf("spark"), cluster, f.nameOf("zookeeper"), f.nameOf("zookeeper"))
 			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
@@ -368,7 +368,7 @@ var _ = Describe("Admission", func() {
 
 	It("refuses an OperatorVersion that is not valid, and reports its problems", func(ctx SpecContext) {
 		broken := f.push(ctx, "kafka", packages).DeepCopy()
-		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("broken") + "-1.0.0"}
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		broken.Spec.Parameters[1].Default = ptrTo("many")
 		refused(func(options ...client.CreateOption) error { return user.Create(ctx, broken.DeepCopy(), options...) },
@@ -380,11 +380,11 @@ var _ = Describe("Admission", func() {
 
 	It("leaves alone an OperatorVersion that no managed cluster may use, and no other", func(ctx SpecContext) {
 		broken := f.push(ctx, "kafka", packages).DeepCopy()
-		makeNamespace(ctx, f.named("bare"))
+		makeNamespace(ctx, f.nameOf("bare"))
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
-		broken.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: f.named("broken")}
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("broken")}
 		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("is not valid")))
-		broken.Namespace = f.named("bare")
+		broken.Namespace = f.nameOf("bare")
 		Expect(user.Create(ctx, broken)).To(Succeed())
 	})
 
@@ -394,7 +394,7 @@ var _ = Describe("Admission", func() {
 		strict := func(ctx context.Context, name, fixed string) *kudo.OperatorVersion {
 			GinkgoHelper()
 			v := f.pushPlans(ctx, name+"-base", packages, "scale", "backup")
-			v = &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named(name)}, Spec: v.Spec}
+			v = &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.nameOf(name)}, Spec: v.Spec}
 			v.Spec.Parameters = append(v.Spec.Parameters,
 				kudo.Parameter{Name: "FIXED", Default: &fixed, Immutable: ptrTo(true)},
 				kudo.Parameter{Name: "SCALE", Trigger: "scale"}, kudo.Parameter{Name: "BACKUP", Trigger: "backup"})
@@ -451,7 +451,7 @@ var _ = Describe("Admission", func() {
 				unchanged := get(ctx, existing)
 				Expect(user.Patch(ctx, unchanged, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`)))).To(Succeed())
 				Expect(user.Delete(ctx, unchanged)).To(Succeed())
-				removed(ctx, unchanged)
+				reportRemoved(ctx, unchanged)
 				Eventually(exists(unchanged)).WithContext(ctx).Should(BeFalse())
 			},
 			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": must be an integer`),
@@ -468,7 +468,7 @@ var _ = Describe("Admission", func() {
 
 		It("warns of an OperatorVersion that does not exist yet", func(ctx SpecContext) {
 			early := instance()
-			early.Spec.OperatorVersion.Name = f.named("early") + "-1.0.0"
+			early.Spec.OperatorVersion.Name = f.nameOf("early") + "-1.0.0"
 			Expect(heard.of(func() { Expect(user.Create(ctx, early)).To(Succeed()) })).To(Equal([]string{
 				"the Instance cannot run yet: OperatorVersion addon-packages/" + early.Spec.OperatorVersion.Name + " does not exist: " +
 					"push its package (kubectl addon package push DIR -n addon-packages), or use another version"}))
@@ -484,8 +484,8 @@ var _ = Describe("Admission", func() {
 		})
 
 		It("reveals nothing about an OperatorVersion that agents may not read", func(ctx SpecContext) {
-			makeNamespace(ctx, f.named("secret"))
-			secret := f.push(ctx, "secret", f.named("secret"))
+			makeNamespace(ctx, f.nameOf("secret"))
+			secret := f.push(ctx, "secret", f.nameOf("secret"))
 			curious := instance("TYPO", "x")
 			curious.Spec.OperatorVersion = corev1.ObjectReference{Namespace: secret.Namespace, Name: secret.Name}
 			Expect(heard.of(func() { Expect(user.Create(ctx, curious)).To(Succeed()) })).To(ConsistOf(
@@ -495,9 +495,9 @@ var _ = Describe("Admission", func() {
 		})
 
 		It("only warns of the creation of an Instance outside of the namespaces of managed clusters", func(ctx SpecContext) {
-			makeNamespace(ctx, f.named("bare"))
+			makeNamespace(ctx, f.nameOf("bare"))
 			bare := instance("TYPO", "x")
-			bare.Namespace = f.named("bare")
+			bare.Namespace = f.nameOf("bare")
 			want := []string{`the Instance cannot run yet: ManagedCluster "` + bare.Namespace +
 				`" does not exist or is being deleted: create the Instance in the namespace of a managed cluster`}
 			Expect(heard.of(func() { Expect(user.Create(ctx, bare.DeepCopy(), client.DryRunAll)).To(Succeed()) })).To(Equal(want))
@@ -510,14 +510,14 @@ var _ = Describe("Admission", func() {
 		})
 
 		It("lets in what became invalid, but for its problem", func(ctx SpecContext) {
-			unchecked()
+			runWithoutWebhooks()
 			wrong := instance("COUNT", "many", "TYPO", "x")
 			Expect(user.Create(ctx, wrong)).To(Succeed(), "no webhook responds")
 			Eventually(resolvedOf(wrong)).WithContext(ctx).Should(And(
 				HaveField("Reason", "ParametersInvalid"), HaveField("Message", And(ContainSubstring("COUNT"), ContainSubstring("TYPO")))))
 			stopHub()
-			_, stopHub = runHub(serving)
-			checked(ctx)
+			_, stopHub = runHub(withWebhooks)
+			awaitWebhooks(ctx)
 			patch := func(text string) error {
 				return user.Patch(ctx, wrong.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
@@ -533,7 +533,7 @@ var _ = Describe("Admission", func() {
 			changed := instance()
 			Expect(user.Create(ctx, changed)).To(Succeed())
 			start(ctx, changed, version)
-			unchecked()
+			runWithoutWebhooks()
 			patch := func(text string) error {
 				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
@@ -541,8 +541,8 @@ var _ = Describe("Admission", func() {
 			problem := ContainSubstring(`parameter "FIXED": immutable, and its current value is "small": set that`)
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", problem))
 			stopHub()
-			_, stopHub = runHub(serving)
-			checked(ctx)
+			_, stopHub = runHub(withWebhooks)
+			awaitWebhooks(ctx)
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`its current value is "small"`)))
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"small"}}}`)).To(Succeed())
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Status", "True"))
@@ -551,7 +551,7 @@ var _ = Describe("Admission", func() {
 		It("checks addon-manager's own writes by Resolved, and only these of the same Instance", func(ctx SpecContext) {
 			f.define(ctx, "kafka", runs(version))
 			variables := f.variables(ctx, "variables", cluster, "FIXED", "huge", "COUNT", "3")
-			kafka := f.enable(ctx, cluster, "kafka", configured(variables))
+			kafka := f.enable(ctx, cluster, "kafka", withConfigs(variables))
 			own := instanceOf(kafka)
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 			start(ctx, own, version)
@@ -576,8 +576,8 @@ var _ = Describe("Admission", func() {
 
 		It("knows addon-manager by whatever name it runs", func(ctx SpecContext) {
 			stopHub()
-			_, stopHub = runHub(serving, func(config *rest.Config, _ *hub.Options) { config.Impersonate = rest.ImpersonationConfig{} })
-			checked(ctx)
+			_, stopHub = runHub(withWebhooks, func(config *rest.Config, _ *hub.Options) { config.Impersonate = rest.ImpersonationConfig{} })
+			awaitWebhooks(ctx)
 			Expect(user.Create(ctx, instance("TYPO", "x"), client.DryRunAll)).To(Succeed(), "that is who addon-manager is now")
 			other := rest.CopyConfig(config)
 			other.Impersonate = rest.ImpersonationConfig{UserName: "somebody", Groups: []string{"system:masters"}}

@@ -14,16 +14,16 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// decorated sets fields that the hub's cache lacks.
-func decorated(addOn *addonv1alpha1.ManagedClusterAddOn) {
+// decorate sets fields that the hub's cache lacks.
+func decorate(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	addOn.Labels = map[string]string{"label": "kept"}
 	addOn.Annotations = map[string]string{"annotation": "kept"}
 	addOn.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "kept", UID: "kept"}}
 	addOn.Finalizers = []string{"hub.test/held"}
 }
 
-// reported sets status fields that the hub's cache lacks, as OCM does, with conditions before those of the hub.
-func reported(addOn *addonv1alpha1.ManagedClusterAddOn) {
+// reportAsOCM sets status fields that the hub's cache lacks, as OCM does, with conditions before those of the hub.
+func reportAsOCM(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	said := func(conditionType string) metav1.Condition {
 		return metav1.Condition{
 			Type: conditionType, Status: metav1.ConditionTrue, Reason: "Said", Message: "kept", LastTransitionTime: metav1.Now(),
@@ -71,18 +71,18 @@ var _ = Describe("The hub, whose cache lacks fields that it does not read", func
 	// prepared enables an add-on with those fields.
 	prepared := func(ctx context.Context, name string) *addonv1alpha1.ManagedClusterAddOn {
 		GinkgoHelper()
-		addOn := f.enable(ctx, cluster, name, decorated)
-		Expect(environment.EditStatus(ctx, server, addOn, reported)).To(Succeed())
+		addOn := f.enable(ctx, cluster, name, decorate)
+		Expect(environment.EditStatus(ctx, server, addOn, reportAsOCM)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { edit(ctx, addOn, release) })
 		return addOn
 	}
 
 	It("keeps them when it writes and removes a verdict, and when the agent's lease expires", func(ctx SpecContext) {
 		f.define(ctx, "db", nil)
-		f.define(ctx, "web", f.needing(addonv1alpha1.AddonDependency{Name: "db"}))
+		f.define(ctx, "web", f.withNeeds(addonv1alpha1.AddonDependency{Name: "db"}))
 		web := prepared(ctx, "web")
 		before := others(ctx, web)
-		runHub(serving, impatient)
+		runHub(withWebhooks, withLeaseTimeout)
 		Eventually(conditionOf(web, "Degraded")).WithContext(ctx).Should(HaveField("Status", "True"))
 		Expect(others(ctx, web)).To(Equal(before), "after a verdict")
 
@@ -103,7 +103,7 @@ var _ = Describe("The hub, whose cache lacks fields that it does not read", func
 		before := others(ctx, kafka)
 		version := f.push(ctx, "kafka", packages)
 		edit(ctx, definition, runs(version))
-		runHub(serving)
+		runHub(withWebhooks)
 		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 		Expect(get(ctx, kafka).Finalizers).To(ConsistOf("hub.test/held", kudo.Finalizer))
@@ -111,7 +111,7 @@ var _ = Describe("The hub, whose cache lacks fields that it does not read", func
 
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
 		Eventually(func(g Gomega) { g.Expect(get(ctx, instanceOf(kafka)).DeletionTimestamp).NotTo(BeNil()) }).Should(Succeed())
-		removed(ctx, instanceOf(kafka))
+		reportRemoved(ctx, instanceOf(kafka))
 		Eventually(func() []string { return get(ctx, kafka).Finalizers }).Should(Equal([]string{"hub.test/held"}))
 		after := others(ctx, kafka)
 		after.DeletionTimestamp, after.DeletionGracePeriodSeconds, after.Generation = nil, nil, before.Generation

@@ -83,8 +83,8 @@ const nameOfServer = "kube-apiserver-webhooks"
 // callers signs the client certificate that the API server presents to admission webhooks.
 var callers *signer
 
-// presenting makes the API server present a client certificate to admission webhooks, by its AdmissionConfiguration.
-func presenting(e *envtest.Environment) {
+// presentCertificate makes the API server present a client certificate to admission webhooks, by its AdmissionConfiguration.
+func presentCertificate(e *envtest.Environment) {
 	GinkgoHelper()
 	callers = newSigner()
 	certificate, key := callers.sign(nameOfServer)
@@ -137,9 +137,9 @@ var _ = Describe("Callers of the webhooks", func() {
 
 	It("are authenticated by the API server's client certificate if its authority is configured, except for conversions", func(ctx SpecContext) {
 		stopHub()
-		_, stopHub = runHub(serving, authenticating(nameOfServer, "another-server"))
+		_, stopHub = runHub(withWebhooks, authenticating(nameOfServer, "another-server"))
 		waitServed(ctx, webhookAddress)
-		checked(ctx) // by the API server, which presents its certificate
+		awaitWebhooks(ctx) // by the API server, which presents its certificate
 
 		certificate, key := callers.sign(nameOfServer)
 		Expect(post(ctx, "/admit/instance", certificate, key)).To(Equal(http.StatusBadRequest), "it is read")
@@ -156,7 +156,7 @@ var _ = Describe("Callers of the webhooks", func() {
 		stopHub()
 		options := authenticating()
 		var file string
-		_, stopHub = runHub(serving, options, func(_ *rest.Config, o *hub.Options) { file = o.WebhookCallers.CAFile })
+		_, stopHub = runHub(withWebhooks, options, func(_ *rest.Config, o *hub.Options) { file = o.WebhookCallers.CAFile })
 		waitServed(ctx, webhookAddress)
 		certificate, key := callers.sign("any")
 		Expect(post(ctx, "/admit/instance", certificate, key)).To(Equal(http.StatusBadRequest))

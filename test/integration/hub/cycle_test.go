@@ -16,7 +16,7 @@ var _ = Describe("A circular dependency", func() {
 		f       fleet
 		cluster string
 	)
-	BeforeEach(unchecked)
+	BeforeEach(runWithoutWebhooks)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
@@ -24,9 +24,9 @@ var _ = Describe("A circular dependency", func() {
 	AfterEach(func(ctx SpecContext) { f.writesNothing(ctx, cluster) })
 	// way returns the message line about a cycle.
 	way := func(names ...string) string {
-		line := "circular dependency: " + f.named(names[0])
+		line := "circular dependency: " + f.nameOf(names[0])
 		for _, name := range names[1:] {
-			line += " -> " + f.named(name)
+			line += " -> " + f.nameOf(name)
 		}
 		return line
 	}
@@ -44,10 +44,10 @@ var _ = Describe("A circular dependency", func() {
 	}
 
 	It("that is closed is judged for all members, and when it is broken all recover", func(ctx SpecContext) {
-		f.define(ctx, "a", f.needing(need{Name: "b"}))
-		b := f.define(ctx, "b", f.needing(need{Name: "c"}))
+		f.define(ctx, "a", f.withNeeds(need{Name: "b"}))
+		b := f.define(ctx, "b", f.withNeeds(need{Name: "c"}))
 		c := f.define(ctx, "c", nil)
-		f.define(ctx, "outside", f.needing(need{Name: "a"}))
+		f.define(ctx, "outside", f.withNeeds(need{Name: "a"}))
 		onA, onB, onC := f.install(ctx, cluster, "a"), f.install(ctx, cluster, "b"), f.install(ctx, cluster, "c")
 		outside := f.install(ctx, cluster, "outside")
 		all := []*addonv1alpha1.ManagedClusterAddOn{onA, onB, onC, outside}
@@ -55,19 +55,19 @@ var _ = Describe("A circular dependency", func() {
 
 		By("closing it, with every member available")
 		edit(ctx, c, f.needs(need{Name: "a"}))
-		settle(ctx, all, circular("a", "b", "c", "a"), circular("b", "c", "a", "b"), circular("c", "a", "b", "c"), f.required("a"))
+		settle(ctx, all, circular("a", "b", "c", "a"), circular("b", "c", "a", "b"), circular("c", "a", "b", "c"), f.requiredUnmet("a"))
 		Eventually(eventsOn(onA)).WithContext(ctx).Should(ContainElement(
-			"Warning RequiredDependencyNotSatisfied: not satisfied: Required " + f.named("b") + " (Circular)"))
+			"Warning RequiredDependencyNotSatisfied: not satisfied: Required " + f.nameOf("b") + " (Circular)"))
 
 		By("making an edge Optional, which is the reason of its own add-on only")
 		edit(ctx, b, f.needs(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
 		settle(ctx, all, circular("a", "b", "c", "a"), unmet("DependencyNotSatisfied", way("b", "c", "a", "b")),
-			circular("c", "a", "b", "c"), f.required("a"))
+			circular("c", "a", "b", "c"), f.requiredUnmet("a"))
 
 		By("a shorter way")
 		edit(ctx, b, f.needs(need{Name: "c"}, need{Name: "a"}))
 		settle(ctx, all, circular("a", "b", "a"),
-			unmet("RequiredDependencyNotSatisfied", way("b", "c", "a", "b"), way("b", "a", "b")), circular("c", "a", "b", "c"), f.required("a"))
+			unmet("RequiredDependencyNotSatisfied", way("b", "c", "a", "b"), way("b", "a", "b")), circular("c", "a", "b", "c"), f.requiredUnmet("a"))
 
 		By("breaking both in one place")
 		edit(ctx, b, f.needs())
@@ -76,16 +76,16 @@ var _ = Describe("A circular dependency", func() {
 
 	It("that was there before the hub is judged, and recovered from", func(ctx SpecContext) {
 		stopHub()
-		a := f.define(ctx, "a", annotated(`[{"name":"`+f.named("b")+`"}]`))
-		f.define(ctx, "b", f.needing(need{Name: "a"}))
+		a := f.define(ctx, "a", withAnnotation(`[{"name":"`+f.nameOf("b")+`"}]`))
+		f.define(ctx, "b", f.withNeeds(need{Name: "a"}))
 		members := []*addonv1alpha1.ManagedClusterAddOn{f.install(ctx, cluster, "a"), f.install(ctx, cluster, "b")}
 		_, stopHub = runHub()
 		settle(ctx, members, circular("a", "b", "a"), circular("b", "a", "b"))
 
 		By("a declaration that becomes malformed leading nowhere for others, while its own verdict stays")
-		edit(ctx, a, annotated(`{}`))
-		settle(ctx, members, circular("a", "b", "a"), f.required("a"))
-		edit(ctx, a, annotated(`[{"name":"`+f.named("b")+`"}]`))
+		edit(ctx, a, withAnnotation(`{}`))
+		settle(ctx, members, circular("a", "b", "a"), f.requiredUnmet("a"))
+		edit(ctx, a, withAnnotation(`[{"name":"`+f.nameOf("b")+`"}]`))
 		settle(ctx, members, circular("a", "b", "a"), circular("b", "a", "b"))
 
 		By("a definition that goes")
@@ -94,11 +94,11 @@ var _ = Describe("A circular dependency", func() {
 	})
 
 	It("on itself is judged, and recovered from", func(ctx SpecContext) {
-		a := f.define(ctx, "a", f.needing(need{Name: "a", Type: addonv1alpha1.DependencyTypeOptional}))
+		a := f.define(ctx, "a", f.withNeeds(need{Name: "a", Type: addonv1alpha1.DependencyTypeOptional}))
 		onA := f.install(ctx, cluster, "a")
-		degraded(ctx, onA, unmet("DependencyNotSatisfied", way("a", "a")))
+		expectDegraded(ctx, onA, unmet("DependencyNotSatisfied", way("a", "a")))
 		edit(ctx, a, f.needs())
-		degraded(ctx, onA, none)
+		expectDegraded(ctx, onA, none)
 	})
 
 	It("whose edges change at the same time is reported, and recovered from, regardless of the order of events", func(ctx SpecContext) {
@@ -128,16 +128,16 @@ var _ = Describe("A circular dependency", func() {
 
 	It("keeps an add-on from being installed, until another definition breaks it", func(ctx SpecContext) {
 		version := f.push(ctx, "kafka", packages)
-		f.define(ctx, "kafka", both(runs(version), f.needing(need{Name: "b"})))
-		f.define(ctx, "b", f.needing(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
-		c := f.define(ctx, "c", f.needing(need{Name: "kafka"}))
+		f.define(ctx, "kafka", both(runs(version), f.withNeeds(need{Name: "b"})))
+		f.define(ctx, "b", f.withNeeds(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
+		c := f.define(ctx, "c", f.withNeeds(need{Name: "kafka"}))
 		kafka, b := f.enable(ctx, cluster, "kafka"), f.install(ctx, cluster, "b")
-		degraded(ctx, kafka, circular("kafka", "b", "c", "kafka"))
+		expectDegraded(ctx, kafka, circular("kafka", "b", "c", "kafka"))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
 		Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
 		Expect(conditionOf(b, "Available")(Default, ctx)).To(HaveField("Status", "True"))
 		edit(ctx, c, f.needs())
-		degraded(ctx, kafka, none)
+		expectDegraded(ctx, kafka, none)
 		Eventually(exists(instanceOf(kafka))).WithContext(ctx).Should(BeTrue())
 		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))

@@ -30,8 +30,8 @@ type fleet struct{ suffix string }
 
 func newFleet() fleet { return fleet{suffix: rand.String(6)} }
 
-// named returns a name that no other spec uses.
-func (f fleet) named(name string) string { return name + "-" + f.suffix }
+// nameOf returns a name that no other spec uses.
+func (f fleet) nameOf(name string) string { return name + "-" + f.suffix }
 
 func makeNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
@@ -41,7 +41,7 @@ func makeNamespace(ctx context.Context, name string) {
 // cluster registers a managed cluster with its namespace.
 func (f fleet) cluster(ctx context.Context, name string) string {
 	GinkgoHelper()
-	name = f.named(name)
+	name = f.nameOf(name)
 	makeNamespace(ctx, name)
 	Expect(server.Create(ctx, managedCluster(name))).To(Succeed())
 	return name
@@ -58,7 +58,7 @@ func managedCluster(name string) *unstructured.Unstructured {
 // define creates a ClusterManagementAddOn that is deleted after the spec.
 func (f fleet) define(ctx context.Context, name string, change func(*addonv1alpha1.ClusterManagementAddOn)) *addonv1alpha1.ClusterManagementAddOn {
 	GinkgoHelper()
-	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named(name)}}
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.nameOf(name)}}
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	if change != nil {
 		change(definition)
@@ -70,18 +70,18 @@ func (f fleet) define(ctx context.Context, name string, change func(*addonv1alph
 	return definition
 }
 
-// needing declares dependencies by the field.
-func (f fleet) needing(needs ...addonv1alpha1.AddonDependency) func(*addonv1alpha1.ClusterManagementAddOn) {
+// withNeeds declares dependencies by the field.
+func (f fleet) withNeeds(needs ...addonv1alpha1.AddonDependency) func(*addonv1alpha1.ClusterManagementAddOn) {
 	return func(d *addonv1alpha1.ClusterManagementAddOn) {
 		for _, need := range needs {
-			need.Name = f.named(need.Name)
+			need.Name = f.nameOf(need.Name)
 			d.Spec.Dependencies = append(d.Spec.Dependencies, need)
 		}
 	}
 }
 
-// annotated declares dependencies by the annotation.
-func annotated(text string) func(*addonv1alpha1.ClusterManagementAddOn) {
+// withAnnotation declares dependencies by the annotation.
+func withAnnotation(text string) func(*addonv1alpha1.ClusterManagementAddOn) {
 	return func(d *addonv1alpha1.ClusterManagementAddOn) {
 		d.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: text}
 	}
@@ -90,7 +90,7 @@ func annotated(text string) func(*addonv1alpha1.ClusterManagementAddOn) {
 // enable creates a ManagedClusterAddOn, as `clusteradm addon enable` does.
 func (f fleet) enable(ctx context.Context, cluster, name string, change ...func(*addonv1alpha1.ManagedClusterAddOn)) *addonv1alpha1.ManagedClusterAddOn {
 	GinkgoHelper()
-	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named(name)}}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf(name)}}
 	for _, c := range change {
 		c(addOn)
 	}
@@ -191,9 +191,9 @@ func (f fleet) pushPlans(ctx context.Context, name, namespace string, plans ...s
 	GinkgoHelper()
 	text := "a"
 	version := &kudo.OperatorVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.named(name) + "-1.0.0"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.nameOf(name) + "-1.0.0"},
 		Spec: kudo.OperatorVersionSpec{
-			Operator: corev1.ObjectReference{Name: f.named(name)}, Version: "1.0.0",
+			Operator: corev1.ObjectReference{Name: f.nameOf(name)}, Version: "1.0.0",
 			Templates: map[string]string{"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n" +
 				"data:\n  text: \"{{ .Params.TEXT }}\"\n  count: \"{{ .Params.COUNT }}\"\n"},
 			Parameters: []kudo.Parameter{
@@ -229,8 +229,8 @@ func runs(version *kudo.OperatorVersion) func(*addonv1alpha1.ClusterManagementAd
 	}
 }
 
-// defaulting makes the AddOnDeploymentConfig the default of a definition.
-func defaulting(config *addonv1alpha1.AddOnDeploymentConfig) func(*addonv1alpha1.ClusterManagementAddOn) {
+// withDefault makes the AddOnDeploymentConfig the default of a definition.
+func withDefault(config *addonv1alpha1.AddOnDeploymentConfig) func(*addonv1alpha1.ClusterManagementAddOn) {
 	return func(d *addonv1alpha1.ClusterManagementAddOn) {
 		group := resource(addonv1alpha1.GroupVersion.Group, addonv1alpha1.ResourceAddOnDeploymentConfigs)
 		d.Spec.SupportedConfigs = slices.DeleteFunc(d.Spec.SupportedConfigs, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == group })
@@ -255,7 +255,7 @@ func resource(group, name string) upstream.ConfigGroupResource {
 // variables stores an AddOnDeploymentConfig with variables, as NAME, VALUE, NAME, VALUE.
 func (f fleet) variables(ctx context.Context, name, namespace string, pairs ...string) *addonv1alpha1.AddOnDeploymentConfig {
 	GinkgoHelper()
-	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.named(name)}}
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.nameOf(name)}}
 	for at := 0; at < len(pairs); at += 2 {
 		config.Spec.CustomizedVariables = append(config.Spec.CustomizedVariables,
 			upstream.CustomizedVariable{Name: pairs[at], Value: pairs[at+1]})
@@ -264,8 +264,8 @@ func (f fleet) variables(ctx context.Context, name, namespace string, pairs ...s
 	return config
 }
 
-// configured sets the configuration objects of an add-on, in that order.
-func configured(configs ...client.Object) func(*addonv1alpha1.ManagedClusterAddOn) {
+// withConfigs sets the configuration objects of an add-on, in that order.
+func withConfigs(configs ...client.Object) func(*addonv1alpha1.ManagedClusterAddOn) {
 	return func(a *addonv1alpha1.ManagedClusterAddOn) {
 		for _, config := range configs {
 			group := resource(addonv1alpha1.GroupVersion.Group, addonv1alpha1.ResourceAddOnDeploymentConfigs)
@@ -334,8 +334,8 @@ func count(requests []string, path string) int {
 	return n
 }
 
-// removed reports, as the agent does, that nothing of an Instance remains on its cluster.
-func removed(ctx context.Context, instance *kudo.Instance) {
+// reportRemoved reports, as the agent does, that nothing of an Instance remains on its cluster.
+func reportRemoved(ctx context.Context, instance *kudo.Instance) {
 	GinkgoHelper()
 	Eventually(func() error {
 		current := get(ctx, instance)

@@ -48,7 +48,7 @@ var _ = Describe("The namespace of another cluster", func() {
 	}
 
 	Describe("gives no values to an add-on,", func() {
-		BeforeEach(unchecked)
+		BeforeEach(runWithoutWebhooks)
 		refused := func(ctx context.Context, kafka *addonv1alpha1.ManagedClusterAddOn) {
 			GinkgoHelper()
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationInvalid", foreign()}))
@@ -57,14 +57,14 @@ var _ = Describe("The namespace of another cluster", func() {
 
 		It("whether the config exists or not", func(ctx SpecContext) {
 			f.define(ctx, "kafka", runs(version))
-			kafka := f.enable(ctx, cluster, "kafka", configured(config))
+			kafka := f.enable(ctx, cluster, "kafka", withConfigs(config))
 			refused(ctx, kafka)
 			Expect(server.Delete(ctx, config)).To(Succeed())
 			Consistently(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Message", foreign()))
 		})
 
 		It("whose definition has it as the default, except on that cluster", func(ctx SpecContext) {
-			f.define(ctx, "kafka", both(runs(version), defaulting(config)))
+			f.define(ctx, "kafka", both(runs(version), withDefault(config)))
 			refused(ctx, f.enable(ctx, cluster, "kafka"))
 			there := f.enable(ctx, other, "kafka")
 			Eventually(conditionOf(there, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
@@ -78,7 +78,7 @@ var _ = Describe("The namespace of another cluster", func() {
 			Expect(environment.EditStatus(ctx, server, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) {
 				for _, c := range []client.Object{version, config} {
 					named := &addonv1alpha1.ManagedClusterAddOn{}
-					configured(c)(named)
+					withConfigs(c)(named)
 					a.Status.ConfigReferences = append(a.Status.ConfigReferences, upstream.ConfigReference{
 						ConfigGroupResource: named.Spec.Configs[0].ConfigGroupResource, ConfigReferent: named.Spec.Configs[0].ConfigReferent,
 						DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: named.Spec.Configs[0].ConfigReferent},
@@ -92,14 +92,14 @@ var _ = Describe("The namespace of another cluster", func() {
 	})
 
 	It("is judged again when it becomes one, and when it no longer is", func(ctx SpecContext) {
-		shared := f.named("shared")
+		shared := f.nameOf("shared")
 		makeNamespace(ctx, shared)
 		stopHub()
-		_, stopHub = runHub(serving, func(_ *rest.Config, options *hub.Options) { options.ConfigNamespaces = []string{shared} })
+		_, stopHub = runHub(withWebhooks, func(_ *rest.Config, options *hub.Options) { options.ConfigNamespaces = []string{shared} })
 		config = f.variables(ctx, "config", shared, "TEXT", "one")
 		other = shared
 		f.define(ctx, "kafka", runs(version))
-		kafka := f.enable(ctx, cluster, "kafka", configured(config))
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(config))
 		installed := seen{"True", "Resolved", "OperatorVersion " + packages + "/" + version.Name}
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(installed))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "one"}))
@@ -121,10 +121,10 @@ var _ = Describe("The namespace of another cluster", func() {
 		)
 		BeforeEach(func(ctx SpecContext) {
 			user, heard = newUser()
-			checked(ctx)
+			awaitWebhooks(ctx)
 		})
 		named := func(change ...func(*addonv1alpha1.ManagedClusterAddOn)) *addonv1alpha1.ManagedClusterAddOn {
-			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("kafka")}}
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("kafka")}}
 			for _, c := range change {
 				c(addOn)
 			}
@@ -133,23 +133,23 @@ var _ = Describe("The namespace of another cluster", func() {
 		refused := func(err error) {
 			GinkgoHelper()
 			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-			Expect(err).To(MatchError(ContainSubstring("ManagedClusterAddOn " + cluster + "/" + f.named("kafka") + ": spec.configs: " + foreign())))
+			Expect(err).To(MatchError(ContainSubstring("ManagedClusterAddOn " + cluster + "/" + f.nameOf("kafka") + ": spec.configs: " + foreign())))
 		}
 		// known waits until the webhook knows the definition, which it reads from a watch cache.
 		known := func(ctx context.Context) {
 			GinkgoHelper()
-			Eventually(func() error { return user.Create(ctx, named(configured(config)), client.DryRunAll) }).WithContext(ctx).
+			Eventually(func() error { return user.Create(ctx, named(withConfigs(config)), client.DryRunAll) }).WithContext(ctx).
 				Should(MatchError(ContainSubstring(foreign())))
 		}
 
 		It("an add-on cannot refer to a config there, in whatever way it is written", func(ctx SpecContext) {
 			f.define(ctx, "kafka", runs(version))
 			known(ctx)
-			refused(user.Create(ctx, named(configured(config))))
+			refused(user.Create(ctx, named(withConfigs(config))))
 			own, shared := f.variables(ctx, "own", cluster), f.variables(ctx, "shared", packages)
-			kafka := named(configured(own, shared, version))
+			kafka := named(withConfigs(own, shared, version))
 			Expect(user.Create(ctx, kafka)).To(Succeed())
-			refused(environment.Edit(ctx, user, kafka, configured(config)))
+			refused(environment.Edit(ctx, user, kafka, withConfigs(config)))
 			beta := &unstructured.Unstructured{}
 			beta.SetAPIVersion("addon.open-cluster-management.io/v1beta1")
 			beta.SetKind("ManagedClusterAddOn")
@@ -160,28 +160,28 @@ var _ = Describe("The namespace of another cluster", func() {
 		})
 
 		It("an add-on with a reference from before can be changed", func(ctx SpecContext) {
-			kafka := named(configured(config))
+			kafka := named(withConfigs(config))
 			Expect(user.Create(ctx, kafka)).To(Succeed(), "before the add-on is plan-based")
 			f.define(ctx, "kafka", runs(version))
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "ConfigurationInvalid"))
 			own := f.variables(ctx, "own", cluster)
-			edit(ctx, kafka, configured(own))
+			edit(ctx, kafka, withConfigs(own))
 			edit(ctx, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "elsewhere" })
 		})
 
 		It("addon-agent cannot be configured from there, and add-ons that others run can", func(ctx SpecContext) {
-			agent := named(configured(config))
+			agent := named(withConfigs(config))
 			agent.Name = addonv1alpha1.AgentAddOn
 			Expect(user.Create(ctx, agent)).To(MatchError(ContainSubstring(foreign())))
-			f.define(ctx, "kafka", func(d *addonv1alpha1.ClusterManagementAddOn) { defaulting(config)(d) })
-			Expect(heard.of(func() { Expect(user.Create(ctx, named(configured(config)))).To(Succeed()) })).To(BeEmpty())
+			f.define(ctx, "kafka", func(d *addonv1alpha1.ClusterManagementAddOn) { withDefault(config)(d) })
+			Expect(heard.of(func() { Expect(user.Create(ctx, named(withConfigs(config)))).To(Succeed()) })).To(BeEmpty())
 		})
 
 		It("a definition that refers to it is stored with a warning", func(ctx SpecContext) {
 			warning := "AddOnDeploymentConfig " + other + "/" + config.Name + ` belongs to managed cluster "` + other +
 				`", and the add-on is invalid on every other cluster that gets it: move it to a namespace that belongs to no cluster`
-			for name, change := range map[string]func(*addonv1alpha1.ClusterManagementAddOn){"a": defaulting(config), "b": placed} {
-				definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named(name)}}
+			for name, change := range map[string]func(*addonv1alpha1.ClusterManagementAddOn){"a": withDefault(config), "b": placed} {
+				definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.nameOf(name)}}
 				definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 				both(runs(version), change)(definition)
 				Expect(heard.of(func() { Expect(user.Create(ctx, definition.DeepCopy(), client.DryRunAll)).To(Succeed()) })).To(Equal([]string{warning}))
@@ -199,7 +199,7 @@ var _ = Describe("The namespace of another cluster", func() {
 	Describe("has OperatorVersions that no status discloses:", func() {
 		var parent, child *kudo.OperatorVersion
 		BeforeEach(func(ctx SpecContext) {
-			unchecked()
+			runWithoutWebhooks()
 			child = f.push(ctx, "child", other)
 			parent = parentOf(child)
 			Expect(server.Create(ctx, parent)).To(Succeed())

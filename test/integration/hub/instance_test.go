@@ -27,7 +27,7 @@ var _ = Describe("The Instance controller", func() {
 		cluster string
 		version *kudo.OperatorVersion
 	)
-	BeforeEach(unchecked)
+	BeforeEach(runWithoutWebhooks)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
@@ -86,7 +86,7 @@ var _ = Describe("The Instance controller", func() {
 			inherited atomic.Pointer[metav1.Condition]
 			replaced  atomic.Bool
 		)
-		runHub(transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		runHub(withTransport(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 			if request.Method != http.MethodPatch || !strings.HasSuffix(request.URL.Path, "/instances/mine/status") {
 				return next.RoundTrip(request)
 			}
@@ -139,7 +139,7 @@ var _ = Describe("The Instance controller", func() {
 
 	It("refuses an OperatorVersion that cannot be run", func(ctx SpecContext) {
 		broken := version.DeepCopy()
-		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("broken") + "-1.0.0"}
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		Expect(server.Create(ctx, broken)).To(Succeed())
 		instance := create(ctx, "a", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = broken.Name })
@@ -152,7 +152,7 @@ var _ = Describe("The Instance controller", func() {
 		inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 		defer inside.Close()
 		parent := version.DeepCopy()
-		parent.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("fetching") + "-1.0.0"}
+		parent.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("fetching") + "-1.0.0"}
 		child := kudo.Task{Name: parent.Spec.Tasks[0].Name, Kind: kudo.TaskKudoOperator}
 		child.Spec.Package = inside.URL + "/child.tgz"
 		parent.Spec.Tasks[0] = child
@@ -165,7 +165,7 @@ var _ = Describe("The Instance controller", func() {
 
 	It("admits an Instance as soon as its OperatorVersion is there", func(ctx SpecContext) {
 		instance := create(ctx, "a", func(i *kudo.Instance) {
-			i.Spec.OperatorVersion = corev1.ObjectReference{Name: f.named("late") + "-1.0.0"}
+			i.Spec.OperatorVersion = corev1.ObjectReference{Name: f.nameOf("late") + "-1.0.0"}
 		})
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Reason", "OperatorVersionNotFound"))
 		f.push(ctx, "late", cluster)
@@ -183,7 +183,7 @@ var _ = Describe("The Instance controller", func() {
 		Expect(resolvedOf(older)(Default, ctx).Status).To(Equal("True"))
 
 		Expect(server.Delete(ctx, older)).To(Succeed())
-		removed(ctx, older)
+		reportRemoved(ctx, older)
 		Eventually(resolvedOf(younger)).WithContext(ctx).Should(HaveField("Status", "True"))
 	})
 
@@ -269,7 +269,7 @@ var _ = Describe("The Instance controller", func() {
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
 		Expect(server.Delete(ctx, instance)).To(Succeed())
 		Consistently(exists(instance)).WithContext(ctx).Should(BeTrue())
-		removed(ctx, instance)
+		reportRemoved(ctx, instance)
 		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
 	})
 
@@ -283,7 +283,7 @@ var _ = Describe("The Instance controller", func() {
 	})
 
 	It("reports that an Instance is on no managed cluster, until there is one", func(ctx SpecContext) {
-		namespace := f.named("elsewhere")
+		namespace := f.nameOf("elsewhere")
 		makeNamespace(ctx, namespace)
 		stopHub()
 		writes, _ := runHub()
@@ -313,7 +313,7 @@ var _ = Describe("The Instance controller", func() {
 	})
 
 	It("ignores mirrors", func(ctx SpecContext) {
-		namespace := f.named("elsewhere")
+		namespace := f.nameOf("elsewhere")
 		makeNamespace(ctx, namespace)
 		mirror := create(ctx, "a", func(i *kudo.Instance) {
 			i.Namespace, i.Annotations = namespace, map[string]string{kudo.AnnotationHubUID: "x", kudo.AnnotationHubGeneration: "1"}

@@ -23,12 +23,12 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// leaseGrace is the grace period of the agents in these specs, whatever the durations of their leases; on a busy machine, renewals are
+// leaseTimeout is the grace period of the agents in these specs, whatever the durations of their leases; on a busy machine, renewals are
 // late.
-const leaseGrace = 5 * time.Second
+const leaseTimeout = 5 * time.Second
 
-// impatient sets that grace period.
-func impatient(_ *rest.Config, options *hub.Options) { options.LeaseGrace = leaseGrace }
+// withLeaseTimeout sets that grace period.
+func withLeaseTimeout(_ *rest.Config, options *hub.Options) { options.LeaseTimeout = leaseTimeout }
 
 // renew acts as an agent: it renews a lease of that name until it is stopped or the spec ends, with a clock of its own.
 func renew(ctx context.Context, cluster, name string) (stop func()) {
@@ -49,7 +49,7 @@ func renew(ctx context.Context, cluster, name string) (stop func()) {
 	go func() {
 		defer GinkgoRecover()
 		defer close(ended)
-		wait.UntilWithContext(renewing, func(context.Context) { beat(ctx) }, leaseGrace/10)
+		wait.UntilWithContext(renewing, func(context.Context) { beat(ctx) }, leaseTimeout/10)
 	}()
 	stop = func() {
 		cancel()
@@ -74,7 +74,7 @@ func (h *hearing) Read(p []byte) (int, error) {
 
 // deaf stalls the watches of the hub's leases while it is locked.
 func deaf(locked *sync.RWMutex) func(*rest.Config, *hub.Options) {
-	return transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	return withTransport(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
 		if err == nil && strings.HasSuffix(request.URL.Path, "/leases") {
 			response.Body = &hearing{response.Body, locked}
@@ -95,12 +95,12 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 		stopHub()
-		writes, stopHub = runHub(impatient)
+		writes, stopHub = runHub(withLeaseTimeout)
 	})
 
 	It("has add-ons with unknown availability once its time has passed without it, until the agent reports again", func(ctx SpecContext) {
 		f.define(ctx, "b", nil)
-		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
+		f.define(ctx, "a", f.withNeeds(addonv1alpha1.AddonDependency{Name: "b"}))
 		a, b, mute := f.enable(ctx, cluster, "a"), f.enable(ctx, cluster, "b"), f.enable(ctx, cluster, "mute")
 		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(HaveField("Status", "True"))
 		report(ctx, b, metav1.ConditionTrue, "Works")
@@ -109,7 +109,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 
 		By("the agent renewing its lease, whatever its clock says")
 		stop := renew(ctx, cluster, addonv1alpha1.AgentLease)
-		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(Equal(works))
+		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(leaseTimeout + leaseTimeout/2).Should(Equal(works))
 		before := on(cluster, writes)()
 
 		By("the agent stopping")
@@ -119,7 +119,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{a, b, mute} {
 			Eventually(conditionOf(addOn, "Available")).WithContext(ctx).Should(Equal(silent))
 		}
-		Expect(time.Since(last)).To(BeNumerically(">=", leaseGrace))
+		Expect(time.Since(last)).To(BeNumerically(">=", leaseTimeout))
 		Expect(get(ctx, a).ManagedFields).To(ContainElement(HaveField("Manager", "addon-manager-lease")))
 
 		By("an add-on that is enabled meanwhile")
@@ -146,26 +146,26 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		stopHub()
 		report(ctx, a, metav1.ConditionTrue, "Works")
 
-		writes, stop := runHub(impatient)
-		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(leaseGrace / 2).Should(Equal(works))
+		writes, stop := runHub(withLeaseTimeout)
+		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(leaseTimeout / 2).Should(Equal(works))
 		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
 		Expect(on(cluster, writes)()).To(HaveLen(1))
 		stop()
 
-		writes, _ = runHub(impatient)
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
+		writes, _ = runHub(withLeaseTimeout)
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseTimeout + leaseTimeout/2).Should(BeEmpty())
 	})
 
 	It("is not regarded as silent when it is the hub that receives nothing", func(ctx SpecContext) {
 		stopHub()
 		var locked sync.RWMutex
-		writes, stop := runHub(impatient, deaf(&locked))
+		writes, stop := runHub(withLeaseTimeout, deaf(&locked))
 		a := f.enable(ctx, cluster, "a")
 		report(ctx, a, metav1.ConditionTrue, "Works")
 		renew(ctx, cluster, addonv1alpha1.AgentLease)
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace / 2).Should(BeEmpty())
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseTimeout / 2).Should(BeEmpty())
 		locked.Lock()
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(2 * leaseGrace).Should(BeEmpty())
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(2 * leaseTimeout).Should(BeEmpty())
 		locked.Unlock()
 		stop()
 	})
@@ -173,7 +173,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 	It("has its full time again when it could not renew because no API server responded", func(ctx SpecContext) {
 		stopHub()
 		var failed, written atomic.Pointer[time.Time]
-		writes, _ := runHub(impatient, transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		writes, _ := runHub(withLeaseTimeout, withTransport(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 			now := time.Now()
 			switch here := strings.Contains(request.URL.Path, "/namespaces/"+cluster+"/"); {
 			case here && strings.HasSuffix(request.URL.Path, "/leases/"+addonv1alpha1.AgentLease) && failed.CompareAndSwap(nil, &now):
@@ -191,14 +191,14 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 
 		By("the agent renewing its lease later than the API server answers again")
 		stop := renew(ctx, cluster, addonv1alpha1.AgentLease)
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseTimeout + leaseTimeout/2).Should(BeEmpty())
 		Expect(conditionOf(a, "Available")(Default, ctx)).To(Equal(works))
 
 		By("the agent not renewing it")
 		stop()
 		failed.Store(nil)
 		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
-		Expect(written.Load().Sub(*failed.Load())).To(BeNumerically(">=", leaseGrace))
+		Expect(written.Load().Sub(*failed.Load())).To(BeNumerically(">=", leaseTimeout))
 	})
 
 	It("is left alone where it has no such lease, as with an OCM klusterlet, or has it no longer", func(ctx SpecContext) {
@@ -208,12 +208,12 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonv1alpha1.AgentLease},
 		})).To(Succeed())
 		f.enable(ctx, cluster, "a")
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseTimeout + leaseTimeout/2).Should(BeEmpty())
 
 		By("a lease without a time, which says the agent's version")
 		Expect(server.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster, Name: addonv1alpha1.AgentLease, Labels: map[string]string{addonv1alpha1.LabelVersion: "v1.2.3"},
 		}})).To(Succeed())
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseTimeout + leaseTimeout/2).Should(BeEmpty())
 	})
 })

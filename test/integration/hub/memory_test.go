@@ -43,9 +43,9 @@ var _ = Describe("Admission of OperatorVersions that take much memory to verify"
 	DescribeTable("takes little memory, however many are created at a time", func(ctx SpecContext, template string) {
 		f := newFleet()
 		user, _ := newUser()
-		checked(ctx)
+		awaitWebhooks(ctx)
 		create := func(number int) error {
-			version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: fmt.Sprint(f.named("poison"), number)}}
+			version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: fmt.Sprint(f.nameOf("poison"), number)}}
 			version.Spec.Operator, version.Spec.Version = corev1.ObjectReference{Name: "poison"}, "1.0.0"
 			version.Spec.Templates = map[string]string{"a.yaml": template}
 			DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(server.Delete(ctx, version))).To(Succeed()) })

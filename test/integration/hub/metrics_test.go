@@ -18,7 +18,7 @@ import (
 func (f fleet) series(name string) func(Gomega) map[string]float64 {
 	return func(g Gomega) map[string]float64 {
 		found := map[string]float64{}
-		for _, metric := range gathered(g, name) {
+		for _, metric := range gatherMetrics(g, name) {
 			var labels []string
 			for _, label := range metric.Label {
 				value, own := strings.CutSuffix(label.GetValue(), "-"+f.suffix)
@@ -36,8 +36,8 @@ func (f fleet) series(name string) func(Gomega) map[string]float64 {
 	}
 }
 
-// gathered returns the metrics of that name in this process.
-func gathered(g Gomega, name string) []*dto.Metric {
+// gatherMetrics returns the metrics of that name in this process.
+func gatherMetrics(g Gomega, name string) []*dto.Metric {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
@@ -58,7 +58,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		f          fleet
 		here, away string
 	)
-	BeforeEach(unchecked)
+	BeforeEach(runWithoutWebhooks)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		here, away = f.cluster(ctx, "here"), f.cluster(ctx, "away")
@@ -70,14 +70,14 @@ var _ = Describe("The metrics of dependencies", func() {
 	// measured returns the number of timed verdicts, including verdicts on objects of earlier specs.
 	measured := func(g Gomega) uint64 {
 		var n uint64
-		for _, metric := range gathered(g, seconds) {
+		for _, metric := range gatherMetrics(g, seconds) {
 			n += metric.GetHistogram().GetSampleCount()
 		}
 		return n
 	}
 
 	It("count the clusters on which one is not satisfied, by a cause that stays true", func(ctx SpecContext) {
-		a := f.define(ctx, "a", f.needing(need{Name: "b"}, need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
+		a := f.define(ctx, "a", f.withNeeds(need{Name: "b"}, need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
 		onHere, onAway := f.enable(ctx, here, "a"), f.enable(ctx, away, "a")
 		c := f.install(ctx, here, "c")
 		f.install(ctx, away, "c")
@@ -91,7 +91,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		definition = f.define(ctx, "b", nil)
 
 		By("the dependency's own ways")
-		b := f.enable(ctx, here, "b", held)
+		b := f.enable(ctx, here, "b", hold)
 		counts(ctx, map[string]float64{"a NotInstalled b Required": 1, "a NotAvailable b Required": 1})
 		report(ctx, b, metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
 		counts(ctx, map[string]float64{"a NotInstalled b Required": 1, "a Unknown b Required": 1})
@@ -112,7 +112,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		counts(ctx, map[string]float64{"a Deleting b Required": 1, "a NotAvailable c Optional": 1})
 		edit(ctx, a, f.needs(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
 		counts(ctx, map[string]float64{"a NotAvailable c Optional": 1})
-		edit(ctx, onHere, held)
+		edit(ctx, onHere, hold)
 		Expect(server.Delete(ctx, onHere)).To(Succeed())
 		counts(ctx, map[string]float64{})
 
@@ -121,16 +121,16 @@ var _ = Describe("The metrics of dependencies", func() {
 	})
 
 	It("count the changes of verdicts, and time each from the change that was seen", func(ctx SpecContext) {
-		f.define(ctx, "first", f.needing(need{Name: "b"}))
-		degraded(ctx, f.enable(ctx, away, "first"), f.required("b")) // the hub has started: later verdicts are changes
+		f.define(ctx, "first", f.withNeeds(need{Name: "b"}))
+		expectDegraded(ctx, f.enable(ctx, away, "first"), f.requiredUnmet("b")) // the hub has started: later verdicts are changes
 		before := measured(Default)
-		f.define(ctx, "a", f.needing(need{Name: "b", Type: addonv1alpha1.DependencyTypeOptional}))
+		f.define(ctx, "a", f.withNeeds(need{Name: "b", Type: addonv1alpha1.DependencyTypeOptional}))
 		a, b := f.enable(ctx, here, "a"), f.enable(ctx, here, "b")
-		degraded(ctx, a, f.optional("b"))
+		expectDegraded(ctx, a, f.optionalUnmet("b"))
 		report(ctx, b, metav1.ConditionTrue, "Works")
-		degraded(ctx, a, none)
+		expectDegraded(ctx, a, none)
 		report(ctx, b, metav1.ConditionFalse, "Broken")
-		degraded(ctx, a, f.optional("b"))
+		expectDegraded(ctx, a, f.optionalUnmet("b"))
 		Eventually(f.series(changes)).Should(Equal(map[string]float64{
 			"first RequiredDependencyNotSatisfied": 1, "a DependencyNotSatisfied": 2, "a Satisfied": 1,
 		}))
@@ -138,15 +138,15 @@ var _ = Describe("The metrics of dependencies", func() {
 	})
 
 	It("are whole again after a restart, which times nothing that happened before", func(ctx SpecContext) {
-		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		f.define(ctx, "a", f.withNeeds(need{Name: "b"}))
 		f.define(ctx, "b", nil)
 		for _, at := range []string{here, away} {
-			degraded(ctx, f.enable(ctx, at, "a"), f.required("b"))
+			expectDegraded(ctx, f.enable(ctx, at, "a"), f.requiredUnmet("b"))
 		}
 		counts(ctx, map[string]float64{"a NotInstalled b Required": 2})
 		stopHub()
-		Expect(gathered(Default, unsatisfied)).To(BeEmpty(), "shown by a hub that works, and no other")
-		Expect(gathered(Default, changes)).To(BeEmpty())
+		Expect(gatherMetrics(Default, unsatisfied)).To(BeEmpty(), "shown by a hub that works, and no other")
+		Expect(gatherMetrics(Default, changes)).To(BeEmpty())
 
 		f.install(ctx, away, "b")
 		_, stopHub = runHub()
@@ -156,12 +156,12 @@ var _ = Describe("The metrics of dependencies", func() {
 	})
 
 	It("count the last verdict over what has become malformed, also after a restart", func(ctx SpecContext) {
-		definition := f.define(ctx, "a", f.needing(need{Name: "b"}, need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
-		degraded(ctx, f.enable(ctx, here, "a"), unmet("RequiredDependencyNotSatisfied", f.missing("Required", "b"), f.missing("Optional", "c")))
+		definition := f.define(ctx, "a", f.withNeeds(need{Name: "b"}, need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
+		expectDegraded(ctx, f.enable(ctx, here, "a"), unmet("RequiredDependencyNotSatisfied", f.missingText("Required", "b"), f.missingText("Optional", "c")))
 		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1, "a NoSuchAddOn c Optional": 1})
 		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.Dependencies = nil
-			annotated("{")(d)
+			withAnnotation("{")(d)
 		})
 		Eventually(eventsOn(definition)).WithContext(ctx).ShouldNot(BeEmpty())
 		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1, "a NoSuchAddOn c Optional": 1})
@@ -170,17 +170,17 @@ var _ = Describe("The metrics of dependencies", func() {
 		counts(ctx, map[string]float64{"a Unknown b Required": 1, "a Unknown c Optional": 1})
 
 		By("it being mended")
-		edit(ctx, definition, annotated("[]"))
+		edit(ctx, definition, withAnnotation("[]"))
 		counts(ctx, map[string]float64{})
 	})
 
 	It("are shown by the process that leads, and go over to the next", func(ctx SpecContext) {
 		stopHub()
-		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		f.define(ctx, "a", f.withNeeds(need{Name: "b"}))
 		a := f.enable(ctx, here, "a")
-		_, stopFirst := runHub(elected)
+		_, stopFirst := runHub(withElection)
 		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1})
-		writes, stopSecond := runHub(elected)
+		writes, stopSecond := runHub(withElection)
 		Consistently(f.series(unsatisfied), "300ms").Should(Equal(map[string]float64{"a NoSuchAddOn b Required": 1}))
 
 		stopFirst()
@@ -188,7 +188,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		Expect(f.series(changes)(Default)).To(BeEmpty(), "the verdict is already stored")
 		Expect(on(here, writes)()).To(BeEmpty())
 		f.install(ctx, here, "b")
-		degraded(ctx, a, none)
+		expectDegraded(ctx, a, none)
 		counts(ctx, map[string]float64{})
 		stopSecond()
 	})

@@ -47,13 +47,13 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 	// secret creates a config in a new namespace with these labels.
 	secret := func(ctx context.Context, labels map[string]string) *addonv1alpha1.AddOnDeploymentConfig {
 		GinkgoHelper()
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.named("private"), Labels: labels}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.nameOf("private"), Labels: labels}}
 		Expect(server.Create(ctx, namespace)).To(Succeed())
 		return f.variables(ctx, "config", namespace.Name, "TEXT", "secret")
 	}
 	naming := func(configs ...client.Object) *addonv1alpha1.ManagedClusterAddOn {
-		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("kafka")}}
-		configured(configs...)(addOn)
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("kafka")}}
+		withConfigs(configs...)(addOn)
 		return addOn
 	}
 	refused := func(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, config client.Object) {
@@ -64,7 +64,7 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 	}
 
 	Describe("who may write everything in it, does not learn a value, or what exists, by naming", func() {
-		BeforeEach(unchecked)
+		BeforeEach(runWithoutWebhooks)
 
 		DescribeTable("a config in", func(ctx SpecContext, labels map[string]string) {
 			config := secret(ctx, labels)
@@ -85,7 +85,7 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 		)
 
 		It("a namespace that does not exist", func(ctx SpecContext) {
-			nowhere := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: f.named("nowhere"), Name: "config"}}
+			nowhere := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: f.nameOf("nowhere"), Name: "config"}}
 			addOn := naming(nowhere)
 			Expect(tenant.Create(ctx, addOn)).To(Succeed())
 			refused(ctx, addOn, nowhere)
@@ -130,7 +130,7 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 		}
 
 		It("while an administrator shares it by its label", func(ctx SpecContext) {
-			unchecked()
+			runWithoutWebhooks()
 			config := secret(ctx, nil)
 			addOn := naming(config)
 			Expect(tenant.Create(ctx, addOn)).To(Succeed())
@@ -151,18 +151,18 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 		It("that the flag shares, also through admission", func(ctx SpecContext) {
 			config := secret(ctx, nil)
 			stopHub()
-			_, stopHub = runHub(serving, func(_ *rest.Config, options *hub.Options) { options.ConfigNamespaces = []string{config.Namespace} })
-			checked(ctx)
+			_, stopHub = runHub(withWebhooks, func(_ *rest.Config, options *hub.Options) { options.ConfigNamespaces = []string{config.Namespace} })
+			awaitWebhooks(ctx)
 			addOn := naming(config)
 			Expect(tenant.Create(ctx, addOn)).To(Succeed())
 			installed(ctx, addOn)
 		})
 
 		It("that its definition has as the default, also through admission", func(ctx SpecContext) {
-			checked(ctx)
+			awaitWebhooks(ctx)
 			config := secret(ctx, nil)
-			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named("kafka")}}
-			edit(ctx, definition, defaulting(config))
+			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.nameOf("kafka")}}
+			edit(ctx, definition, withDefault(config))
 			addOn := naming(config)
 			Eventually(func() error { return tenant.Create(ctx, addOn.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed(),
 				"the webhook reads the definition from a watch cache")
@@ -172,7 +172,7 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 	})
 
 	It("gets the same answer from admission about every other config and package", func(ctx SpecContext) {
-		checked(ctx)
+		awaitWebhooks(ctx)
 		other := f.cluster(ctx, "other")
 		private := secret(ctx, nil)
 		refuse := func(message string, config client.Object) {
@@ -183,7 +183,7 @@ var _ = Describe("A tenant of a cluster's namespace", func() {
 		}
 		Eventually(func() error { return tenant.Create(ctx, naming(private), client.DryRunAll) }).WithContext(ctx).ShouldNot(Succeed(),
 			"the webhook reads the definition from a watch cache")
-		for _, namespace := range []string{other, private.Namespace, f.named("nowhere")} {
+		for _, namespace := range []string{other, private.Namespace, f.nameOf("nowhere")} {
 			config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: private.Name}}
 			refuse(refusalOf(cluster, config), config)
 			refuse(`OperatorVersion "x" is in namespace "`+namespace+`", which agents are not allowed to read: push it to `+packages+", or to "+cluster+

@@ -28,18 +28,18 @@ var _ = Describe("Operators that depend on operators", func() {
 	})
 	// named replaces <aa>, <bb> and <cc> by the spec's own names of operators.
 	named := func(text string) string {
-		return strings.NewReplacer("<aa>", f.named("aa"), "<bb>", f.named("bb"), "<cc>", f.named("cc")).Replace(text)
+		return strings.NewReplacer("<aa>", f.nameOf("aa"), "<bb>", f.nameOf("bb"), "<cc>", f.nameOf("cc")).Replace(text)
 	}
 	// bringing returns a version with a child of each of those operators, optionally in a version: bb@1.0.0.
 	bringing := func(operator, version string, children ...string) *kudo.OperatorVersion {
-		v := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named(operator) + "-" + version}}
-		v.Spec.Operator = corev1.ObjectReference{Name: f.named(operator)}
+		v := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.nameOf(operator) + "-" + version}}
+		v.Spec.Operator = corev1.ObjectReference{Name: f.nameOf(operator)}
 		v.Spec.Version = version
 		step := kudo.Step{Name: "children"}
 		for _, child := range children {
 			task := kudo.Task{Name: child, Kind: kudo.TaskKudoOperator}
 			operator, version, _ := strings.Cut(child, "@")
-			task.Spec.Package, task.Spec.OperatorVersion = f.named(operator), version
+			task.Spec.Package, task.Spec.OperatorVersion = f.nameOf(operator), version
 			v.Spec.Tasks = append(v.Spec.Tasks, task)
 			step.Tasks = append(step.Tasks, child)
 		}
@@ -61,7 +61,7 @@ var _ = Describe("Operators that depend on operators", func() {
 	}
 
 	Describe("without admission", func() {
-		BeforeEach(unchecked)
+		BeforeEach(runWithoutWebhooks)
 
 		It("are resolved once the whole tree is there, and no more when a part of it goes", func(ctx SpecContext) {
 			aa, bb, cc := bringing("aa", "1.0.0", "bb"), bringing("bb", "1.0.0", "cc@1.0.0"), bringing("cc", "1.0.0")
@@ -99,7 +99,7 @@ var _ = Describe("Operators that depend on operators", func() {
 		It("are not run where a child could not have its name", func(ctx SpecContext) {
 			aa, bb := bringing("aa", "1.0.0", "bb"), bringing("bb", "1.0.0")
 			push(ctx, aa, bb)
-			fits := 63 - len("."+f.named("bb"))
+			fits := 63 - len("."+f.nameOf("bb"))
 			long, short := strings.Repeat("a", fits+1), strings.Repeat("a", fits)
 			Eventually(resolvedOf(instanceOf(ctx, short, aa))).WithContext(ctx).Should(HaveField("Status", "True"))
 			Eventually(resolvedOf(instanceOf(ctx, long, aa))).WithContext(ctx).Should(And(HaveField("Reason", "ChildrenInvalid"),
@@ -120,7 +120,7 @@ var _ = Describe("Operators that depend on operators", func() {
 	})
 
 	Describe("with admission", func() {
-		BeforeEach(func(ctx SpecContext) { checked(ctx) })
+		BeforeEach(func(ctx SpecContext) { awaitWebhooks(ctx) })
 
 		It("may be pushed in any order, with a warning of what is missing", func(ctx SpecContext) {
 			said := heard.of(func() { push(ctx, bringing("aa", "1.0.0", "bb")) })

@@ -23,7 +23,7 @@ var _ = Describe("An OperatorVersion as KUDO accepts it", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 		user, _ = newUser()
-		checked(ctx)
+		awaitWebhooks(ctx)
 		pushed = f.pushPlans(ctx, "toy", packages, kudo.UpgradePlan)
 	})
 	// another creates a changed version of the pushed one.
@@ -41,7 +41,7 @@ var _ = Describe("An OperatorVersion as KUDO accepts it", func() {
 	}
 
 	DescribeTable("is admitted and runs", func(ctx SpecContext, name string, change func(*kudo.OperatorVersionSpec)) {
-		instance := running(another(ctx, f.named(name)+"-2.0.0", change))
+		instance := running(another(ctx, f.nameOf(name)+"-2.0.0", change))
 		Expect(user.Create(ctx, instance)).To(Succeed())
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
 	},
@@ -54,13 +54,13 @@ var _ = Describe("An OperatorVersion as KUDO accepts it", func() {
 	)
 
 	It("is a child by its own name if it names no operator", func(ctx SpecContext) {
-		another(ctx, f.named("child")+"-2.0.0", func(spec *kudo.OperatorVersionSpec) {
+		another(ctx, f.nameOf("child")+"-2.0.0", func(spec *kudo.OperatorVersionSpec) {
 			spec.Operator, spec.Version = corev1.ObjectReference{}, "2.0.0"
 		})
-		parent := another(ctx, f.named("parent"), func(spec *kudo.OperatorVersionSpec) {
+		parent := another(ctx, f.nameOf("parent"), func(spec *kudo.OperatorVersionSpec) {
 			spec.Operator = corev1.ObjectReference{}
 			spec.Tasks[0].Kind = kudo.TaskKudoOperator
-			spec.Tasks[0].Spec = kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: f.named("child"), InstanceName: "child"}}
+			spec.Tasks[0].Spec = kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: f.nameOf("child"), InstanceName: "child"}}
 			spec.Templates, spec.Parameters = nil, nil
 		})
 		instance := running(parent)
@@ -69,7 +69,7 @@ var _ = Describe("An OperatorVersion as KUDO accepts it", func() {
 	})
 
 	It("may lack plan deploy, and is then only for an upgrade", func(ctx SpecContext) {
-		upgrade := another(ctx, f.named("toy")+"-2.0.0", func(spec *kudo.OperatorVersionSpec) {
+		upgrade := another(ctx, f.nameOf("toy")+"-2.0.0", func(spec *kudo.OperatorVersionSpec) {
 			delete(spec.Plans, kudo.DeployPlan)
 			spec.Version = "2.0.0"
 		})
@@ -98,8 +98,8 @@ var _ = Describe("An OperatorVersion as KUDO accepts it", func() {
 	})
 
 	It("without plan deploy is reported by condition Resolved without admission, until the Instance is deployed", func(ctx SpecContext) {
-		unchecked()
-		upgrade := another(ctx, f.named("toy")+"-2.0.0", func(spec *kudo.OperatorVersionSpec) {
+		runWithoutWebhooks()
+		upgrade := another(ctx, f.nameOf("toy")+"-2.0.0", func(spec *kudo.OperatorVersionSpec) {
 			delete(spec.Plans, kudo.DeployPlan)
 			spec.Version = "2.0.0"
 		})

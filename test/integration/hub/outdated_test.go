@@ -18,13 +18,13 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// runOutdatedHub runs the hub with a view of one resource as of a resource version until current is called or the spec ends.
-func runOutdatedHub(resource, version string) (current func()) {
+// runStaleHub runs the hub with a view of one resource as of a resource version until current is called or the spec ends.
+func runStaleHub(resource, version string) (current func()) {
 	GinkgoHelper()
 	until := make(chan struct{})
 	var watched <-chan struct{}
-	runHub(serving, func(config *rest.Config, _ *hub.Options) {
-		watched = environment.Outdate(config, resource, version, until)
+	runHub(withWebhooks, func(config *rest.Config, _ *hub.Options) {
+		watched = environment.MakeStale(config, resource, version, until)
 	})
 	Eventually(watched).Should(Receive())
 	return func() { close(until) }
@@ -51,23 +51,23 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 	})
 
 	edited := func(ctx context.Context, _ *addonv1alpha1.ManagedClusterAddOn) {
-		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("one")}}
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("one")}}
 		edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = "two" })
 	}
 	defaulted := func(ctx context.Context, _ *addonv1alpha1.ManagedClusterAddOn) {
-		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named("kafka")}}
-		edit(ctx, definition, defaulting(f.variables(ctx, "two", packages, "TEXT", "two")))
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.nameOf("kafka")}}
+		edit(ctx, definition, withDefault(f.variables(ctx, "two", packages, "TEXT", "two")))
 	}
 	reconfigured := func(ctx context.Context, kafka *addonv1alpha1.ManagedClusterAddOn) {
-		edit(ctx, kafka, configured(f.variables(ctx, "two", packages, "TEXT", "two")))
+		edit(ctx, kafka, withConfigs(f.variables(ctx, "two", packages, "TEXT", "two")))
 	}
 	DescribeTable("does not revert what an earlier process has applied",
 		func(ctx SpecContext, resource string, uninstalled bool, change func(context.Context, *addonv1alpha1.ManagedClusterAddOn)) {
-			f.define(ctx, "kafka", both(runs(version), defaulting(f.variables(ctx, "one", packages, "TEXT", "one"))))
+			f.define(ctx, "kafka", both(runs(version), withDefault(f.variables(ctx, "one", packages, "TEXT", "one"))))
 			stopHub()
 			kafka := f.enable(ctx, cluster, "kafka")
 			view := revision(ctx)
-			_, stop := runHub(serving)
+			_, stop := runHub(withWebhooks)
 			text := func() string { return specOf(instanceOf(kafka))(Default, ctx).Parameters["TEXT"] }
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 			Expect(text()).To(Equal("one"))
@@ -78,13 +78,13 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 			Eventually(text).Should(Equal("two"))
 			stop()
 
-			current := runOutdatedHub(resource, view)
+			current := runStaleHub(resource, view)
 			Consistently(text).WithTimeout(2 * time.Second).Should(Equal("two"))
 			current()
 			three := f.variables(ctx, "three", packages, "TEXT", "three")
 			edit(ctx, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) {
 				a.Spec.Configs = nil
-				configured(three)(a)
+				withConfigs(three)(a)
 			})
 			Eventually(text).Should(Equal("three"))
 			Expect(get(ctx, instanceOf(kafka)).Generation).To(Equal(int64(3)), "each change is applied once")
@@ -102,21 +102,21 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 		Expect(server.Create(ctx, managedCluster(cluster))).To(Succeed())
 		f.define(ctx, "kafka", runs(version))
 		kafka := f.enable(ctx, cluster, "kafka")
-		_, stop := runHub(serving)
+		_, stop := runHub(withWebhooks)
 		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
 		Eventually(func() bool { return get(ctx, instanceOf(kafka)).DeletionTimestamp.IsZero() }).Should(BeFalse())
 		stop()
 
-		current := runOutdatedHub("managedclusters", view)
+		current := runStaleHub("managedclusters", view)
 		Consistently(exists(instanceOf(kafka))).WithContext(ctx).WithTimeout(2 * time.Second).Should(BeTrue())
 		current()
-		removed(ctx, instanceOf(kafka))
+		reportRemoved(ctx, instanceOf(kafka))
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 
 	higher := func(ctx context.Context, _, child *kudo.OperatorVersion) {
-		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: f.named("child") + "-2.0.0"}, Spec: child.Spec}
+		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: child.Namespace, Name: f.nameOf("child") + "-2.0.0"}, Spec: child.Spec}
 		version.Spec.Version = "2.0.0"
 		Expect(server.Create(ctx, version)).To(Succeed())
 	}
@@ -143,12 +143,12 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 			change(ctx, parent, child)
 			runsChild(ctx, instance, "2", corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name, UID: parent.UID})
 
-			current := runOutdatedHub("operatorversions", view)
+			current := runStaleHub("operatorversions", view)
 			Consistently(told("2")).WithTimeout(2 * time.Second).Should(BeEmpty())
 			current()
 			Eventually(told("2")).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
 			applied := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: told("2")()[0].Instance}}
-			Expect(get(ctx, applied).Spec.OperatorVersion.Name).To(Equal(f.named("child") + wanted))
+			Expect(get(ctx, applied).Spec.OperatorVersion.Name).To(Equal(f.nameOf("child") + wanted))
 		},
 		Entry("when a higher version was pushed", "-2.0.0", false, higher),
 		Entry("when a higher version was pushed, of a child that exists", "-2.0.0", true, higher),

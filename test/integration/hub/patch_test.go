@@ -19,7 +19,7 @@ var _ = Describe("A patch of what was read", func() {
 	BeforeEach(func(ctx SpecContext) {
 		stopHub() // which writes condition Resolved
 		f = newFleet()
-		namespace := f.named("elsewhere")
+		namespace := f.nameOf("elsewhere")
 		makeNamespace(ctx, namespace)
 		instance = &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
 		instance.Spec.Parameters = map[string]string{"TEXT": "one"}

@@ -16,7 +16,7 @@ import (
 // called. It returns once the Instance probe is rejected.
 func (f fleet) refuse(ctx context.Context, cluster, unless, message string, probe *kudo.Instance) (lift func(context.Context)) {
 	GinkgoHelper()
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: f.named("refuse")}}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: f.nameOf("refuse")}}
 	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 			RuleWithOperations: admissionregistrationv1.RuleWithOperations{

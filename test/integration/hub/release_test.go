@@ -33,7 +33,7 @@ var _ = Describe("On a cluster that is detached", func() {
 	It("an add-on's Instance is never seen in deletion, however late the hub learns that the ManagedCluster goes", func(ctx SpecContext) {
 		stopHub()
 		var gate sync.RWMutex
-		runHub(transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		runHub(withTransport(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err == nil && strings.HasSuffix(request.URL.Path, "/managedclusters") && request.URL.Query().Has("watch") {
 				response.Body = sluice{response.Body, &gate}

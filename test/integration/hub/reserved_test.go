@@ -40,15 +40,15 @@ var _ = Describe("A reserved install namespace", func() {
 
 	It("is refused by admission", func(ctx SpecContext) {
 		user, _ := newUser()
-		checked(ctx)
+		awaitWebhooks(ctx)
 		Expect(user.Create(ctx, instance())).To(MatchError(And(ContainSubstring("denied the request: "), ContainSubstring(refusal))))
-		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("store")}}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("store")}}
 		into("kube-system")(addOn)
 		Expect(user.Create(ctx, addOn)).To(MatchError(And(ContainSubstring("spec.installNamespace: "), ContainSubstring(refusal))))
 
 		By("enabling add-ons that Tandem does not run, and its own agent")
 		f.define(ctx, "other", nil)
-		other := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("other")}}
+		other := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("other")}}
 		into("kube-system")(other)
 		agent := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonv1alpha1.AgentAddOn}}
 		into("tandem-system")(agent)
@@ -57,7 +57,7 @@ var _ = Describe("A reserved install namespace", func() {
 	})
 
 	It("is not resolved without admission, unless something runs there", func(ctx SpecContext) {
-		unchecked()
+		runWithoutWebhooks()
 		mine := instance()
 		Expect(server.Create(ctx, mine)).To(Succeed())
 		Eventually(resolvedOf(mine)).WithContext(ctx).Should(refused)
@@ -70,7 +70,7 @@ var _ = Describe("A reserved install namespace", func() {
 		config.Spec.AgentInstallNamespace = "kube-system"
 		Expect(server.Update(ctx, config)).To(Succeed())
 		f.define(ctx, "configured", runs(version))
-		addOn = f.enable(ctx, cluster, "configured", configured(config))
+		addOn = f.enable(ctx, cluster, "configured", withConfigs(config))
 		Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(refused)
 		Expect(exists(instanceOf(addOn))(Default, ctx)).To(BeFalse())
 
@@ -85,9 +85,9 @@ var _ = Describe("A reserved install namespace", func() {
 
 	It("is used if a flag allows it", func(ctx SpecContext) {
 		stopHub()
-		_, stopHub = runHub(serving, func(_ *rest.Config, o *hub.Options) { o.AllowedNamespaces = []string{"kube-system"} })
+		_, stopHub = runHub(withWebhooks, func(_ *rest.Config, o *hub.Options) { o.AllowedNamespaces = []string{"kube-system"} })
 		user, _ := newUser()
-		checked(ctx)
+		awaitWebhooks(ctx)
 		mine := instance()
 		Expect(user.Create(ctx, mine)).To(Succeed())
 		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))

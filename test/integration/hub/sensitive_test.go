@@ -32,8 +32,8 @@ var _ = Describe("A sensitive parameter", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 		base := f.push(ctx, "base", packages)
-		version = &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("db") + "-1.0.0"}, Spec: base.Spec}
-		version.Spec.Operator.Name = f.named("db")
+		version = &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("db") + "-1.0.0"}, Spec: base.Spec}
+		version.Spec.Operator.Name = f.nameOf("db")
 		version.Spec.Parameters = append(version.Spec.Parameters, hidden)
 		Expect(server.Create(ctx, version)).To(Succeed())
 		parent = parentOf(version)
@@ -53,11 +53,11 @@ var _ = Describe("A sensitive parameter", func() {
 
 	It("is refused by admission as a plain value", func(ctx SpecContext) {
 		user, _ := newUser()
-		checked(ctx)
+		awaitWebhooks(ctx)
 		Expect(user.Create(ctx, instance(version, plain))).To(MatchError(And(ContainSubstring("denied the request: "),
 			ContainSubstring(`parameter "PASSWORD": sensitive: a value in spec.parameters is rejected`), Not(ContainSubstring(value)))))
 		broken := version.DeepCopy()
-		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.nameOf("broken") + "-1.0.0"}
 		broken.Spec.Parameters[2].Default = ptrTo("public")
 		Expect(user.Create(ctx, broken)).To(MatchError(ContainSubstring(`parameter "PASSWORD" is sensitive and cannot have a default`)))
 
@@ -69,7 +69,7 @@ var _ = Describe("A sensitive parameter", func() {
 	})
 
 	It("is not resolved as a plain value without admission", func(ctx SpecContext) {
-		unchecked()
+		runWithoutWebhooks()
 		mine := instance(version, plain)
 		Expect(server.Create(ctx, mine)).To(Succeed())
 		Eventually(resolvedOf(mine)).WithContext(ctx).Should(And(HaveField("Reason", kudo.ReasonParametersInvalid),
@@ -77,10 +77,10 @@ var _ = Describe("A sensitive parameter", func() {
 	})
 
 	It("of an add-on is a reference in its configuration", func(ctx SpecContext) {
-		unchecked()
+		runWithoutWebhooks()
 		config := f.variables(ctx, "config", cluster, "PASSWORD", "no-reference-"+value)
 		f.define(ctx, "db", runs(version))
-		addOn := f.enable(ctx, cluster, "db", configured(config))
+		addOn := f.enable(ctx, cluster, "db", withConfigs(config))
 		Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", addonv1alpha1.ReasonConfigurationInvalid),
 			HaveField("Message", And(ContainSubstring("variable PASSWORD: sensitive: must be secret:NAME/KEY"), Not(ContainSubstring(value))))))
 		Expect(exists(instanceOf(addOn))(Default, ctx)).To(BeFalse())
@@ -96,7 +96,7 @@ var _ = Describe("A sensitive parameter", func() {
 	})
 
 	It("is not passed on if an agent reports a value, and the message names the reference", func(ctx SpecContext) {
-		unchecked()
+		runWithoutWebhooks()
 		Expect(started.Apply(ctx, "cluster", manifests.ClusterParameters{Cluster: cluster})).To(Succeed())
 		impersonated := rest.CopyConfig(config)
 		impersonated.Impersonate = rest.ImpersonationConfig{UserName: identity.User(cluster), Groups: identity.Groups(cluster)}
@@ -105,7 +105,7 @@ var _ = Describe("A sensitive parameter", func() {
 		mine := instance(parent, byReference)
 		Expect(server.Create(ctx, mine)).To(Succeed())
 		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))
-		before := panicked(Default)
+		before := panicCount(Default)
 		forged := fmt.Sprintf(`{"status":{"execution":{"uid":"x","plan":"deploy","parameters":{"PASSWORD":"plain"},"operatorVersion":{"namespace":%q,`+
 			`"name":%q,"uid":%q}},"planStatus":{"deploy":{"uid":"x","status":"IN_PROGRESS","phases":[{"name":"child","steps":[{"name":"child",`+
 			`"tasks":[{"name":"child","status":"IN_PROGRESS"},{"name":"child","status":"IN_PROGRESS"}]}]}]}}}}`, parent.Namespace, parent.Name, parent.UID)
@@ -117,11 +117,11 @@ var _ = Describe("A sensitive parameter", func() {
 			return mine.Status.Children
 		}).WithContext(ctx).Should(ConsistOf(And(HaveField("State", kudo.ChildFailed),
 			HaveField("Message", ContainSubstring(`sensitive parameter "PASSWORD" cannot be passed on`)))))
-		Expect(panicked(Default)).To(Equal(before))
+		Expect(panicCount(Default)).To(Equal(before))
 	})
 
 	It("is passed on to a child as a reference", func(ctx SpecContext) {
-		unchecked()
+		runWithoutWebhooks()
 		mine := instance(parent, byReference)
 		Expect(server.Create(ctx, mine)).To(Succeed())
 		Eventually(resolvedOf(mine)).WithContext(ctx).Should(HaveField("Status", "True"))
@@ -139,9 +139,9 @@ var _ = Describe("A sensitive parameter", func() {
 	})
 })
 
-// panicked returns how often the hub's controllers in this process have panicked.
-func panicked(g Gomega) (times float64) {
-	for _, metric := range gathered(g, "controller_runtime_reconcile_panics_total") {
+// panicCount returns how often the hub's controllers in this process have panicked.
+func panicCount(g Gomega) (times float64) {
+	for _, metric := range gatherMetrics(g, "controller_runtime_reconcile_panics_total") {
 		times += metric.GetCounter().GetValue()
 	}
 	return times

@@ -33,7 +33,7 @@ func newStorm(ctx context.Context) storm {
 	s := storm{fleet: newFleet()}
 	s.clusters = []string{s.cluster(ctx, "one"), s.cluster(ctx, "two")}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		s.names = append(s.names, s.named(name))
+		s.names = append(s.names, s.nameOf(name))
 	}
 	DeferCleanup(func(ctx SpecContext) {
 		for _, name := range s.names {
@@ -98,8 +98,8 @@ func (s storm) declare(ctx context.Context, name string, dice *rand.Rand) error 
 	return server.Update(ctx, definition)
 }
 
-// judged expects every condition and the metric to match the current objects.
-func (s storm) judged(g Gomega, ctx context.Context) {
+// expectVerdicts expects every condition and the metric to match the current objects.
+func (s storm) expectVerdicts(g Gomega, ctx context.Context) {
 	var list addonv1alpha1.ClusterManagementAddOnList
 	g.Expect(server.List(ctx, &list)).To(Succeed())
 	definitions := map[string]*addonv1alpha1.ClusterManagementAddOn{}
@@ -191,7 +191,7 @@ var _ = Describe("A fleet in a storm", func() {
 	It("is judged right in the end, however watches break and the hub starts again", func(ctx SpecContext) {
 		stopHub()
 		s, w := newStorm(ctx), newWatches("addons")
-		_, stopHub = runHub(transported(w.carry))
+		_, stopHub = runHub(withTransport(w.carry))
 		seeds := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		spell := func(changes int) {
 			var group sync.WaitGroup
@@ -208,7 +208,7 @@ var _ = Describe("A fleet in a storm", func() {
 		}
 		judged := func() {
 			GinkgoHelper()
-			Eventually(s.judged).WithContext(ctx).Should(Succeed())
+			Eventually(s.expectVerdicts).WithContext(ctx).Should(Succeed())
 		}
 		for range 3 {
 			// Few concurrent changes, none of which is compensated by a later one.
@@ -226,11 +226,11 @@ var _ = Describe("A fleet in a storm", func() {
 			spell(10)
 			stopHub()
 			spell(10)
-			_, stopHub = runHub(transported(w.carry))
+			_, stopHub = runHub(withTransport(w.carry))
 			spell(10)
 			judged()
 		}
-		Consistently(s.judged).WithContext(ctx).Should(Succeed())
+		Consistently(s.expectVerdicts).WithContext(ctx).Should(Succeed())
 	})
 
 	It("lets the hub stop immediately, however busy it is", func(ctx SpecContext) {
@@ -260,6 +260,6 @@ var _ = Describe("A fleet in a storm", func() {
 		close(over)
 		group.Wait()
 		_, stopHub = runHub()
-		Eventually(s.judged).WithContext(ctx).Should(Succeed())
+		Eventually(s.expectVerdicts).WithContext(ctx).Should(Succeed())
 	})
 })

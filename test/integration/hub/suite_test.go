@@ -39,7 +39,7 @@ func TestHub(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
 	var err error
-	started, err = environment.Start(presenting)
+	started, err = environment.Start(presentCertificate)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
 	config, webhookAddress, started.WebhookTimeout = started.Config, started.WebhookAddress, 30*time.Second
@@ -52,14 +52,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(started.Apply(ctx, folder, manifests.ClusterParameters{})).To(Succeed())
 	}
 	// The first hub writes the CA bundles of the resource definitions, after which the API server reloads them.
-	_, stop := runHub(serving)
+	_, stop := runHub(withWebhooks)
 	bundlesAreCurrent(ctx)
 	converts(ctx)
 	stop()
 })
 
-// transported makes do send the hub's requests.
-func transported(do func(request *http.Request, next http.RoundTripper) (*http.Response, error)) func(*rest.Config, *hub.Options) {
+// withTransport makes do send the hub's requests.
+func withTransport(do func(request *http.Request, next http.RoundTripper) (*http.Response, error)) func(*rest.Config, *hub.Options) {
 	return func(config *rest.Config, _ *hub.Options) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(request *http.Request) (*http.Response, error) { return do(request, next) })
@@ -69,19 +69,19 @@ func transported(do func(request *http.Request, next http.RoundTripper) (*http.R
 
 // before calls a function before each request of the hub.
 func before(do func(*http.Request)) func(*rest.Config, *hub.Options) {
-	return transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	return withTransport(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		do(request)
 		return next.RoundTrip(request)
 	})
 }
 
-// elected makes the hub work only while it holds its lease, as on a real hub.
-func elected(_ *rest.Config, options *hub.Options) {
+// withElection makes the hub work only while it holds its lease, as on a real hub.
+func withElection(_ *rest.Config, options *hub.Options) {
 	options.LeaderElection, options.LeaderElectionNamespace = true, "tandem-system"
 }
 
-// serving makes the hub serve webhooks at the address that the API server calls; only one hub at a time can.
-func serving(_ *rest.Config, options *hub.Options) {
+// withWebhooks makes the hub serve webhooks at the address that the API server calls; only one hub at a time can.
+func withWebhooks(_ *rest.Config, options *hub.Options) {
 	options.WebhookBindAddress, options.WebhookHosts = webhookAddress, []string{"127.0.0.1"}
 }
 
@@ -92,7 +92,7 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 // stopHub stops the hub that runs in every spec.
 var stopHub func()
 
-var _ = BeforeEach(func() { _, stopHub = runHub(serving) })
+var _ = BeforeEach(func() { _, stopHub = runHub(withWebhooks) })
 
 var _ = AfterEach(func(ctx SpecContext) {
 	violations, err := invariants.Violations(ctx, server)
@@ -103,7 +103,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 // runHub runs the hub's controllers, as modified by change, until stop is called or the spec ends, and records their writes.
 func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
-	recorded, writes := environment.Recorded(config)
+	recorded, writes := environment.RecordWrites(config)
 	// The permissions are those of addon-manager on a real hub.
 	recorded.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
 	options := hub.Options{
@@ -129,7 +129,7 @@ func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Wri
 		stopped = true
 		cancel()
 		Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
-		started.Landed()
+		started.AwaitWrites()
 		Expect(writes.Requests()).NotTo(ContainElement(HavePrefix(http.MethodPut)), "the cache lacks fields, which an update would remove")
 	}
 	DeferCleanup(stop)

@@ -34,7 +34,7 @@ var _ = Describe("The add-on API", func() {
 		made := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(body), &made.Object)).To(Succeed())
 		made.SetGroupVersionKind(version.WithKind(kind))
-		made.SetName(f.named("a"))
+		made.SetName(f.nameOf("a"))
 		if kind != "ClusterManagementAddOn" {
 			made.SetNamespace(cluster)
 		}
@@ -76,7 +76,7 @@ var _ = Describe("The add-on API", func() {
 			{Name: "b", Type: addonv1alpha1.DependencyTypeRequired},
 			{Name: "c", Type: addonv1alpha1.DependencyTypeOptional, Message: "No graphs."},
 		}
-		key := client.ObjectKey{Name: f.named("a")}
+		key := client.ObjectKey{Name: f.nameOf("a")}
 
 		seen := &addonv1beta1.ClusterManagementAddOn{}
 		Expect(newer.Get(ctx, key, seen)).To(Succeed())
@@ -129,7 +129,7 @@ var _ = Describe("The add-on API", func() {
 	})
 
 	It("keeps dependencies where the status is written in v1beta1", func(ctx SpecContext) {
-		definition := f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b", Message: "No storage"}))
+		definition := f.define(ctx, "a", f.withNeeds(addonv1alpha1.AddonDependency{Name: "b", Message: "No storage"}))
 		seen := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: definition.Name}}
 		Expect(environment.EditStatus(ctx, newer, seen, func(d *addonv1beta1.ClusterManagementAddOn) {
 			d.Status.DefaultConfigReferences = []upstreamv1beta1.DefaultConfigReference{{
@@ -294,14 +294,14 @@ var _ = Describe("The add-on API", func() {
 		Expect(labelled()).To(refused)
 
 		By("serving the webhooks again")
-		_, stopHub = runHub(serving)
+		_, stopHub = runHub(withWebhooks)
 		Eventually(labelled).WithContext(ctx).Should(Succeed())
 		Expect(get(ctx, older).Labels).To(HaveKeyWithValue("mine", "x"))
 
 		By("applying v1alpha1 to what a writer of v1beta1 has written, while no webhook converts and afterwards")
 		stopHub()
 		Expect(applied()).To(refused)
-		_, stopHub = runHub(serving)
+		_, stopHub = runHub(withWebhooks)
 		Eventually(applied).WithContext(ctx).Should(Succeed())
 	})
 })

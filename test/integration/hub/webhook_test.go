@@ -91,8 +91,8 @@ func call(ctx context.Context, address string, bundle []byte) (*x509.Certificate
 	return response.TLS.PeerCertificates[0], nil
 }
 
-// served returns the certificate at address, verified with the current bundle, for Eventually.
-func served(address string) func(Gomega, context.Context) *x509.Certificate {
+// servedCertificate returns the certificate at address, verified with the current bundle, for Eventually.
+func servedCertificate(address string) func(Gomega, context.Context) *x509.Certificate {
 	return func(g Gomega, ctx context.Context) *x509.Certificate {
 		certificate, err := call(ctx, address, bundle(ctx))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -104,7 +104,7 @@ func served(address string) func(Gomega, context.Context) *x509.Certificate {
 func waitServed(ctx context.Context, address string) *x509.Certificate {
 	GinkgoHelper()
 	var certificate *x509.Certificate
-	Eventually(func(g Gomega, ctx context.Context) { certificate = served(address)(g, ctx) }).WithContext(ctx).Should(Succeed())
+	Eventually(func(g Gomega, ctx context.Context) { certificate = servedCertificate(address)(g, ctx) }).WithContext(ctx).Should(Succeed())
 	return certificate
 }
 
@@ -196,7 +196,7 @@ var _ = Describe("The webhook server", func() {
 		before := waitServed(ctx, webhookAddress)
 		bundlesAreCurrent(ctx)
 		stopHub()
-		writes, _ := runHub(serving)
+		writes, _ := runHub(withWebhooks)
 		Expect(waitServed(ctx, webhookAddress).Equal(before)).To(BeTrue(), "the same certificate")
 		Consistently(ofWebhooks(writes)).Should(BeEmpty())
 	})
@@ -216,7 +216,7 @@ var _ = Describe("The webhook server", func() {
 		By("replacing the certificate: the new authority signs it")
 		lose(ctx, "tls.crt")
 		newest := authorities(bundle(ctx))[len(before)]
-		Eventually(served(webhookAddress)).WithContext(ctx).Should(
+		Eventually(servedCertificate(webhookAddress)).WithContext(ctx).Should(
 			WithTransform(func(c *x509.Certificate) error { return c.CheckSignatureFrom(newest) }, Succeed()))
 		so := calls()
 		Eventually(calls).Should(BeNumerically(">", so+10), "it is called with the new one")
@@ -227,7 +227,7 @@ var _ = Describe("The webhook server", func() {
 		stopHub()
 		Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed()) })
-		runHub(serving, func(_ *rest.Config, options *hub.Options) {
+		runHub(withWebhooks, func(_ *rest.Config, options *hub.Options) {
 			options.WebhookCertificateValidity, options.WebhookAuthorityValidity = time.Minute, time.Hour // a busy machine takes seconds
 		})
 		first := waitServed(ctx, webhookAddress)
@@ -235,7 +235,7 @@ var _ = Describe("The webhook server", func() {
 		calls, failed := callAgainAndAgain(ctx)
 		var second *x509.Certificate
 		Eventually(func(g Gomega) {
-			second = served(webhookAddress)(g, ctx)
+			second = servedCertificate(webhookAddress)(g, ctx)
 			g.Expect(second.Equal(first)).To(BeFalse())
 		}).Should(Succeed())
 		so := calls()
@@ -253,7 +253,7 @@ var _ = Describe("The webhook server", func() {
 				g.Expect(server.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 				stored, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(served(webhookAddress)(g, ctx).Equal(stored.Leaf)).To(BeTrue(), "it serves with what is stored")
+				g.Expect(servedCertificate(webhookAddress)(g, ctx).Equal(stored.Leaf)).To(BeTrue(), "it serves with what is stored")
 			}).Should(Succeed())
 			bundlesAreCurrent(ctx)
 		},
@@ -281,7 +281,7 @@ var _ = Describe("The webhook server", func() {
 		stopHub()
 		before := bundle(ctx)
 		for _, version := range []string{"v1.2.3", "v1.2.4+build"} {
-			writes, stop := runHub(serving, func(_ *rest.Config, o *hub.Options) { o.Version = version })
+			writes, stop := runHub(withWebhooks, func(_ *rest.Config, o *hub.Options) { o.Version = version })
 			Eventually(func() string { return get(ctx, trust()).Labels[addonv1alpha1.LabelVersion] }).Should(Equal(addonv1alpha1.VersionLabel(version)))
 			waitServed(ctx, webhookAddress)
 			stop()
@@ -299,7 +299,7 @@ var _ = Describe("The webhook server", func() {
 		foreign.Immutable, foreign.Data = ptr.To(true), map[string][]byte{"tls.crt": []byte("somebody else's")}
 		Expect(server.Create(ctx, foreign)).To(Succeed())
 		before := bundle(ctx)
-		writes, _ := runHub(serving)
+		writes, _ := runHub(withWebhooks)
 		Eventually(func() int { return len(ofWebhooks(writes)()) }).Should(BeNumerically(">", 2), "it tries")
 		Expect(ofWebhooks(writes)()).To(HaveEach("PATCH /api/v1/namespaces/tandem-system/secrets/addon-manager-webhooks"))
 		Expect(bundle(ctx)).To(Equal(before))
@@ -312,7 +312,7 @@ var _ = Describe("The webhook server", func() {
 	Context("with several replicas", func() {
 		It("serves on one that is on standby, which uses new certificates", func(ctx SpecContext) {
 			stopHub()
-			runHub(serving, elected)
+			runHub(withWebhooks, withElection)
 			first := waitServed(ctx, webhookAddress)
 			Eventually(func(g Gomega) {
 				held := lease()
@@ -320,10 +320,10 @@ var _ = Describe("The webhook server", func() {
 				g.Expect(held.Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
 			}).Should(Succeed(), "it leads")
 			other := otherAddress()
-			writes, _ := runHub(servingAt(other), elected)
+			writes, _ := runHub(servingAt(other), withElection)
 			Expect(waitServed(ctx, other).Equal(first)).To(BeTrue(), "the same certificate")
 			lose(ctx, "tls.crt")
-			Eventually(served(other)).WithContext(ctx).ShouldNot(Satisfy(first.Equal), "the standby has another one")
+			Eventually(servedCertificate(other)).WithContext(ctx).ShouldNot(Satisfy(first.Equal), "the standby has another one")
 			Expect(writes.Requests()).To(BeEmpty(), "the standby writes nothing")
 		})
 
@@ -338,7 +338,7 @@ var _ = Describe("The webhook server", func() {
 			}
 			Expect(server.Create(ctx, held)).To(Succeed())
 			health := otherAddress()
-			runHub(serving, elected, func(_ *rest.Config, options *hub.Options) { options.HealthProbeBindAddress = health })
+			runHub(withWebhooks, withElection, func(_ *rest.Config, options *hub.Options) { options.HealthProbeBindAddress = health })
 			Eventually(readiness(health)).WithContext(ctx).Should(ContainSubstring("webhooks"), "there is no certificate, and none is created")
 			Expect(server.Delete(ctx, held)).To(Succeed())
 			Eventually(readiness(health)).WithContext(ctx).Should(Equal("ok"))
@@ -354,7 +354,7 @@ var _ = Describe("The webhook server", func() {
 			"at least three times": func(o *hub.Options) { o.WebhookAuthorityValidity = time.Hour },
 		} {
 			options := hub.Options{PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", Logger: GinkgoLogr}
-			serving(nil, &options)
+			withWebhooks(nil, &options)
 			change(&options)
 			Expect(hub.Run(ctx, config, options)).To(MatchError(ContainSubstring(problem)))
 		}
@@ -450,7 +450,7 @@ var _ = Describe("The CA bundle", func() {
 
 	It("stays as it is in what is not Tandem's", func(ctx SpecContext) {
 		theirs := webhookConfiguration()
-		theirs.Name = newFleet().named("theirs")
+		theirs.Name = newFleet().nameOf("theirs")
 		theirs.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
 			Name: "theirs.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},

@@ -18,7 +18,7 @@ var _ = Describe("A parameter file that takes much work to check", func() {
 		f := newFleet()
 		cluster := f.cluster(ctx, "cluster")
 		user, _ := newUser()
-		checked(ctx)
+		awaitWebhooks(ctx)
 		child := f.push(ctx, "child", cluster)
 		parent := parentOf(child)
 		parent.Spec.Tasks[0].Spec.ParameterFile = "file.yaml"

@@ -153,7 +153,7 @@ func accountable(object client.Object, field string, managers []string) []string
 	shared := len(managers) > 1
 	return slices.DeleteFunc(managers, func(m string) bool {
 		return (m == managerLease || m == klusterlet) && (field == availableKey || field == availableTime && shared) ||
-			!isTandem(m) && strings.HasPrefix(field, degraded) && judged(object)
+			!isTandem(m) && strings.HasPrefix(field, degraded) && isVerdict(object)
 	})
 }
 
@@ -183,8 +183,8 @@ func silent(object client.Object) bool {
 	})
 }
 
-// judged reports whether an add-on's Degraded is a verdict on its dependencies.
-func judged(object client.Object) bool {
+// isVerdict reports whether an add-on's Degraded is a verdict on its dependencies.
+func isVerdict(object client.Object) bool {
 	return anyCondition(object, func(c metav1.Condition) bool {
 		return c.Type == addonv1alpha1.ConditionDegraded &&
 			(c.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied || c.Reason == addonv1alpha1.ReasonDependencyNotSatisfied)

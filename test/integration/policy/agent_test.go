@@ -27,18 +27,18 @@ import (
 	"github.com/tandem-addons/tandem/test/rights"
 )
 
-// held creates an add-on with all fields that the hub can write: it is plan-based, requires a missing add-on, and refers to an
+// newHeldAddOn creates an add-on with all fields that the hub can write: it is plan-based, requires a missing add-on, and refers to an
 // OperatorVersion that does not exist. OCM has written the other fields.
-func held(ctx context.Context) types.NamespacedName {
+func newHeldAddOn(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
 	key := enable(ctx, server)
 	redefine(ctx, server, key.Name, func(d *addonv1alpha1.ClusterManagementAddOn) {
 		d.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
 		runs("absent-1.0.0")(d)
 	})
-	Eventually(reported(server, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
-	Eventually(reported(server, key, "Resolved")).WithContext(ctx).Should(HaveField("Reason", kudo.ReasonOperatorVersionNotFound))
-	Expect(say(ctx, server, tandem.asOCM(), "v1alpha1", key, word{
+	Eventually(reportedCondition(server, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+	Eventually(reportedCondition(server, key, "Resolved")).WithContext(ctx).Should(HaveField("Reason", kudo.ReasonOperatorVersionNotFound))
+	Expect(writeStatus(ctx, server, tandem.asOCM(), "v1alpha1", key, statusWrite{
 		conditions: []metav1.Condition{workApplied, condition("RegistrationApplied", "True", "Set", "by OCM")},
 	})).To(Succeed())
 	return key
@@ -47,9 +47,9 @@ func held(ctx context.Context) types.NamespacedName {
 // Agents may write only one condition of an add-on's status. Each status below contains something else too.
 var _ = Describe("An agent that writes, of an add-on's status,", Ordered, ContinueOnFailure, func() {
 	var key types.NamespacedName
-	BeforeAll(func(ctx SpecContext) { key = held(ctx) })
+	BeforeAll(func(ctx SpecContext) { key = newHeldAddOn(ctx) })
 	DescribeTableSubtree("",
-		func(says word, except ...string) {
+		func(says statusWrite, except ...string) {
 			send := maps.Clone(ways)
 			delete(send, "update") // which RBAC rejects in any case
 			for _, version := range versions {
@@ -68,37 +68,37 @@ var _ = Describe("An agent that writes, of an add-on's status,", Ordered, Contin
 				}
 			}
 		},
-		Entry("Degraded with a value of its own", word{conditions: []metav1.Condition{condition("Degraded", "True", "MyOwn", "")}}),
-		Entry("Degraded as good", word{conditions: []metav1.Condition{condition("Degraded", "False", "AllIsWell", "")}}),
-		Entry("Degraded with another verdict", word{conditions: []metav1.Condition{condition("Degraded", "True", optionalUnmet.Reason, "not so bad")}}),
-		Entry("Degraded with another message", word{conditions: []metav1.Condition{condition("Degraded", "True", requiredUnmet.Reason, "elsewhere")}}),
-		Entry("Degraded beside Available", word{conditions: []metav1.Condition{workApplied, condition("Degraded", "False", "AllIsWell", "")}}),
-		Entry("no Degraded", word{conditions: []metav1.Condition{workApplied}, alone: true}, "server-side apply"),
-		Entry("nothing", word{alone: true}, "server-side apply"),
-		Entry("Resolved", word{conditions: []metav1.Condition{condition("Resolved", "True", "Resolved", "")}}),
-		Entry("OCM's Configured", word{conditions: []metav1.Condition{condition("Configured", "True", "ConfigurationsConfigured", "")}}),
-		Entry("OCM's RegistrationApplied", word{conditions: []metav1.Condition{condition("RegistrationApplied", "False", "Undone", "")}}),
-		Entry("a condition of its own making", word{conditions: []metav1.Condition{condition("Mine", "True", "Mine", "")}}),
-		Entry("healthCheck", word{fields: map[string]any{"healthCheck": map[string]any{"mode": "Lease"}}}),
-		Entry("namespace", word{fields: map[string]any{"namespace": "kube-system"}}),
-		Entry("registrations", word{fields: map[string]any{"registrations": []any{map[string]any{
+		Entry("Degraded with a value of its own", statusWrite{conditions: []metav1.Condition{condition("Degraded", "True", "MyOwn", "")}}),
+		Entry("Degraded as good", statusWrite{conditions: []metav1.Condition{condition("Degraded", "False", "AllIsWell", "")}}),
+		Entry("Degraded with another verdict", statusWrite{conditions: []metav1.Condition{condition("Degraded", "True", optionalUnmet.Reason, "not so bad")}}),
+		Entry("Degraded with another message", statusWrite{conditions: []metav1.Condition{condition("Degraded", "True", requiredUnmet.Reason, "elsewhere")}}),
+		Entry("Degraded beside Available", statusWrite{conditions: []metav1.Condition{workApplied, condition("Degraded", "False", "AllIsWell", "")}}),
+		Entry("no Degraded", statusWrite{conditions: []metav1.Condition{workApplied}, alone: true}, "server-side apply"),
+		Entry("nothing", statusWrite{alone: true}, "server-side apply"),
+		Entry("Resolved", statusWrite{conditions: []metav1.Condition{condition("Resolved", "True", "Resolved", "")}}),
+		Entry("OCM's Configured", statusWrite{conditions: []metav1.Condition{condition("Configured", "True", "ConfigurationsConfigured", "")}}),
+		Entry("OCM's RegistrationApplied", statusWrite{conditions: []metav1.Condition{condition("RegistrationApplied", "False", "Undone", "")}}),
+		Entry("a condition of its own making", statusWrite{conditions: []metav1.Condition{condition("Mine", "True", "Mine", "")}}),
+		Entry("healthCheck", statusWrite{fields: map[string]any{"healthCheck": map[string]any{"mode": "Lease"}}}),
+		Entry("namespace", statusWrite{fields: map[string]any{"namespace": "kube-system"}}),
+		Entry("registrations", statusWrite{fields: map[string]any{"registrations": []any{map[string]any{
 			"signerName": "example.com/signer",
 		}}}}, "v1beta1"),
-		Entry("registrations", word{fields: map[string]any{"registrations": []any{map[string]any{
+		Entry("registrations", statusWrite{fields: map[string]any{"registrations": []any{map[string]any{
 			"type": "customSigner", "customSigner": map[string]any{"signerName": "example.com/signer"},
 		}}}}, "v1alpha1"),
-		Entry("configReferences", word{fields: map[string]any{"configReferences": []any{map[string]any{
+		Entry("configReferences", statusWrite{fields: map[string]any{"configReferences": []any{map[string]any{
 			"group": "kudo.dev", "resource": "operatorversions", "name": "evil-1.0.0", "namespace": "addon-packages", "lastObservedGeneration": int64(1),
 			"desiredConfig": map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
 		}}}}, "v1beta1"),
-		Entry("configReferences", word{fields: map[string]any{"configReferences": []any{map[string]any{
+		Entry("configReferences", statusWrite{fields: map[string]any{"configReferences": []any{map[string]any{
 			"group": "kudo.dev", "resource": "operatorversions", "lastObservedGeneration": int64(1),
 			"desiredConfig":     map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
 			"lastAppliedConfig": map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
 		}}}}, "v1alpha1"),
-		Entry("supportedConfigs", word{fields: map[string]any{"supportedConfigs": []any{map[string]any{"group": "kudo.dev", "resource": "operatorversions"}}}}),
-		Entry("relatedObjects", word{fields: map[string]any{"relatedObjects": []any{map[string]any{"group": "", "resource": "secrets", "name": "s"}}}}),
-		Entry("addOnMeta", word{fields: map[string]any{"addOnMeta": map[string]any{"displayName": "trustworthy"}}}),
+		Entry("supportedConfigs", statusWrite{fields: map[string]any{"supportedConfigs": []any{map[string]any{"group": "kudo.dev", "resource": "operatorversions"}}}}),
+		Entry("relatedObjects", statusWrite{fields: map[string]any{"relatedObjects": []any{map[string]any{"group": "", "resource": "secrets", "name": "s"}}}}),
+		Entry("addOnMeta", statusWrite{fields: map[string]any{"addOnMeta": map[string]any{"displayName": "trustworthy"}}}),
 	)
 })
 
@@ -175,7 +175,7 @@ var _ = Describe("An agent is refused", Ordered, func() {
 	)
 	BeforeAll(func(ctx SpecContext) {
 		c = tandem.asAgent(cluster)
-		key := held(ctx)
+		key := newHeldAddOn(ctx)
 		addOn = &addonv1alpha1.ManagedClusterAddOn{}
 		Expect(server.Get(ctx, key, addOn)).To(Succeed())
 		neighbour = &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: otherCluster, Name: "neighbour"}}
@@ -299,13 +299,13 @@ var _ = Describe("An agent is refused", Ordered, func() {
 				return c.Update(ctx, read(ctx, version, client.ObjectKeyFromObject(addOn)))
 			},
 			"to replace an add-on's status in " + version: func(ctx context.Context) error {
-				return update(ctx, c, read(ctx, version, client.ObjectKeyFromObject(addOn)), word{conditions: []metav1.Condition{workApplied}})
+				return update(ctx, c, read(ctx, version, client.ObjectKeyFromObject(addOn)), statusWrite{conditions: []metav1.Condition{workApplied}})
 			},
 			"to say that another cluster's add-on is available in " + version: func(context.Context) error {
 				return mergeStatus(in(version, neighbour), `{"status":{"conditions":[]}}`)
 			},
 			"to apply another cluster's Available in " + version: func(ctx context.Context) error {
-				return serverSideApply(ctx, c, in(version, neighbour), word{conditions: []metav1.Condition{workApplied}})
+				return serverSideApply(ctx, c, in(version, neighbour), statusWrite{conditions: []metav1.Condition{workApplied}})
 			},
 		})
 	}
@@ -324,7 +324,7 @@ var _ = Describe("An agent's certificate", func() {
 		Expect(err).NotTo(HaveOccurred())
 		granted, err := rights.Of(ctx, tandem.Config, agent.Config(), "addon-agent", cluster, otherCluster)
 		Expect(err).NotTo(HaveOccurred())
-		documented, err := rights.Documented("../../../docs/operations.md", cluster)
+		documented, err := rights.DocumentedRows("../../../docs/operations.md", cluster)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(rights.Table(granted)).To(ConsistOf(documented))
 	})
@@ -339,16 +339,16 @@ var _ = Describe("An agent may", func() {
 			It(fmt.Sprintf("write Available, by %s in %s", by, version), func(ctx SpecContext) {
 				key := enable(ctx, server)
 				object := read(ctx, version, key)
-				Expect(send(ctx, tandem.asAgent(cluster), object, word{conditions: []metav1.Condition{workApplied}})).To(Succeed())
+				Expect(send(ctx, tandem.asAgent(cluster), object, statusWrite{conditions: []metav1.Condition{workApplied}})).To(Succeed())
 				Expect(seenOf(conditionsOf(object), "Available")).To(Equal(of(workApplied)))
 			})
 
 			It(fmt.Sprintf("not say Available against a verdict, by %s in %s", by, version), func(ctx SpecContext) {
-				key := requiring(ctx)
+				key := newRequiringAddOn(ctx)
 				var last string
 				for tick := range 3 {
 					object := read(ctx, version, key)
-					says := word{conditions: []metav1.Condition{workApplied}}.at(time.Now().Add(time.Duration(1+tick)*time.Minute), conditionsOf(object))
+					says := statusWrite{conditions: []metav1.Condition{workApplied}}.at(time.Now().Add(time.Duration(1+tick)*time.Minute), conditionsOf(object))
 					Expect(send(ctx, tandem.asAgent(cluster), object, says)).To(Succeed())
 					Expect(seenOf(conditionsOf(object), "Available")).To(Equal(gated))
 					Expect(seenOf(conditionsOf(object), "Degraded")).To(Equal(requiredUnmet))
@@ -361,7 +361,7 @@ var _ = Describe("An agent may", func() {
 		}
 
 		It("send spec and metadata with a status in "+version+", of which nothing is stored", func(ctx SpecContext) {
-			key := held(ctx)
+			key := newHeldAddOn(ctx)
 			before := read(ctx, version, key)
 			object := before.DeepCopy()
 			Expect(tandem.asAgent(cluster).Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(

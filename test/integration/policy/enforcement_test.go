@@ -77,23 +77,23 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	It("says only what still is, once the policies are there", func(ctx SpecContext) {
 		older.applyServed(ctx, "admission")
 		log := &lines{}
-		older.runHub(log.log, serving(older))
+		older.runHub(log.log, withWebhooks(older))
 		Eventually(log.about).Should(ConsistOf(ContainSubstring("does not serve MutatingAdmissionPolicy")))
 	})
 
 	It("still writes verdicts, restores those that others drop, and is obeyed by agents", func(ctx SpecContext) {
 		key := enable(ctx, admin, needs("Required"))
-		Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+		Eventually(reportedCondition(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
 		Eventually(func(g Gomega) {
 			object := addOnIn("v1alpha1", key)
 			g.Expect(admin.Get(ctx, key, object)).To(Succeed())
-			g.Expect(mergePatch(ctx, older.asAgent(cluster), object, word{alone: true})).To(MatchError(ContainSubstring("tandem-agents-on-add-ons")))
+			g.Expect(mergePatch(ctx, older.asAgent(cluster), object, statusWrite{alone: true})).To(MatchError(ContainSubstring("tandem-agents-on-add-ons")))
 		}).WithContext(ctx).Should(Succeed())
 
-		says := func(w word) error { return say(ctx, admin, older.asOCM(), "v1alpha1", key, w) }
-		Expect(says(word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed(), "never refused")
-		Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
-		Expect(says(word{conditions: []metav1.Condition{stale}})).
+		says := func(w statusWrite) error { return writeStatus(ctx, admin, older.asOCM(), "v1alpha1", key, w) }
+		Expect(says(statusWrite{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed(), "never refused")
+		Eventually(reportedCondition(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+		Expect(says(statusWrite{conditions: []metav1.Condition{stale}})).
 			To(MatchError(ContainSubstring("RBAC verb judge")), "no other writer can store a verdict")
 	})
 

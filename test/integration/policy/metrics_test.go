@@ -59,8 +59,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
 
-// counted returns a config that counts the tokens that the API server is asked about.
-func (s *site) counted(asked *atomic.Int64) *rest.Config {
+// countTokenReviews returns a config that counts the tokens that the API server is asked about.
+func (s *site) countTokenReviews(asked *atomic.Int64) *rest.Config {
 	config := rest.CopyConfig(s.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(request *http.Request) (*http.Response, error) {
@@ -152,8 +152,8 @@ func metricsOf(program string, run func(ctx SpecContext, address string, asked *
 
 var _ = Describe("The metrics of addon-manager", Ordered, func() {
 	metricsOf("addon-manager", func(_ SpecContext, address string, asked *atomic.Int64) *site {
-		own := &site{Environment: tandem.Environment, clients: tandem.clients, hubConfig: tandem.counted(asked)}
-		own.runHub(serving(tandem), func(o *hub.Options) { o.MetricsBindAddress = address })
+		own := &site{Environment: tandem.Environment, clients: tandem.clients, hubConfig: tandem.countTokenReviews(asked)}
+		own.runHub(withWebhooks(tandem), func(o *hub.Options) { o.MetricsBindAddress = address })
 		return own
 	})
 	elsewhere()
@@ -163,7 +163,7 @@ var _ = Describe("The metrics of addon-agent", Ordered, func() {
 	metricsOf("addon-agent", func(ctx SpecContext, address string, asked *atomic.Int64) *site {
 		managed := startSite()
 		Expect(managed.Apply(ctx, "agent", manifests.ClusterParameters{})).To(Succeed())
-		local := managed.counted(asked)
+		local := managed.countTokenReviews(asked)
 		local.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-agent"
 		running, stop := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
@@ -176,8 +176,8 @@ var _ = Describe("The metrics of addon-agent", Ordered, func() {
 		DeferCleanup(func() {
 			stop()
 			Eventually(ended).Should(Receive(Succeed()))
-			managed.Landed()
-			tandem.Landed()
+			managed.AwaitWrites()
+			tandem.AwaitWrites()
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-agent"}}
 			Expect(client.IgnoreNotFound(tandem.as("").Delete(context.Background(), lease))).To(Succeed())
 		})

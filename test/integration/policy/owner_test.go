@@ -186,8 +186,8 @@ var _ = Describe("All permissions in a namespace", func() {
 
 		key := enable(ctx, server)
 		for _, reason := range []string{"RequiredDependencyNotSatisfied", "DependencyNotSatisfied"} {
-			verdict := word{conditions: []metav1.Condition{condition("Degraded", "True", reason, "")}}
-			Expect(say(ctx, server, impostor, "v1alpha1", key, verdict)).To(Succeed(), "corrected")
+			verdict := statusWrite{conditions: []metav1.Condition{condition("Degraded", "True", reason, "")}}
+			Expect(writeStatus(ctx, server, impostor, "v1alpha1", key, verdict)).To(Succeed(), "corrected")
 			Expect(conditionsOf(read(ctx, "v1alpha1", key))).NotTo(ContainElement(HaveField("Type", "Degraded")))
 		}
 	})

@@ -127,7 +127,7 @@ var _ = Describe("The priority of requests", Ordered, func() {
 			for range requests {
 				go func() { answers <- busy.createConfigMap(ctx, bulk) }()
 			}
-			Eventually(busy.queued).WithArguments(level).WithContext(ctx).Should(BeNumerically(">", 0))
+			Eventually(busy.countQueued).WithArguments(level).WithContext(ctx).Should(BeNumerically(">", 0))
 			for _, u := range urgent {
 				Eventually(func() (int, error) { // the API server may still prepare the caches of custom resources
 					response, err := busy.request(ctx, u.who, u.method, u.path, []byte("{}"))
@@ -137,7 +137,7 @@ var _ = Describe("The priority of requests", Ordered, func() {
 					return response.StatusCode, nil
 				}).Should(Equal(u.status), "%s %s by %s", u.method, u.path, u.who.UserName)
 			}
-			Expect(busy.queued(ctx, level)).To(BeNumerically(">", 0), "requests that wait for a seat")
+			Expect(busy.countQueued(ctx, level)).To(BeNumerically(">", 0), "requests that wait for a seat")
 			Expect(ended.Load()).To(BeZero(), "requests whose seat became free")
 			release()
 			for range requests {
@@ -273,8 +273,8 @@ func (s *site) hold(ctx context.Context, user string) (release func(), ended *at
 	return release, ended
 }
 
-// queued returns how many requests of a priority level wait for a seat.
-func (s *site) queued(ctx context.Context, level string) (int, error) {
+// countQueued returns how many requests of a priority level wait for a seat.
+func (s *site) countQueued(ctx context.Context, level string) (int, error) {
 	c, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return 0, err

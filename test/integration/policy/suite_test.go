@@ -50,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	server = tandem.as("")
 	tandem.furnish(ctx, "hub", "admission")
 	DeferCleanup(func() { stopHub() })
-	tandem.runHub(serving(tandem))
+	tandem.runHub(withWebhooks(tandem))
 	tandem.untilEnforced(ctx)
 })
 
@@ -153,8 +153,8 @@ func (s *site) options() hub.Options {
 	}
 }
 
-// serving makes the hub serve the webhooks at the address that the API server calls.
-func serving(s *site) func(*hub.Options) {
+// withWebhooks makes the hub serve the webhooks at the address that the API server calls.
+func withWebhooks(s *site) func(*hub.Options) {
 	return func(options *hub.Options) {
 		options.WebhookBindAddress, options.WebhookHosts = s.WebhookAddress, []string{"127.0.0.1"}
 	}
@@ -179,7 +179,7 @@ func (s *site) runHub(change ...func(*hub.Options)) {
 		GinkgoHelper()
 		cancel()
 		Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
-		s.Landed()
+		s.AwaitWrites()
 		stopHub = func() {}
 	}
 }
@@ -187,7 +187,7 @@ func (s *site) runHub(change ...func(*hub.Options)) {
 // elsewhere lets the specs of a container run hubs on other sites. Those after them find a hub that converts objects.
 func elsewhere() {
 	AfterAll(func(ctx SpecContext) {
-		tandem.runHub(serving(tandem))
+		tandem.runHub(withWebhooks(tandem))
 		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 		Eventually(func() error {
 			connection, err := dialer.DialContext(ctx, "tcp", tandem.WebhookAddress)

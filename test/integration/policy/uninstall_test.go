@@ -84,14 +84,14 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	}
 	said := func(ctx context.Context, c client.Client, version string, key types.NamespacedName, conditions ...metav1.Condition) {
 		GinkgoHelper()
-		Eventually(func() error { return say(ctx, admin, c, version, key, word{conditions: conditions}) }).WithContext(ctx).Should(Succeed())
+		Eventually(func() error { return writeStatus(ctx, admin, c, version, key, statusWrite{conditions: conditions}) }).WithContext(ctx).Should(Succeed())
 	}
 
 	BeforeAll(func(ctx SpecContext) {
 		old = startSite()
 		admin = old.as("")
 		old.furnish(ctx, "hub", "admission")
-		old.runHub(serving(old), elected)
+		old.runHub(withWebhooks(old), elected)
 		old.untilEnforced(ctx)
 
 		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "some-1.0.0"}}
@@ -102,8 +102,8 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		required, preferred = enable(ctx, admin, needs("Required")), enable(ctx, admin, needs("Optional"))
 		own = enable(ctx, admin)
 		waits, works = planManaged(ctx, "some-1.0.0", needs("Required")), planManaged(ctx, "some-1.0.0")
-		Eventually(reported(admin, waits, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
-		Eventually(reported(admin, works, "Resolved")).WithContext(ctx).ShouldNot(Equal(none))
+		Eventually(reportedCondition(admin, waits, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
+		Eventually(reportedCondition(admin, works, "Resolved")).WithContext(ctx).ShouldNot(Equal(none))
 		parent := &kudo.Instance{}
 		Eventually(func() error { return admin.Get(ctx, works, parent) }).WithContext(ctx).Should(Succeed())
 		for _, child := range children {
@@ -112,13 +112,13 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			instance.Spec.OperatorVersion.Name = version.Name
 			Expect(admin.Create(ctx, instance)).To(Succeed())
 		}
-		Eventually(reported(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+		Eventually(reportedCondition(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
 		for _, key := range []types.NamespacedName{required, preferred, own} {
 			said(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version to be removed
 		}
 		said(ctx, old.asOCM(), "v1alpha1", own, ownDegraded)
 		said(ctx, old.asAgent(cluster), "v1alpha1", waits, condition("Available", "False", addonv1alpha1.ReasonNotInstalled, ""))
-		Eventually(reported(admin, required, "Available")).WithContext(ctx).Should(Equal(gated))
+		Eventually(reportedCondition(admin, required, "Available")).WithContext(ctx).Should(Equal(gated))
 
 		define(ctx, admin, "fleet", needs("Required"))
 		for i := range fleetSize {
@@ -147,18 +147,18 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}).WithContext(ctx).Should(Succeed())
 		said(ctx, admin, "v1alpha1", preferred, condition("Degraded", "False", "AllIsWell", ""))
 		old.runHub()
-		Eventually(reported(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "the hub works")
+		Eventually(reportedCondition(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "the hub works")
 		out := &interrupter{}
 		Expect(uninstall(ctx, out)).To(MatchError(ContainSubstring("an addon-manager is running without a Lease")))
 		Expect(out.String()).To(BeEmpty())
 		Expect(verdicts(ctx)).To(Equal(fleetSize + 2))
 		said(ctx, old.asOCM(), "v1alpha1", required, leaseUpdated)
-		Expect(reported(admin, required, "Available")(Default, ctx)).To(Equal(gated), "the policies stand")
+		Expect(reportedCondition(admin, required, "Available")(Default, ctx)).To(Equal(gated), "the policies stand")
 		stopHub()
 	})
 
 	It("is refused while an addon-manager converts without a Lease, and nothing has changed", func(ctx SpecContext) {
-		old.runHub(serving(old))
+		old.runHub(withWebhooks(old))
 		Eventually(func() error { return admin.Get(ctx, required, addOnIn("v1beta1", required)) }).WithContext(ctx).Should(Succeed())
 		before := all(ctx)
 		out := &interrupter{}
@@ -187,8 +187,8 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			Expect(available.Status).NotTo(Equal("False"), "%s/%s", addOn.Namespace, addOn.Name)
 			Expect(degraded.Reason).NotTo(ContainSubstring("DependencyNotSatisfied"), "%s/%s", addOn.Namespace, addOn.Name)
 		}
-		Expect(reported(admin, preferred, "Available")(Default, ctx)).To(Equal(of(leaseUpdated)), "what others say stays")
-		Expect(reported(admin, own, "Degraded")(Default, ctx)).To(Equal(of(ownDegraded)), "what others say stays")
+		Expect(reportedCondition(admin, preferred, "Available")(Default, ctx)).To(Equal(of(leaseUpdated)), "what others say stays")
+		Expect(reportedCondition(admin, own, "Degraded")(Default, ctx)).To(Equal(of(ownDegraded)), "what others say stays")
 
 		for _, kind := range []string{"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration"} {
 			for _, suffix := range []string{"", "Binding"} {
@@ -227,9 +227,9 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}
 		Eventually(func() error {
 			object := addOnIn("v1alpha1", required)
-			return serverSideApply(ctx, old.asOCM(), object, word{conditions: []metav1.Condition{workApplied}})
+			return serverSideApply(ctx, old.asOCM(), object, statusWrite{conditions: []metav1.Condition{workApplied}})
 		}).WithContext(ctx).Should(Succeed())
-		Expect(reported(admin, required, "Available")(Default, ctx)).To(Equal(of(workApplied)))
+		Expect(reportedCondition(admin, required, "Available")(Default, ctx)).To(Equal(of(workApplied)))
 	})
 
 	It("never touches the definitions of a stock OCM", func(ctx SpecContext) {
@@ -264,7 +264,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		for _, folder := range []string{"crds", "hub", "admission"} {
 			old.applyServed(ctx, folder)
 		}
-		old.runHub(serving(old), elected)
+		old.runHub(withWebhooks(old), elected)
 		Eventually(func(g Gomega) {
 			for _, addOn := range all(ctx) {
 				if addOn.Name == "fleet" || addOn.Name == required.Name {
@@ -275,7 +275,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Eventually(func(g Gomega) {
 			object := addOnIn("v1beta1", required)
 			g.Expect(admin.Get(ctx, required, object)).To(Succeed())
-			g.Expect(mergePatch(ctx, old.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed())
+			g.Expect(mergePatch(ctx, old.asOCM(), object, statusWrite{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed())
 			g.Expect(seenOf(conditionsOf(object), "Available")).To(Equal(gated))
 		}).WithContext(ctx).Should(Succeed())
 	})

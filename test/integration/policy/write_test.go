@@ -33,8 +33,8 @@ var (
 	ways     = map[string]way{"merge patch": mergePatch, "JSON patch": jsonPatch, "update": update, "server-side apply": serverSideApply}
 )
 
-// word is a status written by a writer: conditions, and other fields.
-type word struct {
+// statusWrite is a status written by a writer: conditions, and other fields.
+type statusWrite struct {
 	conditions []metav1.Condition
 	fields     map[string]any
 	// alone is set if the writer sends only its own conditions.
@@ -42,7 +42,7 @@ type word struct {
 }
 
 // at returns the word with transition times: now for a condition whose stored status differs.
-func (w word) at(now time.Time, stored []metav1.Condition) word {
+func (w statusWrite) at(now time.Time, stored []metav1.Condition) statusWrite {
 	w.conditions = slices.Clone(w.conditions)
 	for i := range w.conditions {
 		c := &w.conditions[i]
@@ -55,7 +55,7 @@ func (w word) at(now time.Time, stored []metav1.Condition) word {
 }
 
 // all returns the conditions that the writer sends, given the ones that it has read.
-func (w word) all(stored []metav1.Condition) []metav1.Condition {
+func (w statusWrite) all(stored []metav1.Condition) []metav1.Condition {
 	if w.alone {
 		return w.conditions
 	}
@@ -66,18 +66,18 @@ func (w word) all(stored []metav1.Condition) []metav1.Condition {
 }
 
 // way writes a status, given the object as the writer has read it, which is set to the API server's response.
-type way func(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error
+type way func(ctx context.Context, c client.Client, read *unstructured.Unstructured, w statusWrite) error
 
 // mergePatch patches like the patcher of OCM's sdk-go, which klusterlets, addon-framework and the hub's controllers use: from the read
 // object to the desired one, with complete lists.
-func mergePatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+func mergePatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w statusWrite) error {
 	before := read.DeepCopy()
 	set(read, w.all(conditionsOf(read)), w.fields)
 	return c.Status().Patch(ctx, read, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// say applies mergePatch to the object read by admin, and retries on a conflict with another writer.
-func say(ctx context.Context, admin, c client.Client, version string, key types.NamespacedName, w word) error {
+// writeStatus applies mergePatch to the object read by admin, and retries on a conflict with another writer.
+func writeStatus(ctx context.Context, admin, c client.Client, version string, key types.NamespacedName, w statusWrite) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object := addOnIn(version, key)
 		if err := admin.Get(ctx, key, object); err != nil {
@@ -87,7 +87,7 @@ func say(ctx context.Context, admin, c client.Client, version string, key types.
 	})
 }
 
-func jsonPatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+func jsonPatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w statusWrite) error {
 	var operations []map[string]any
 	if _, found := read.Object["status"]; !found {
 		operations = append(operations, map[string]any{"op": "add", "path": "/status", "value": map[string]any{}})
@@ -103,13 +103,13 @@ func jsonPatch(ctx context.Context, c client.Client, read *unstructured.Unstruct
 	return c.Status().Patch(ctx, read, client.RawPatch(types.JSONPatchType, patch))
 }
 
-func update(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+func update(ctx context.Context, c client.Client, read *unstructured.Unstructured, w statusWrite) error {
 	set(read, w.all(conditionsOf(read)), w.fields)
 	return c.Status().Update(ctx, read)
 }
 
 // serverSideApply applies, with force, only the writer's own conditions and fields.
-func serverSideApply(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+func serverSideApply(ctx context.Context, c client.Client, read *unstructured.Unstructured, w statusWrite) error {
 	applied := &unstructured.Unstructured{}
 	applied.SetGroupVersionKind(read.GroupVersionKind())
 	applied.SetNamespace(read.GetNamespace())
@@ -251,8 +251,8 @@ func needs(kind addonv1alpha1.DependencyType) addonv1alpha1.AddonDependency {
 	return addonv1alpha1.AddonDependency{Name: "missing", Type: kind}
 }
 
-// reported returns a condition of an add-on, for Eventually.
-func reported(c client.Client, key types.NamespacedName, conditionType string) func(Gomega, context.Context) seen {
+// reportedCondition returns a condition of an add-on, for Eventually.
+func reportedCondition(c client.Client, key types.NamespacedName, conditionType string) func(Gomega, context.Context) seen {
 	return func(g Gomega, ctx context.Context) seen {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		g.Expect(c.Get(ctx, key, addOn)).To(Succeed())
@@ -260,27 +260,27 @@ func reported(c client.Client, key types.NamespacedName, conditionType string) f
 	}
 }
 
-// judged returns an add-on with that verdict of the hub.
-func judged(ctx context.Context, kind addonv1alpha1.DependencyType, verdict seen) types.NamespacedName {
+// newJudgedAddOn returns an add-on with that verdict of the hub.
+func newJudgedAddOn(ctx context.Context, kind addonv1alpha1.DependencyType, verdict seen) types.NamespacedName {
 	GinkgoHelper()
 	key := enable(ctx, server, needs(kind))
-	Eventually(reported(server, key, addonv1alpha1.ConditionDegraded)).WithContext(ctx).Should(Equal(verdict))
+	Eventually(reportedCondition(server, key, addonv1alpha1.ConditionDegraded)).WithContext(ctx).Should(Equal(verdict))
 	return key
 }
 
 // requiring, preferring and independent return add-ons with a verdict on a required dependency, on an optional dependency, and without a
 // verdict.
-func requiring(ctx context.Context) types.NamespacedName {
+func newRequiringAddOn(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
-	return judged(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)
+	return newJudgedAddOn(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)
 }
 
-func preferring(ctx context.Context) types.NamespacedName {
+func newPreferringAddOn(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
-	return judged(ctx, addonv1alpha1.DependencyTypeOptional, optionalUnmet)
+	return newJudgedAddOn(ctx, addonv1alpha1.DependencyTypeOptional, optionalUnmet)
 }
 
-func independent(ctx context.Context) types.NamespacedName {
+func newIndependentAddOn(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
 	return enable(ctx, server)
 }
@@ -290,13 +290,13 @@ func (s *site) untilEnforced(ctx context.Context) {
 	GinkgoHelper()
 	admin := s.as("")
 	key := enable(ctx, admin, needs(addonv1alpha1.DependencyTypeOptional))
-	Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+	Eventually(reportedCondition(admin, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
 	for _, version := range versions {
 		Eventually(func(g Gomega) {
 			object := addOnIn(version, key)
 			g.Expect(admin.Get(ctx, key, object)).To(Succeed())
-			g.Expect(mergePatch(ctx, s.asAgent(cluster), object.DeepCopy(), word{alone: true})).To(MatchError(ContainSubstring("denied")))
-			g.Expect(mergePatch(ctx, s.asOCM(), object, word{alone: true})).To(Succeed())
+			g.Expect(mergePatch(ctx, s.asAgent(cluster), object.DeepCopy(), statusWrite{alone: true})).To(MatchError(ContainSubstring("denied")))
+			g.Expect(mergePatch(ctx, s.asOCM(), object, statusWrite{alone: true})).To(Succeed())
 			g.Expect(seenOf(conditionsOf(object), "Degraded")).To(Equal(optionalUnmet))
 		}).WithContext(ctx).Should(Succeed(), version)
 	}

@@ -41,7 +41,7 @@ var _ = Describe("A writer of OCM's kind", func() {
 	// One add-on for each verdict and way to write, so that it has a single writer, because field ownership depends on the writer.
 	addOns := map[string]types.NamespacedName{}
 	DescribeTableSubtree("that",
-		func(says word, underRequired, underOptional, otherwise [2]seen) {
+		func(says statusWrite, underRequired, underOptional, otherwise [2]seen) {
 			for _, version := range versions {
 				for by, send := range ways {
 					ends := func(verdict string, enabled func(context.Context) types.NamespacedName, want [2]seen) {
@@ -65,37 +65,37 @@ var _ = Describe("A writer of OCM's kind", func() {
 							}
 						})
 					}
-					ends("is put right under a Required verdict", requiring, underRequired)
-					ends("is put right under an Optional verdict", preferring, underOptional)
-					ends("has its way without a verdict", independent, otherwise)
+					ends("is put right under a Required verdict", newRequiringAddOn, underRequired)
+					ends("is put right under an Optional verdict", newPreferringAddOn, underOptional)
+					ends("has its way without a verdict", newIndependentAddOn, otherwise)
 				}
 			}
 		},
-		Entry("says that the add-on's lease is fresh", word{conditions: []metav1.Condition{leaseUpdated}},
+		Entry("says that the add-on's lease is fresh", statusWrite{conditions: []metav1.Condition{leaseUpdated}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
-		Entry("says that the add-on's lease has stopped", word{conditions: []metav1.Condition{leaseStopped}},
+		Entry("says that the add-on's lease has stopped", statusWrite{conditions: []metav1.Condition{leaseStopped}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseStopped), optionalUnmet}, [2]seen{of(leaseStopped), none}),
-		Entry("says that the add-on has no lease", word{conditions: []metav1.Condition{leaseMissing}},
+		Entry("says that the add-on has no lease", statusWrite{conditions: []metav1.Condition{leaseMissing}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseMissing), optionalUnmet}, [2]seen{of(leaseMissing), none}),
-		Entry("says that the add-on's work is applied", word{conditions: []metav1.Condition{workApplied}},
+		Entry("says that the add-on's work is applied", statusWrite{conditions: []metav1.Condition{workApplied}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(workApplied), optionalUnmet}, [2]seen{of(workApplied), none}),
-		Entry("says that the cluster cannot be reached", word{conditions: []metav1.Condition{unreachable}},
+		Entry("says that the cluster cannot be reached", statusWrite{conditions: []metav1.Condition{unreachable}},
 			[2]seen{of(unreachable), requiredUnmet}, [2]seen{of(unreachable), optionalUnmet}, [2]seen{of(unreachable), none}),
-		Entry("says so, and knows of no other condition", word{conditions: []metav1.Condition{unreachable}, alone: true},
+		Entry("says so, and knows of no other condition", statusWrite{conditions: []metav1.Condition{unreachable}, alone: true},
 			[2]seen{of(unreachable), requiredUnmet}, [2]seen{of(unreachable), optionalUnmet}, [2]seen{of(unreachable), none}),
-		Entry("has a Degraded of its own", word{conditions: []metav1.Condition{leaseUpdated, ownDegraded}},
+		Entry("has a Degraded of its own", statusWrite{conditions: []metav1.Condition{leaseUpdated, ownDegraded}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), of(ownDegraded)}),
-		Entry("takes a Degraded of its own back", word{conditions: []metav1.Condition{leaseUpdated, ownRecovered}},
+		Entry("takes a Degraded of its own back", statusWrite{conditions: []metav1.Condition{leaseUpdated, ownRecovered}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), of(ownRecovered)}),
-		Entry("knows of no condition but Available", word{conditions: []metav1.Condition{leaseUpdated}, alone: true},
+		Entry("knows of no condition but Available", statusWrite{conditions: []metav1.Condition{leaseUpdated}, alone: true},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
-		Entry("empties the conditions", word{alone: true},
+		Entry("empties the conditions", statusWrite{alone: true},
 			[2]seen{none, requiredUnmet}, [2]seen{none, optionalUnmet}, [2]seen{none, none}),
-		Entry("denies the verdict", word{conditions: []metav1.Condition{leaseUpdated, denied}},
+		Entry("denies the verdict", statusWrite{conditions: []metav1.Condition{leaseUpdated, denied}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
-		Entry("has much to say", word{conditions: []metav1.Condition{verbose, ownVerbose}},
+		Entry("has much to say", statusWrite{conditions: []metav1.Condition{verbose, ownVerbose}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(verbose), optionalUnmet}, [2]seen{of(verbose), of(ownVerbose)}),
-		Entry("still holds a verdict from before", word{conditions: []metav1.Condition{leaseUpdated, stale}},
+		Entry("still holds a verdict from before", statusWrite{conditions: []metav1.Condition{leaseUpdated, stale}},
 			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
 	)
 })
@@ -107,7 +107,7 @@ func forget(ctx context.Context, key types.NamespacedName) {
 	verdict := slices.DeleteFunc(conditionsOf(object), func(c metav1.Condition) bool {
 		return !slices.Contains([]string{requiredUnmet.Reason, optionalUnmet.Reason}, c.Reason) || c.Type != "Degraded"
 	})
-	Expect(mergePatch(ctx, server, object, word{conditions: verdict, alone: true})).To(Succeed())
+	Expect(mergePatch(ctx, server, object, statusWrite{conditions: verdict, alone: true})).To(Succeed())
 }
 
 var _ = Describe("Degraded and Available", func() {
@@ -117,7 +117,7 @@ var _ = Describe("Degraded and Available", func() {
 		addOn.Namespace, addOn.Name = key.Namespace, key.Name
 		Expect(server.Create(ctx, addOn)).To(Succeed())
 		object := read(ctx, "v1alpha1", key)
-		Expect(mergePatch(ctx, tandem.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
+		Expect(mergePatch(ctx, tandem.asOCM(), object, statusWrite{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
 		watch, err := server.Watch(ctx, &addonv1alpha1.ManagedClusterAddOnList{}, client.InNamespace(cluster),
 			client.MatchingFields{"metadata.name": key.Name})
 		Expect(err).NotTo(HaveOccurred())
@@ -138,15 +138,15 @@ var _ = Describe("Degraded and Available", func() {
 	for _, version := range versions {
 		for by, send := range ways {
 			It(fmt.Sprintf("never contradict each other where somebody who judges writes both, by %s in %s", by, version), func(ctx SpecContext) {
-				object := read(ctx, version, independent(ctx))
-				Expect(send(ctx, server, object, word{conditions: []metav1.Condition{leaseUpdated, stale}})).To(Succeed())
+				object := read(ctx, version, newIndependentAddOn(ctx))
+				Expect(send(ctx, server, object, statusWrite{conditions: []metav1.Condition{leaseUpdated, stale}})).To(Succeed())
 				Expect(seenOf(conditionsOf(object), "Available")).To(Equal(seen{"False", stale.Reason, stale.Message}))
 				Expect(seenOf(conditionsOf(object), "Degraded")).To(Equal(of(stale)))
 			})
 		}
 
 		It("keep the verdict when another writer removes the complete status, in "+version, func(ctx SpecContext) {
-			key, c := requiring(ctx), tandem.asOCM()
+			key, c := newRequiringAddOn(ctx), tandem.asOCM()
 			for by, remove := range map[string]func(*unstructured.Unstructured) error{
 				"merge patch": func(object *unstructured.Unstructured) error {
 					return c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`)))
@@ -176,14 +176,14 @@ var _ = Describe("Degraded and Available", func() {
 			available, comes []metav1.Condition
 			since            int
 		}{
-			"from the verdict on":                       {independent, on(1, leaseUpdated), on(2, stale), 2},
-			"from before the verdict on":                {independent, on(1, leaseStopped), on(2, stale), 1},
-			"from when it was said under a verdict on":  {requiring, nil, on(3, leaseUpdated), 3},
-			"from when it was seen before a verdict on": {requiring, nil, on(1, leaseStopped), 1},
+			"from the verdict on":                       {newIndependentAddOn, on(1, leaseUpdated), on(2, stale), 2},
+			"from before the verdict on":                {newIndependentAddOn, on(1, leaseStopped), on(2, stale), 1},
+			"from when it was said under a verdict on":  {newRequiringAddOn, nil, on(3, leaseUpdated), 3},
+			"from when it was seen before a verdict on": {newRequiringAddOn, nil, on(1, leaseStopped), 1},
 		} {
 			object := read(ctx, "v1alpha1", tc.enabled(ctx))
-			Expect(mergePatch(ctx, server, object, word{conditions: tc.available})).To(Succeed(), what)
-			Expect(mergePatch(ctx, server, object, word{conditions: tc.comes})).To(Succeed(), what)
+			Expect(mergePatch(ctx, server, object, statusWrite{conditions: tc.available})).To(Succeed(), what)
+			Expect(mergePatch(ctx, server, object, statusWrite{conditions: tc.comes})).To(Succeed(), what)
 			available := meta.FindStatusCondition(conditionsOf(object), "Available")
 			Expect(available).To(HaveValue(HaveField("Reason", stale.Reason)), what)
 			Expect(available.LastTransitionTime.UTC()).To(Equal(time.Date(2030, 1, tc.since, 0, 0, 0, 0, time.UTC)), what)
@@ -193,11 +193,11 @@ var _ = Describe("Degraded and Available", func() {
 	It("leave Available to its writer's name when addon-manager's own write flips it", func(ctx SpecContext) {
 		key := enable(ctx, server)
 		object := read(ctx, "v1alpha1", key)
-		Expect(serverSideApply(ctx, tandem.asAgent(cluster), object, word{conditions: []metav1.Condition{workApplied}})).To(Succeed())
+		Expect(serverSideApply(ctx, tandem.asAgent(cluster), object, statusWrite{conditions: []metav1.Condition{workApplied}})).To(Succeed())
 		redefine(ctx, server, key.Name, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
 		})
-		Eventually(reported(server, key, "Available")).WithContext(ctx).Should(Equal(gated))
+		Eventually(reportedCondition(server, key, "Available")).WithContext(ctx).Should(Equal(gated))
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		Expect(server.Get(ctx, key, addOn)).To(Succeed())
 		available := addOn.Status.Conditions[slices.IndexFunc(addOn.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Available" })]
@@ -214,22 +214,22 @@ var _ = Describe("Degraded and Available", func() {
 	})
 
 	It("are returned to their writers when the verdict is released", func(ctx SpecContext) {
-		key := judged(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)
+		key := newJudgedAddOn(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)
 		object := read(ctx, "v1alpha1", key)
-		Expect(mergePatch(ctx, tandem.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
+		Expect(mergePatch(ctx, tandem.asOCM(), object, statusWrite{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
 		Expect(seenOf(conditionsOf(object), "Available")).To(Equal(gated))
 		Expect(server.Delete(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: key.Name}})).To(Succeed())
-		Eventually(reported(server, key, "Degraded")).WithContext(ctx).Should(Equal(none))
+		Eventually(reportedCondition(server, key, "Degraded")).WithContext(ctx).Should(Equal(none))
 		object = read(ctx, "v1alpha1", key)
-		Expect(mergePatch(ctx, tandem.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
+		Expect(mergePatch(ctx, tandem.asOCM(), object, statusWrite{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
 		Expect(seenOf(conditionsOf(object), "Available")).To(Equal(of(leaseUpdated)))
 	})
 
 	It("are administrators' to change, who hold the verb judge", func(ctx SpecContext) {
-		key := judged(ctx, addonv1alpha1.DependencyTypeOptional, optionalUnmet)
+		key := newJudgedAddOn(ctx, addonv1alpha1.DependencyTypeOptional, optionalUnmet)
 		object := read(ctx, "v1alpha1", key)
-		Expect(mergePatch(ctx, server, object, word{alone: true})).To(Succeed())
+		Expect(mergePatch(ctx, server, object, statusWrite{alone: true})).To(Succeed())
 		Expect(conditionsOf(object)).To(BeEmpty())
-		Eventually(reported(server, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "and addon-manager's to mend")
+		Eventually(reportedCondition(server, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "and addon-manager's to mend")
 	})
 })

@@ -68,8 +68,8 @@ var serving = []rbacv1.PolicyRule{
 		Verbs: []string{"impersonate"}},
 }
 
-// acting serves the dashboard as `addon-manager ui` does, with no permissions but to read and to impersonate.
-func acting(ctx context.Context) site {
+// serveForActions serves the dashboard as `addon-manager ui` does, with no permissions but to read and to impersonate.
+func serveForActions(ctx context.Context) site {
 	GinkgoHelper()
 	config := rest.AnonymousClientConfig(env.Config)
 	config.BearerToken = token(ctx, "server", "", serving)
@@ -87,7 +87,7 @@ var _ = Describe("actions of the dashboard", func() {
 		return instance
 	}
 	It("runs and cancels a plan as it was shown, as the user who asks", func(ctx context.Context) {
-		operator := acting(ctx).as(token(ctx, "acts", "", fleet.Operating))
+		operator := serveForActions(ctx).as(token(ctx, "acts", "", fleet.Operating))
 		Expect(operator.get(page).body).To(ContainSubstring("Run…"))
 		before := stored(ctx)
 		run := url.Values{"plan": {"deploy"}}
@@ -181,7 +181,7 @@ var _ = Describe("actions of the dashboard", func() {
 	})
 
 	It("refuses what the API server refuses to the user, and every action with --read-only", func(ctx context.Context) {
-		s := shared(ctx)
+		s := serveShared(ctx)
 		viewer, one := s.as(token(ctx, "looks", "", fleet.Reading)), s.as(token(ctx, "looks-at-one", "cluster-01", fleet.Reading))
 		Expect(viewer.get(page).body).NotTo(ContainSubstring("Run…"))
 		Expect(viewer.get("/clusters/cluster-06/addons/kafka").body).NotTo(ContainSubstring("Disable…"))

@@ -71,8 +71,8 @@ func define(ctx context.Context) {
 	create(ctx, vault, store)
 }
 
-// owned creates add-on store on a cluster, with its Instance, or with by nil the Instance alone.
-func owned(ctx context.Context, cluster string, byAddOn bool) *kudo.Instance {
+// createStore creates add-on store on a cluster, with its Instance, or with by nil the Instance alone.
+func createStore(ctx context.Context, cluster string, byAddOn bool) *kudo.Instance {
 	GinkgoHelper()
 	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "store"}}
 	instance.Spec.OperatorVersion.Namespace, instance.Spec.OperatorVersion.Name = kudo.DefaultPackagesNamespace, "store-1.0.0"
@@ -87,8 +87,8 @@ func owned(ctx context.Context, cluster string, byAddOn bool) *kudo.Instance {
 	return instance
 }
 
-// enabled returns add-on store on a cluster, nil if it is not enabled.
-func enabled(ctx context.Context, cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
+// findAddOn returns add-on store on a cluster, nil if it is not enabled.
+func findAddOn(ctx context.Context, cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
 	GinkgoHelper()
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err := hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, addOn)
@@ -136,7 +136,7 @@ var _ = Describe("changes on the dashboard", func() {
 
 	It("enables an add-on with its dependencies and parameters, as it was shown", func(ctx context.Context) {
 		const cluster = "cluster-08"
-		s := acting(ctx).as(token(ctx, "enables", "", fleet.Operating))
+		s := serveForActions(ctx).as(token(ctx, "enables", "", fleet.Operating))
 		for path, texts := range map[string][]string{
 			"/addons/store": {"Enable…", `value="` + cluster + `"`}, "/clusters/" + cluster: {"Enable…", "<option>store</option>"},
 			"/clusters/" + cluster + "/addons/store": {"Enable…"},
@@ -164,7 +164,7 @@ var _ = Describe("changes on the dashboard", func() {
 		shown := s.post("/enable/preview", form)
 		Expect(shown.body).To(ContainSubstring("kubectl addon enable store --cluster " + cluster + " --namespace data --with-dependencies -p SIZE=3"))
 		Expect(shown.body).To(And(ContainSubstring("Add-on vault is enabled."), ContainSubstring("Add-on store is enabled in namespace data.")))
-		Expect(enabled(ctx, cluster, "store")).To(BeNil())
+		Expect(findAddOn(ctx, cluster, "store")).To(BeNil())
 
 		By("changing nothing after a change since the preview")
 		vault := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "vault"}}
@@ -172,15 +172,15 @@ var _ = Describe("changes on the dashboard", func() {
 		stale := s.post("/enable", fill(shown.body, form))
 		Expect(stale.status).To(Equal(http.StatusConflict), stale.body)
 		Expect(stale.body).To(ContainSubstring("Nothing was changed"))
-		Expect(enabled(ctx, cluster, "store")).To(BeNil())
+		Expect(findAddOn(ctx, cluster, "store")).To(BeNil())
 		Expect(variables(ctx, cluster)).To(BeNil())
 
 		By("enabling all of it")
 		Expect(hub.Delete(ctx, vault)).To(Succeed())
 		done := s.post("/enable", fill(s.post("/enable/preview", form).body, form))
 		Expect(done.status).To(Equal(http.StatusSeeOther), done.body)
-		store := enabled(ctx, cluster, "store")
-		vaulted := enabled(ctx, cluster, "vault")
+		store := findAddOn(ctx, cluster, "store")
+		vaulted := findAddOn(ctx, cluster, "vault")
 		DeferCleanup(func(ctx context.Context) {
 			for _, object := range []client.Object{store, vaulted} {
 				Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed())
@@ -231,15 +231,15 @@ var _ = Describe("changes on the dashboard", func() {
 				Expect(refused.body).NotTo(ContainSubstring("hunter2"))
 			}
 		}
-		Expect(enabled(ctx, "cluster-08", "store")).To(BeNil())
+		Expect(findAddOn(ctx, "cluster-08", "store")).To(BeNil())
 		Expect(variables(ctx, "cluster-08")).To(BeNil())
 	})
 
 	for _, byAddOn := range []bool{true, false} {
 		It("updates parameters of an "+map[bool]string{true: "add-on", false: "Instance"}[byAddOn]+", as it was shown", func(ctx context.Context) {
 			const cluster, page = "cluster-09", "/clusters/cluster-09/instances/store"
-			instance := owned(ctx, cluster, byAddOn)
-			s := acting(ctx).as(token(ctx, "updates", "", fleet.Operating))
+			instance := createStore(ctx, cluster, byAddOn)
+			s := serveForActions(ctx).as(token(ctx, "updates", "", fleet.Operating))
 			Eventually(func() string { return s.get(page).body }).Should(And(ContainSubstring("Change parameter…"), ContainSubstring("Refer to Secret…")))
 			form := url.Values{"token": {s.session()}, "parameter": {"SIZE"}, "value": {"3"}}
 			shown := s.post(page+"/parameters/preview", form)
@@ -268,7 +268,7 @@ var _ = Describe("changes on the dashboard", func() {
 			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
 			if byAddOn {
 				Expect(variables(ctx, cluster)).To(Equal(map[string]string{"SIZE": "3", "PASSWORD": "secret:secrets/password"}))
-				Expect(enabled(ctx, cluster, "store").Spec.Configs).To(HaveLen(1))
+				Expect(findAddOn(ctx, cluster, "store").Spec.Configs).To(HaveLen(1))
 				Expect(instance.Spec.Parameters).To(BeEmpty())
 			} else {
 				Expect(variables(ctx, cluster)).To(BeNil())
@@ -296,9 +296,9 @@ var _ = Describe("changes on the dashboard", func() {
 	}
 
 	It("reads an OperatorVersion once for all clusters of page What if", func(ctx context.Context) {
-		owned(ctx, "cluster-08", true)
-		owned(ctx, "cluster-09", true)
-		config, reads := environment.Reading(env.Config)
+		createStore(ctx, "cluster-08", true)
+		createStore(ctx, "cluster-09", true)
+		config, reads := environment.RecordReads(env.Config)
 		s := localTo(ctx, config, nil)
 		shown := s.get("/addons/store/what-if?change=upgrade")
 		Expect(shown.body).To(ContainSubstring("2 clusters: cluster-08, cluster-09"))
@@ -311,7 +311,7 @@ var _ = Describe("changes on the dashboard", func() {
 		for i := range 25 {
 			cluster := fmt.Sprintf("copied-%02d", i)
 			Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
-			owned(ctx, cluster, true)
+			createStore(ctx, cluster, true)
 		}
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "not-copied"}})).To(Succeed())
 		for i := range 40 {
@@ -337,8 +337,8 @@ var _ = Describe("changes on the dashboard", func() {
 	})
 
 	It("shows what would happen, and changes nothing", func(ctx context.Context) {
-		instance := owned(ctx, "cluster-08", true)
-		owned(ctx, "cluster-09", true)
+		instance := createStore(ctx, "cluster-08", true)
+		createStore(ctx, "cluster-09", true)
 		s := local(ctx, nil)
 		const page = "/clusters/cluster-08/instances/store"
 		Eventually(func() string { return s.get(page).body }).Should(ContainSubstring(page + "/what-if"))
@@ -369,9 +369,9 @@ var _ = Describe("changes on the dashboard", func() {
 	})
 
 	It("answers each user with the user's permissions", func(ctx context.Context) {
-		owned(ctx, "cluster-01", true)
-		owned(ctx, "cluster-02", true)
-		s := acting(ctx)
+		createStore(ctx, "cluster-01", true)
+		createStore(ctx, "cluster-02", true)
+		s := serveForActions(ctx)
 		users := map[string]site{
 			"anonymous":             s,
 			"viewer of one cluster": s.as(token(ctx, "change-one", "cluster-01", fleet.Reading)),
@@ -418,7 +418,7 @@ var _ = Describe("changes on the dashboard", func() {
 			}
 		}
 		Expect(variables(ctx, "cluster-02")).To(Equal(map[string]string{"SIZE": "3"}))
-		Expect(hub.Delete(ctx, enabled(ctx, "cluster-03", "store"))).To(Succeed())
+		Expect(hub.Delete(ctx, findAddOn(ctx, "cluster-03", "store"))).To(Succeed())
 
 		By("omitting actions with --read-only, but not what would happen")
 		cached, err := dashboard.NewHub(ctx, env.Config, nil)

@@ -22,15 +22,15 @@ import (
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 )
 
-// behindProxy are limits of a dashboard behind a proxy, which the spec plays.
-func behindProxy() dashboard.Limits {
+// proxyLimits are limits of a dashboard behind a proxy, which the spec plays.
+func proxyLimits() dashboard.Limits {
 	var limits dashboard.Limits
 	Expect(limits.Proxies.Set("127.0.0.0/8")).To(Succeed())
 	return limits
 }
 
-// limited serves the dashboard as `addon-manager ui` does, with limits, and counts the tokens that the hub is asked about.
-func limited(ctx context.Context, limits dashboard.Limits) (site, *atomic.Int64) {
+// serveWithLimits serves the dashboard as `addon-manager ui` does, with limits, and counts the tokens that the hub is asked about.
+func serveWithLimits(ctx context.Context, limits dashboard.Limits) (site, *atomic.Int64) {
 	GinkgoHelper()
 	asked := &atomic.Int64{}
 	config := rest.CopyConfig(env.Config)
@@ -90,7 +90,7 @@ func (s site) open(client string) (status int, header http.Header, body func() s
 
 var _ = Describe("the dashboard under attack", func() {
 	It("asks the hub about few of many random tokens, and locks no user out", func(ctx context.Context) {
-		s, asked := limited(ctx, behindProxy())
+		s, asked := serveWithLimits(ctx, proxyLimits())
 		ann, bob := token(ctx, "ann", "", fleet.Reading), token(ctx, "bob", "", fleet.Reading)
 		entered, _ := s.from("198.51.100.1", ann)
 		Expect(entered.status).To(Equal(http.StatusSeeOther))
@@ -135,9 +135,9 @@ var _ = Describe("the dashboard under attack", func() {
 	})
 
 	It("limits live pages of a session, of a user, of a client and in total, and says so", func(ctx context.Context) {
-		limits := behindProxy()
+		limits := proxyLimits()
 		limits.MaxLivePages, limits.MaxUserLivePages, limits.MaxClientConnections = 30, 25, 22
-		s, _ := limited(ctx, limits)
+		s, _ := serveWithLimits(ctx, limits)
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ann"}}
 		ann := s.as(token(ctx, "ann", "", fleet.Reading))
 		second, err := fleet.Token(ctx, hub, account)
@@ -181,7 +181,7 @@ var _ = Describe("the dashboard under attack", func() {
 
 	It("ends a form that is never sent completely", func(ctx context.Context) {
 		limits := dashboard.Limits{Timeouts: endpoint.Timeouts{Request: 2e9}}
-		s, _ := limited(ctx, limits)
+		s, _ := serveWithLimits(ctx, limits)
 		host := strings.TrimPrefix(s.address, "http://")
 		client, err := net.Dial("tcp", host)
 		Expect(err).NotTo(HaveOccurred())

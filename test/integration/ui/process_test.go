@@ -39,8 +39,8 @@ type deployment struct {
 	config    *rest.Config
 }
 
-// deployed applies deploy/ui to the API server.
-func deployed(ctx context.Context) deployment {
+// applyDeployment applies deploy/ui to the API server.
+func applyDeployment(ctx context.Context) deployment {
 	GinkgoHelper()
 	var d deployment
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tandem-system"}}
@@ -114,7 +114,7 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 	})
 
 	It("serves users with the arguments and permissions of deploy/ui, and stops when it is asked to", func(ctx context.Context) {
-		d := deployed(ctx)
+		d := applyDeployment(ctx)
 		address, probes := free(), free()
 		running := launch(append(d.arguments, "--kubeconfig="+kubeconfig(d.config), "--bind-address="+address, "--health-probe-bind-address="+probes)...)
 		Eventually(func() int {
@@ -151,7 +151,7 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 	})
 
 	It("serves its metrics to users who may read them", func(ctx context.Context) {
-		d := deployed(ctx)
+		d := applyDeployment(ctx)
 		address, metrics := free(), free()
 		launch(append(d.arguments, "--kubeconfig="+kubeconfig(d.config), "--bind-address="+address, "--health-probe-bind-address=0",
 			"--metrics-bind-address="+metrics)...)
@@ -175,7 +175,7 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 	})
 
 	It("acts as its users only if it may impersonate them", func(ctx context.Context) {
-		d := deployed(ctx)
+		d := applyDeployment(ctx)
 		address := free()
 		arguments := slices.DeleteFunc(slices.Clone(d.arguments), func(argument string) bool { return argument == "--read-only" })
 		launch(append(arguments, "--kubeconfig="+kubeconfig(d.config), "--bind-address="+address, "--health-probe-bind-address=0")...)
@@ -194,7 +194,7 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 	})
 
 	It("serves HTTPS with a certificate, and cookies for HTTPS only", func(ctx context.Context) {
-		d := deployed(ctx)
+		d := applyDeployment(ctx)
 		certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		folder := GinkgoT().TempDir()
@@ -218,7 +218,7 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 	})
 
 	DescribeTable("ends with an error that names the mistake", func(ctx context.Context, message string, arguments ...string) {
-		d := deployed(ctx)
+		d := applyDeployment(ctx)
 		session := launch(append([]string{"ui", "--kubeconfig=" + kubeconfig(d.config), "--bind-address=" + free()}, arguments...)...)
 		Eventually(session).Should(gexec.Exit(1))
 		Expect(session.Err).To(gbytes.Say("addon-manager: .*" + message))
@@ -247,7 +247,7 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(listener.Close)
-		session := launch("ui", "--kubeconfig="+kubeconfig(deployed(ctx).config), "--bind-address="+listener.Addr().String())
+		session := launch("ui", "--kubeconfig="+kubeconfig(applyDeployment(ctx).config), "--bind-address="+listener.Addr().String())
 		Eventually(session).Should(gexec.Exit(1))
 		Expect(session.Err).To(gbytes.Say("listening on --bind-address: .*address already in use"))
 	})

@@ -25,8 +25,8 @@ func token(ctx context.Context, name, namespace string, rules []rbacv1.PolicyRul
 	return account.Token
 }
 
-// shared serves the dashboard as `addon-manager ui` does.
-func shared(ctx context.Context) site {
+// serveShared serves the dashboard as `addon-manager ui` does.
+func serveShared(ctx context.Context) site {
 	GinkgoHelper()
 	cached, err := dashboard.NewHub(ctx, env.Config, nil)
 	Expect(err).NotTo(HaveOccurred())
@@ -91,11 +91,11 @@ func expectRights(ctx context.Context, s site) {
 
 var _ = Describe("the dashboard of many users", func() {
 	It("shows each user what the user may read, and no trace of anything else", func(ctx context.Context) {
-		expectRights(ctx, shared(ctx))
+		expectRights(ctx, serveShared(ctx))
 	})
 
 	It("ends a stream's content within the time that answers are kept after a permission is withdrawn", func(ctx context.Context) {
-		s := shared(ctx).as(token(ctx, "leaver", "cluster-01", fleet.Reading))
+		s := serveShared(ctx).as(token(ctx, "leaver", "cluster-01", fleet.Reading))
 		events := s.stream("/clusters/cluster-01")
 		var next event
 		Eventually(events).Should(Receive(&next))
@@ -107,14 +107,14 @@ var _ = Describe("the dashboard of many users", func() {
 	})
 
 	It("ends the session of a user whose token is no longer valid", func(ctx context.Context) {
-		s := shared(ctx).as(token(ctx, "expired", "", fleet.Reading))
+		s := serveShared(ctx).as(token(ctx, "expired", "", fleet.Reading))
 		Expect(s.get("/").status).To(Equal(http.StatusOK))
 		Expect(hub.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "expired"}})).To(Succeed())
 		Eventually(func() int { return s.get("/").status }).Should(Equal(http.StatusUnauthorized))
 	})
 
 	It("accepts no token that the hub refuses, and no form of another site", func(ctx context.Context) {
-		s := shared(ctx)
+		s := serveShared(ctx)
 		enter := func(change func(*http.Request)) answer {
 			request := s.request(ctx, http.MethodPost, "/session/enter", strings.NewReader("bearer=wrong"))
 			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")

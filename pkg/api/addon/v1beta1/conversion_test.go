@@ -210,15 +210,15 @@ func filler(data []byte) *randfill.Filler {
 	)
 }
 
-// seed adds enough to a fuzz target for a plain test to meet every field.
-func seed(f *testing.F) {
+// addSeeds adds enough to a fuzz target for a plain test to meet every field.
+func addSeeds(f *testing.F) {
 	for i := range uint64(200) {
 		f.Add(binary.BigEndian.AppendUint64(nil, i*0x9e3779b97f4a7c15))
 	}
 }
 
-// untyped is the object as the API server sends it.
-func untyped(t *testing.T, typed any, apiVersion, kind string) *unstructured.Unstructured {
+// toUnstructured is the object as the API server sends it.
+func toUnstructured(t *testing.T, typed any, apiVersion, kind string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
@@ -228,8 +228,8 @@ func untyped(t *testing.T, typed any, apiVersion, kind string) *unstructured.Uns
 	return &unstructured.Unstructured{Object: content}
 }
 
-// converted returns the conversion of an object, and checks that the object is unchanged.
-func converted(t *testing.T, from *unstructured.Unstructured, to conversion) *unstructured.Unstructured {
+// convertObject returns the conversion of an object, and checks that the object is unchanged.
+func convertObject(t *testing.T, from *unstructured.Unstructured, to conversion) *unstructured.Unstructured {
 	t.Helper()
 	before := from.DeepCopy()
 	got, err := to(from)
@@ -259,56 +259,56 @@ func same[T any](t *testing.T, want *T, got *unstructured.Unstructured) {
 // rests checks that a second way there and back changes nothing: else writers of both versions would never rest.
 func rests(t *testing.T, object *unstructured.Unstructured, there, back conversion) {
 	t.Helper()
-	once := converted(t, converted(t, object, there), back)
-	again := converted(t, converted(t, once, there), back)
+	once := convertObject(t, convertObject(t, object, there), back)
+	again := convertObject(t, convertObject(t, once, there), back)
 	if diff := cmp.Diff(once.Object, again.Object); diff != "" {
 		t.Errorf("the second way there and back: -before +after\n%s", diff)
 	}
 }
 
 func FuzzClusterManagementAddOnFromV1alpha1(f *testing.F) {
-	seed(f)
+	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in, want := &addonv1alpha1.ClusterManagementAddOn{}, &ClusterManagementAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, addonv1alpha1.GroupVersion.String(), "ClusterManagementAddOn")
+		object := toUnstructured(t, in, addonv1alpha1.GroupVersion.String(), "ClusterManagementAddOn")
 
-		theirs := &upstreamv1beta1.ClusterManagementAddOn{}
+		byOCM := &upstreamv1beta1.ClusterManagementAddOn{}
 		if err := upstreamv1beta1.Convert_v1alpha1_ClusterManagementAddOn_To_v1beta1_ClusterManagementAddOn(
 			&upstream.ClusterManagementAddOn{
 				ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
-			}, theirs, nil); err != nil {
+			}, byOCM, nil); err != nil {
 			t.Fatal(err)
 		}
-		want.ObjectMeta, want.Spec.ClusterManagementAddOnSpec, want.Status = theirs.ObjectMeta, theirs.Spec, theirs.Status
+		want.ObjectMeta, want.Spec.ClusterManagementAddOnSpec, want.Status = byOCM.ObjectMeta, byOCM.Spec, byOCM.Status
 		want.Spec.Dependencies = in.Spec.Dependencies
-		same(t, want, converted(t, object, FromV1alpha1))
+		same(t, want, convertObject(t, object, FromV1alpha1))
 		rests(t, object, FromV1alpha1, ToV1alpha1)
 
 		in.Spec.AddOnConfiguration = upstream.ConfigCoordinates{}
-		same(t, in, converted(t, converted(t, object, FromV1alpha1), ToV1alpha1))
+		same(t, in, convertObject(t, convertObject(t, object, FromV1alpha1), ToV1alpha1))
 	})
 }
 
 func FuzzClusterManagementAddOnToV1alpha1(f *testing.F) {
-	seed(f)
+	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in, want := &ClusterManagementAddOn{}, &addonv1alpha1.ClusterManagementAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, GroupVersion.String(), "ClusterManagementAddOn")
+		object := toUnstructured(t, in, GroupVersion.String(), "ClusterManagementAddOn")
 
-		theirs := &upstream.ClusterManagementAddOn{}
+		byOCM := &upstream.ClusterManagementAddOn{}
 		if err := upstreamv1beta1.Convert_v1beta1_ClusterManagementAddOn_To_v1alpha1_ClusterManagementAddOn(
 			&upstreamv1beta1.ClusterManagementAddOn{
 				ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
-			}, theirs, nil); err != nil {
+			}, byOCM, nil); err != nil {
 			t.Fatal(err)
 		}
-		want.ObjectMeta, want.Spec.ClusterManagementAddOnSpec, want.Status = theirs.ObjectMeta, theirs.Spec, theirs.Status
+		want.ObjectMeta, want.Spec.ClusterManagementAddOnSpec, want.Status = byOCM.ObjectMeta, byOCM.Spec, byOCM.Status
 		want.Spec.Dependencies = in.Spec.Dependencies
-		same(t, want, converted(t, object, ToV1alpha1))
+		same(t, want, convertObject(t, object, ToV1alpha1))
 		rests(t, object, ToV1alpha1, FromV1alpha1)
 
 		for i, config := range in.Spec.DefaultConfigs {
@@ -316,7 +316,7 @@ func FuzzClusterManagementAddOnToV1alpha1(f *testing.F) {
 				in.Spec.DefaultConfigs[i].ConfigReferent = upstreamv1beta1.ConfigReferent{Name: upstreamv1beta1.ReservedNoDefaultConfigName}
 			}
 		}
-		same(t, in, converted(t, converted(t, object, ToV1alpha1), FromV1alpha1))
+		same(t, in, convertObject(t, convertObject(t, object, ToV1alpha1), FromV1alpha1))
 	})
 }
 
@@ -341,54 +341,54 @@ func restoreInstallNamespace(in *upstreamv1beta1.ManagedClusterAddOn, out *upstr
 }
 
 func FuzzManagedClusterAddOnFromV1alpha1(f *testing.F) {
-	seed(f)
+	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in, want := &addonv1alpha1.ManagedClusterAddOn{}, &ManagedClusterAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, addonv1alpha1.GroupVersion.String(), "ManagedClusterAddOn")
+		object := toUnstructured(t, in, addonv1alpha1.GroupVersion.String(), "ManagedClusterAddOn")
 
 		if err := upstreamv1beta1.Convert_v1alpha1_ManagedClusterAddOn_To_v1beta1_ManagedClusterAddOn(in, want, nil); err != nil {
 			t.Fatal(err)
 		}
 		keepInstallNamespace(in, want)
-		same(t, want, converted(t, object, FromV1alpha1))
+		same(t, want, convertObject(t, object, FromV1alpha1))
 		rests(t, object, FromV1alpha1, ToV1alpha1)
 	})
 }
 
 func FuzzManagedClusterAddOnToV1alpha1(f *testing.F) {
-	seed(f)
+	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in, want := &ManagedClusterAddOn{}, &addonv1alpha1.ManagedClusterAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, GroupVersion.String(), "ManagedClusterAddOn")
+		object := toUnstructured(t, in, GroupVersion.String(), "ManagedClusterAddOn")
 
 		if err := upstreamv1beta1.Convert_v1beta1_ManagedClusterAddOn_To_v1alpha1_ManagedClusterAddOn(in, want, nil); err != nil {
 			t.Fatal(err)
 		}
 		restoreInstallNamespace(in, want)
-		same(t, want, converted(t, object, ToV1alpha1))
+		same(t, want, convertObject(t, object, ToV1alpha1))
 		rests(t, object, ToV1alpha1, FromV1alpha1)
 	})
 }
 
 // Both versions of an AddOnDeploymentConfig have the same fields.
 func FuzzAddOnDeploymentConfig(f *testing.F) {
-	seed(f)
+	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in, want := &addonv1alpha1.AddOnDeploymentConfig{}, &AddOnDeploymentConfig{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, addonv1alpha1.GroupVersion.String(), "AddOnDeploymentConfig")
+		object := toUnstructured(t, in, addonv1alpha1.GroupVersion.String(), "AddOnDeploymentConfig")
 
 		if err := upstreamv1beta1.Convert_v1alpha1_AddOnDeploymentConfig_To_v1beta1_AddOnDeploymentConfig(in, want, nil); err != nil {
 			t.Fatal(err)
 		}
-		got := converted(t, object, FromV1alpha1)
+		got := convertObject(t, object, FromV1alpha1)
 		same(t, want, got)
-		if diff := cmp.Diff(object.Object, converted(t, got, ToV1alpha1).Object); diff != "" {
+		if diff := cmp.Diff(object.Object, convertObject(t, got, ToV1alpha1).Object); diff != "" {
 			t.Errorf("there and back: -before +after\n%s", diff)
 		}
 	})

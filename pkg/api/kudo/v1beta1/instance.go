@@ -134,11 +134,11 @@ const (
 	FatalError ExecutionStatus = "FATAL_ERROR"
 )
 
-// Terminal reports whether the status is final: Complete or FatalError.
-func (s ExecutionStatus) Terminal() bool { return s == Complete || s == FatalError }
+// IsTerminal reports whether the status is final: Complete or FatalError.
+func (s ExecutionStatus) IsTerminal() bool { return s == Complete || s == FatalError }
 
-// Running reports whether an execution has started and not ended.
-func (s ExecutionStatus) Running() bool { return s == Pending || s == InProgress || s == Error }
+// IsRunning reports whether an execution has started and not ended.
+func (s ExecutionStatus) IsRunning() bool { return s == Pending || s == InProgress || s == Error }
 
 // The condition types of an Instance.
 const (
@@ -630,29 +630,29 @@ func (i *Instance) VersionUID() types.UID {
 	return i.Spec.OperatorVersion.UID
 }
 
-// ForceReleased reports whether the Instance is being deleted without waiting for the removal of its resources.
-func (i *Instance) ForceReleased() bool {
+// IsForceReleased reports whether the Instance is being deleted without waiting for the removal of its resources.
+func (i *Instance) IsForceReleased() bool {
 	return i.DeletionTimestamp != nil && i.Annotations[AnnotationForceRelease] == "true"
 }
 
 // SkipsCleanup reports whether the resources of the Instance are removed without its cleanup plan.
 func (i *Instance) SkipsCleanup() bool { return i.Annotations[AnnotationSkipCleanup] == "true" }
 
-// Removed reports whether the agent has reported the removal of all of the Instance's resources from the managed cluster.
-func (i *Instance) Removed() bool {
+// IsRemoved reports whether the agent has reported the removal of all of the Instance's resources from the managed cluster.
+func (i *Instance) IsRemoved() bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == ReasonRemoved
 }
 
-// Removing reports whether a mirror is being removed: its Instance was deleted on the hub, and not released since. Deleting only the
+// IsRemoving reports whether a mirror is being removed: its Instance was deleted on the hub, and not released since. Deleting only the
 // mirror on the managed cluster removes no resources.
-func (i *Instance) Removing() bool {
+func (i *Instance) IsRemoving() bool {
 	_, deleted := i.Annotations[AnnotationHubDeleted]
-	return deleted && !i.Orphaned()
+	return deleted && !i.IsOrphaned()
 }
 
-// Orphaned reports whether the hub no longer has the Instance of a mirror, or has released it: the mirror's resources stay.
-func (i *Instance) Orphaned() bool {
+// IsOrphaned reports whether the hub no longer has the Instance of a mirror, or has released it: the mirror's resources stay.
+func (i *Instance) IsOrphaned() bool {
 	_, orphaned := i.Annotations[AnnotationOrphaned]
 	return orphaned
 }
