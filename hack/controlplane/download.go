@@ -24,7 +24,7 @@ const (
 
 // download downloads the released programs concurrently and reports progress. Programs whose download fails are marked to be built.
 func (g *getter) download(ctx context.Context, folder, work string, items []*item) (received int64, err error) {
-	d := &downloader{mirror: g.mirror, patience: g.patience, log: g.log, hosts: map[string]*host{}}
+	d := &downloader{mirror: g.mirror, timeout: g.timeouts, log: g.log, hosts: map[string]*host{}}
 	d.transport = http.DefaultTransport.(*http.Transport).Clone() // uses the proxies set in the environment
 	d.transport.DisableCompression = true
 	defer d.transport.CloseIdleConnections()
@@ -57,7 +57,7 @@ func (g *getter) download(ctx context.Context, folder, work string, items []*ite
 type downloader struct {
 	transport *http.Transport
 	mirror    mirror
-	patience  patience
+	timeout   timeouts
 	log       *log
 	received  atomic.Int64
 

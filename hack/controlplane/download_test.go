@@ -30,11 +30,11 @@ func TestWhatIsNotVerifiedIsBuilt(t *testing.T) {
 	hangs := func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }
 	without := pack(t, map[string]string{"etcd-v3.99.2-linux-amd64/etcdctl": released, "etcd": released})
 	for name, test := range map[string]struct {
-		program  string
-		files    map[string]http.HandlerFunc
-		missing  string
-		patience patience
-		says     []string
+		program string
+		files   map[string]http.HandlerFunc
+		missing string
+		timeout timeouts
+		says    []string
 	}{
 		"a file with another checksum": {
 			program: "kubectl", files: map[string]http.HandlerFunc{kubectlPath: text("changed")},
@@ -106,11 +106,11 @@ func TestWhatIsNotVerifiedIsBuilt(t *testing.T) {
 			says: []string{kubectlSum + ": 503 Service Unavailable", "building it instead, and all other programs"},
 		},
 		"a server that never answers": {
-			program: "kubectl", files: map[string]http.HandlerFunc{kubectlSum: hangs}, patience: patience{answer: 50 * time.Millisecond},
+			program: "kubectl", files: map[string]http.HandlerFunc{kubectlSum: hangs}, timeout: timeouts{answer: 50 * time.Millisecond},
 			says: []string{kubectlSum + ": no response within 50ms", "building it instead, and all other programs"},
 		},
 		"a body that stalls": {
-			program: "kubectl", files: map[string]http.HandlerFunc{kubectlPath: stalls(released)}, patience: patience{stall: 50 * time.Millisecond},
+			program: "kubectl", files: map[string]http.HandlerFunc{kubectlPath: stalls(released)}, timeout: timeouts{stall: 50 * time.Millisecond},
 			says: []string{kubectlPath + ": after 0 MB: no data received for 50ms", "building it instead, and all other programs"},
 		},
 		"redirects without an end": {
@@ -129,11 +129,11 @@ func TestWhatIsNotVerifiedIsBuilt(t *testing.T) {
 				site.files[path] = file
 			}
 			delete(site.files, test.missing)
-			if test.patience.answer != 0 {
-				g.patience.answer = test.patience.answer
+			if test.timeout.answer != 0 {
+				g.timeouts.answer = test.timeout.answer
 			}
-			if test.patience.stall != 0 {
-				g.patience.stall = test.patience.stall
+			if test.timeout.stall != 0 {
+				g.timeouts.stall = test.timeout.stall
 			}
 			folder := run(t, g, test.program)
 			if diff := cmp.Diff(map[string]string{test.program: built}, contents(t, folder)); diff != "" {

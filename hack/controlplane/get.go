@@ -20,14 +20,14 @@ type getter struct {
 	given    string // KUBEBUILDER_ASSETS
 	mirror   mirror
 	on       platform
-	patience patience
+	timeouts timeouts
 	interval time.Duration // between progress reports
 	compiler string        // the go command
 	log      *log
 }
 
-// patience holds the timeouts for other programs and servers.
-type patience struct {
+// timeouts holds the timeouts for other programs and servers.
+type timeouts struct {
 	answer  time.Duration // for the first byte of a server's response
 	stall   time.Duration // between bytes of a server's response
 	version time.Duration // for a program on PATH to print its version

@@ -59,7 +59,7 @@ func newGetter(t *testing.T) (*getter, *screen) {
 		cache:    t.TempDir(),
 		mirror:   mirror{off: true},
 		on:       linux,
-		patience: patience{answer: time.Minute, stall: time.Minute, version: time.Minute},
+		timeouts: timeouts{answer: time.Minute, stall: time.Minute, version: time.Minute},
 		interval: time.Hour,
 		compiler: fakeCompiler(t),
 		log:      &log{to: shown},

@@ -59,7 +59,7 @@ func fromEnvironment(ctx context.Context) (string, error) {
 		given:    os.Getenv("KUBEBUILDER_ASSETS"),
 		mirror:   mirror,
 		on:       platform{runtime.GOOS, runtime.GOARCH},
-		patience: patience{answer: 3 * time.Second, stall: 10 * time.Second, version: 5 * time.Second},
+		timeouts: timeouts{answer: 3 * time.Second, stall: 10 * time.Second, version: 5 * time.Second},
 		interval: 15 * time.Second,
 		compiler: "go",
 		log:      &log{to: os.Stderr},

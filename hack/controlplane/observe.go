@@ -58,10 +58,10 @@ func onPath(name string) string {
 
 // ask returns the version output of a program, or an empty string if the program fails or times out.
 func (g *getter) ask(ctx context.Context, name string, question []string) string {
-	ctx, cancel := context.WithTimeout(ctx, g.patience.version)
+	ctx, cancel := context.WithTimeout(ctx, g.timeouts.version)
 	defer cancel()
 	var printed strings.Builder
-	command := inGroup(exec.CommandContext(ctx, name, question...), g.patience.version)
+	command := inGroup(exec.CommandContext(ctx, name, question...), g.timeouts.version)
 	command.Stdout = &printed
 	if err := command.Run(); err != nil {
 		return ""

@@ -36,7 +36,7 @@ func TestAProgramOnPathIsLinkedIfItIsOfTheVersion(t *testing.T) {
 			makePipe(t, filepath.Join(path, "fifo"))
 			program := script(t, filepath.Join(path, "kube-apiserver"), test.script+"\n")
 			if test.short {
-				g.patience.version = 50 * time.Millisecond
+				g.timeouts.version = 50 * time.Millisecond
 			}
 			name := filepath.Join(run(t, g, "kube-apiserver"), "kube-apiserver")
 			target, _ := os.Readlink(name)

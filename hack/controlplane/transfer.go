@@ -40,7 +40,7 @@ func (d *downloader) copy(ctx context.Context, from string, limit int64, to io.W
 	if answer.ContentLength > limit {
 		return fail(fmt.Errorf("it has %s, more than %s", megabytes(answer.ContentLength), megabytes(limit)))
 	}
-	body := &body{from: answer.Body, watch: watch, stall: d.patience.stall, received: &d.received}
+	body := &body{from: answer.Body, watch: watch, stall: d.timeout.stall, received: &d.received}
 	written, err := io.Copy(to, io.LimitReader(body, limit+1))
 	switch {
 	case body.err != nil:
@@ -61,7 +61,7 @@ func (d *downloader) send(ctx context.Context, from string, watch *watch) (*http
 		return nil, err
 	}
 	request.Header.Set("User-Agent", "tandem-controlplane")
-	late := fmt.Errorf("no response within %s", d.patience.answer)
+	late := fmt.Errorf("no response within %s", d.timeout.answer)
 	client := &http.Client{Transport: d.transport, CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		if len(before) >= 10 {
 			return errors.New("it has more than ten redirects")
@@ -69,10 +69,10 @@ func (d *downloader) send(ctx context.Context, from string, watch *watch) (*http
 		if next.URL.Scheme != "https" && before[0].URL.Scheme == "https" {
 			return fmt.Errorf("it redirects to %s, which is not encrypted", next.URL.Host)
 		}
-		watch.allow(d.patience.answer, late)
+		watch.allow(d.timeout.answer, late)
 		return nil
 	}}
-	watch.allow(d.patience.answer, late)
+	watch.allow(d.timeout.answer, late)
 	defer watch.stop()
 	answer, err := client.Do(request)
 	var failed *url.Error
@@ -92,9 +92,9 @@ type watch struct {
 	timer  *time.Timer
 }
 
-func (w *watch) allow(patience time.Duration, otherwise error) {
+func (w *watch) allow(timeout time.Duration, otherwise error) {
 	w.stop()
-	w.timer = time.AfterFunc(patience, func() { w.cancel(otherwise) })
+	w.timer = time.AfterFunc(timeout, func() { w.cancel(otherwise) })
 }
 
 func (w *watch) stop() {

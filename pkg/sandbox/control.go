@@ -146,7 +146,7 @@ func (s *supervisor) stop() {
 // follow reports a sandbox's progress until it is ready or has failed. Without a supervisor it follows whichever process runs the sandbox.
 func follow(ctx context.Context, h home, supervisor *supervisor, progress func(string)) (State, error) {
 	var state State
-	told := 0
+	printed := 0
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
 		ended := supervisor.hasEnded(h)
 		current, err := readState(h)
@@ -156,9 +156,9 @@ func follow(ctx context.Context, h home, supervisor *supervisor, progress func(s
 		if supervisor == nil || current.PID == supervisor.process.Pid {
 			state = current
 		}
-		for ; told < len(state.Progress); told++ {
+		for ; printed < len(state.Progress); printed++ {
 			if progress != nil {
-				progress(state.Progress[told])
+				progress(state.Progress[printed])
 			}
 		}
 		return ended || state.Phase == Ready, nil

@@ -30,7 +30,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p page) {
 	defer tick.Stop()
 	last := update{}
 	for first := true; ; first = false {
-		begun := time.Now()
+		start := time.Now()
 		next, err := s.update(r, p, last)
 		if err == nil { // a stream does not end, but each update has to be received in time
 			err = control.SetWriteDeadline(time.Now().Add(s.Limits.Timeouts.Response))
@@ -45,7 +45,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, p page) {
 			return
 		}
 		last = next
-		if !pause(r, min(max(coalescing, 10*time.Since(begun)), recheck), nil, nil) || !pause(r, 0, changed, tick.C) {
+		if !pause(r, min(max(coalescing, 10*time.Since(start)), recheck), nil, nil) || !pause(r, 0, changed, tick.C) {
 			return
 		}
 	}

@@ -23,10 +23,10 @@ var _ = Describe("A browser", func() {
 		open(page, address, "/clusters/cluster-06/addons/ingress")
 		_, err := chromedp.Run(page, chromedp.Evaluate[bool](`window.kept = document.querySelector("main h1 a"); kept.focus(); true`))
 		Expect(err).NotTo(HaveOccurred())
-		begun := time.Now()
+		start := time.Now()
 		report(ctx, "cluster-06", "ingress", "no route")
 		Eventually(content(page)).WithPolling(50 * time.Millisecond).Should(ContainSubstring("no route"))
-		GinkgoWriter.Println("the change was shown after", time.Since(begun))
+		GinkgoWriter.Println("the change was shown after", time.Since(start))
 		Expect(chromedp.Run(page, chromedp.Evaluate[bool](`document.activeElement === window.kept`))).To(BeTrue())
 	})
 

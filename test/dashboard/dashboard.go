@@ -225,7 +225,7 @@ func Instance(cluster string, failed bool) *kudo.Instance {
 			Parameters:      map[string]string{"BROKERS": "3"},
 		},
 	}
-	begun, done := metav1.NewTime(time.Now().Add(-7*time.Minute).Truncate(time.Second)), metav1.NewTime(time.Now().Add(-2*time.Minute).Truncate(time.Second))
+	start, done := metav1.NewTime(time.Now().Add(-7*time.Minute).Truncate(time.Second)), metav1.NewTime(time.Now().Add(-2*time.Minute).Truncate(time.Second))
 	last, health, reason, message := kudo.Complete, metav1.ConditionTrue, kudo.ReasonHealthy, ""
 	if failed {
 		last, health, reason, message = kudo.FatalError, metav1.ConditionFalse, kudo.ReasonPlanFailed, Failure
@@ -237,11 +237,11 @@ func Instance(cluster string, failed bool) *kudo.Instance {
 		ObservedGeneration: 1,
 		Execution:          &kudo.Execution{UID: "1", Plan: "deploy", OperatorVersion: instance.Spec.OperatorVersion},
 		Conditions: []metav1.Condition{
-			{Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, LastTransitionTime: begun},
+			{Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, LastTransitionTime: start},
 			{Type: kudo.ConditionReady, Status: health, Reason: reason, Message: message, LastTransitionTime: done},
 		},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": {
-			Name: "deploy", Status: last, StartedTimestamp: &begun, LastUpdatedTimestamp: &done, Message: message, Phases: []kudo.PhaseStatus{
+			Name: "deploy", Status: last, StartedTimestamp: &start, LastUpdatedTimestamp: &done, Message: message, Phases: []kudo.PhaseStatus{
 				{Name: "config", Status: kudo.Complete, Steps: []kudo.StepStatus{step("users", kudo.Complete, ""), step("topics", kudo.Complete, "")}},
 				{Name: "brokers", Status: last, Steps: []kudo.StepStatus{step("brokers", last, message), step("check", map[bool]kudo.ExecutionStatus{true: kudo.Pending, false: kudo.Complete}[failed], "")}},
 			},

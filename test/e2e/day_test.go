@@ -138,9 +138,9 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		d.run(ctx, "disable", "zookeeper", "--cluster", "cluster2", "--force", "--timeout", "2m")
 		var why struct{ Commands []string }
 		Eventually(func(g Gomega) {
-			told := d.run(ctx, "why", "web", "--cluster", "cluster2", "-o", "json")
-			g.Expect(told.out).To(ContainSubstring("Pages are kept there."))
-			g.Expect(json.Unmarshal([]byte(told.out), &why)).To(Succeed())
+			explained := d.run(ctx, "why", "web", "--cluster", "cluster2", "-o", "json")
+			g.Expect(explained.out).To(ContainSubstring("Pages are kept there."))
+			g.Expect(json.Unmarshal([]byte(explained.out), &why)).To(Succeed())
 			g.Expect(why.Commands).To(HaveExactElements("kubectl addon enable zookeeper --cluster cluster2 --namespace site"))
 		}).WithContext(ctx).WithTimeout(timeout).WithPolling(interval).Should(Succeed())
 		Expect(d.deployment(ctx, "cluster2").Status.AvailableReplicas).To(Equal(int32(2)), "what runs is left alone")

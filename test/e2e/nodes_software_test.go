@@ -79,8 +79,8 @@ func modes(ctx context.Context, f *fleet, name string, servers int) map[string]i
 	for i := range servers {
 		said := must(f.kubectl(ctx, "cluster1", "exec", fmt.Sprintf("%s-%d", name, i), "-n", "ensemble", "--",
 			"sh", "-c", "printf srvr | nc localhost 2181")) // the answer can be lost if a line feed remains unread
-		_, mode, told := strings.Cut(said, "Mode: ")
-		if !told {
+		_, mode, found := strings.Cut(said, "Mode: ")
+		if !found {
 			counts[said]++
 			continue
 		}

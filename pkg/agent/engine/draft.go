@@ -41,9 +41,9 @@ type drafts struct {
 // draft is the progress of the execution of an Instance.
 type draft struct {
 	// uid and base are the Instance and its status as read; begun is false if there is no progress beyond that.
-	uid   types.UID
-	base  kudo.InstanceStatus
-	begun bool
+	uid     types.UID
+	base    kudo.InstanceStatus
+	started bool
 
 	progress  kudo.PlanStatus
 	inventory []kudo.InventoryEntry
@@ -90,11 +90,11 @@ func (d *drafts) keep(x *execution, last draft, status kudo.InstanceStatus, now 
 		return 0
 	}
 	next := draft{
-		uid: last.uid, base: last.base, begun: true, due: last.due,
+		uid: last.uid, base: last.base, started: true, due: last.due,
 		progress: status.PlanStatus[status.Execution.Plan], inventory: status.Inventory, claims: x.inventory.rounds, round: x.round,
 	}
 	switch {
-	case last.begun:
+	case last.started:
 	case d.budget.TryAccept():
 		next.due = now.Add(d.pace)
 	default:
@@ -116,7 +116,7 @@ func (d *drafts) drop(key types.NamespacedName) {
 
 // onto returns the Instance with the progress of the draft.
 func (d draft) onto(i *kudo.Instance) *kudo.Instance {
-	if !d.begun {
+	if !d.started {
 		return i
 	}
 	seen := *i

@@ -78,7 +78,7 @@ func TestWhatIsRecordedNeedsNoDraft(t *testing.T) {
 	d, recorded := newDrafts(shortPace), newInstance("a", kudo.InProgress)
 	recorded.Status.Inventory[0].Pending = false
 	for range 2 * progressBurst {
-		if wait := keepProgress(d, recorded, now); wait != 0 || d.of(recorded).begun {
+		if wait := keepProgress(d, recorded, now); wait != 0 || d.of(recorded).started {
 			t.Fatalf("a pass without progress is recorded after %s", wait)
 		}
 	}
@@ -106,7 +106,7 @@ func TestDraftIsOfOneStatus(t *testing.T) {
 	} {
 		d := newDrafts(shortPace)
 		keepProgress(d, newInstance("a", kudo.Pending), now)
-		if got := d.of(tc.read).begun; got != tc.want {
+		if got := d.of(tc.read).started; got != tc.want {
 			t.Errorf("%s: continues %t, want %t", name, got, tc.want)
 		}
 	}

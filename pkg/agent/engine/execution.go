@@ -250,7 +250,7 @@ type ledger struct {
 
 // claim reports whether a task may apply or delete objects in a round: no earlier round that is not recorded yet has done so, unless
 // the task itself has begun in it.
-func (l *ledger) claim(round int, begun bool, objects []*unstructured.Unstructured) bool {
+func (l *ledger) claim(round int, started bool, objects []*unstructured.Unstructured) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.rounds == nil {
@@ -260,7 +260,7 @@ func (l *ledger) claim(round int, begun bool, objects []*unstructured.Unstructur
 		switch first, known := l.rounds[plan.Entry(o, "")]; {
 		case !known:
 			l.rounds[plan.Entry(o, "")] = round
-		case first < round && !begun:
+		case first < round && !started:
 			return false
 		}
 	}

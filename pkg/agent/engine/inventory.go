@@ -144,7 +144,7 @@ func (e *engine) deleteListed(
 		return objects
 	})
 	var kept []*unstructured.Unstructured
-	defer func() { e.tellKept(x.instance, kept) }()
+	defer func() { e.emitKept(x.instance, kept) }()
 	for _, entry := range entries {
 		object, released, err := e.deleteEntry(ctx, x, entry, read, rendered)
 		if err != nil {
@@ -207,11 +207,11 @@ func (e *engine) release(ctx context.Context, x *execution, object plan.Object) 
 	return released && err == nil, nil
 }
 
-// mostKept is the number of released objects that an event names.
-const mostKept = 10
+// maxKeptNames is the number of released objects that an event names.
+const maxKeptNames = 10
 
-// tellKept emits an event about released objects. It relates to the first of them: events about the same objects are counted as one.
-func (e *engine) tellKept(instance *kudo.Instance, kept []*unstructured.Unstructured) {
+// emitKept emits an event about released objects. It relates to the first of them: events about the same objects are counted as one.
+func (e *engine) emitKept(instance *kudo.Instance, kept []*unstructured.Unstructured) {
 	if len(kept) == 0 {
 		return
 	}
@@ -221,5 +221,5 @@ func (e *engine) tellKept(instance *kudo.Instance, kept []*unstructured.Unstruct
 	}
 	e.events.Eventf(instance, kept[0], corev1.EventTypeNormal, "ObjectsKept", "Remove",
 		"the package keeps objects, which no longer belong to the Instance: %s",
-		text.Prefix(strings.Join(text.Limit(names, mostKept, "more"), ", "), maxNoteBytes))
+		text.Prefix(strings.Join(text.Limit(names, maxKeptNames, "more"), ", "), maxNoteBytes))
 }

@@ -28,7 +28,7 @@ func (e *engine) attempt(ctx context.Context, x *execution, at plan.Task) plan.O
 	if err != nil {
 		return fatal(err)
 	}
-	begun := x.status(at) == kudo.InProgress
+	started := x.status(at) == kudo.InProgress
 	switch action {
 	case plan.Nothing:
 		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
@@ -37,8 +37,8 @@ func (e *engine) attempt(ctx context.Context, x *execution, at plan.Task) plan.O
 	case plan.ApplyChild, plan.DeleteChild:
 		return e.child(ctx, x, placed, action)
 	case plan.Delete:
-		return e.deleteAll(ctx, x, placed, begun, wants)
+		return e.deleteAll(ctx, x, placed, started, wants)
 	default:
-		return e.applyAll(ctx, x, placed, begun, wants)
+		return e.applyAll(ctx, x, placed, started, wants)
 	}
 }

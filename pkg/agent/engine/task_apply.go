@@ -22,7 +22,7 @@ import (
 // health of all. A task that has begun has applied its objects: only objects that were deleted or overwritten since are applied again. An
 // outdated object in the cache does not complete the task.
 func (e *engine) applyAll(
-	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
+	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err == nil {
@@ -31,15 +31,15 @@ func (e *engine) applyAll(
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if !x.mayApply(wants, begun) {
+	if !x.mayApply(wants, started) {
 		return x.postpone(placed, wants)
 	}
-	if !begun {
+	if !started {
 		if outcome := e.deleteBlockingJobs(ctx, x, wants); outcome.Status != kudo.Complete {
 			return outcome
 		}
 	}
-	objects, err := e.applyEach(ctx, x, wants, begun)
+	objects, err := e.applyEach(ctx, x, wants, started)
 	if err == nil {
 		objects, err = e.objects.withClasses(ctx, objects)
 	}
@@ -58,8 +58,8 @@ func (e *engine) applyAll(
 }
 
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.
-func (x *execution) mayApply(wants []*unstructured.Unstructured, begun bool) bool {
-	return len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, begun, wants)
+func (x *execution) mayApply(wants []*unstructured.Unstructured, started bool) bool {
+	return len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, started, wants)
 }
 
 // checkDefined returns an error if the package does not define the kinds that the cluster lacks. instead names the versions that the cluster has.
@@ -126,24 +126,24 @@ func (e *engine) blocks(ctx context.Context, object plan.Object) (bool, error) {
 }
 
 // applyEach applies objects in their order, and returns the live objects.
-func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, begun bool) ([]plan.Object, error) {
+func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, started bool) ([]plan.Object, error) {
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
 		var object plan.Object
 		look := e.objects.readBeforeApply
-		if begun {
+		if started {
 			look = e.objects.appliedReader(x.UID)
 		}
 		// An object that another writer created or replaced between read and apply is read again, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-			object, err = e.apply(ctx, x, want, begun, look)
+			object, err = e.apply(ctx, x, want, started, look)
 			look = e.objects.observe
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		if !begun || !object.IsExpired() {
+		if !started || !object.IsExpired() {
 			objects = append(objects, object)
 		}
 	}
@@ -151,16 +151,16 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 }
 
 // apply applies an object, unless its task has begun and look finds it up to date; its pods restart if the execution has a pending restart.
-func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool, look reader) (plan.Object, error) {
+func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, started bool, look reader) (plan.Object, error) {
 	object, err := e.objects.find(ctx, x.instance, want, look)
-	if err != nil || begun && object.IsExpired() {
+	if err != nil || started && object.IsExpired() {
 		return object, err
 	}
 	if err := cmp.Or(e.policy.Protects(want.GetNamespace()), x.owner().Claim(object)); err != nil {
 		x.inventory.forget(plan.Entry(want, ""))
 		return object, err
 	}
-	if begun && object.AppliedBy(x.UID) {
+	if started && object.AppliedBy(x.UID) {
 		x.inventory.recordApplied(object)
 		e.objects.expectations.NoteIfNewer(object.Live)
 		return object, nil

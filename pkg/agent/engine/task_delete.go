@@ -13,7 +13,7 @@ import (
 // deleteAll deletes, in the listed order, the task's objects and then its earlier entries, and waits until all are deleted. Objects of
 // unknown kinds and of other owners count as deleted.
 func (e *engine) deleteAll(
-	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
+	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
 	if err := e.objects.inServedVersions(ctx, wants); err != nil {
 		return outcomeOf(err)
@@ -22,7 +22,7 @@ func (e *engine) deleteAll(
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if !x.inventory.claim(x.round, begun, wants) {
+	if !x.inventory.claim(x.round, started, wants) {
 		return plan.Outcome{Status: kudo.Pending}
 	}
 	x.inventory.deletes()

@@ -8,7 +8,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-func TestNotesAreOfOneInstanceAndGoWithIt(t *testing.T) {
+func TestNotesBelongToOneInstance(t *testing.T) {
 	n := NewStatuses()
 	one := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "one"}}
 	next := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "next"}}

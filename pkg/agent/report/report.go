@@ -154,8 +154,8 @@ type report struct {
 	want     kudo.InstanceStatus
 	existing *kudo.Instance // the mirror; nil if there is none
 
-	// told is the last reported status, which the cache may lack; read is the resource version in the cache.
-	told kudo.InstanceStatus
+	// last is the last reported status, which the cache may lack; read is the resource version in the cache.
+	last kudo.InstanceStatus
 	read string
 }
 
@@ -228,7 +228,7 @@ func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*rep
 		r.nothingPending(onHub.Name)
 		return nil, nil
 	}
-	due := &report{onHub: onHub, want: *want, existing: existing, told: onHub.Status, read: onHub.ResourceVersion}
+	due := &report{onHub: onHub, want: *want, existing: existing, last: onHub.Status, read: onHub.ResourceVersion}
 	r.catchUp(due)
 	return due, nil
 }
@@ -240,7 +240,7 @@ func (r *reporter) catchUp(due *report) {
 	defer r.mutex.Unlock()
 	last, known := r.sent[due.onHub.Name]
 	if known && last.read == due.read && r.clock().Sub(last.at) < cacheLagTimeout {
-		due.told, due.onHub.ResourceVersion = last.said, last.written
+		due.last, due.onHub.ResourceVersion = last.said, last.written
 	}
 }
 
@@ -254,7 +254,7 @@ func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) 
 	if err := r.local.Get(ctx, name, version); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return plan.AsksForChild(&version.Spec, due.told, due.want), nil
+	return plan.AsksForChild(&version.Spec, due.last, due.want), nil
 }
 
 // report sends a report, after the reports of children whose plans have ended: the parent's plan continued or failed after them, the hub
@@ -275,7 +275,7 @@ func (r *reporter) report(ctx context.Context, due *report) error {
 func (r *reporter) reportEnded(ctx context.Context, name types.NamespacedName) error {
 	defer r.hold(name.Name)()
 	due, err := r.overdue(ctx, name)
-	if err != nil || due == nil || !due.hasEnded() || upToDate(due.told, due.want) {
+	if err != nil || due == nil || !due.hasEnded() || upToDate(due.last, due.want) {
 		return err
 	}
 	return r.report(ctx, due)

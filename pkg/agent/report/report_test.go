@@ -66,13 +66,13 @@ func TestConflictsAreRetriedLessAndLessOften(t *testing.T) {
 	}
 }
 
-func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
+func TestReportExtendsTheLastOneThatTheCacheLacks(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	said := kudo.InstanceStatus{ObservedGeneration: 2}
 	for name, test := range map[string]struct {
 		instance, read string
 		since          time.Duration
-		told           int64
+		reported       int64
 		onto           string
 	}{
 		"the cache lags behind":                      {"kafka", "7", time.Second, 2, "8"},
@@ -87,9 +87,9 @@ func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
 				clock: func() time.Time { return now.Add(test.since) },
 			}
 			onHub := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: test.instance, ResourceVersion: test.read}}
-			due := &report{onHub: onHub, told: kudo.InstanceStatus{ObservedGeneration: 1}, read: test.read}
-			if r.catchUp(due); due.told.ObservedGeneration != test.told || onHub.ResourceVersion != test.onto {
-				t.Errorf("told generation %d, goes onto %s", due.told.ObservedGeneration, onHub.ResourceVersion)
+			due := &report{onHub: onHub, last: kudo.InstanceStatus{ObservedGeneration: 1}, read: test.read}
+			if r.catchUp(due); due.last.ObservedGeneration != test.reported || onHub.ResourceVersion != test.onto {
+				t.Errorf("told generation %d, goes onto %s", due.last.ObservedGeneration, onHub.ResourceVersion)
 			}
 		})
 	}

@@ -232,7 +232,7 @@ func TestDryRunListsRemovalsOfChild(t *testing.T) {
 func TestAtOnceReportsInOrder(t *testing.T) {
 	const count = 3 * writesAtOnce
 	last := make(chan struct{})
-	var told []int
+	var printed []int
 	atOnce(count, func(i int) {
 		switch i {
 		case writesAtOnce - 1:
@@ -240,10 +240,10 @@ func TestAtOnceReportsInOrder(t *testing.T) {
 		case 0:
 			<-last // the first one completes after others that started with it
 		}
-	}, func(i int) { told = append(told, i) })
+	}, func(i int) { printed = append(printed, i) })
 	for i := range count {
-		if i >= len(told) || told[i] != i {
-			t.Fatalf("got %v", told)
+		if i >= len(printed) || printed[i] != i {
+			t.Fatalf("got %v", printed)
 		}
 	}
 }

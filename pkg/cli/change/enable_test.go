@@ -42,7 +42,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		settled bool
 		err     string
 		tree    string
-		told    string
+		message string
 	}{
 		"one that is not plan-based and is available": {
 			view: sample.NewCluster("kafka:").With("kafka", sample.Works), settled: true, tree: "kafka on cluster1: available"},
@@ -63,7 +63,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			err:     `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
 		"one whose plans are complete": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available",
-			told: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
+			message: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
 		"one that the hub has not processed yet": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(2),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), tree: "kafka on cluster1: Available True (PlanComplete)"},
 		"one whose plan runs": {view: sample.NewCluster("kafka:").With("kafka", sample.Works), change: resolvedAt(1),
@@ -99,7 +99,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			if err := errors.Join(progress.Show(), progress.Show(got.trees...)); err != nil {
 				t.Fatal(err)
 			}
-			if news := out.String(); test.told != "" && !strings.HasSuffix(news, test.told) {
+			if news := out.String(); test.message != "" && !strings.HasSuffix(news, test.message) {
 				t.Errorf("got %q", news)
 			}
 		})

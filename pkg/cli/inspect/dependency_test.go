@@ -176,8 +176,8 @@ func TestWhyText(t *testing.T) {
 	}
 }
 
-// TestWhyBreaksACircleInOnePlace checks that the advice for all members of a cycle names the same dependency to remove.
-func TestWhyBreaksACircleInOnePlace(t *testing.T) {
+// TestWhyBreaksACycleInOnePlace checks that the advice for all members of a cycle names the same dependency to remove.
+func TestWhyBreaksACycleInOnePlace(t *testing.T) {
 	for want, lines := range map[string][]string{
 		"kubectl edit clustermanagementaddon kafka":     {"shop: kafka", "kafka: zookeeper", "zookeeper: shop"},
 		"kubectl edit clustermanagementaddon zookeeper": {"shop: kafka", "kafka: zookeeper", "zookeeper: shop?"},

@@ -19,11 +19,11 @@ import (
 
 // deploymentViews returns the successive reports of a deployment of kafka.
 func deploymentViews() []progress.View {
-	begun := sample.Instance()
-	begun.Generation = 1
+	started := sample.Instance()
+	started.Generation = 1
 	var views []progress.View
 	report := func(change func(*kudo.InstanceStatus)) {
-		next := begun.DeepCopy()
+		next := started.DeepCopy()
 		if len(views) > 0 {
 			next = views[len(views)-1].Instance.DeepCopy()
 		}

@@ -199,12 +199,12 @@ func kinds(entries []kudo.InventoryEntry) string {
 	return kind + " " + listed(entries, func(e kudo.InventoryEntry) string { return e.Name })
 }
 
-// listed lists objects, at most mostListed of them.
+// listed lists objects, at most maxListed of them.
 func listed(entries []kudo.InventoryEntry, name func(kudo.InventoryEntry) string) string {
-	const mostListed = 5
+	const maxListed = 5
 	names := make([]string, len(entries))
 	for i, entry := range entries {
 		names[i] = text.OneLine(name(entry))
 	}
-	return strings.Join(text.Limit(names, mostListed, "more"), ", ")
+	return strings.Join(text.Limit(names, maxListed, "more"), ", ")
 }

@@ -137,7 +137,7 @@ func UnmetFrom(degraded *metav1.Condition) []Judgement {
 			name, _, _ = strings.Cut(way, arrow)
 		}
 		for _, kind := range []addonv1alpha1.DependencyType{addonv1alpha1.DependencyTypeRequired, addonv1alpha1.DependencyTypeOptional} {
-			if rest, told := strings.CutPrefix(line, string(kind)+openingMiddle); told {
+			if rest, found := strings.CutPrefix(line, string(kind)+openingMiddle); found {
 				t = kind
 				name, _, _ = strings.Cut(rest, openingEnd)
 			}

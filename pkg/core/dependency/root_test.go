@@ -93,7 +93,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-func TestDependants(t *testing.T) {
+func TestDependents(t *testing.T) {
 	for name, tc := range map[string]struct {
 		graph  []string
 		absent string

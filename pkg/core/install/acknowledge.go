@@ -10,11 +10,11 @@ import (
 // Acknowledgements returns the desired status.children of the Instance, given what the hub has told the agent before. It omits tasks that
 // the version no longer has once their child is gone or belongs to another task. Names that a task's child had before stay until those
 // Instances are gone: the Instance is not ready before.
-func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
+func Acknowledgements(p Parent, recorded []kudo.ChildStatus) []kudo.ChildStatus {
 	forget := p.Instance.Status.Execution != nil && p.Running != nil && p.isWhole()
 	var statuses []kudo.ChildStatus
 	for _, before := range p.Instance.Status.Children {
-		if slices.ContainsFunc(told, func(c kudo.ChildStatus) bool { return c.Task == before.Task }) {
+		if slices.ContainsFunc(recorded, func(c kudo.ChildStatus) bool { return c.Task == before.Task }) {
 			continue
 		}
 		if forget && p.isOver(before) {
@@ -22,7 +22,7 @@ func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
 		}
 		statuses = append(statuses, before)
 	}
-	statuses = append(statuses, told...)
+	statuses = append(statuses, recorded...)
 	slices.SortFunc(statuses, func(a, b kudo.ChildStatus) int { return strings.Compare(a.Task, b.Task) })
 	for i := range statuses {
 		statuses[i].Former = p.former(statuses[i], statuses)

@@ -72,8 +72,8 @@ func completePlan(aa *kudo.Instance) {
 // off disables the child.
 func off(aa *kudo.Instance) { aa.Status.Execution.Parameters["ON"] = "false" }
 
-// toldOf records that the agent was told about the child in that execution.
-func toldOf(execution types.UID) func(*kudo.Instance) {
+// acknowledgedFor records that the agent was told about the child in that execution.
+func acknowledgedFor(execution types.UID) func(*kudo.Instance) {
 	return func(aa *kudo.Instance) {
 		aa.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: execution, Instance: "aa.bb", UID: "bb", Generation: 3, State: kudo.ChildApplied}}
 	}
@@ -134,14 +134,14 @@ func TestChildren(t *testing.T) {
 		"one in the desired state is acknowledged":                         {parent(deployingParent(), bb()), "tell Applied bb 3"},
 		"one with other parameters is changed":                             {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"OLD": "x"} })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"one of another version is changed":                                {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"within an execution the version stays":                            {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
-		"in the next one it is chosen again":                               {parent(deployingParent(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"what it was made to be in an execution stays":                     {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
-		"and is re-created if it was deleted":                              {parent(deployingParent(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"or where another one has its name since":                          {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one that turns out not to be what it is to be":                    {parent(deployingParent(toldOf("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
-		"what was said to have failed stays so":                            {parent(deployingParent(toldOf("x"), rejectChild), bb()), "tell Failed: no such parameter"},
-		"and is tried again in the next execution":                         {parent(deployingParent(toldOf("w"), rejectChild), bb()), "tell Applied bb 3"},
+		"within an execution the version stays":                            {parent(deployingParent(acknowledgedFor("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
+		"in the next one it is chosen again":                               {parent(deployingParent(acknowledgedFor("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"what it was made to be in an execution stays":                     {parent(deployingParent(acknowledgedFor("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
+		"and is re-created if it was deleted":                              {parent(deployingParent(acknowledgedFor("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"or where another one has its name since":                          {parent(deployingParent(acknowledgedFor("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one that turns out not to be what it is to be":                    {parent(deployingParent(acknowledgedFor("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
+		"what was said to have failed stays so":                            {parent(deployingParent(acknowledgedFor("x"), rejectChild), bb()), "tell Failed: no such parameter"},
+		"and is tried again in the next execution":                         {parent(deployingParent(acknowledgedFor("w"), rejectChild), bb()), "tell Applied bb 3"},
 		"one that is on its way out is waited for":                         {parent(deployingParent(), bb(markDeleted)), "nothing"},
 		"one of a parent that is gone goes first":                          {parent(deployingParent(), bb(predecessors)), "delete"},
 		"an Instance that is none has its name":                            {parent(deployingParent(), bb(foreign)), `tell Failed: an Instance of this name already exists and is not a child of "aa"`},
@@ -154,7 +154,7 @@ func TestChildren(t *testing.T) {
 		"one that the hub has not resolved":                                {parent(deployingParent(), bb(notResolved(3))), "tell Failed: no such parameter"},
 		"one that it had not resolved before":                              {parent(deployingParent(), bb(notResolved(2))), "tell Applied bb 3"},
 		"a failed one runs its plan again":                                 {parent(deployingParent(), bb(failedIn(kudo.DeployPlan, asTheyAre))), "rerun deploy; tell Applied"},
-		"one that fails in this execution does not":                        {parent(deployingParent(toldOf("x")), bb(failedIn(kudo.DeployPlan, asTheyAre))), "tell Applied bb 3"},
+		"one that fails in this execution does not":                        {parent(deployingParent(acknowledgedFor("x")), bb(failedIn(kudo.DeployPlan, asTheyAre))), "tell Applied bb 3"},
 		"a failed plan that a change leads to is not asked for":            {parent(deployingParent(), bb(failedIn(kudo.UpdatePlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"a failed plan that applies everything runs again with any change": {parent(deployingParent(), bb(failedIn(kudo.DeployPlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"another version needs no failed plan":                             {parent(deployingParent(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Status.Execution.OperatorVersion.UID = "bb-1.9.0" })), "tell Applied bb 3"},
@@ -173,7 +173,7 @@ func TestChildren(t *testing.T) {
 		"nothing is done about a released one":                            {parent(deployingParent(markDeleted, forceRelease), bb(markDeleted, forceRelease)), ""},
 		"a parent whose version is lost asks for nothing":                 {Parent{Instance: deployingParent()}, ""},
 		"the children of a replaced version are unknown":                  {Parent{Instance: deployingParent(), Wanted: parentVersion()}, `tell Failed: OperatorVersion addon-packages/aa-0.9.0 of the running plan "deploy" no longer exists`},
-		"but acknowledged ones continue":                                  {Parent{Instance: deployingParent(toldOf("x")), Wanted: parentVersion()}, ""},
+		"but acknowledged ones continue":                                  {Parent{Instance: deployingParent(acknowledgedFor("x")), Wanted: parentVersion()}, ""},
 		"a version that was replaced at rest is not missed":               {Parent{Instance: deployingParent(completePlan), Wanted: parentVersion(), Instances: []kudo.Instance{bb(renamed)}}, ""},
 		"a parent that is switched off does not need the child's file":    {parent(deployingParent(off, func(i *kudo.Instance) { i.Status.Execution.Parameters["TEXT"] = "{" })), "tell Removed"},
 	} {
@@ -229,14 +229,14 @@ func describe(step ChildStep) string {
 	}
 	add(step.Delete && !step.Force, "delete")
 	add(step.Delete && step.Force, "delete by force")
-	told := "tell " + string(step.Status.State)
+	recorded := "tell " + string(step.Status.State)
 	if step.Status.UID != "" {
-		told += " " + string(step.Status.UID) + " 3"
+		recorded += " " + string(step.Status.UID) + " 3"
 	}
 	if step.Status.Message != "" {
-		told += ": " + step.Status.Message
+		recorded += ": " + step.Status.Message
 	}
-	add(step.Status.State != "", told)
+	add(step.Status.State != "", recorded)
 	add(len(words) == 0, "nothing")
 	return strings.Join(words, "; ")
 }
@@ -333,9 +333,9 @@ func TestAcknowledgements(t *testing.T) {
 	formerly := func(names ...string) func(*kudo.ChildStatus) { return func(s *kudo.ChildStatus) { s.Former = names } }
 	at := func(name string) func(*kudo.Instance) { return func(i *kudo.Instance) { i.Name = "aa." + name } }
 	for name, test := range map[string]struct {
-		state Parent
-		told  []kudo.ChildStatus
-		want  []kudo.ChildStatus
+		state    Parent
+		recorded []kudo.ChildStatus
+		want     []kudo.ChildStatus
 	}{
 		"nothing new":                         {parent(deployingParent(withChildren(entry("child")))), nil, []kudo.ChildStatus{entry("child")}},
 		"something new":                       {parent(deployingParent(withChildren(entry("child")))), []kudo.ChildStatus{entry("child", gone)}, []kudo.ChildStatus{entry("child", gone)}},
@@ -376,7 +376,7 @@ func TestAcknowledgements(t *testing.T) {
 		"a task that is gone, while a plan runs": {parent(deployingParent(withChildren(entry("old")))), nil, []kudo.ChildStatus{entry("old")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Acknowledgements(test.state, test.told)); diff != "" {
+			if diff := cmp.Diff(test.want, Acknowledgements(test.state, test.recorded)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -414,7 +414,7 @@ func TestChildrenOfAReplacedVersion(t *testing.T) {
 	}{
 		"one of a replaced version is changed":             {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"one that an earlier release created gets the uid": {parent(deployingParent(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"within an execution a replaced version stays":     {parent(deployingParent(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "tell Applied bb 3"},
+		"within an execution a replaced version stays":     {parent(deployingParent(acknowledgedFor("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "tell Applied bb 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := describe(Children(test.state)[0]); got != test.want {

@@ -153,7 +153,7 @@ func readAsParent(t *testing.T, status kudo.InstanceStatus) {
 		IsStale(p.Instance, deployingParent())
 		IsStale(deployingParent(), p.Instance)
 		p.Operators()
-		var told []kudo.ChildStatus
+		var recorded []kudo.ChildStatus
 		var children []string
 		for _, step := range Children(p) {
 			if current := step.Current; current != nil {
@@ -166,10 +166,10 @@ func readAsParent(t *testing.T, status kudo.InstanceStatus) {
 				t.Errorf("a message has %d bytes", len(step.Status.Message))
 			}
 			if step.Status.State != "" {
-				told = append(told, step.Status)
+				recorded = append(recorded, step.Status)
 			}
 		}
-		acknowledged := Acknowledgements(p, told)
+		acknowledged := Acknowledgements(p, recorded)
 		if !isDistinct(children) || isDistinct(tasksOf(status.Children)) && !isDistinct(tasksOf(acknowledged)) {
 			t.Errorf("got steps for children %.64q, and acknowledgements for tasks %.64q", children, tasksOf(acknowledged))
 		}

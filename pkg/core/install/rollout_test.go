@@ -105,7 +105,7 @@ func TestRolloutOf(t *testing.T) {
 	}
 }
 
-func TestRolloutStateIsThatOfTheCluster(t *testing.T) {
+func TestRolloutStateOfACluster(t *testing.T) {
 	config := variables("a", "", "TEXT", "one")
 	version := VersionHash(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{UID: "version"}})
 	configured := func(status metav1.ConditionStatus) AddOn {

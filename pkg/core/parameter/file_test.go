@@ -33,7 +33,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func TestFileSaysWhereAFaultIsAndNotWhatStandsThere(t *testing.T) {
+func TestErrorsOfFilesQuoteNoValue(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no YAML":              {"A: x\nPASSWORD: geheim: x\n", "line 2: not valid YAML: quote the values that the template inserts (| quote, or toYaml)"},
 		"an alias":             {"PASSWORD: *geheim\n", "not valid YAML: quote the values that the template inserts (| quote, or toYaml)"},

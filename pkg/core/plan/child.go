@@ -101,8 +101,8 @@ func (c Child) problem() string {
 
 // AsksForChild reports whether the change from told to next informs the hub of a KudoOperator task in progress. The execution does not
 // continue before the hub has received it.
-func AsksForChild(version *kudo.OperatorVersionSpec, told, next kudo.InstanceStatus) bool {
-	known := childrenAsked(version, told)
+func AsksForChild(version *kudo.OperatorVersionSpec, reported, next kudo.InstanceStatus) bool {
+	known := childrenAsked(version, reported)
 	for asked := range childrenAsked(version, next) {
 		if !known[asked] {
 			return true

@@ -194,8 +194,8 @@ func TestAsksForChild(t *testing.T) {
 		return kudo.TaskStatus{Name: task, Status: status}
 	}
 	for name, test := range map[string]struct {
-		told, next kudo.InstanceStatus
-		want       bool
+		reported, next kudo.InstanceStatus
+		want           bool
 	}{
 		"nothing was ever started":            {kudo.InstanceStatus{}, kudo.InstanceStatus{}, false},
 		"a task of another kind begins":       {status("x"), status("x", at("config", kudo.InProgress)), false},
@@ -209,7 +209,7 @@ func TestAsksForChild(t *testing.T) {
 		"the child has failed":                {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.FatalError)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.AsksForChild(version, test.told, test.next); got != test.want {
+			if got := plan.AsksForChild(version, test.reported, test.next); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -172,8 +172,8 @@ func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.I
 		byIdentity[Identity(entry)] = entry
 	}
 	for _, entry := range entries {
-		if heir, found := byIdentity[Identity(entry)]; found {
-			entry.Task, entry.Surplus = heir.Task, false
+		if current, found := byIdentity[Identity(entry)]; found {
+			entry.Task, entry.Surplus = current.Task, false
 			inherited = append(inherited, entry)
 			continue
 		}

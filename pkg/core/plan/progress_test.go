@@ -258,11 +258,11 @@ func TestWhatHasEndedStaysAsItIs(t *testing.T) {
 	record := func(status kudo.PlanStatus, outcome kudo.ExecutionStatus) kudo.PlanStatus {
 		return plan.Record(spec, status, map[plan.Task]plan.Outcome{{}: {Status: outcome}}, noon.Add(time.Hour))
 	}
-	begun := plan.Begin("deploy", spec, "x", noon)
+	started := plan.Begin("deploy", spec, "x", noon)
 	for name, ended := range map[string]kudo.PlanStatus{
-		"a plan that was cancelled": plan.Cancel(begun, noon),
-		"a plan that has failed":    record(begun, kudo.FatalError),
-		"a task that is complete":   record(begun, kudo.Complete),
+		"a plan that was cancelled": plan.Cancel(started, noon),
+		"a plan that has failed":    record(started, kudo.FatalError),
+		"a task that is complete":   record(started, kudo.Complete),
 	} {
 		if diff := cmp.Diff(ended, record(ended, kudo.Error)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -329,8 +329,8 @@ func TestAStatusOfAnotherShapeKeepsWhatIsRecordedUnderTheSameNames(t *testing.T)
 		return kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: steps}}}
 	}
 	recorded := phases(step("one", "a"), step("two", "b"))
-	begun := plan.Begin("deploy", recorded, "x", noon)
-	begun = plan.Record(recorded, begun, map[plan.Task]plan.Outcome{{}: {Status: kudo.Complete}}, noon)
+	started := plan.Begin("deploy", recorded, "x", noon)
+	started = plan.Record(recorded, started, map[plan.Task]plan.Outcome{{}: {Status: kudo.Complete}}, noon)
 
 	for name, c := range map[string]struct {
 		spec   kudo.Plan
@@ -347,7 +347,7 @@ func TestAStatusOfAnotherShapeKeepsWhatIsRecordedUnderTheSameNames(t *testing.T)
 		"another execution's":         {recorded, "y", kudo.Pending, []plan.Task{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := plan.Normalize("deploy", c.spec, begun, c.uid, noon)
+			status := plan.Normalize("deploy", c.spec, started, c.uid, noon)
 			if status.Status != c.status || status.UID != c.uid {
 				t.Errorf("want %s of %s, got %s of %s", c.status, c.uid, status.Status, status.UID)
 			}

@@ -24,7 +24,7 @@ func parseObject(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-func TestWhatMayBeMadeAnew(t *testing.T) {
+func TestReplaceableKinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		live               string
 		replaceable, spent bool

@@ -135,7 +135,7 @@ func TestNothingStartsWithoutItsSensitiveValues(t *testing.T) {
 	}
 }
 
-func TestReferencesAreRecordedAnewWithoutAPlan(t *testing.T) {
+func TestReferencesAreRecordedWithoutAPlan(t *testing.T) {
 	s := runningState("deploy", kudo.InProgress, reference("a", "2", "x"))
 	s.Sensitive.Rebased = reference("a", "2", "x")
 	choice, err := plan.Choose(s)

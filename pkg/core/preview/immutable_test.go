@@ -104,7 +104,7 @@ func TestFieldsThatCannotBeChanged(t *testing.T) {
 
 // TestJobs covers what agents do with the Job of an earlier execution: they replace one that would change, or that has failed.
 func TestJobs(t *testing.T) {
-	version := applying("apiVersion: batch/v1\nkind: Job\nmetadata: {name: app}\nspec: {template: {spec: {containers: [{name: a, image: {{ .Params.MODE }}}]}}}\n")
+	version := applyTask("apiVersion: batch/v1\nkind: Job\nmetadata: {name: app}\nspec: {template: {spec: {containers: [{name: a, image: {{ .Params.MODE }}}]}}}\n")
 	before := deployedInstance(version, kudo.Complete, map[string]string{"MODE": "a"}, entry("batch", "Job", "ns", "app", "app"))
 	after := instance(version, map[string]string{"MODE": "b"})
 	effect := func(started *kudo.OperatorVersion) string {

@@ -381,18 +381,18 @@ func formatPreview(p preview.Preview) []string {
 			lines = append(lines, "fails: "+coming.Problem)
 		}
 		for _, task := range coming.Tasks {
-			lines = append(lines, toldOf(task)...)
+			lines = append(lines, describeTask(task)...)
 		}
-		lines = append(lines, toldOfGone("at its end", coming.Removed, coming.Children)...)
+		lines = append(lines, describeRemoval("at its end", coming.Removed, coming.Children)...)
 	}
-	lines = append(lines, toldOfGone("then", p.Removed, p.Children)...)
+	lines = append(lines, describeRemoval("then", p.Removed, p.Children)...)
 	if p.Problem != "" {
 		lines = append(lines, "problem: "+p.Problem)
 	}
 	return lines
 }
 
-func toldOf(task preview.Task) []string {
+func describeTask(task preview.Task) []string {
 	line := fmt.Sprintf("%s %s: %s", task.Task.Name, task.Action, strings.Join(effects(task.Objects), ", "))
 	if task.Problem != "" {
 		line += "fails: " + task.Problem
@@ -403,12 +403,12 @@ func toldOf(task preview.Task) []string {
 	if task.Child == nil {
 		return []string{strings.TrimSuffix(line, " ")}
 	}
-	below := toldOfChild(*task.Child)
+	below := describeChild(*task.Child)
 	return append([]string{line + below[0]}, below[1:]...)
 }
 
-// toldOfChild formats the effect on a child, including its own preview.
-func toldOfChild(child preview.Child) []string {
+// describeChild formats the effect on a child, including its own preview.
+func describeChild(child preview.Child) []string {
 	lines := []string{fmt.Sprintf("%s %s", child.Effect, child.Instance)}
 	if child.Preview != nil {
 		for _, below := range formatPreview(*child.Preview) {
@@ -418,13 +418,13 @@ func toldOfChild(child preview.Child) []string {
 	return lines
 }
 
-func toldOfGone(when string, objects []preview.Object, children []preview.Child) []string {
+func describeRemoval(when string, objects []preview.Object, children []preview.Child) []string {
 	var lines []string
 	if len(objects) > 0 {
 		lines = append(lines, when+": "+strings.Join(effects(objects), ", "))
 	}
 	for _, child := range children {
-		below := toldOfChild(child)
+		below := describeChild(child)
 		lines = append(append(lines, when+": "+below[0]), below[1:]...)
 	}
 	return lines

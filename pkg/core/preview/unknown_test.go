@@ -10,8 +10,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/preview"
 )
 
-// applying returns a version whose only task applies the objects of a template.
-func applying(template string) *kudo.OperatorVersion {
+// applyTask returns a version whose only task applies the objects of a template.
+func applyTask(template string) *kudo.OperatorVersion {
 	return shop(func(s *kudo.OperatorVersionSpec) {
 		s.Templates, s.Plans = map[string]string{"app.yaml": template}, map[string]kudo.Plan{"deploy": planOf("app")}
 	})
@@ -40,7 +40,7 @@ func TestReservedNamespaces(t *testing.T) {
 		"where an Instance of the cluster has objects in another": {template: object("v1", "ConfigMap", "kube-public"), applied: there, want: `ConfigMap kube-public/app: nothing is applied to namespace "kube-public": use another one (the agent's flag to allow it is --allow-namespaces)`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			version := applying(test.template)
+			version := applyTask(test.template)
 			after := instance(version, nil)
 			if test.installed != "" {
 				after.Spec.InstallNamespace = test.installed
@@ -77,7 +77,7 @@ func TestKindsThatOnlyTheClusterKnows(t *testing.T) {
 		"one of which the cluster has objects": {template: gadget, applied: entry("example.com", "Gadget", "x", "y", "z")},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			version := applying(test.template)
+			version := applyTask(test.template)
 			beside := deployedInstance(versionOf("other", "1.0.0"), kudo.Complete, nil, test.applied)
 			var got []string
 			for _, kind := range preview.Of(preview.Change{

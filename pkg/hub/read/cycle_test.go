@@ -64,20 +64,20 @@ func TestCyclesFollowAnyHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, seed))
 		c, graph := NewCycles(), map[string][]addonv1alpha1.AddonDependency{}
-		told := map[string]map[string][]string{} // the cycles at each add-on's last reconciliation
+		seen := map[string]map[string][]string{} // the cycles at each add-on's last reconciliation
 		for range 40 {
 			name := names[dice.IntN(len(names))]
 			dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 			graph[name] = makeNeeds(names[:dice.IntN(3)]...)
 			for _, changed := range c.learn(name, graph[name]) {
-				told[changed] = maps.Clone(c.Of(changed))
+				seen[changed] = maps.Clone(c.Of(changed))
 			}
 			for _, name := range names {
 				want := cyclesOf(name, graph)
 				if diff := cmp.Diff(want, c.Of(name), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("seed %d: cycles of %s (-want +got):\n%s", seed, name, diff)
 				}
-				if diff := cmp.Diff(want, told[name], cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(want, seen[name], cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("seed %d: %s was not told (-want +told):\n%s", seed, name, diff)
 				}
 			}

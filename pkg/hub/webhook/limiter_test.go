@@ -12,15 +12,15 @@ import (
 // start acquires an amount in the background, and returns a channel that gets its release.
 func start(t *testing.T, l *limiter, peer string, amount int64) chan func() {
 	t.Helper()
-	begun := make(chan func(), 1)
+	started := make(chan func(), 1)
 	go func() {
 		release, err := l.acquire(context.Background(), peer, amount)
 		if err != nil {
 			t.Error(err)
 		}
-		begun <- release
+		started <- release
 	}()
-	return begun
+	return started
 }
 
 // awaitWaiting waits until that many requests wait.

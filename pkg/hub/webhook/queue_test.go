@@ -12,10 +12,10 @@ import (
 )
 
 func TestAQueueServesSomeRequestsAtATime(t *testing.T) {
-	var begun, served atomic.Int32
+	var started, served atomic.Int32
 	full, release := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(newQueue(admissionCost, maxAdmissionCost, time.Minute).through(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if begun.Add(1) == maxPeerServed {
+		if started.Add(1) == maxPeerServed {
 			close(full)
 		}
 		<-release
@@ -32,7 +32,7 @@ func TestAQueueServesSomeRequestsAtATime(t *testing.T) {
 		})
 	}
 	<-full
-	if got := begun.Load(); got != maxPeerServed {
+	if got := started.Load(); got != maxPeerServed {
 		t.Errorf("%d requests are served at a time, want %d", got, maxPeerServed)
 	}
 	for range 3 * maxPeerServed {

@@ -183,8 +183,8 @@ func connect(kubeconfig string, warn warnings) (client.Client, error) {
 
 // play executes an act and waits until its promises hold.
 func (s *stage) play(ctx context.Context, a act) error {
-	begun := promise{"it can start", a.do}
-	if err := s.await(ctx, a.title, []promise{begun}); err != nil {
+	started := promise{"it can start", a.do}
+	if err := s.await(ctx, a.title, []promise{started}); err != nil {
 		return err
 	}
 	if err := s.await(ctx, a.title, a.promises); err != nil {

@@ -114,17 +114,17 @@ func (w *world) children(name string, ago int) {
 	if i.Status.Execution != nil {
 		p.Running = w.versionOf(i.Status.Execution.OperatorVersion)
 	}
-	var told []kudo.ChildStatus
+	var recorded []kudo.ChildStatus
 	steps := install.Children(p)
 	if slices.ContainsFunc(steps, p.Decides) && install.IsStale(i, w.hub.get(name)) {
 		return
 	}
 	for _, step := range steps {
 		if status, ok := w.childStep(step); ok && status.State != "" {
-			told = append(told, status)
+			recorded = append(recorded, status)
 		}
 	}
-	if acknowledged := install.Acknowledgements(p, told); !equality.Semantic.DeepEqual(i.Status.Children, acknowledged) {
+	if acknowledged := install.Acknowledgements(p, recorded); !equality.Semantic.DeepEqual(i.Status.Children, acknowledged) {
 		i.Status.Children = acknowledged
 		w.store(w.hub, "acknowledge the children of Instance "+name, i)
 	}

@@ -145,7 +145,7 @@ func (w *world) childOutcome(x *execution, task kudo.Task, action plan.TaskActio
 
 func (w *world) applyAll(x *execution, placed plan.Placed, at plan.Task, wants []*unstructured.Unstructured, round int) plan.Outcome {
 	state := x.instance.Status.PlanStatus[x.Plan].Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
-	begun := state == kudo.InProgress
+	started := state == kudo.InProgress
 	if len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) > 0 || !x.claim(round, wants) {
 		return plan.Outcome{Status: kudo.Pending}
 	}
@@ -155,7 +155,7 @@ func (w *world) applyAll(x *execution, placed plan.Placed, at plan.Task, wants [
 		if err := x.owner.Claim(object); err != nil {
 			return plan.Outcome{Status: kudo.FatalError, Message: err.Error()}
 		}
-		if !begun || !object.AppliedBy(x.UID) {
+		if !started || !object.AppliedBy(x.UID) {
 			desired := render.RestartPods(want, object.Live, x.UID, plan.RequiredRestart(x.inventory, plan.Entry(want, "")))
 			object.Live = w.apply(desired, object.Live)
 		}

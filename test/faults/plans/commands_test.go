@@ -80,7 +80,7 @@ func (r *run) hasFaulted() bool {
 	fired := f != nil && f.victim != nil
 	r.world.mutex.Unlock()
 	if fired {
-		<-f.begun
+		<-f.recovered
 	}
 	return fired
 }

@@ -24,13 +24,13 @@ type fault struct {
 	// Set by the write that the plan names; guarded by the world's mutex.
 	victim *program
 
-	begun     chan struct{} // closed when the program runs again, or another effect of the fault is over
+	recovered chan struct{} // closed when the program runs again, or another effect of the fault is over
 	connected time.Time     // when the program had watches again; zero before
 	ended     bool
 }
 
 func newFault(p Plan, begin map[string]string) *fault {
-	return &fault{Plan: p, begin: begin, begun: make(chan struct{})}
+	return &fault{Plan: p, begin: begin, recovered: make(chan struct{})}
 }
 
 // at returns the fault of a write at a place. The world's mutex is held.
@@ -39,7 +39,7 @@ func (f *fault) at(place Place, by *program, server string) proxy.Fault {
 		return proxy.Fault{}
 	}
 	f.victim = by
-	done := sync.OnceFunc(func() { close(f.begun) })
+	done := sync.OnceFunc(func() { close(f.recovered) })
 	link := by.links[server]
 	restart := func() {
 		by.stop()
@@ -87,7 +87,7 @@ func (f *fault) end(ctx context.Context) bool {
 		return true
 	}
 	select {
-	case <-f.begun:
+	case <-f.recovered:
 	default:
 		return false
 	}

@@ -286,14 +286,14 @@ var _ = Describe("The plan that runs", func() {
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `step "broken"`))
-		begun := func() int {
+		started := func() int {
 			configs := &corev1.ConfigMapList{}
 			Expect(managed.List(ctx, configs, client.InNamespace(h.namespace), client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage})).To(Succeed())
 			return len(configs.Items)
 		}
-		count := begun()
+		count := started()
 		Expect(count).To(BeNumerically("<", 40), "those that were not begun yet")
-		Consistently(begun).Should(Equal(count))
+		Consistently(started).Should(Equal(count))
 		h.finish(ctx)
 	})
 

@@ -584,18 +584,18 @@ var _ = Describe("An object of another owner", func() {
 		spec.Templates["theirs.yaml"] = object
 		spec.Tasks = append(spec.Tasks, task("theirs", kudo.TaskApply, "theirs.yaml"))
 		spec.Plans["deploy"] = serial("theirs")
-		theirs := &unstructured.Unstructured{}
-		Expect(yaml.Unmarshal([]byte(object), &theirs.Object)).To(Succeed())
-		Expect(managed.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
-		before := theirs.GetResourceVersion()
+		foreign := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(object), &foreign.Object)).To(Succeed())
+		Expect(managed.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed())
+		before := foreign.GetResourceVersion()
 		DeferCleanup(runAgent())
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
 			shown+": already exists and was not created by this Instance"))
 		h.finish(ctx)
-		Expect(managed.Get(ctx, client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
-		Expect(theirs.GetResourceVersion()).To(Equal(before))
+		Expect(managed.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed())
+		Expect(foreign.GetResourceVersion()).To(Equal(before))
 	},
 		Entry("in kube-system", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extension-apiserver-authentication, namespace: kube-system}\ndata: {a: b}\n",
 			"ConfigMap kube-system/extension-apiserver-authentication"),

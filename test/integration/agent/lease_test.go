@@ -323,7 +323,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 
 	It("is renewed once a period, and made again when it is lost", func(ctx context.Context) {
 		lose(ctx)
-		begun := time.Now().Truncate(time.Microsecond)
+		start := time.Now().Truncate(time.Microsecond)
 		DeferCleanup(runAgentWith(agentOnHub, agentLocally, standalone, func(o *agent.Options) {
 			o.LeasePeriod, o.Version = time.Second, "v1.2.3"
 		}))
@@ -336,7 +336,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		first := ownLease(ctx)
 		Expect(first.Spec.HolderIdentity).To(HaveValue(Equal("addon-agent")))
 		Expect(first.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(1)))
-		Expect(first.Spec.RenewTime.Time).To(And(BeTemporally(">=", begun), BeTemporally("<=", time.Now())))
+		Expect(first.Spec.RenewTime.Time).To(And(BeTemporally(">=", start), BeTemporally("<=", time.Now())))
 		Expect(first.ManagedFields).To(HaveExactElements(HaveField("Manager", "addon-agent-lease")))
 		Expect(first.Labels).To(HaveKeyWithValue(addonv1alpha1.LabelVersion, "v1.2.3"))
 

@@ -261,24 +261,24 @@ var _ = Describe("Reports", func() {
 		}
 		spec.Plans["deploy"] = kudo.Plan{Phases: []kudo.Phase{phase}}
 		h := newInstance(ctx, spec, nil)
-		begun := time.Now()
+		start := time.Now()
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(h.plan(ctx, "deploy").Phases[0].Steps).To(HaveLen(steps))
-		Expect(h.reports(writes)).To(BeNumerically("<=", 1+int(time.Since(begun)/interval)))
+		Expect(h.reports(writes)).To(BeNumerically("<=", 1+int(time.Since(start)/interval)))
 		h.finish(ctx)
 	})
 
 	It("of a plan that ends within the interval have only its end", func(ctx context.Context) {
 		const interval = 20 * time.Second
 		onHub, writes := environment.RecordWrites(agentOnHub)
-		begun := time.Now()
+		start := time.Now()
 		stop := runAgentWith(onHub, agentLocally, func(o *agent.Options) { o.ReportInterval = interval })
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
 		h.rollOut(ctx) // some time after its Deployment is applied
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		Expect(h.reports(writes)).To(BeNumerically("<=", 2+int(time.Since(begun)/interval)),
+		Expect(h.reports(writes)).To(BeNumerically("<=", 2+int(time.Since(start)/interval)),
 			"the first one may precede the plan, and delays that of its end by the interval")
 		stop()
 		DeferCleanup(runAgent())
@@ -291,7 +291,7 @@ var _ = Describe("Reports", func() {
 		spec.Plans["deploy"] = serial("config", "wait")
 		all := newInstance(ctx, spec, nil).siblings(ctx, 20)
 		onHub, writes := environment.RecordWrites(agentOnHub)
-		begun := time.Now()
+		start := time.Now()
 		DeferCleanup(runAgentWith(onHub, agentLocally))
 		reported := func() (count int) {
 			for _, h := range all {
@@ -300,7 +300,7 @@ var _ = Describe("Reports", func() {
 			return count
 		}
 		Eventually(reported).Should(BeNumerically(">=", 5), "those of the first ones are not delayed")
-		Consistently(func() int { return reported() - int(time.Since(begun).Seconds()) }).WithTimeout(4 * time.Second).Should(BeNumerically("<=", 6))
+		Consistently(func() int { return reported() - int(time.Since(start).Seconds()) }).WithTimeout(4 * time.Second).Should(BeNumerically("<=", 6))
 		Eventually(reported).WithTimeout(timeout).Should(Equal(len(all)))
 		for _, h := range all {
 			h.finish(ctx)

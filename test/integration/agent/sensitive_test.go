@@ -56,19 +56,19 @@ func password() string {
 
 var _ = Describe("A sensitive parameter", func() {
 	var (
-		locally *rest.Config
-		reads   *environment.Reads
-		h       *hubPart
-		told    []string
+		locally  *rest.Config
+		reads    *environment.Reads
+		h        *hubPart
+		messages []string
 	)
 
 	BeforeEach(func(ctx context.Context) {
 		locally, reads = environment.RecordReads(agentLocally)
-		told = nil
+		messages = nil
 		makeAgentNamespace(ctx)
 	})
 	AfterEach(func(ctx context.Context) {
-		for _, value := range told {
+		for _, value := range messages {
 			Expect(hubServer.Traces(ctx, value)).To(BeEmpty(), "the hub has a sensitive value")
 			Expect(environment.Quotes([]byte(CurrentSpecReport().CapturedGinkgoWriterOutput), value)).To(BeFalse(), "a log has a sensitive value")
 		}
@@ -77,7 +77,7 @@ var _ = Describe("A sensitive parameter", func() {
 	// give creates or changes the Secret, and remembers the value.
 	give := func(ctx context.Context, value string) string {
 		GinkgoHelper()
-		told = append(told, value)
+		messages = append(messages, value)
 		Expect(client.IgnoreAlreadyExists(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))).To(Succeed())
 		stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "given"}, Data: map[string][]byte{"password": []byte(value)}}
 		if err := managed.Create(ctx, stored); err != nil {
@@ -143,7 +143,7 @@ var _ = Describe("A sensitive parameter", func() {
 
 		By("creating the Secret without the key, and then with a value that is too short")
 		give(ctx, "abc")
-		told = nil
+		messages = nil
 		Eventually(func() string { return h.ready(ctx).Message }).Should(HaveSuffix(
 			`Secret ` + h.namespace + `/given, key "password": its value is shorter than 4 bytes and could not be masked in messages: use a longer one`))
 

@@ -141,8 +141,8 @@ func runStaleHub(version string, resources ...string) (current func()) {
 			watched = append(watched, environment.MakeStale(config, resource, version, until))
 		}
 	})
-	for _, begun := range watched {
-		Eventually(begun).Should(Receive())
+	for _, start := range watched {
+		Eventually(start).Should(Receive())
 	}
 	return func() { close(until) }
 }

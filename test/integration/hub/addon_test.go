@@ -583,9 +583,9 @@ var _ = Describe("The add-on controller", func() {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "tandem-addon-manager"}}
 		Expect(get(ctx, lease).Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
 		Eventually(func(g Gomega) {
-			var told corev1.EventList
-			g.Expect(server.List(ctx, &told, client.InNamespace(lease.Namespace))).To(Succeed())
-			g.Expect(told.Items).To(ContainElement(HaveField("Reason", "LeaderElection")))
+			var events corev1.EventList
+			g.Expect(server.List(ctx, &events, client.InNamespace(lease.Namespace))).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(HaveField("Reason", "LeaderElection")))
 		}).Should(Succeed())
 		stop()
 		Expect(get(ctx, lease).Spec.HolderIdentity).To(HaveValue(BeEmpty()))

@@ -204,7 +204,7 @@ var _ = Describe("The namespace of another cluster", func() {
 			parent = parentOf(child)
 			Expect(server.Create(ctx, parent)).To(Succeed())
 		})
-		told := func(instance *kudo.Instance) func(Gomega, context.Context) []kudo.ChildStatus {
+		acknowledged := func(instance *kudo.Instance) func(Gomega, context.Context) []kudo.ChildStatus {
 			return func(g Gomega, ctx context.Context) []kudo.ChildStatus {
 				current := &kudo.Instance{}
 				g.Expect(server.Get(ctx, client.ObjectKeyFromObject(instance), current)).To(Succeed())
@@ -225,7 +225,7 @@ var _ = Describe("The namespace of another cluster", func() {
 			Expect(server.Create(ctx, shared)).To(Succeed())
 			instance := create(ctx, shared)
 			runsChild(ctx, instance, "1", corev1.ObjectReference{Namespace: other, Name: parent.Name, UID: parent.UID})
-			Eventually(told(instance)).WithContext(ctx).Should(ConsistOf(And(HaveField("State", kudo.ChildFailed),
+			Eventually(acknowledged(instance)).WithContext(ctx).Should(ConsistOf(And(HaveField("State", kudo.ChildFailed),
 				HaveField("Message", ContainSubstring(other+"/"+parent.Name+` of the running plan "deploy" no longer exists`)))))
 			var instances kudo.InstanceList
 			Expect(server.List(ctx, &instances, client.InNamespace(cluster))).To(Succeed())
@@ -236,7 +236,7 @@ var _ = Describe("The namespace of another cluster", func() {
 			instance := create(ctx, parent)
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Reason", "NamespaceNotAllowed"))
 			runsChild(ctx, instance, "1", corev1.ObjectReference{Namespace: packages, Name: "gone", UID: "1"})
-			Consistently(told(instance)).WithContext(ctx).Should(BeEmpty())
+			Consistently(acknowledged(instance)).WithContext(ctx).Should(BeEmpty())
 		})
 	})
 })

@@ -215,9 +215,9 @@ var _ = Describe("The webhook server", func() {
 
 		By("replacing the certificate: the new authority signs it")
 		lose(ctx, "tls.crt")
-		newest := authorities(bundle(ctx))[len(before)]
+		latest := authorities(bundle(ctx))[len(before)]
 		Eventually(servedCertificate(webhookAddress)).WithContext(ctx).Should(
-			WithTransform(func(c *x509.Certificate) error { return c.CheckSignatureFrom(newest) }, Succeed()))
+			WithTransform(func(c *x509.Certificate) error { return c.CheckSignatureFrom(latest) }, Succeed()))
 		so := calls()
 		Eventually(calls).Should(BeNumerically(">", so+10), "it is called with the new one")
 		Expect(failed()).To(BeEmpty())
@@ -449,14 +449,14 @@ var _ = Describe("The CA bundle", func() {
 	})
 
 	It("stays as it is in what is not Tandem's", func(ctx SpecContext) {
-		theirs := webhookConfiguration()
-		theirs.Name = newFleet().nameOf("theirs")
-		theirs.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+		foreign := webhookConfiguration()
+		foreign.Name = newFleet().nameOf("theirs")
+		foreign.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
 			Name: "theirs.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
 		}}
-		Expect(server.Create(ctx, theirs)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, theirs)).To(Succeed()) })
+		Expect(server.Create(ctx, foreign)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, foreign)).To(Succeed()) })
 		definition := get(ctx, definitionOf("addondeploymentconfigs"))
 		labels := definition.Labels
 		edit(ctx, definition, func(d *apiextensionsv1.CustomResourceDefinition) { // like a stock OCM definition, without the label
@@ -475,7 +475,7 @@ var _ = Describe("The CA bundle", func() {
 			g.Expect(bundle(ctx)).NotTo(Satisfy(func(now []byte) bool { return bytes.Equal(now, before) }))
 			g.Expect(current).To(HaveEach(string(bundle(ctx))))
 		}).Should(Succeed())
-		Expect(get(ctx, theirs).ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(get(ctx, foreign).ResourceVersion).To(Equal(foreign.ResourceVersion))
 		Expect(get(ctx, definition).Spec.Conversion.Webhook.ClientConfig.CABundle).To(BeEmpty())
 	})
 

@@ -62,7 +62,7 @@ var _ = Describe("the dashboard of one user", func() {
 
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-05", Name: "ingress"}}
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)).To(Succeed())
-		begun := time.Now()
+		start := time.Now()
 		Expect(environment.EditStatus(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
 			meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
 				Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "ProbeUnavailable", Message: "no route",
@@ -71,7 +71,7 @@ var _ = Describe("the dashboard of one user", func() {
 		Eventually(events).Should(Receive(&next))
 		Expect(next.Name).To(Equal("change"))
 		Expect(next.Data).To(ContainSubstring("ProbeUnavailable: no route"))
-		GinkgoWriter.Println("the change was sent after", time.Since(begun))
+		GinkgoWriter.Println("the change was sent after", time.Since(start))
 	})
 
 	It("limits itself to the clusters that it is given", func(ctx context.Context) {

@@ -87,7 +87,7 @@ func (c *collector) text(text string, isText bool) {
 		if id < 0 || id >= len(c.twin.pieces) {
 			break
 		}
-		if _, begun := begins[id]; !begun {
+		if _, seen := begins[id]; !seen {
 			begins[id] = plain.Len()
 			order = append(order, id)
 		}

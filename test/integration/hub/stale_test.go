@@ -129,14 +129,14 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 			instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name}
 			Expect(server.Create(ctx, instance)).To(Succeed())
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
-			told := func(execution string) func() []kudo.ChildStatus {
+			acknowledged := func(execution string) func() []kudo.ChildStatus {
 				return func() []kudo.ChildStatus {
 					return slices.DeleteFunc(get(ctx, instance).Status.Children, func(c kudo.ChildStatus) bool { return string(c.Execution) != execution })
 				}
 			}
 			if exists {
 				runsChild(ctx, instance, "1", corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name, UID: parent.UID})
-				Eventually(told("1")).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
+				Eventually(acknowledged("1")).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
 			}
 			stopHub()
 			view := revision(ctx)
@@ -144,10 +144,10 @@ var _ = Describe("A hub that starts with an outdated view", func() {
 			runsChild(ctx, instance, "2", corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name, UID: parent.UID})
 
 			current := runStaleHub("operatorversions", view)
-			Consistently(told("2")).WithTimeout(2 * time.Second).Should(BeEmpty())
+			Consistently(acknowledged("2")).WithTimeout(2 * time.Second).Should(BeEmpty())
 			current()
-			Eventually(told("2")).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
-			applied := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: told("2")()[0].Instance}}
+			Eventually(acknowledged("2")).Should(ConsistOf(HaveField("State", kudo.ChildApplied)))
+			applied := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: acknowledged("2")()[0].Instance}}
 			Expect(get(ctx, applied).Spec.OperatorVersion.Name).To(Equal(f.nameOf("child") + wanted))
 		},
 		Entry("when a higher version was pushed", "-2.0.0", false, higher),

@@ -15,7 +15,7 @@ import (
 // events until current is closed: like those of a standby addon-manager whose watch hangs. The channel receives a value once a client
 // starts the watch.
 func MakeStale(config *rest.Config, resource, version string, current <-chan struct{}) (watched <-chan struct{}) {
-	begun := make(chan struct{}, 1)
+	started := make(chan struct{}, 1)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			query := request.URL.Query()
@@ -25,7 +25,7 @@ func MakeStale(config *rest.Config, resource, version string, current <-chan str
 				return unprocessable(request), nil
 			case query.Get("watch") == "true":
 				select {
-				case begun <- struct{}{}:
+				case started <- struct{}{}:
 				default:
 				}
 				select {
@@ -42,7 +42,7 @@ func MakeStale(config *rest.Config, resource, version string, current <-chan str
 			return next.RoundTrip(request)
 		})
 	})
-	return begun
+	return started
 }
 
 // unprocessable returns the response of an API server that does not support a parameter.
