@@ -57,7 +57,7 @@ func edgesAmong(imports []string) []string {
 }
 
 func TestPurePackagesAndAPIReachNoClient(t *testing.T) {
-	walls := []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", module + "/pkg/apply"}
+	walls := []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", module + "/pkg/kube/apply", module + "/pkg/kube/controller"}
 	for _, p := range packages(t) {
 		if !isPure(p.path()) && !within("pkg/api")(p.path()) {
 			continue
