@@ -417,8 +417,8 @@ var _ = Describe("A dependency", func() {
 			expectDegraded(ctx, addOn, f.requiredUnmet("b"))
 		}
 		By("waiting until the hub has seen these writes, as it has if it judges one more add-on")
-		f.define(ctx, "last", f.needing(need{Name: "b"}))
-		degraded(ctx, f.enable(ctx, cluster, "last"), f.required("b"))
+		f.define(ctx, "last", f.withNeeds(need{Name: "b"}))
+		expectDegraded(ctx, f.enable(ctx, cluster, "last"), f.requiredUnmet("b"))
 
 		mended := w.cut()
 		DeferCleanup(mended)
