@@ -1,6 +1,6 @@
 // Package ui serves the dashboard: pages about a fleet, rendered on the server and kept up to date by server-sent events. It reads a cache of
-// the hub with the permissions of each user, and decides nothing itself: its pages show what the packages fleet, explanation and progress
-// decide, as the kubectl plugin does. Actions do what package action decides, as the user who sends them.
+// the hub with the permissions of each user. It contains no logic of its own: pages show the results of the packages in pkg/console, as the
+// kubectl plugin does, and actions run with the permissions of the user who sends them.
 package ui
 
 import (

@@ -81,8 +81,8 @@ func (e *engine) reader(ctx context.Context, instance *kudo.Instance) (reader se
 	return reader
 }
 
-// errParentMissing reports that an Instance which is being removed has the permissions of a parent that no longer exists. Those that it has stay until
-// it is removed.
+// errParentMissing reports that the parent, whose permissions an Instance uses while it is being removed, no longer exists. The Instance
+// keeps its permissions until it is removed.
 var errParentMissing = errors.New("the parent no longer exists")
 
 // permissions returns the permissions of an Instance: those that its package declares, or the permissions of its parent; nil if no package of
