@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// settleTimeout is how long an action may take to settle on a busy machine. convergence is how long the clusters may then differ from those of
-	// the run without a fault: longer than any pause of the programs. After several failures within two minutes, such as those of an earlier
-	// run, client-go lists objects again after up to a minute.
-	settleTimeout, convergence = 90 * time.Second, controller.MaxRetryInterval + 20*time.Second
+	// settleTimeout is how long an action may take to settle on a busy machine. After several failures within two minutes, such as those of an
+	// earlier run, client-go lists objects again after up to a minute, twice if the first list fails. convergence is how long the clusters may
+	// then differ from those of the run without a fault: longer than any pause of the programs.
+	settleTimeout, convergence = 4 * time.Minute, controller.MaxRetryInterval + time.Minute
 	// still is the time without requests and events of any program after which the clusters are settled. learning is the same for the runs
 	// without a fault, with which all others are compared.
 	still, learning = 150 * time.Millisecond, time.Second
