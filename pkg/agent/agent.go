@@ -39,7 +39,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/addonstatus"
 	"github.com/tandem-addons/tandem/pkg/agent/engine"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
-	"github.com/tandem-addons/tandem/pkg/agent/renewal"
 	"github.com/tandem-addons/tandem/pkg/agent/report"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -232,7 +231,7 @@ func addRenewal(o Options, local ctrl.Manager) error {
 	if o.HubSecret.Name == "" {
 		return nil
 	}
-	return renewal.Add(renewal.Options{Cluster: o.ClusterName, Secret: o.HubSecret, Hub: o.Hub}, local)
+	return (&renewal{cluster: o.ClusterName, secret: o.HubSecret, hub: o.Hub}).addTo(local)
 }
 
 // addHub adds the controllers that connect to the hub.

@@ -1,7 +1,8 @@
 // Package cli implements the kubectl plugin: it verifies and pushes packages, enables add-ons, runs plans and shows their status. It reads
 // and writes the hub.
 //
-// This package has the root command, completion and exit codes. The commands are in subpackages: packages, inspect, change, dashboard and diagnose.
+// This package has the root command, completion, exit codes and the command ui. The other commands are in subpackages: packages, inspect,
+// change and diagnose.
 // They share planstatus, hubclient and terminal, each of which imports only the ones after it.
 //
 // Every command X has the same structure, in a file of its name:
@@ -24,7 +25,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tandem-addons/tandem/pkg/cli/change"
-	"github.com/tandem-addons/tandem/pkg/cli/dashboard"
 	"github.com/tandem-addons/tandem/pkg/cli/diagnose"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/inspect"
@@ -76,7 +76,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 			packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
 		group("plan", "Run plans and show their status", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
 			change.NewCmdPlanRun(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
-		dashboard.NewCmdUI(f, nil), diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
+		newCmdUI(f, nil), diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
 	)
 	root.Long = root.Short + ".\n\n" +
 		"Exit codes: 0 success, 1 failure, 2 invalid usage, 3 not completed within --timeout."

@@ -1,6 +1,4 @@
-// Package renewal replaces the bootstrap certificate of an agent whose managed cluster has joined the hub without OCM, and renews the agent's
-// own. It touches both clusters.
-package renewal
+package agent
 
 import (
 	"context"
@@ -25,34 +23,27 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/identity"
 )
 
-// checkInterval is how often the stored certificate is read, because it may be replaced. A failed renewal is retried after firstRetry at
-// first, and after look at most.
+// checkInterval is how often the stored certificate is read, because it may be replaced. A failed renewal is retried after firstRetryDelay at
+// first, and after checkInterval at most.
 const (
 	checkInterval   = time.Hour
 	firstRetryDelay = 30 * time.Second
 )
 
-// Options configure the renewal.
-type Options struct {
-	// Cluster is the name of the managed cluster on the hub.
-	Cluster string
-	// Secret is the Secret on the managed cluster that stores the certificate and its key.
-	Secret types.NamespacedName
-	// Hub returns the configuration of the connection to the hub, with the current certificate.
-	Hub func() (*rest.Config, error)
-}
-
-// renewal renews the certificate of one agent.
+// renewal replaces the bootstrap certificate of an agent whose managed cluster has joined the hub without OCM, and renews the agent's own. The
+// first three fields are required.
 type renewal struct {
-	Options
+	cluster string                       // the managed cluster's name on the hub
+	secret  types.NamespacedName         // stores the certificate and its key on the managed cluster
+	hub     func() (*rest.Config, error) // connects to the hub with the current certificate
 	read    client.Reader
 	write   client.Client
 	retry   wait.Backoff
 	expires prometheus.Gauge // when the stored certificate expires, in seconds since the epoch
 }
 
-// Add adds the renewal to the manager of the managed cluster. Only the leader renews.
-func Add(o Options, local ctrl.Manager) error {
+// addTo adds the renewal to the manager of the managed cluster. Only the leader renews.
+func (r *renewal) addTo(local ctrl.Manager) error {
 	expires, err := controller.Register(registry.Registry, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "addon_agent_hub_certificate_not_after_timestamp_seconds",
 		Help: "When the agent's certificate for the hub expires, in seconds since 1970; 0 if the agent does not renew it.",
@@ -60,7 +51,7 @@ func Add(o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the renewal of the certificate: %w", err)
 	}
-	r := &renewal{Options: o, read: local.GetAPIReader(), write: local.GetClient(), expires: expires}
+	r.read, r.write, r.expires = local.GetAPIReader(), local.GetClient(), expires
 	r.resetBackoff()
 	if err := local.Add(manager.RunnableFunc(r.run)); err != nil {
 		return fmt.Errorf("adding the renewal of the certificate: %w", err)
@@ -78,7 +69,7 @@ func (r *renewal) run(ctx context.Context) error {
 		pause, err := r.renewIfDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			pause = r.retry.Step()
-			ctrl.LoggerFrom(ctx).Error(err, "failed to renew the agent's certificate for the hub", "secret", r.Secret, "retryAfter", pause)
+			ctrl.LoggerFrom(ctx).Error(err, "failed to renew the agent's certificate for the hub", "secret", r.secret, "retryAfter", pause)
 		} else {
 			r.resetBackoff()
 		}
@@ -94,7 +85,7 @@ func (r *renewal) run(ctx context.Context) error {
 // again.
 func (r *renewal) renewIfDue(ctx context.Context) (time.Duration, error) {
 	stored := &corev1.Secret{}
-	if err := r.read.Get(ctx, r.Secret, stored); err != nil {
+	if err := r.read.Get(ctx, r.secret, stored); err != nil {
 		return 0, fmt.Errorf("reading the Secret of the certificate: %w", err)
 	}
 	current, err := r.parse(stored)
@@ -142,19 +133,19 @@ func (r *renewal) parse(stored *corev1.Secret) (*x509.Certificate, error) {
 
 // renew requests a certificate of the same identity for a new key, and stores both, unless the Secret has changed meanwhile.
 func (r *renewal) renew(ctx context.Context, stored *corev1.Secret, current *x509.Certificate, lifetime time.Duration) error {
-	if user := identity.User(r.Cluster); current.Subject.CommonName != user {
+	if user := identity.User(r.cluster); current.Subject.CommonName != user {
 		return fmt.Errorf("the certificate belongs to %q: the hub renews only certificates of %q", current.Subject.CommonName, user)
 	}
 	hub, err := r.connect()
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	key, request, err := identity.NewRequest(r.Cluster, lifetime)
+	key, request, err := identity.NewRequest(r.cluster, lifetime)
 	if err != nil {
 		return err
 	}
 	if err := hub.Create(ctx, request); err != nil {
-		return advise(fmt.Errorf("requesting a certificate: %w", err), r.Cluster)
+		return advise(fmt.Errorf("requesting a certificate: %w", err), r.cluster)
 	}
 	certificate, err := identity.Sign(ctx, hub, request)
 	if err != nil {
@@ -166,7 +157,7 @@ func (r *renewal) renew(ctx context.Context, stored *corev1.Secret, current *x50
 	if err := r.write.Patch(ctx, renewed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("storing the renewed certificate: %w", err)
 	}
-	ctrl.LoggerFrom(ctx).Info("renewed the agent's certificate for the hub", "secret", r.Secret, "request", request.Name)
+	ctrl.LoggerFrom(ctx).Info("renewed the agent's certificate for the hub", "secret", r.secret, "request", request.Name)
 	return nil
 }
 
@@ -179,7 +170,7 @@ func advise(err error, cluster string) error {
 }
 
 func (r *renewal) connect() (client.Client, error) {
-	config, err := r.Hub()
+	config, err := r.hub()
 	if err != nil {
 		return nil, err
 	}

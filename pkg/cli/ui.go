@@ -1,5 +1,4 @@
-// Package dashboard has the command that serves the dashboard on this machine.
-package dashboard
+package cli
 
 import (
 	"context"
@@ -28,8 +27,8 @@ type UIOptions struct {
 	readOnly  bool
 }
 
-// NewCmdUI returns the command. If runF is set, it replaces runUI.
-func NewCmdUI(f *hubclient.Factory, runF func(context.Context, *UIOptions) error) *cobra.Command {
+// newCmdUI returns the command. If runF is set, it replaces runUI.
+func newCmdUI(f *hubclient.Factory, runF func(context.Context, *UIOptions) error) *cobra.Command {
 	o := &UIOptions{Factory: f}
 	if runF == nil {
 		runF = runUI
