@@ -56,6 +56,24 @@ var wordings = []wording{
 	{avoid: regexp.MustCompile(`(?m)^(?:<{7} |>{7} |={7}$)`), say: "one side: this is the mark of a merge conflict"},
 }
 
+// pageWordings lists phrases to avoid on pages, beside wordings. Messages, which tests quote, may still have them.
+var pageWordings = []wording{
+	phrase(`also (?:if|while|when)`, "even if, even while"),
+	phrase(`(?:starts?|started|continues?|recovers?|retry|retries)(?: again)? by (?:itself|themselves)`, "automatically"),
+	phrase(`(?:is|are) no (?:part of|text|value|names?|powers?)`, "is not"),
+	phrase(`at worst`, "in the worst case"),
+	phrase(`by hand`, "manually; on a manual request"),
+	phrase(`people`, "users"),
+	phrase(`(?:the|its) price`, "the cost"),
+	phrase(`what follows from that`, "Consequences"),
+	phrase(`whatever (?:its|their|the|other)`, "regardless of"),
+	phrase(`(?:no|the) way out`, "does not work; the fix"),
+	phrase(`(?:hand|hands) (?:it|the object) over|(?:take|takes) (?:it|the object) back`, "transfer; adopt again"),
+}
+
+// testLinkOnPage matches a link to a test, whose text is the name of the test.
+var testLinkOnPage = regexp.MustCompile(`\[[^\]]*\]\([^)]*_test\.go\)`)
+
 // TestWordsArePlain reads all pages, scripts and manifests, and the comments and strings of Go files.
 func TestWordsArePlain(t *testing.T) {
 	for _, s := range sources(t) {
@@ -63,14 +81,14 @@ func TestWordsArePlain(t *testing.T) {
 			continue
 		}
 		for _, comments := range s.syntax.Comments {
-			plain(t, s.at(comments), comments.Text())
+			plain(t, s.at(comments), comments.Text(), wordings)
 		}
 		if s.isTest() {
 			continue // quotes what others write
 		}
 		ast.Inspect(s.syntax, func(node ast.Node) bool {
 			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				plain(t, s.at(literal), literal.Value)
+				plain(t, s.at(literal), literal.Value, wordings)
 			}
 			return true
 		})
@@ -80,7 +98,10 @@ func TestWordsArePlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain(t, page, string(text))
+		plain(t, page, string(text), wordings)
+		if strings.HasSuffix(page, ".md") {
+			plain(t, page, testLinkOnPage.ReplaceAllString(string(text), ""), pageWordings)
+		}
 	}
 }
 
@@ -99,9 +120,9 @@ func proseFiles(t *testing.T) []string {
 }
 
 // plain fails for every phrase to avoid in a text that begins at a position.
-func plain(t *testing.T, at, text string) {
+func plain(t *testing.T, at, text string, avoid []wording) {
 	t.Helper()
-	for _, w := range wordings {
+	for _, w := range avoid {
 		for _, found := range w.avoid.FindAllStringIndex(text, -1) {
 			line := strings.Count(text[:found[0]], "\n")
 			t.Errorf("%s, line +%d: %q: say %s", at, line, text[found[0]:found[1]], w.say)
