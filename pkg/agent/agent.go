@@ -115,7 +115,7 @@ const DefaultNamespace = rights.AgentNamespace
 
 // Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried. An agent on standby
 // only takes part in the leader election and serves its endpoints. It fills its caches when it becomes the leader, so that it does not start
-// from an outdated view.
+// from a stale view.
 func Run(ctx context.Context, o Options) error {
 	election, err := electionManager(o)
 	if err != nil {

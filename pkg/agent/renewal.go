@@ -23,15 +23,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/identity"
 )
 
-// checkInterval is how often the stored certificate is read, because it may be replaced. A failed renewal is retried after firstRetryDelay at
-// first, and after checkInterval at most.
+// checkInterval is how often the stored certificate is read, because it may be replaced. A failed renewal is retried after firstRetryDelay
+// at first, and after checkInterval at most.
 const (
 	checkInterval   = time.Hour
 	firstRetryDelay = 30 * time.Second
 )
 
-// renewal replaces the bootstrap certificate of an agent whose managed cluster has joined the hub without OCM, and renews the agent's own. The
-// first three fields are required.
+// renewal replaces the bootstrap certificate of an agent whose managed cluster has joined the hub without OCM, and renews the agent's own.
+// The first three fields are required.
 type renewal struct {
 	cluster string                       // the managed cluster's name on the hub
 	secret  types.NamespacedName         // stores the certificate and its key on the managed cluster

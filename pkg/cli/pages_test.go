@@ -16,7 +16,7 @@ import (
 // said matches a command in pages, comments and messages.
 var said = regexp.MustCompile(`kubectl addon( +[a-z]+(?: +[-\w./=%\[\]:,*]+)*)`)
 
-// TestCommandsThatAreNamedExist checks the commands that pages and messages tell users to run.
+// TestCommandsThatAreNamedExist checks the commands in pages and messages.
 func TestCommandsThatAreNamedExist(t *testing.T) {
 	root := New(clitest.StreamsOf(""), "devel")
 	root.InitDefaultHelpFlag()

@@ -188,8 +188,8 @@ func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedC
 	return nil
 }
 
-// checkLive returns a conflict if the desired Instance is about to be applied, and a cached object of the configuration is stale: an earlier
-// process may have applied a newer one, which this apply would revert.
+// checkLive returns a conflict if the desired Instance is about to be applied, and a cached object of the configuration is stale: an
+// earlier process may have applied a newer one, which this apply would revert.
 func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
 	if own := state.OwnInstance(); want == nil || own != nil && (install.Matches(own, want) || a.applied.Awaits(own) > 0) {
 		return nil

@@ -19,9 +19,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// liveReads check that cached objects are not stale. The caches of different kinds are filled independently: if a watch hangs, a process that
-// has just become the leader may see what the previous one derived from an object, but an older version of that object. Live reads are shared,
-// because thousands of add-ons may use the same configuration. They are safe for concurrent use.
+// liveReads check that cached objects are not stale. The caches of different kinds are filled independently: if a watch hangs, a process
+// that has just become the leader may see what the previous one derived from an object, but an older version of that object. Live reads are
+// shared, because thousands of add-ons may use the same configuration. They are safe for concurrent use.
 type liveReads struct {
 	client client.Client
 	live   client.Reader
@@ -91,8 +91,9 @@ func (c *liveReads) findVersion(cached client.Object) (version string, known boo
 	return version, err == nil && order <= 0
 }
 
-// checkVersions returns a conflict unless the cache has exactly the OperatorVersions that the namespace has on the API server. Their specs are
-// immutable. The list is read again unless it is recent and the cache has the OperatorVersion that runs, which may be newer than the list.
+// checkVersions returns a conflict unless the cache has exactly the OperatorVersions that the namespace has on the API server. Their specs
+// are immutable. The list is read again unless it is recent and the cache has the OperatorVersion that runs, which may be newer than the
+// list.
 func (c *liveReads) checkVersions(ctx context.Context, namespace string, running types.UID) error {
 	var cached kudo.OperatorVersionList
 	if err := c.client.List(ctx, &cached, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

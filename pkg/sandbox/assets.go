@@ -16,7 +16,7 @@ func controlPlanePrograms() []string {
 }
 
 // findAssets returns the folder of the control plane programs: the given one, else TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it has all of
-// them, else the newest complete one in the cache. It returns an error if a folder given explicitly is incomplete or none is found; the
+// them, else the latest complete one in the cache. It returns an error if a folder given explicitly is incomplete or none is found; the
 // error lists the missing programs and how to get them.
 func findAssets(given string, getenv func(string) string) (string, error) {
 	const advice = "run `make controlplane` to download or build them into the cache"

@@ -36,7 +36,7 @@ func TestFindAssets(t *testing.T) {
 		"the cache is used if KUBEBUILDER_ASSETS is incomplete": {
 			variables: map[string]string{"KUBEBUILDER_ASSETS": partial, "TANDEM_CACHE": cache}, want: latest,
 		},
-		"the newest complete folder of the cache serves": {
+		"the latest complete folder of the cache serves": {
 			variables: map[string]string{"TANDEM_CACHE": cache}, want: latest,
 		},
 		"the cache may be the desktop's": {
@@ -72,7 +72,8 @@ func TestFindAssets(t *testing.T) {
 	}
 }
 
-// fillCache creates a cache with an old folder, a newer one, and a newest one that lacks programs. It returns the second one as newest.
+// fillCache creates a cache with an old folder, a newer one, and a still newer one that lacks programs. It returns the second one as
+// latest.
 func fillCache(t *testing.T) (cache, latest string) {
 	t.Helper()
 	cache = filepath.Join(t.TempDir(), ".cache", "tandem")

@@ -275,8 +275,8 @@ func (c *Cluster) end(which func(program) bool) {
 	c.onChange()
 }
 
-// withCrashWatch returns a context that is cancelled when a program of the cluster has exited too often; the cause names it and includes the
-// end of its log. The caller calls stop to end the watch.
+// withCrashWatch returns a context that is cancelled when a program of the cluster has exited too often; the cause names it and includes
+// the end of its log. The caller calls stop to end the watch.
 func (c *Cluster) withCrashWatch(ctx context.Context) (watched context.Context, stop context.CancelFunc) {
 	watched, cancel := context.WithCancelCause(ctx)
 	go wait.UntilWithContext(watched, func(context.Context) {

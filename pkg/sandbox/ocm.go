@@ -32,7 +32,7 @@ func ocmPrograms() []string {
 	return []string{"registration", "work", "placement", "addon", "webhooks"}
 }
 
-// FindOCM returns the folder of OCM's programs and manifests: TANDEM_OCM_ASSETS, else the newest in the cache that hack/ocm fills.
+// FindOCM returns the folder of OCM's programs and manifests: TANDEM_OCM_ASSETS, else the latest in the cache that hack/ocm fills.
 func FindOCM(getenv func(string) string) (string, error) {
 	if named := getenv("TANDEM_OCM_ASSETS"); named != "" {
 		return checkOCM(named)

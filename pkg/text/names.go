@@ -39,7 +39,7 @@ func JoinMessage(message string) string {
 	return JoinLines(strings.TrimSpace(message))
 }
 
-// JoinLines is Joined without trimming.
+// JoinLines is JoinMessage without trimming.
 func JoinLines(lines string) string {
 	return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(lines)
 }

@@ -31,8 +31,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// Hub is a read-only cache of the hub's add-ons, Instances, packages and clusters. It tells when an object changes, and since when the hub
-// cannot be read.
+// Hub is a read-only cache of the hub's add-ons, Instances, packages and clusters. It reports when an object changes, and since when the
+// hub cannot be read.
 type Hub struct {
 	client.Client
 	Config *rest.Config

@@ -44,7 +44,7 @@ func TestWhatFails(t *testing.T) {
 		"a proxy without the hub":                  {"/apis/kudo.dev/v1beta1/instances", http.StatusBadGateway, nil, true},
 		"credentials that have expired":            {"/apis/kudo.dev/v1beta1/instances", http.StatusUnauthorized, nil, true},
 		"a permission that was withdrawn":          {"/apis/kudo.dev/v1beta1/instances", http.StatusForbidden, nil, true},
-		"a hub that does not tell its version":     {versionPath, http.StatusForbidden, nil, false},
+		"a hub that does not return its version":   {versionPath, http.StatusForbidden, nil, false},
 		"a hub that is not ready":                  {versionPath, http.StatusServiceUnavailable, nil, true},
 		"a hub that does not answer about version": {versionPath, 0, errors.New("deadline exceeded"), true},
 	} {

@@ -50,7 +50,7 @@ type need struct {
 	optional bool
 }
 
-// boxSize are the measures of a graph in pixels; longest is the number of characters that fit into a box.
+// boxSize are the measures of a graph in pixels; maxNameLength is the number of characters that fit into a box.
 var boxSize = graph.Size{Width: 204, Height: 44, Across: 56, Down: 14}
 
 const maxNameLength = 20

@@ -187,7 +187,7 @@ func (s *Server) serveLimited(w http.ResponseWriter, limits []endpoint.Limit, se
 	serve()
 }
 
-// refuse tells a client to try again later.
+// refuse asks a client to try again later.
 func (s *Server) refuse(w http.ResponseWriter, retry time.Duration, problem string) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(retry/time.Second)))
 	http.Error(w, problem, http.StatusTooManyRequests)

@@ -55,7 +55,7 @@ var _ = Describe("The pages of actions", func() {
 		Expect(requested()).To(BeEmpty())
 	})
 
-	It("preview how disabling an add-on affects others, and refuse an outdated preview", func(ctx context.Context) {
+	It("preview how disabling an add-on affects others, and refuse a stale preview", func(ctx context.Context) {
 		address, gate := serve()
 		page := tab()
 		enter(page, address, gate)

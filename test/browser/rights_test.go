@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("A user", func() {
-	It("without permissions sees no name, and cannot tell what exists", func(ctx context.Context) {
+	It("without permissions sees no name, and no sign of what exists", func(ctx context.Context) {
 		address := serveUsers(env.Config, anywhere).address
 		page := tab()
 		signIn(page, address, user(ctx, "outsider", "", nil).Token)

@@ -198,8 +198,8 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 	return addOn
 }
 
-// missingDependency returns the dependency that an add-on lacks on the cluster with that number: kafka has failed on the first cluster, and zookeeper is
-// missing on the second.
+// missingDependency returns the dependency that an add-on lacks on the cluster with that number: kafka has failed on the first cluster, and
+// zookeeper is missing on the second.
 func missingDependency(i int, name string) string {
 	switch {
 	case i == 1 && name == "kafka":

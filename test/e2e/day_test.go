@@ -132,7 +132,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		Expect(d.instance(ctx, "cluster1").Spec.Parameters).To(Equal(map[string]string{"REPLICAS": "3", "CPU": "200m"}), "an upgrade keeps what was set")
 	})
 
-	It("asks why it is not available, and types what it is told", func(ctx SpecContext) {
+	It("asks why it is not available, and runs the commands that the answer names", func(ctx SpecContext) {
 		Expect(d.fails(ctx, cli.ExitFailure, "disable", "zookeeper", "--cluster", "cluster2", "--yes").errOut).To(ContainSubstring("web"))
 		Expect(d.hub.Get(ctx, client.ObjectKey{Namespace: "cluster2", Name: "zookeeper"}, &addonv1alpha1.ManagedClusterAddOn{})).To(Succeed())
 		d.run(ctx, "disable", "zookeeper", "--cluster", "cluster2", "--force", "--timeout", "2m")

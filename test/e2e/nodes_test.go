@@ -203,7 +203,7 @@ spec:
 }
 
 // deploymentOf returns the template of a Deployment that runs a shell script. Without a probe, a container is ready as soon as it runs, also
-// between two crashes: minReadySeconds tells the difference.
+// between two crashes: minReadySeconds makes the difference.
 func deploymentOf(more, script string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1

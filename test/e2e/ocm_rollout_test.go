@@ -98,7 +98,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 	})
 
-	It("tells OCM when the clusters have got there", func(ctx SpecContext) {
+	It("reports to OCM when the clusters have the new configuration", func(ctx SpecContext) {
 		for _, name := range f.names {
 			f.expectApplied(ctx, name, "shop-1.0.0")
 		}
@@ -227,7 +227,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.expectRemoved(ctx, "cluster3", shop)
 	})
 
-	It("does not conflict with clusteradm, which changes an add-on's configuration and then the add-on, thirty times in a row", func(ctx SpecContext) {
+	It("does not conflict with clusteradm, which changes an add-on's configuration and then the add-on, thirty consecutive times", func(ctx SpecContext) {
 		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster3", Name: kiosk}}
 		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "REPLICAS", Value: "1"}}
 		enabled := f.addOn("cluster3", kiosk)
@@ -244,7 +244,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		Eventually(f.appliedHash).WithContext(ctx).WithArguments("cluster3", kiosk).WithTimeout(ocmTimeout).WithPolling(interval).ShouldNot(BeEmpty())
 		first := f.appliedHash(ctx, "cluster3", kiosk)
 
-		const rounds, quietTime = 30, 2 * time.Second
+		const rounds, writeDelay = 30, 2 * time.Second
 		var conflicts int
 		var replicas string
 		for round := 0; round < rounds; {
@@ -257,7 +257,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 			f.hasReplicas(ctx, "cluster3", kiosk, replicas)
 			read.Labels, read.Annotations, read.Spec = nil, nil, enabled.Spec
 			err := f.hub.Update(ctx, read)
-			if time.Since(start) >= quietTime { // on a machine that is too busy for a promise of two seconds
+			if time.Since(start) >= writeDelay { // on a machine that is too busy for a promise of two seconds
 				continue
 			}
 			round++

@@ -26,7 +26,7 @@ var victims = []struct{ cluster, program string }{
 }
 
 var _ = Describe("Tandem", onSandbox("it kills programs and reads audit logs"), func() {
-	It("tells its story to the end while one program after another is killed", func(ctx SpecContext) {
+	It("runs its story to the end while one program after another is killed", func(ctx SpecContext) {
 		box := startSandbox(ctx, 2)
 		killing, stop := context.WithCancel(ctx)
 		killed := make(chan int)

@@ -321,7 +321,8 @@ func (p *packaged) update(ctx context.Context) metav1.Condition {
 	return p.set(ctx, p.versions[0], p.updatedParameters())
 }
 
-// updatedParameters returns the parameters of a package with a new value of the first parameter that accepts another number, or else another text.
+// updatedParameters returns the parameters of a package with a new value of the first parameter that accepts another number, or else
+// another text.
 func (p *packaged) updatedParameters() map[string]string {
 	updated := maps.Clone(needs[p.name].parameters)
 	if updated == nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// pure lists the folders whose packages make decisions: their inputs are plain data, without a cluster or a clock. Beside pkg/core, these are
-// the decisions that only the plugin and the dashboard need, and the basis of all.
+// pure lists the folders whose packages make decisions: their inputs are plain data, without a cluster or a clock. Beside pkg/core, these
+// are the decisions that only the plugin and the dashboard need, and the basis of all.
 var pure = []string{"pkg/core", "pkg/console/fleet", "pkg/console/progress", "pkg/console/why", "pkg/kube/inflight", "pkg/text", "pkg/ui/graph"}
 
 // foundation lists what every pure package may import in addition to the standard library and other pure packages.

@@ -30,8 +30,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
-// reasonDelay is the delay of a condition that only changes the reason why an add-on is unavailable, after the change that leads to it: while an
-// add-on is installed, such reasons follow each other quickly, and nothing depends on them.
+// reasonDelay is the delay of a condition that only changes the reason why an add-on is unavailable, after the change that leads to it:
+// while an add-on is installed, such reasons follow each other quickly, and nothing depends on them.
 const reasonDelay = time.Second
 
 // conditionManager is the field manager of condition Available.

@@ -136,7 +136,8 @@ func (k *Keeper) Has(ctx context.Context, instance types.NamespacedName) (bool, 
 	return len(existing) > 0, err
 }
 
-// objectsOf returns the Roles and bindings of an Instance in the cache, bindings first, so that a user loses permissions before Roles disappear.
+// objectsOf returns the Roles and bindings of an Instance in the cache, bindings first, so that a user loses permissions before Roles
+// disappear.
 func (k *Keeper) objectsOf(ctx context.Context, instance types.NamespacedName) ([]client.Object, error) {
 	var existing []client.Object
 	for _, list := range kinds() {

@@ -162,7 +162,7 @@ type limits struct {
 }
 
 // RBAC applies a change of permissions after a moment, on each API server at another time. A request that lacks a permission is repeated for
-// graceful after a change. For settled after it, its task is retried; then the permission is not declared.
+// requestRetryTimeout after a change. For taskRetryTimeout after it, its task is retried; then the permission is not declared.
 const (
 	requestRetryTimeout = 2 * time.Second
 	taskRetryTimeout    = 10 * time.Second

@@ -24,8 +24,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// minMessageInterval is the minimum time between status writes that only change messages. Timestamps in a status have whole seconds: it is at least
-// one.
+// minMessageInterval is the minimum time between status writes that only change messages. Timestamps in a status have whole seconds: it is
+// at least one.
 const minMessageInterval = 2 * time.Second
 
 // maxNoteBytes is the maximum number of bytes of a message in an event's note, which the API limits.
@@ -77,7 +77,8 @@ func (r result) mask(m sensitive.Masker) result {
 // notFollowed begins the remark in condition Ready of a healthy Instance about Secrets that are not read.
 const notFollowed = "; changes of Secrets are not followed: "
 
-// withRemark returns the result with a remark about Secrets that the plans of a healthy Instance may not read; refused is empty if there are none.
+// withRemark returns the result with a remark about Secrets that the plans of a healthy Instance may not read; refused is empty if there
+// are none.
 func (r result) withRemark(refused string) result {
 	if r.ready.Status != metav1.ConditionTrue {
 		return r

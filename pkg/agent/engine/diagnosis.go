@@ -133,8 +133,8 @@ func (e *engine) podsOf(
 	return pods.Items, nil
 }
 
-// failureText returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the identity
-// of the plan, which may lack the permission.
+// failureText returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the
+// identity of the plan, which may lack the permission.
 func (e *engine) failureText(ctx context.Context, pod *unstructured.Unstructured) string {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()

@@ -61,7 +61,7 @@ func newSweeper(live client.Reader, kinds discovery.DiscoveryInterface) *sweeper
 	return &sweeper{live: live, discovery: kinds, done: make(chan event.TypedGenericEvent[client.Object]), asked: lru.New(maxRemembered)}
 }
 
-// question identifies a search by the state of the Instance that needs it: what was found for another state may be outdated.
+// question identifies a search by the state of the Instance that needs it: what was found for another state may be stale.
 type question struct {
 	instance types.UID
 	version  string
@@ -71,7 +71,7 @@ func questionOf(i *kudo.Instance) question { return question{i.UID, i.ResourceVe
 
 // look is one search. Its results are read-only once it is done.
 type look struct {
-	owners map[string]bool // by the value of KUDO's label; fixed once the search has begun
+	owners map[string]bool // by the value of KUDO's label; fixed once the search has started
 	kinds  map[schema.GroupKind]bool
 	all    bool // all kinds are searched
 	askers []types.NamespacedName
@@ -82,9 +82,9 @@ type look struct {
 	err   error
 }
 
-// findOwned searches the given kinds, or all kinds of the cluster if kinds is nil, by label for objects that tasks of the owner have applied, and
-// for the volume claims of its StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds that it has
-// searched or could not read. The error is errSearching until the search has ended: then the Instance is reconciled again.
+// findOwned searches the given kinds, or all kinds of the cluster if kinds is nil, by label for objects that tasks of the owner have
+// applied, and for the volume claims of its StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds
+// that it has searched or could not read. The error is errSearching until the search has ended: then the Instance is reconciled again.
 func (s *sweeper) findOwned(
 	ctx context.Context, instance *kudo.Instance, owner plan.Owner, kinds []schema.GroupKind,
 ) (found []plan.Object, reads plan.Reads, err error) {
@@ -122,7 +122,7 @@ func (s *sweeper) ask(instance *kudo.Instance, owner string, kinds []schema.Grou
 	return l, first
 }
 
-// forget drops the search of an Instance, because its result is used or may be outdated.
+// forget drops the search of an Instance, because its result is used or may be stale.
 func (s *sweeper) forget(instance *kudo.Instance) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -142,8 +142,8 @@ func (s *sweeper) join(owner string, kinds []schema.GroupKind) (l *look, first b
 	return s.next, first
 }
 
-// carryOut runs the search after the running one has ended. Instances that ask after the search has begun join the next one, because it may
-// already have passed their objects.
+// carryOut runs the search after the running one has ended. Instances that ask after the search has started join the next one, because it
+// may already have passed their objects.
 func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	s.looking.Lock()
 	s.begin()

@@ -14,9 +14,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// Progress that nothing depends on is recorded after shortGrace, or after longestGrace if too many Instances progress at the same time: most
+// Progress that nothing depends on is recorded after shortPace, or after longPace if too many Instances progress at the same time: most
 // plans and removals continue or end earlier, and then the progress needs no write. If too many Instances progress, changed messages and
-// the progress of removals wait for longestSilence.
+// the progress of removals wait for maxMessageInterval.
 const (
 	shortPace          = 500 * time.Millisecond
 	longPace           = 10 * time.Second
@@ -29,7 +29,7 @@ const (
 const maxDraftRounds = 10
 
 // drafts hold the progress of executions that is not recorded yet. If the agent is killed, the tasks since the last record run again in the
-// same execution, which changes nothing (plan.Ahead).
+// same execution, which changes nothing (plan.EarlyTasks).
 type drafts struct {
 	// pace is how long progress waits if few Instances progress.
 	pace   time.Duration
@@ -40,7 +40,7 @@ type drafts struct {
 
 // draft is the progress of the execution of an Instance.
 type draft struct {
-	// uid and base are the Instance and its status as read; begun is false if there is no progress beyond that.
+	// uid and base are the Instance and its status as read; started is false if there is no progress beyond that.
 	uid     types.UID
 	base    kudo.InstanceStatus
 	started bool
@@ -139,7 +139,7 @@ func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
 		plan.MayWait(x.version, *x.Execution, outcomes)
 }
 
-// beginnings delay the events of plans that have started: most plans end within longestGrace, and then the event of their end is enough. If
+// beginnings delay the events of plans that have started: most plans end within longPace, and then the event of their end is enough. If
 // the agent stops before, the event of the start is lost.
 type beginnings struct {
 	mutex  sync.Mutex

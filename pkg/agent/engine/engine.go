@@ -1,5 +1,5 @@
-// Package engine runs the plans of mirrored Instances on the managed cluster: it observes, calls pkg/core/plan to decide, acts, and writes the
-// status. It touches only that cluster, so plans continue while the hub is unreachable.
+// Package engine runs the plans of mirrored Instances on the managed cluster: it observes, calls pkg/core/plan to decide, acts, and writes
+// the status. It touches only that cluster, so plans continue while the hub is unreachable.
 package engine
 
 import (

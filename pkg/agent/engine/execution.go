@@ -124,8 +124,8 @@ func (e *engine) retrace(o plan.Observation) {
 	}
 }
 
-// checkStructure returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error of
-// asks, which does not render the pod of a Pipe task and the parameter file of a KudoOperator task.
+// checkStructure returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error
+// of asks, which does not render the pod of a Pipe task and the parameter file of a KudoOperator task.
 func (x *execution) checkStructure(placed plan.Placed, action plan.TaskAction, err error) error {
 	switch file := placed.Task.Spec.ParameterFile; {
 	case err != nil:
@@ -249,7 +249,7 @@ type ledger struct {
 }
 
 // claim reports whether a task may apply or delete objects in a round: no earlier round that is not recorded yet has done so, unless
-// the task itself has begun in it.
+// the task itself has started in it.
 func (l *ledger) claim(round int, started bool, objects []*unstructured.Unstructured) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

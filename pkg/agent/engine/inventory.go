@@ -18,9 +18,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// listPending lists the objects of the next tasks that have not begun and could not be rendered completely when the execution started, such
-// as objects of kinds that did not exist. The commit of this pass records every object before it is created. It reports whether it added
-// entries. Errors of a task are reported when it runs.
+// listPending lists the objects of the next tasks that have not started and could not be rendered completely when the execution started,
+// such as objects of kinds that did not exist. The commit of this pass records every object before it is created. It reports whether it
+// added entries. Errors of a task are reported when it runs.
 func (e *engine) listPending(x *execution, status kudo.PlanStatus) bool {
 	before := len(x.inventory.entries)
 	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {

@@ -52,7 +52,7 @@ type objects struct {
 	kinds       *controller.Mapper
 	definitions *definition.Watch
 
-	// expectations hold the newest version of the Instances' objects that the engine has read or received as a response to an apply. They
+	// expectations hold the latest version of the Instances' objects that the engine has read or received as a response to an apply. They
 	// detect a stale cache and redundant events. A forgotten entry only costs a read.
 	expectations *controller.Expectations[place]
 
@@ -119,7 +119,7 @@ func (o *objects) served(gvk schema.GroupVersionKind, err error) error {
 	return &unservedError{why: fmt.Sprintf("the API server does not serve kind %s in version %s", gvk.Kind, gvk.GroupVersion()), err: err}
 }
 
-// inServedVersion calls act, and calls it again if the kinds were outdated.
+// inServedVersion calls act, and calls it again if the kinds were stale.
 func inServedVersion(act func() error) error {
 	err := act()
 	if unserved := (*unservedError)(nil); errors.As(err, &unserved) {
@@ -223,8 +223,8 @@ func (o *objects) placeAll(
 // reader reads an object; nil if it does not exist.
 type reader func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// readEntry pairs an inventory entry with the live object, in the version of its kind that the API server prefers now. A kind that the cluster
-// does not define has no live objects.
+// readEntry pairs an inventory entry with the live object, in the version of its kind that the API server prefers now. A kind that the
+// cluster does not define has no live objects.
 func (o *objects) readEntry(ctx context.Context, entry kudo.InventoryEntry, read reader) (plan.Object, error) {
 	kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
 	want := &unstructured.Unstructured{}
@@ -275,8 +275,8 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 	return nil
 }
 
-// readCached reads an object, which must carry KUDO's label, from the cache; nil if it does not exist there. filled reports whether the cache
-// has listed the kind. The kind is watched from then on.
+// readCached reads an object, which must carry KUDO's label, from the cache; nil if it does not exist there. filled reports whether the
+// cache has listed the kind. The kind is watched from then on.
 func (o *objects) readCached(ctx context.Context, want *unstructured.Unstructured) (object *unstructured.Unstructured, filled bool, err error) {
 	if err := o.ensureWatch(ctx, want.GroupVersionKind()); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", plan.Describe(want), err)
@@ -312,8 +312,8 @@ func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*un
 // liveObjects are objects as the API server has returned them.
 type liveObjects map[place]*unstructured.Unstructured
 
-// freshReader returns a reader of the cache; of live if the cache lacks the object or is older; and otherwise of the API server. Nothing that it
-// returns is older than what the engine has seen.
+// freshReader returns a reader of the cache; of live if the cache lacks the object or is older; and otherwise of the API server. Nothing
+// that it returns is older than what the engine has seen.
 func (o *objects) freshReader(live liveObjects) reader {
 	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		cached, _, err := o.readCached(ctx, want)
@@ -332,8 +332,8 @@ func (o *objects) freshReader(live liveObjects) reader {
 	}
 }
 
-// appliedReader returns a reader of objects that an execution has applied: of the cache once it shows them, and of the API server while it may
-// show the previous version.
+// appliedReader returns a reader of objects that an execution has applied: of the cache once it shows them, and of the API server while it
+// may show the previous version.
 func (o *objects) appliedReader(execution types.UID) reader {
 	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		cached, _, err := o.readCached(ctx, want)
@@ -349,8 +349,8 @@ func (o *objects) appliedReader(execution types.UID) reader {
 	}
 }
 
-// readBeforeApply is a reader before an apply: an object that the cache lacks counts as missing, because the apply then only creates an object and
-// changes none. Existing objects are read from the API server.
+// readBeforeApply is a reader before an apply: an object that the cache lacks counts as missing, because the apply then only creates an
+// object and changes none. Existing objects are read from the API server.
 func (o *objects) readBeforeApply(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if cached, filled, err := o.readCached(ctx, want); err != nil || filled && cached == nil {
 		return nil, err
@@ -358,8 +358,8 @@ func (o *objects) readBeforeApply(ctx context.Context, want *unstructured.Unstru
 	return o.readLive(ctx, want)
 }
 
-// readBeforeDelete is a reader before a deletion of exactly the version that it returns: of the cache if that has the object or has seen its deletion,
-// and of the API server otherwise.
+// readBeforeDelete is a reader before a deletion of exactly the version that it returns: of the cache if that has the object or has seen
+// its deletion, and of the API server otherwise.
 func (o *objects) readBeforeDelete(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if !o.watches(want.GroupVersionKind()) {
 		return o.readLive(ctx, want)
@@ -575,7 +575,7 @@ func (o *objects) resourceOf(gvk schema.GroupVersionKind) (resource schema.Group
 }
 
 // unwatch ends the watches of a definition's versions that are no longer served, and of all if it was re-created: the API server has ended
-// them, too, and the cache keeps outdated objects. It reports whether it has ended any.
+// them, too, and the cache keeps stale objects. It reports whether it has ended any.
 func (o *objects) unwatch(ctx context.Context, defined definition.Definition) (ended bool, err error) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

@@ -60,8 +60,8 @@ const signatureManager = "addon-agent-signature"
 const notSigned = "addon-agent ignores this Instance because it lacks the agent's signature: only Instances on the hub run plans; " +
 	"create it there, in the namespace of this cluster, and delete this one"
 
-// authenticate reports whether the agent has mirrored an Instance. It tells the writers of any other that claims to be a mirror that nothing
-// runs. A mirror of an earlier release has no signature until the hub confirms it.
+// authenticate reports whether the agent has mirrored an Instance. It reports to the writers of any other that claims to be a mirror that
+// nothing runs. A mirror of an earlier release has no signature until the hub confirms it.
 func (e *engine) authenticate(ctx context.Context, instance *kudo.Instance) (proceed bool, result reconcile.Result, err error) {
 	signed := e.signer.IsSigned(instance)
 	switch {
@@ -98,9 +98,9 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// readCached reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task is
-// repeated because of a stale cache. An Instance without an execution needs no confirmation: the next action only records the start of one,
-// which is a conflict if another was recorded.
+// readCached reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task
+// is repeated because of a stale cache. An Instance without an execution needs no confirmation: the next action only records the start of
+// one, which is a conflict if another was recorded.
 func (e *engine) readCached(ctx context.Context, name types.NamespacedName) (*kudo.Instance, time.Duration, error) {
 	instance := &kudo.Instance{}
 	if err := e.client.Get(ctx, name, instance); err == nil {

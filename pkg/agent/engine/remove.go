@@ -48,7 +48,7 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 }
 
 // depart deletes the custom resources of an Instance, and their definitions, because an ancestor is being removed, or records that it waits. What
-// it waits for needs no record if the removal has just begun.
+// it waits for needs no record if the removal has just started.
 func (e *engine) depart(ctx context.Context, o plan.Observation, action plan.Action) result {
 	if action.Kind == plan.ActionHold {
 		held := resultOf(action)
@@ -195,8 +195,8 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, pla
 	return found, reads, reads.CheckRequired(x.instance.Status.Inventory, rendered)
 }
 
-// isUntouched reports whether the Instance has never had objects: no execution was recorded, which happens before anything is applied. Such an
-// Instance is removed without being rendered, because it may be the rendering that has kept it from starting.
+// isUntouched reports whether the Instance has never had objects: no execution was recorded, which happens before anything is applied. Such
+// an Instance is removed without being rendered, because it may be the rendering that has kept it from starting.
 func isUntouched(instance *kudo.Instance) bool {
 	return instance.Status.Execution == nil && len(instance.Status.Inventory) == 0 && instance.Annotations[kudo.AnnotationInventoryRestored] == ""
 }

@@ -122,8 +122,8 @@ func acknowledges(parent, child *kudo.Instance) bool {
 	})
 }
 
-// declaredPermissions returns the permissions that the last started OperatorVersion declares, or the desired one before the first start; together with
-// those of the version before it until the whole plan is complete.
+// declaredPermissions returns the permissions that the last started OperatorVersion declares, or the desired one before the first start;
+// together with those of the version before it until the whole plan is complete.
 func (e *engine) declaredPermissions(ctx context.Context, instance *kudo.Instance) (*kudo.Permissions, error) {
 	var declared []*kudo.Permissions
 	for _, name := range versionsOf(instance) {

@@ -70,8 +70,8 @@ func (e *engine) effects(
 	return e.view.MaskObjects(e.probe(ctx, objects)), children, nil
 }
 
-// isUnblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the plan
-// starts again early. If they cannot be read, it starts when its retry is due.
+// isUnblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the
+// plan starts again early. If they cannot be read, it starts when its retry is due.
 func (e *engine) isUnblocked(ctx context.Context, o plan.Observation) bool {
 	retry := plan.NextRetry(o.Instance.Status)
 	if retry == nil || o.Instance.IsRemoving() {

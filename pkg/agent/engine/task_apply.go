@@ -19,8 +19,8 @@ import (
 )
 
 // applyAll applies the task's objects in the listed order, once per execution, marks objects that it no longer renders, and judges the
-// health of all. A task that has begun has applied its objects: only objects that were deleted or overwritten since are applied again. An
-// outdated object in the cache does not complete the task.
+// health of all. A task that has started has applied its objects: only objects that were deleted or overwritten since are applied again. A
+// stale object in the cache does not complete the task.
 func (e *engine) applyAll(
 	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
@@ -62,7 +62,8 @@ func (x *execution) mayApply(wants []*unstructured.Unstructured, started bool) b
 	return len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, started, wants)
 }
 
-// checkDefined returns an error if the package does not define the kinds that the cluster lacks. instead names the versions that the cluster has.
+// checkDefined returns an error if the package does not define the kinds that the cluster lacks. instead names the versions that the
+// cluster has.
 func (x *execution) checkDefined(undefined []*unstructured.Unstructured, instead func(*unstructured.Unstructured) string) error {
 	for _, want := range undefined {
 		if kind := want.GroupVersionKind(); !x.defines(kind.GroupKind()) {
@@ -73,9 +74,9 @@ func (x *execution) checkDefined(undefined []*unstructured.Unstructured, instead
 	return nil
 }
 
-// deleteBlockingJobs deletes Jobs of earlier executions that block a task that has not begun: Jobs that the task changes, which is not possible, and
-// Jobs that have failed. It completes once all of them are deleted. The task applies nothing before, so that objects it has applied never
-// need to be replaced.
+// deleteBlockingJobs deletes Jobs of earlier executions that block a task that has not started: Jobs that the task changes, which is not
+// possible, and Jobs that have failed. It completes once all of them are deleted. The task applies nothing before, so that objects it has
+// applied never need to be replaced.
 func (e *engine) deleteBlockingJobs(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
 	var going []plan.Object
 	for _, want := range wants {
@@ -150,7 +151,8 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 	return objects, nil
 }
 
-// apply applies an object, unless its task has begun and look finds it up to date; its pods restart if the execution has a pending restart.
+// apply applies an object, unless its task has started and look finds it up to date; its pods restart if the execution has a pending
+// restart.
 func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, started bool, look reader) (plan.Object, error) {
 	object, err := e.objects.find(ctx, x.instance, want, look)
 	if err != nil || started && object.IsExpired() {

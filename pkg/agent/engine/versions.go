@@ -16,8 +16,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
 
-// readInstance reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the agent
-// the last write is unknown.
+// readInstance reads an Instance from the cache if that has the last write of this process, else from the API server. After a start of the
+// agent the last write is unknown.
 func (e *engine) readInstance(ctx context.Context, name types.NamespacedName, options ...client.GetOption) (*kudo.Instance, error) {
 	cached, instance := &kudo.Instance{}, &kudo.Instance{}
 	if err := e.client.Get(ctx, name, cached, options...); client.IgnoreNotFound(err) != nil {

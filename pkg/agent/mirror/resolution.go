@@ -18,7 +18,7 @@ type resolution struct {
 	uid        types.UID
 	generation int64
 	at         time.Time
-	losses     int       // in this process; tells two resolutions within a second apart
+	losses     int       // in this process; distinguishes two resolutions within a second
 	version    types.UID // of the OperatorVersion that the parent of a child has chosen
 }
 

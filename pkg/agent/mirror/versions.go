@@ -199,8 +199,8 @@ func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, e
 	return m.filterUnexpected(ctx, candidates)
 }
 
-// filterUnexpected returns the mirrored versions without those that an Instance on the hub refers to whose choice is not known: the agent may
-// have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
+// filterUnexpected returns the mirrored versions without those that an Instance on the hub refers to whose choice is not known: the agent
+// may have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
 func (m *mirror) filterUnexpected(ctx context.Context, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := m.hub.List(ctx, instances, client.InNamespace(m.cluster), client.UnsafeDisableDeepCopy); err != nil {
@@ -217,8 +217,8 @@ func (m *mirror) filterUnexpected(ctx context.Context, versions []kudo.OperatorV
 	}), nil
 }
 
-// filterUnneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete: its
-// permissions are those of both versions.
+// filterUnneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete:
+// its permissions are those of both versions.
 func filterUnneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := local.List(ctx, instances, client.UnsafeDisableDeepCopy); err != nil {

@@ -52,7 +52,8 @@ func (m *mirror) updateUnconfirmed(ctx context.Context, changed *kudo.Instance) 
 	return nil
 }
 
-// signAndWrite signs a mirror and writes it, again if the API server has normalized it, for example by a default of a newer resource definition.
+// signAndWrite signs a mirror and writes it, again if the API server has normalized it, for example by a default of a newer resource
+// definition.
 func (m *mirror) signAndWrite(ctx context.Context, mirrored client.Object, write func() error) error {
 	if err := m.signer.Sign(mirrored); err != nil {
 		return err

@@ -35,7 +35,7 @@ import (
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
-// The rate per second and the burst of reports of progress that is pending for longestProgress, and of early reports, whose progress is
+// The rate per second and the burst of reports of progress that is pending for maxProgressDelay, and of early reports, whose progress is
 // pending for less. Later reports replace early ones: most plans and removals end earlier, and then their progress needs no report. Reports
 // of progress of many Instances must not delay the reports of plans and removals that have ended.
 const (
@@ -56,7 +56,7 @@ type reporter struct {
 	statuses *mirror.Statuses
 	signer   *mirror.Signer
 	interval time.Duration
-	early    flowcontrol.RateLimiter // for reports of progress that is pending for less than longestProgress
+	early    flowcontrol.RateLimiter // for reports of progress that is pending for less than maxProgressDelay
 	progress flowcontrol.RateLimiter // for reports of other progress
 	clock    func() time.Time
 	// conflicts has the pauses of Instances whose reports conflict.
@@ -349,7 +349,7 @@ func upToDate(onHub, want kudo.InstanceStatus) bool {
 }
 
 // wait returns how long a report is delayed, so that an Instance is written at most once per interval. Progress waits for an interval even
-// if nothing was reported before. If too many Instances report progress, it waits for longestProgress, and then for one interval after the
+// if nothing was reported before. If too many Instances report progress, it waits for maxProgressDelay, and then for one interval after the
 // other until there are fewer.
 func (r *reporter) wait(due *report) time.Duration {
 	r.mutex.Lock()

@@ -75,7 +75,7 @@ func TestReportExtendsTheLastOneThatTheCacheLacks(t *testing.T) {
 		reported       int64
 		onto           string
 	}{
-		"the cache lags behind":                      {"kafka", "7", time.Second, 2, "8"},
+		"the cache is stale":                         {"kafka", "7", time.Second, 2, "8"},
 		"the cache has it":                           {"kafka", "8", time.Second, 1, "8"},
 		"another writer has written since":           {"kafka", "9", time.Second, 1, "9"},
 		"the hub has gone back, and lost it":         {"kafka", "7", cacheLagTimeout, 1, "7"},

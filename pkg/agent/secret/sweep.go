@@ -67,9 +67,9 @@ func (s *Store) uids() []types.UID {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(s.copies)), func(uid types.UID) bool { return len(s.copies[uid]) == 0 })
 }
 
-// neededUIDs returns the uids on the hub of the Instances that may continue with the values of their last execution: those on the hub, whose mirrors
-// may be lost, and those with a mirror, which the hub may have lost. A mirror that is orphaned during its removal starts from the beginning if its
-// Instance reappears; if that is being deleted again, its cleanup plan needs the Secrets themselves.
+// neededUIDs returns the uids on the hub of the Instances that may continue with the values of their last execution: those on the hub,
+// whose mirrors may be lost, and those with a mirror, which the hub may have lost. A mirror that is orphaned during its removal starts from
+// the beginning if its Instance reappears; if that is being deleted again, its cleanup plan needs the Secrets themselves.
 func (from sides) neededUIDs(ctx context.Context, cluster string) (map[types.UID]bool, error) {
 	onHub, mirrors := &kudo.InstanceList{}, &kudo.InstanceList{}
 	if err := from.hub.List(ctx, onHub, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// A Secret that cannot be read is read again after patience, and one whose former value is still in use after refusedInterval.
+// A Secret that cannot be read is read again after retryInterval, and one whose former value is still in use after refusedInterval.
 const (
 	retryInterval   = 10 * time.Second
 	refusedInterval = time.Minute

@@ -104,8 +104,8 @@ func (s *Store) watch(secret types.NamespacedName) *watching {
 	return &watching{informer: informer, stop: stop}
 }
 
-// readSecret returns a Secret: as watched, or from the API server until the watch has begun. problem is why it cannot be read, and passing is true if
-// that may end without a change of the Secret.
+// readSecret returns a Secret: as watched, or from the API server until the watch has started. problem is why it cannot be read, and
+// passing is true if that may end without a change of the Secret.
 func (s *Store) readSecret(ctx context.Context, secret types.NamespacedName, key string) (found *corev1.Secret, problem string, passing bool) {
 	s.mutex.Lock()
 	watched := s.watches[secret]

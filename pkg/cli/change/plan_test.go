@@ -60,7 +60,7 @@ func TestPlanWaitEnds(t *testing.T) {
 			view: sample.ViewOf("deploy", kudo.Complete, withUnresolved(kudo.ReasonOperatorVersionNotFound, ""), func(i *kudo.Instance) { i.Status.ObservedGeneration = 1 })},
 		"an Instance that is being removed": {
 			view: sample.ViewOf("cleanup", kudo.Complete, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) })},
-		"outdated status": {view: sample.ViewOf("deploy", kudo.Complete), awaited: awaitedPlan{generation: 3}},
+		"stale status": {view: sample.ViewOf("deploy", kudo.Complete), awaited: awaitedPlan{generation: 3}},
 
 		"a request that has run": {
 			view: sample.ViewOf("backup", kudo.Complete, sample.WithRequest("backup", "ran"), sample.ByHand("ran")), awaited: awaitedPlan{request: "ran", plan: "backup"}, done: true},

@@ -81,13 +81,13 @@ func runPlanWait(ctx context.Context, o *PlanWaitOptions) error {
 // awaitedPlan is an Instance to wait for.
 type awaitedPlan struct {
 	client.ObjectKey
-	// generation is the generation to wait for; status of an older generation is outdated.
+	// generation is the generation to wait for; status of an older generation is stale.
 	generation int64
 	// request is the UID of the manual request to wait for; empty to wait for all due plans.
 	request types.UID
 	plan    string
-	// wanted is the Instance as derived from its add-on, or nil to not wait for it; stood is the problem that the add-on had before the
-	// change.
+	// wanted is the Instance as derived from its add-on, or nil to not wait for it; problemBefore is the problem that the add-on had
+	// before the change.
 	wanted        *kudo.Instance
 	problemBefore error
 }
@@ -246,7 +246,7 @@ func problemBefore(addOn *addonv1alpha1.ManagedClusterAddOn) error {
 }
 
 // isStale reports whether a problem of an add-on is the one that it had before a change: addon-manager reports the next one only after a
-// quiet period.
+// write delay.
 func isStale(problem, before error) bool {
 	return problem != nil && before != nil && problem.Error() == before.Error()
 }
@@ -318,7 +318,8 @@ func planFailed(instance *kudo.Instance, name string) error {
 		name, instance.Name, instance.Namespace, text.JoinMessage(instance.Status.PlanStatus[name].Message), advice)
 }
 
-// terminalProblem returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.
+// terminalProblem returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the
+// user.
 func terminalProblem(kind string, object client.Object, conditions []metav1.Condition) error {
 	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
 	if !install.IsLasting(resolved) || resolved.ObservedGeneration < object.GetGeneration() {

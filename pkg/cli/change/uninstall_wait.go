@@ -48,7 +48,7 @@ func (w *goneWait) updateRemaining(ctx context.Context, reader client.Reader, na
 	for _, i := range w.going {
 		left, err := i.findLeft(ctx, reader)
 		if err == nil && left.isGone() {
-			left, err = i.findLeft(ctx, w.hub) // the watch cache may be behind the hub
+			left, err = i.findLeft(ctx, w.hub) // the watch cache may be stale
 		}
 		if err != nil {
 			return nil, err

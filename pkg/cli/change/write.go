@@ -7,7 +7,8 @@ import (
 // writesAtOnce is the number of concurrent writes.
 const writesAtOnce = 10
 
-// atOnce calls do for count items, writesAtOnce at a time. It calls tell in item order, as soon as an item and all previous items are done.
+// atOnce calls do for count items, writesAtOnce at a time. It calls report in item order, as soon as an item and all previous items are
+// done.
 func atOnce(count int, do, report func(i int)) {
 	done := make([]chan struct{}, count)
 	for i := range done {

@@ -24,7 +24,7 @@ const (
 	objectsPerList = 500
 	// clustersInDetail is the number of clusters that are read in detail.
 	clustersInDetail = 20
-	// maxFileBytes is the size limit of a file in bytes, longestArchive the limit of all files before compression.
+	// maxFileBytes is the size limit of a file in bytes, maxArchiveBytes the limit of all files before compression.
 	maxFileBytes    = 4 << 20
 	maxArchiveBytes = 64 << 20
 	// logLines and logBytes limit the log of a container.

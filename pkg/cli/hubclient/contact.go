@@ -15,7 +15,7 @@ type contact struct {
 	lock sync.Mutex
 	// lost is the error of the last request, or nil if it succeeded.
 	lost error
-	// changed signals that the hub became unreachable or reachable; say is called on each signal.
+	// changed signals that the hub became unreachable or reachable; print is called on each signal.
 	changed chan struct{}
 	print   func() error
 }

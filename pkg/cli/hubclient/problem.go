@@ -33,8 +33,8 @@ func Advise(err error, namespace string) error {
 // startTimeout limits how long a hub that has just started may not serve its kinds yet, although it says that it is ready.
 const startTimeout = 10 * time.Second
 
-// RetryUntilStarted calls read until the hub serves the kinds that it needs, and returns its error otherwise: a hub that has just started serves the kinds of
-// custom resources a little later than the others.
+// RetryUntilStarted calls read until the hub serves the kinds that it needs, and returns its error otherwise: a hub that has just started
+// serves the kinds of custom resources a little later than the others.
 func (h Hub) RetryUntilStarted(ctx context.Context, read func() error) error {
 	discover, err := discovery.NewDiscoveryClientForConfig(h.Config)
 	if err != nil {
@@ -44,7 +44,7 @@ func (h Hub) RetryUntilStarted(ctx context.Context, read func() error) error {
 	return retryUntilStarted(ctx, startTimeout, time.Second/2, isReady, read)
 }
 
-// retryUntilStarted is Started, with a timeout from when the hub is ready, and an interval.
+// retryUntilStarted is RetryUntilStarted, with a timeout from when the hub is ready, and an interval.
 func retryUntilStarted(ctx context.Context, timeout, interval time.Duration, isReady func() bool, read func() error) error {
 	var problem error
 	left := timeout

@@ -65,7 +65,7 @@ func (w *statusWatch) look(ctx context.Context, reader client.Reader) (bool, err
 	case w.seen:
 		return true, printers.WriteEscaped(w.out, fmt.Sprintf("%s on %s is gone\n", text.Word(w.Name), text.Word(w.Namespace)))
 	default:
-		return false, nil // the watch cache is behind the hub
+		return false, nil // the watch cache is stale
 	}
 }
 

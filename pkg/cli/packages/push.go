@@ -114,7 +114,8 @@ func (b *bundle) distinct() []*member {
 	})
 }
 
-// findExisting reports for each member whether its OperatorVersion exists on the hub. It returns an error if one exists with different content.
+// findExisting reports for each member whether its OperatorVersion exists on the hub. It returns an error if one exists with different
+// content.
 func findExisting(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
 	exists := map[string]bool{}
 	var conflicts []error

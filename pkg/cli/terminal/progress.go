@@ -21,7 +21,7 @@ type Progress struct {
 	size func() (width, height int)
 	// colors enables colors for states.
 	colors bool
-	// drawn holds the last drawn lines; told holds the last text printed for each line of the trees, nil initially.
+	// drawn holds the last drawn lines; reported holds the last text printed for each line of the trees, nil initially.
 	drawn    []string
 	reported map[string]string
 	// Away returns a message while the hub does not respond, nil if that is not tracked; trees are the last shown trees.

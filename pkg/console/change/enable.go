@@ -296,8 +296,8 @@ func (e Enabling) unsettable(version *kudo.OperatorVersion, config *addonv1alpha
 	return nil
 }
 
-// checkParameters returns an error that names the given parameters that the OperatorVersion does not define; version is nil if it is unknown. The
-// hub ignores an undefined variable, but a user who sets one expects an effect.
+// checkParameters returns an error that names the given parameters that the OperatorVersion does not define; version is nil if it is
+// unknown. The hub ignores an undefined variable, but a user who sets one expects an effect.
 func (e Enabling) checkParameters(version *kudo.OperatorVersion) error {
 	if err := checkParameters(version, e.Parameters); err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// completeInstance completes the change of an Instance that no add-on owns. It returns an error if the change would be rejected, with the message of
-// admission or of condition Resolved.
+// completeInstance completes the change of an Instance that no add-on owns. It returns an error if the change would be rejected, with the
+// message of admission or of condition Resolved.
 func (s *State) completeInstance(ctx context.Context, found Change) (Change, error) {
 	var err error
 	if found.Version, err = s.Version(ctx, install.VersionOf(found.After)); err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
-// reservedWarnings returns a warning about a namespace in which nothing is installed by default. The flags of addon-manager and of agents are not known here.
+// reservedWarnings returns a warning about a namespace in which nothing is installed by default. The flags of addon-manager and of agents
+// are not known here.
 func reservedWarnings(namespace string) []string {
 	if !slices.Contains(rights.ReservedExcept(nil), namespace) {
 		return nil

@@ -1,5 +1,5 @@
-// Package change decides what users change, for the kubectl plugin and the dashboard. It reads and writes the hub with the client that it is
-// given.
+// Package change decides what users change, for the kubectl plugin and the dashboard. It reads and writes the hub with the client that it
+// is given.
 package change
 
 import (

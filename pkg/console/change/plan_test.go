@@ -91,7 +91,7 @@ func TestCancel(t *testing.T) {
 		want string
 	}{
 		"a plan that runs":                {sample.ViewOf("deploy", kudo.InProgress), ""},
-		"a request that has not begun":    {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "mine")), ""},
+		"a request that has not started":  {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "mine")), ""},
 		"the first request":               {progress.View{Instance: func() *kudo.Instance { i := sample.Instance(); sample.WithRequest("deploy", "mine")(i); return i }()}, ""},
 		"a request that has run":          {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("deploy", "ran")), nothingRuns},
 		"an earlier request that has run": {sample.ViewOf("deploy", kudo.Complete, sample.WithRequest("backup", "old"), sample.ByHand("old")), nothingRuns},

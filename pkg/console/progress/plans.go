@@ -25,7 +25,7 @@ func PlanNames(view View) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// planStatus returns the status of a plan, which may be a plan of an earlier version; a plan that never ran has the phases and steps of the
+// Plan returns the status of a plan, which may be a plan of an earlier version; a plan that never ran has the phases and steps of the
 // current one.
 func (v View) Plan(name string) kudo.PlanStatus {
 	status := v.Instance.Status.PlanStatus[name]

@@ -8,8 +8,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// NewCachingReader returns a reader that reads each OperatorVersion once: many Instances run the same one, it is immutable, and it may be large. The
-// reader is not safe for concurrent use.
+// NewCachingReader returns a reader that reads each OperatorVersion once: many Instances run the same one, it is immutable, and it may be
+// large. The reader is not safe for concurrent use.
 func NewCachingReader(c client.Reader) client.Reader {
 	return cachingReader{Reader: c, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
 }

@@ -323,8 +323,8 @@ func (e *Explanation) explainUnseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// satisfiedText states that an available add-on is being updated, or lists the dependencies, all of which are satisfied; empty if they cannot be
-// parsed.
+// satisfiedText states that an available add-on is being updated, or lists the dependencies, all of which are satisfied; empty if they
+// cannot be parsed.
 func (e *Explanation) satisfiedText(name string, available *metav1.Condition, verdict dependency.Verdict) string {
 	switch {
 	case available.Reason == addonv1alpha1.ReasonUpdating:

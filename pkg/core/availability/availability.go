@@ -34,8 +34,8 @@ type Judgement struct {
 	// Condition is the desired condition Available; nil where another writer owns it.
 	Condition *metav1.Condition
 	// Release is true if Available belongs to another writer but still repeats a verdict that no longer holds. The condition is then
-	// removed: its status is unknown until its writer sets it, and an add-on without a health check would otherwise stay unavailable for an
-	// outdated reason.
+	// removed: its status is unknown until its writer sets it, and an add-on without a health check would otherwise stay unavailable for a
+	// stale reason.
 	Release bool
 	// Until is when the add-on must be judged again even if nothing changes; zero if never.
 	Until time.Time

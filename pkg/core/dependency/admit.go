@@ -58,8 +58,8 @@ func Admit(
 	return append(warnings, remarks...), join(append(refused, circular...))
 }
 
-// FindRemoved returns the dependencies of old, and the field or annotation that declares them, if new declares none; nil otherwise, also if the
-// declaration in new is malformed.
+// FindRemoved returns the dependencies of old, and the field or annotation that declares them, if new declares none; nil otherwise, also if
+// the declaration in new is malformed.
 func FindRemoved(old, new *addonv1alpha1.ClusterManagementAddOn) (needs []addonv1alpha1.AddonDependency, where string) {
 	if old == nil {
 		return nil, ""

@@ -201,7 +201,7 @@ func requiredDependencies(names ...string) []addonv1alpha1.AddonDependency {
 	return needs
 }
 
-func TestAdmitTellsFaultsByTheirTypes(t *testing.T) {
+func TestAdmitDistinguishesProblemsByType(t *testing.T) {
 	text := `[{"name":"kafka"},{"name":"a"},{"name":"a"}]`
 	_, err := Admit(nil, definition(&text), in(graph("a:")))
 	var malformed *MalformedError

@@ -29,8 +29,8 @@ const (
 	annotation = "annotation " + addonv1alpha1.AnnotationDependencies
 )
 
-// DeclaredBy returns the dependencies of addOn in the declared order, each with its type. The field takes precedence over the annotation. The
-// error is a *MalformedError.
+// DeclaredBy returns the dependencies of addOn in the declared order, each with its type. The field takes precedence over the annotation.
+// The error is a *MalformedError.
 //
 // Both follow the same rules. The API server already rejects most problems of the field, but a hub may have a CRD that Tandem did not
 // install. A dependency on itself is not malformed: it is a cycle, which the verdict shows and admission rejects.
@@ -55,7 +55,8 @@ func Needs(definition *addonv1alpha1.ClusterManagementAddOn) []addonv1alpha1.Add
 	return needs
 }
 
-// readDeclaration returns the declared dependencies with their types, the field or annotation that holds them, and every problem of the declaration.
+// readDeclaration returns the declared dependencies with their types, the field or annotation that holds them, and every problem of the
+// declaration.
 func readDeclaration(addOn *addonv1alpha1.ClusterManagementAddOn) (
 	needs []addonv1alpha1.AddonDependency, where string, problems []*MalformedError,
 ) {

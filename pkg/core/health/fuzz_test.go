@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// FuzzOf checks that any object gets one status and a one-line message that names it, and stays unmodified, and that an outdated or deleted
+// FuzzOf checks that any object gets one status and a one-line message that names it, and stays unmodified, and that a stale or deleted
 // object is never healthy.
 func FuzzOf(f *testing.F) {
 	for kind := range judges {

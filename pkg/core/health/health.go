@@ -137,7 +137,7 @@ func generationOf(f *fields, kind schema.GroupKind) (v verdict, stale bool) {
 	return progressingf("generation %d has not been observed yet", generation), observed < generation
 }
 
-// alwaysHealthy objects are healthy.
+// alwaysHealthy returns the verdict on kinds whose objects are healthy once they exist.
 func alwaysHealthy(*fields) verdict { return healthyf("exists") }
 
 // subject formats an object: `Kind namespace/name`.

@@ -60,7 +60,7 @@ func TestDeployment(t *testing.T) {
 		"a new one has not been seen": {
 			"{metadata: {generation: 1}, spec: {replicas: 3}}", Progressing, "waiting for its controller to observe it",
 		},
-		"an outdated status does not count": {
+		"a stale status does not count": {
 			"{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}",
 			Progressing, "generation 2 has not been observed yet",
 		},
@@ -221,7 +221,7 @@ func TestJob(t *testing.T) {
 		"a part is done":                {"{spec: {completions: 5, parallelism: 2}, status: {succeeded: 3}}", Progressing, "3 of 5 completions"},
 		"pods have failed":              {"{spec: {completions: 1}, status: {failed: 2}}", Progressing, "0 of 1 completions, 2 failed pods"},
 		"suspended":                     {"{spec: {suspend: true}}", Progressing, "0 of 1 completions, suspended"},
-		"told to run nothing":           {"{spec: {parallelism: 0}}", Progressing, "0 of 1 completions, parallelism is 0"},
+		"that runs nothing":             {"{spec: {parallelism: 0}}", Progressing, "0 of 1 completions, parallelism is 0"},
 		"all succeeded, not yet closed": {"{spec: {completions: 2}, status: {succeeded: 2}}", Progressing, "2 of 2 completions"},
 		"complete":                      {"{spec: {completions: 2}, status: {succeeded: 2, conditions: [{type: Complete, status: 'True'}]}}", Healthy, "complete: 2 of 2 completions"},
 		"its criteria are met": {
@@ -298,7 +298,7 @@ func TestPod(t *testing.T) {
 		"failed":                  {"{status: {phase: Failed, reason: Evicted, message: no disk}}", Failed, "failed: Evicted: no disk"},
 		"its node is gone":        {"{status: {phase: Unknown}}", Unknown, "its node is unreachable"},
 		"a name that is a number": {"{status: {containerStatuses: [{name: 1}]}}", Unknown, "status.containerStatuses: name is not a string"},
-		"an outdated status":      {"{metadata: {generation: 2}, status: {observedGeneration: 1, phase: Running, conditions: [{type: Ready, status: 'True'}]}}", Progressing, "generation 2 has not been observed yet"},
+		"a stale status":          {"{metadata: {generation: 2}, status: {observedGeneration: 1, phase: Running, conditions: [{type: Ready, status: 'True'}]}}", Progressing, "generation 2 has not been observed yet"},
 	}.run(t, "v1", "Pod")
 }
 
@@ -436,7 +436,7 @@ func TestInstance(t *testing.T) {
 		"a mirror counts the generations of the hub": {
 			"{metadata: {generation: 1, annotations: {kudo.dev/hub-generation: '7'}}, status: {observedGeneration: 7, conditions: [{type: Ready, status: 'True'}]}}", Healthy, "is ready",
 		},
-		"an outdated mirror": {
+		"a stale mirror": {
 			"{metadata: {generation: 9, annotations: {kudo.dev/hub-generation: '8'}}, status: {observedGeneration: 7, conditions: [{type: Ready, status: 'True'}]}}",
 			Progressing, "generation 8 has not been observed yet",
 		},
@@ -469,8 +469,8 @@ func TestOtherKinds(t *testing.T) {
 			"{metadata: {generation: 2}, status: {conditions: [{type: Stalled, status: 'False', observedGeneration: 1}, {type: Ready, status: 'True', observedGeneration: 2}]}}",
 			Healthy, "is ready",
 		},
-		"an outdated status":    {"{metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}}", Progressing, "generation 2 has not been observed yet"},
-		"an outdated condition": {"{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}}", Progressing, "generation 2 has not been observed yet"},
+		"a stale status":    {"{metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}}", Progressing, "generation 2 has not been observed yet"},
+		"a stale condition": {"{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}}", Progressing, "generation 2 has not been observed yet"},
 		"a generation from before a restore": {
 			"{metadata: {generation: 1}, status: {observedGeneration: 2}}", Progressing,
 			"is not ready: LatestGenerationNotObserved: Custom generation is 1, but latest observed generation is 2",

@@ -85,9 +85,9 @@ func waitingContainer(f *fields) string {
 // imagePull describes a container whose image cannot be pulled: ErrImagePull alternates with this reason.
 const imagePull = "is waiting: ImagePullBackOff"
 
-// waitReason describes why a container waits, or is restarted because it failed; empty if neither. A container that fails is restarted, runs,
-// fails and waits in turn: the description is the same throughout. It omits the messages of waiting containers, which contain a back-off time
-// that changes repeatedly.
+// waitReason describes why a container waits, or is restarted because it failed; empty if neither. A container that fails is restarted,
+// runs, fails and waits in turn: the description is the same throughout. It omits the messages of waiting containers, which contain a
+// back-off time that changes repeatedly.
 func waitReason(status *fields) string {
 	reason, exited := status.text("state", "waiting", "reason"), lastExit(status)
 	restarts := reason == crashLoop || status.has("lastState", "terminated")

@@ -7,7 +7,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Acknowledgements returns the desired status.children of the Instance, given what the hub has told the agent before. It omits tasks that
+// Acknowledgements returns the desired status.children of the Instance, given those that the hub has recorded before. It omits tasks that
 // the version no longer has once their child is gone or belongs to another task. Names that a task's child had before stay until those
 // Instances are gone: the Instance is not ready before.
 func Acknowledgements(p Parent, recorded []kudo.ChildStatus) []kudo.ChildStatus {

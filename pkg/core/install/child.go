@@ -61,9 +61,9 @@ func (p Parent) Decides(step ChildStep) bool {
 	return step.Apply != nil || step.Rerun != nil || step.Delete || step.Status.State != p.answer(step.Status).State
 }
 
-// IsStale reports whether the decision about the children of a parent, as read from a cache, no longer holds for the parent as it is: nil if
-// it does not exist. Its children belong to the execution that it runs, and each is applied once per execution. After a start, a stale cache may
-// show an older execution, by which a child would be deleted that a later one has created.
+// IsStale reports whether the decision about the children of a parent, as read from a cache, no longer holds for the parent as it is: nil
+// if it does not exist. Its children belong to the execution that it runs, and each is applied once per execution. After a start, a stale
+// cache may show an older execution, by which a child would be deleted that a later one has created.
 func IsStale(cached, current *kudo.Instance) bool {
 	if current == nil || current.UID != cached.UID || current.DeletionTimestamp.IsZero() != cached.DeletionTimestamp.IsZero() {
 		return true
@@ -125,8 +125,9 @@ func (p Parent) removal() []ChildStep {
 	return steps
 }
 
-// failLostVersion fails the tasks of an execution whose OperatorVersion no longer exists, because their definitions are lost. This ends the plan,
-// so that the plan of the OperatorVersion that the spec names can start. Only that version identifies the tasks as KudoOperator tasks.
+// failLostVersion fails the tasks of an execution whose OperatorVersion no longer exists, because their definitions are lost. This ends the
+// plan, so that the plan of the OperatorVersion that the spec names can start. Only that version identifies the tasks as KudoOperator
+// tasks.
 func (p Parent) failLostVersion() []ChildStep {
 	if p.Wanted == nil {
 		return nil
@@ -149,8 +150,8 @@ func (p Parent) failLostVersion() []ChildStep {
 // place is the position of a task in a plan.
 type place struct{ phase, step, task string }
 
-// activeTasks returns the places of the tasks that the agent reports as in progress in the current execution. They need not exist: an agent can
-// report anything.
+// activeTasks returns the places of the tasks that the agent reports as in progress in the current execution. They need not exist: an agent
+// can report anything.
 func (p Parent) activeTasks() map[place]bool {
 	working := map[place]bool{}
 	execution := p.Instance.Status.Execution

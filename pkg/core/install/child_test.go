@@ -72,7 +72,7 @@ func completePlan(aa *kudo.Instance) {
 // off disables the child.
 func off(aa *kudo.Instance) { aa.Status.Execution.Parameters["ON"] = "false" }
 
-// acknowledgedFor records that the agent was told about the child in that execution.
+// acknowledgedFor records that the hub has acknowledged the child in that execution.
 func acknowledgedFor(execution types.UID) func(*kudo.Instance) {
 	return func(aa *kudo.Instance) {
 		aa.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: execution, Instance: "aa.bb", UID: "bb", Generation: 3, State: kudo.ChildApplied}}
@@ -190,7 +190,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// rejectChild records that the agent was told about a child that cannot exist.
+// rejectChild records that the hub has rejected a child that cannot exist.
 func rejectChild(aa *kudo.Instance) {
 	said := &aa.Status.Children[0]
 	said.UID, said.Generation, said.State, said.Message = "", 0, kudo.ChildFailed, "no such parameter"

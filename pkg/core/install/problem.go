@@ -22,8 +22,8 @@ type Problem struct {
 // problemLimit is the maximum number of problems in an error of Admit. The others are reported once those are fixed.
 const problemLimit = 10
 
-// resolvedCondition returns the condition Resolved: True with message if there are no problems, else False with the reason of the first problem
-// and all messages.
+// resolvedCondition returns the condition Resolved: True with message if there are no problems, else False with the reason of the first
+// problem and all messages.
 func resolvedCondition(problems []Problem, message string, generation int64) *metav1.Condition {
 	condition := &metav1.Condition{
 		Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, Message: message,
@@ -69,8 +69,8 @@ func IsLasting(resolved *metav1.Condition) bool {
 	return resolved != nil && resolved.Status == metav1.ConditionFalse && !slices.Contains(passing, resolved.Reason)
 }
 
-// reservedProblem returns the problem that the install namespace is reserved; way is the way out. Agents decide about their own namespaces by their own
-// flag, so that both have to allow one.
+// reservedProblem returns the problem that the install namespace is reserved; way is the way out. Agents decide about their own namespaces
+// by their own flag, so that both have to allow one.
 func reservedProblem(namespace, way string) Problem {
 	return Problem{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf("nothing is installed in namespace %q, which is reserved: %s "+
 		"(flag --allow-namespaces of addon-manager and of addon-agent allows it)", namespace, way)}

@@ -41,8 +41,8 @@ func MayExist(name types.NamespacedName) bool {
 	return name.Name != "" && len(path.IsValidPathSegmentName(name.Name))+len(path.IsValidPathSegmentName(name.Namespace)) == 0
 }
 
-// References lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or by
-// Tandem: the objects to watch for the add-on.
+// References lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or
+// by Tandem: the objects to watch for the add-on.
 func References(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
 	var named []Reference
 	add := func(resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) {

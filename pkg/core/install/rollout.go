@@ -108,8 +108,8 @@ func hasFailed(i *kudo.Instance) bool {
 	return ready != nil && ready.ObservedGeneration == i.Generation && (ready.Reason == kudo.ReasonPlanFailed || plan.Retries(i.Status) > 0)
 }
 
-// isUpToDate reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if an
-// Instance is wanted.
+// isUpToDate reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if
+// an Instance is wanted.
 func isUpToDate(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
 	if own == nil || want == nil || !Matches(own, want) {
 		return false

@@ -46,7 +46,8 @@ func TestAVariableOfASensitiveParameterIsNoValue(t *testing.T) {
 	}
 }
 
-// parentWithParameterFile returns a parent with the sensitive parameter PASSWORD, whose parameter file is text, and its child, whose parameters are these.
+// parentWithParameterFile returns a parent with the sensitive parameter PASSWORD, whose parameter file is text, and its child, whose
+// parameters are these.
 func parentWithParameterFile(text string, parameters ...kudo.Parameter) Parent {
 	version, child := parentVersion(), operatorVersion("bb", "1.0.0")
 	version.Spec.Parameters = append(version.Spec.Parameters, kudo.Parameter{Name: "PASSWORD", Sensitive: new(true)})

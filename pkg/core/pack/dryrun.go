@@ -58,8 +58,8 @@ func omissions(source, name string, omitted []render.Omission) []Problem {
 	return First(problems, shown)
 }
 
-// checkAutoscaled warns of workloads that a HorizontalPodAutoscaler of the package scales, and whose template sets the number of replicas as well. rendered
-// holds the objects of each template.
+// checkAutoscaled warns of workloads that a HorizontalPodAutoscaler of the package scales, and whose template sets the number of replicas
+// as well. rendered holds the objects of each template.
 func checkAutoscaled(s *subject, rendered map[string][]*unstructured.Unstructured) []Problem {
 	var autoscalers []*unstructured.Unstructured
 	for _, name := range sortedKeys(rendered) {

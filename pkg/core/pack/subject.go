@@ -97,8 +97,8 @@ func (s *subject) choices(name string, names []string) string {
 	return "must be one of " + strings.Join(text.Limit(names, maxChoices, "more"), ", ")
 }
 
-// visitRepeated visits each index with a name that occurred before, with its first index. Names that differ only in case count as equal too,
-// because they are easily confused.
+// visitRepeated visits each index with a name that occurred before, with its first index. Names that differ only in case count as equal
+// too, because they are easily confused.
 func visitRepeated(names []string, visit func(i, first int)) {
 	exact, folded := map[string]int{}, map[string]int{}
 	for i, name := range names {

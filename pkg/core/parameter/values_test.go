@@ -38,7 +38,7 @@ func TestValues(t *testing.T) {
 		"an array keeps integers exact":                          {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[2000000, 9007199254740993]"}, []any{int64(2000000), int64(9007199254740993)}},
 		"an array keeps what does not fit into 64 bits":          {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[99999999999999999999]"}, []any{json.Number("99999999999999999999")}},
 		"an array keeps the digits of numbers":                   {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[1.10, 1e6, 1e400, .inf]"}, []any{json.Number("1.10"), json.Number("1e6"), json.Number("1e400"), ".inf"}},
-		"an array tells texts, booleans and nothing apart":       {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `["1", "1e400", !!str 1, true, null, 2020-01-01, yes]`}, []any{"1", "1e400", "1", true, nil, "2020-01-01", "yes"}},
+		"an array distinguishes texts, booleans and null":        {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `["1", "1e400", !!str 1, true, null, 2020-01-01, yes]`}, []any{"1", "1e400", "1", true, nil, "2020-01-01", "yes"}},
 		"an array keeps leading zeros":                           {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `[0123, -007, {a: 00}, 0]`}, []any{"0123", "-007", map[string]any{"a": "00"}, int64(0)}},
 		"an array understands YAML's other integers":             {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `[0x1F, 0o17]`}, []any{int64(31), int64(15)}},
 		"a map may be written as a block, and its keys are text": {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "a:\n  1: x\ntrue: [y]\n"}, map[string]any{"a": map[string]any{"1": "x"}, "true": []any{"y"}}},

@@ -53,7 +53,7 @@ func MarkAvailable(before kudo.InstanceStatus, inventory []kudo.InventoryEntry, 
 	return marked
 }
 
-// Dismiss returns the inventory after the plan has deleted an object, or begun to: it does not have to stay available.
+// Dismiss returns the inventory after the plan has deleted an object, or started to: it does not have to stay available.
 func Dismiss(inventory []kudo.InventoryEntry, object kudo.InventoryEntry) []kudo.InventoryEntry {
 	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return e.Available && Identity(e) == Identity(object) })
 	if i < 0 {
@@ -97,8 +97,8 @@ func Updates(status kudo.InstanceStatus) bool {
 	return status.Execution.Available && status.PlanStatus[status.Execution.Plan].Status != kudo.Error
 }
 
-// UpdatingAvailable returns condition Available during an execution that Updates, and when it has to be evaluated again although nothing changes: at the
-// timeout of the plan, or after ten minutes. spec is the plan.
+// UpdatingAvailable returns condition Available during an execution that Updates, and when it has to be evaluated again although nothing
+// changes: at the timeout of the plan, or after ten minutes. spec is the plan.
 func UpdatingAvailable(
 	owner Owner, spec kudo.Plan, status kudo.PlanStatus, workloads []Workload, children []Child, now time.Time,
 ) (*metav1.Condition, time.Time) {
@@ -125,9 +125,9 @@ func updateDeadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
 	return w.deadline()
 }
 
-// SettledAvailable returns condition Available of an Instance with the condition Ready that Settled returns; nil if that applies. An available
-// Instance stays so while a plan waits for its start, while only its children are updated, and after an update while what it has replaced is
-// deleted. It returns when the condition has to be evaluated again although nothing changes; zero means never.
+// SettledAvailable returns condition Available of an Instance with the condition Ready that SettledReady returns; nil if that applies. An
+// available Instance stays so while a plan waits for its start, while only its children are updated, and after an update while what it has
+// replaced is deleted. It returns when the condition has to be evaluated again although nothing changes; zero means never.
 func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, children []Child) (*metav1.Condition, time.Time) {
 	switch ready.Reason {
 	case kudo.ReasonPlanPending:
@@ -150,8 +150,8 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 	return nil, time.Time{}
 }
 
-// pruningCondition returns condition Available after an update, while the only problem is that objects and children without a task are deleted: for ten
-// minutes at most; nil otherwise.
+// pruningCondition returns condition Available after an update, while the only problem is that objects and children without a task are
+// deleted: for ten minutes at most; nil otherwise.
 func (o Observation) pruningCondition(objects []Object, children []Child) (*metav1.Condition, time.Time) {
 	status := o.Instance.Status
 	if status.Execution == nil || o.Running == nil || o.lastStatus().LastUpdatedTimestamp == nil {

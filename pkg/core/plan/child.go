@@ -99,7 +99,7 @@ func (c Child) problem() string {
 	}
 }
 
-// AsksForChild reports whether the change from told to next informs the hub of a KudoOperator task in progress. The execution does not
+// AsksForChild reports whether the change from reported to next informs the hub of a KudoOperator task in progress. The execution does not
 // continue before the hub has received it.
 func AsksForChild(version *kudo.OperatorVersionSpec, reported, next kudo.InstanceStatus) bool {
 	known := childrenAsked(version, reported)

@@ -221,8 +221,8 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 	return s.start(name, Values{Given: values, From: from}, owe(owed, kudo.OwedPlan{Plan: name}), restart)
 }
 
-// triggeredPlan returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
-// returns that plan: it is restarted, whatever other plans are queued.
+// triggeredPlan returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running
+// plan, it returns that plan: it is restarted, whatever other plans are queued.
 func (s State) triggeredPlan(changed []kudo.Parameter) (string, error) {
 	if s.LastStatus.IsRunning() {
 		for _, p := range changed {

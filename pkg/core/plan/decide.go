@@ -18,7 +18,7 @@ import (
 type Observation struct {
 	Now time.Time
 
-	// Instance is the Instance as read. The status of its last execution has the shape of its plan: see Normalized.
+	// Instance is the Instance as read. The status of its last execution has the shape of its plan: see Normalize.
 	Instance *kudo.Instance
 
 	// Owner identifies the Instance in the labels of objects.
@@ -221,8 +221,8 @@ func Prunable(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) []k
 	return List(vanished, marked...)
 }
 
-// SettledReady returns condition Ready of an Instance that is idle or runs a plan that does not influence it, given the objects in its inventory
-// and its children.
+// SettledReady returns condition Ready of an Instance that is idle or runs a plan that does not influence it, given the objects in its
+// inventory and its children.
 func (o Observation) SettledReady(objects []Object, children []Child) metav1.Condition {
 	s := o.State()
 	if s.isLeaving() {

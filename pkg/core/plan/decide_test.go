@@ -109,7 +109,7 @@ func TestDecide(t *testing.T) {
 		"a complete plan settles, and prunes what is of no task": {
 			observed: newObservation(kudo.Complete), want: plan.ActionSettle, prunes: 1,
 		},
-		"a failed plan is only told": {
+		"a failed plan is only reported": {
 			observed: newObservation(kudo.FatalError), want: plan.ActionWait, reason: kudo.ReasonPlanFailed, message: `plan "deploy" failed: no image`,
 		},
 		"a version that is missing is waited for": {
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 			observed: newObservation(kudo.InProgress, lost), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
 			message: `OperatorVersion "kafka-1.0.0" of the last execution no longer exists`,
 		},
-		"a plan that does not exist is told": {
+		"a plan that does not exist is reported": {
 			observed: newObservation(kudo.Complete, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionWait, reason: kudo.ReasonPlanFailed,
 			message: `the OperatorVersion has no plan "backup"`,
 		},

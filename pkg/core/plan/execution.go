@@ -95,7 +95,8 @@ func CancelExecution(version *kudo.OperatorVersionSpec, status kudo.InstanceStat
 	return recordLast(*status.DeepCopy(), version, kudo.OwedCancelled, Cancel(status.PlanStatus[status.Execution.Plan], now))
 }
 
-// FailExecution returns the status of an Instance whose execution, which has just started and runs version, cannot continue for that reason.
+// FailExecution returns the status of an Instance whose execution, which has just started and runs version, cannot continue for that
+// reason.
 func FailExecution(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, reason string, now time.Time) kudo.InstanceStatus {
 	return recordLast(*status.DeepCopy(), version, kudo.OwedFailed, end(status.PlanStatus[status.Execution.Plan], reason, now))
 }

@@ -19,7 +19,7 @@ import (
 type ForeignError struct {
 	Live *unstructured.Unstructured
 
-	// Released is the value of the annotation of an object that the owner may take over (Owner.Released).
+	// Released is the value of the annotation of an object that the owner may take over (Owner.ReleasedByValue).
 	Released string
 }
 

@@ -182,7 +182,7 @@ func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.I
 	return inherited, rest
 }
 
-// NextPending lists the next tasks that have not begun yet.
+// NextPending lists the next tasks that have not started yet.
 func NextPending(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	return slices.DeleteFunc(Next(spec, status), func(at Task) bool {
 		return status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status != kudo.Pending

@@ -21,9 +21,9 @@ func (s State) appliesAll(name string) bool {
 	return name == kudo.DeployPlan || err == nil && name == whole
 }
 
-// owedAfterStart returns the plans that are owed once the plan has started that applies the complete OperatorVersion: the plan itself, then those
-// that the changed parameters name as their triggers and those that were owed before, without plans whose tasks it contains. A parameter
-// without a trigger adds nothing, because the whole plan applies its value.
+// owedAfterStart returns the plans that are owed once the plan has started that applies the complete OperatorVersion: the plan itself, then
+// those that the changed parameters name as their triggers and those that were owed before, without plans whose tasks it contains. A
+// parameter without a trigger adds nothing, because the whole plan applies its value.
 func (s State) owedAfterStart(whole string, changed []kudo.Parameter) []kudo.OwedPlan {
 	var more []string
 	for _, p := range changed {
@@ -112,8 +112,8 @@ func owedAfterCleanup(version *kudo.OperatorVersionSpec, owed []kudo.OwedPlan) [
 	return owe(owed, kudo.OwedPlan{Plan: deploy, Whole: true})
 }
 
-// AffectedPlans returns the plans whose workloads restart if the execution takes changes that restart pods: its own plan and, if that applies the
-// complete OperatorVersion, the plans owed after it.
+// AffectedPlans returns the plans whose workloads restart if the execution takes changes that restart pods: its own plan and, if that
+// applies the complete OperatorVersion, the plans owed after it.
 func AffectedPlans(started *kudo.Execution) map[string]bool {
 	affected := map[string]bool{started.Plan: true}
 	if at := owedAt(started.Owed, started.Plan); at >= 0 && started.Owed[at].Whole {
@@ -158,9 +158,9 @@ func (s State) FailedOwed() string {
 	return ""
 }
 
-// recordEnd returns the status after the end of the last execution, which runs version: only a plan that completes is no longer owed, and one
-// that applies the complete OperatorVersion is recorded. If that was requested manually, nothing else is owed either. outcome is recorded
-// for a plan that does not complete.
+// recordEnd returns the status after the end of the last execution, which runs version: only a plan that completes is no longer owed, and
+// one that applies the complete OperatorVersion is recorded. If that was requested manually, nothing else is owed either. outcome is
+// recorded for a plan that does not complete.
 func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome) kudo.InstanceStatus {
 	last := status.Execution
 	at := owedAt(last.Owed, last.Plan)

@@ -18,7 +18,7 @@ type Task struct{ Phase, Step, Task int }
 
 // Outcome is the result of the last run or observation of a task.
 type Outcome struct {
-	// Status is InProgress, Complete, Error (it will be retried), FatalError (it ends the plan), or Pending: the task has not begun because
+	// Status is InProgress, Complete, Error (it will be retried), FatalError (it ends the plan), or Pending: the task has not started because
 	// objects must be deleted first.
 	Status kudo.ExecutionStatus
 

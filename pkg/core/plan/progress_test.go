@@ -358,7 +358,7 @@ func TestAStatusOfAnotherShapeKeepsWhatIsRecordedUnderTheSameNames(t *testing.T)
 	}
 }
 
-func TestOnlyTellingIsNoProgress(t *testing.T) {
+func TestMessagesAloneAreNoProgress(t *testing.T) {
 	running := func(edit func(*kudo.InstanceStatus, *kudo.TaskStatus)) kudo.InstanceStatus {
 		task := kudo.TaskStatus{Name: "server", Status: kudo.InProgress, Message: "0 of 2 replicas available"}
 		status := kudo.InstanceStatus{Execution: &kudo.Execution{UID: "x", Plan: "deploy"}}

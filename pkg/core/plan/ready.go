@@ -70,8 +70,8 @@ func Ready(owner Owner, listed []Object, children []Child) metav1.Condition {
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all plans are complete and all applied objects are healthy")
 }
 
-// PendingCondition returns condition Ready of an Instance with a plan that is about to start. It is False in between: a client that waits for its
-// generation to be Ready would otherwise take pending changes for done.
+// PendingCondition returns condition Ready of an Instance with a plan that is about to start. It is False in between: a client that waits
+// for its generation to be Ready would otherwise take pending changes for done.
 func PendingCondition(next string) metav1.Condition {
 	return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, fmt.Sprintf("plan %q is next", next))
 }

@@ -169,9 +169,9 @@ func Outline(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return outline
 }
 
-// RetainedClaims returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted: by its policy,
-// because it is kept itself, or because the template of the claim says so (Keeps). Without an explicit request, claims that Kubernetes keeps by
-// default are removed with the Instance. If a problem hides the package's request, all are kept.
+// RetainedClaims returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted: by
+// its policy, because it is kept itself, or because the template of the claim says so (Keeps). Without an explicit request, claims that
+// Kubernetes keeps by default are removed with the Instance. If a problem hides the package's request, all are kept.
 func RetainedClaims(rendered []*unstructured.Unstructured, problem error) func(claim string) bool {
 	var names []*regexp.Regexp
 	for _, o := range rendered {

@@ -22,8 +22,8 @@ func CannotChange(fields ...string) string {
 		"in the package"
 }
 
-// Replaceable reports whether a task that has not begun may delete the object to re-create it. This is true for Jobs, except those that the
-// execution itself has applied: no Job is replaced twice in one execution, whatever its tasks render.
+// Replaceable reports whether a task that has not started may delete the object to re-create it. This is true for Jobs, except those that
+// the execution itself has applied: no Job is replaced twice in one execution, whatever its tasks render.
 func (o Object) Replaceable(execution types.UID) bool {
 	return o.Live != nil && Unchangeable(o.Live) && !o.AppliedBy(execution)
 }

@@ -65,8 +65,8 @@ func (o Observation) retryDelay(retries int32) time.Duration {
 	return min(delay, MaxRetryDelay)
 }
 
-// scheduleRetry returns the status, which the caller owns, with the time at which the plan starts again, if it is owed. A plan that a person has
-// requested on a child does not start again by itself (DESIGN §6).
+// scheduleRetry returns the status, which the caller owns, with the time at which the plan starts again, if it is owed. A plan that a
+// person has requested on a child does not start again by itself (DESIGN §6).
 func (o Observation) scheduleRetry(status kudo.InstanceStatus, name string, ended time.Time, delay func(int32) time.Duration) kudo.InstanceStatus {
 	at := owedAt(status.Execution.Owed, name)
 	if at < 0 || o.isChild() && isByPerson(status, status.PlanStatus[name].UID) {
@@ -87,7 +87,8 @@ func isByPerson(status kudo.InstanceStatus, execution types.UID) bool {
 	return slices.Contains(status.HandledRequests, execution) && !IsRerun(execution)
 }
 
-// rescheduleTimedOut returns the status with retries of the plans that timed out before releases recorded when they start again: they start at once.
+// rescheduleTimedOut returns the status with retries of the plans that timed out before releases recorded when they start again: they start
+// at once.
 func (o Observation) rescheduleTimedOut(status kudo.InstanceStatus) kudo.InstanceStatus {
 	for i, owed := range status.Execution.Owed {
 		ran := status.PlanStatus[owed.Plan]

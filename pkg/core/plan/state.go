@@ -69,15 +69,15 @@ const (
 // isLeaving reports whether the Instance, or an ancestor, is being removed.
 func (s State) isLeaving() bool { return s.Removing || s.Stage != "" }
 
-// desiredValues returns the values in the spec, and taken those of the last execution.
+// desiredValues returns the values in the spec, and lastValues those of the last execution.
 func (s State) desiredValues() Values { return Values{Given: s.Parameters, From: s.Sensitive.From} }
 
 func (s State) lastValues() Values {
 	return Values{Given: s.Last.Parameters, From: s.Last.ParametersFrom}
 }
 
-// ReachedState returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion of
-// its last execution, nil if it is lost.
+// ReachedState returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion
+// of its last execution, nil if it is lost.
 func ReachedState(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) State {
 	status = Current(status, version)
 	s := State{Last: status.Execution, LastVersion: version, Whole: status.Whole, Handled: status.HandledRequests}

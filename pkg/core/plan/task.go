@@ -176,8 +176,8 @@ func (w Owner) Owns(live *unstructured.Unstructured) bool {
 	return live.GetNamespace() == w.Namespace
 }
 
-// ReleasedByValue returns the value of the annotation on objects that the owner has released: they stay, belong to no Instance, and only this one may
-// apply them again.
+// ReleasedByValue returns the value of the annotation on objects that the owner has released: they stay, belong to no Instance, and only
+// this one may apply them again.
 func (w Owner) ReleasedByValue() string { return w.Namespace + "/" + w.Name }
 
 // hasReleased reports whether the owner has released the object, and no other has taken it over since.
@@ -259,8 +259,8 @@ func describeDeletion(o Object) string {
 // stuckDelay is how long an object is being deleted before it counts as stuck.
 const stuckDelay = 5 * time.Second
 
-// FindStuck returns the position of the first object whose deletion takes long because of its finalizers, those of other writers first; negative if
-// there is none.
+// FindStuck returns the position of the first object whose deletion takes long because of its finalizers, those of other writers first;
+// negative if there is none.
 func FindStuck(objects []Object, now time.Time) int {
 	isStuck := func(o Object) bool {
 		return o.Live != nil && o.Live.GetDeletionTimestamp() != nil && len(o.Live.GetFinalizers()) > 0 &&

@@ -54,8 +54,8 @@ func (s *simulation) isSettled() bool {
 	return reached.LastStatus == kudo.Complete && len(reached.Last.Owed) == 0
 }
 
-// withRenderError returns a task whose templates do not render. Where a template uses a sensitive parameter, whose value is not known on the hub,
-// it may render on the cluster.
+// withRenderError returns a task whose templates do not render. Where a template uses a sensitive parameter, whose value is not known on
+// the hub, it may render on the cluster.
 func (t Task) withRenderError(err error, version *kudo.OperatorVersionSpec, execution kudo.Execution) Task {
 	var failed *template.Error
 	if errors.As(err, &failed) && usesAny(version.Templates[failed.Template], execution.ParametersFrom) {

@@ -224,8 +224,8 @@ func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
 	return objects
 }
 
-// lastApplied returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated
-// plan, but with the OperatorVersion and the parameters that were last started. So only their changes differ.
+// lastApplied returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the
+// simulated plan, but with the OperatorVersion and the parameters that were last started. So only their changes differ.
 func (s *simulation) lastApplied(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
 	if content, played := s.contents[plan.Identity(entry)]; played {
 		return content

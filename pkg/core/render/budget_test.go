@@ -13,7 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// contextWithInsertions returns a context with parameters whose defaults and values are YAML, in a template that repeats line for each of them.
+// contextWithInsertions returns a context with parameters whose defaults and values are YAML, in a template that repeats line for each of
+// them.
 func contextWithInsertions(count int, line, byDefault, value, rest string) Context {
 	var text strings.Builder
 	text.WriteString(config + "data:\n")
@@ -76,11 +77,11 @@ func TestTheWorkOfARenderingIsBounded(t *testing.T) {
 	const steps = 100_000
 	heavy := "{{ range until 50000 }}{{ end }}"
 	for name, c := range map[string]Context{
-		"parameters that nothing tells apart": contextWithInsertions(100, "  k@: <>", "a # b", "c # d e", "rest:\n"+strings.Repeat("- a\n", 200)),
-		"one template":                        newContext("t", "{{ range until 90000 }}{{ end }}"),
-		"several templates":                   newContext("a", heavy, "t", heavy),
-		"a large text":                        newContext("t", config+"data:\n{{ range until 4000 }}  k{{ . }}: [a, b, c, d, e, f, g, h, i, j, k, l, m, n]\n{{ end }}"),
-		"aliases":                             newContext("t", config+"x: &x [a, b, c, d, e, f, g]\ny: [{{ repeat 9000 \"*x,\" }}]"),
+		"parameters that nothing distinguishes": contextWithInsertions(100, "  k@: <>", "a # b", "c # d e", "rest:\n"+strings.Repeat("- a\n", 200)),
+		"one template":                          newContext("t", "{{ range until 90000 }}{{ end }}"),
+		"several templates":                     newContext("a", heavy, "t", heavy),
+		"a large text":                          newContext("t", config+"data:\n{{ range until 4000 }}  k{{ . }}: [a, b, c, d, e, f, g, h, i, j, k, l, m, n]\n{{ end }}"),
+		"aliases":                               newContext("t", config+"x: &x [a, b, c, d, e, f, g]\ny: [{{ repeat 9000 \"*x,\" }}]"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Budget = newBudget(steps)

@@ -114,8 +114,8 @@ func (g *guard) fail(parameters []string, action *template.Action) error {
 	return problem
 }
 
-// checkDisclosure returns an error if a sensitive parameter is part of the type, the name or the namespace of an object, or if it decides about
-// more than text inside of a field: the hub knows which objects there are.
+// checkDisclosure returns an error if a sensitive parameter is part of the type, the name or the namespace of an object, or if it decides
+// about more than text inside of a field: the hub knows which objects there are.
 func (g *guard) checkDisclosure() error {
 	if g.file {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// NamedObject renders the template source, which holds one object, and sets the object's name. It serves objects whose name the package does not
-// choose, such as the pod of a Pipe task. It returns the errors of Objects.
+// NamedObject renders the template source, which holds one object, and sets the object's name. It serves objects whose name the package
+// does not choose, such as the pod of a Pipe task. It returns the errors of Objects.
 func NamedObject(c Context, source, name string) (*unstructured.Unstructured, error) {
 	rendered, err := NamedTemplate(c, source, name)
 	if err != nil {
@@ -19,7 +19,7 @@ func NamedObject(c Context, source, name string) (*unstructured.Unstructured, er
 	return rendered.Objects[0], nil
 }
 
-// NamedTemplate is Named with the traces of sensitive parameters in the object.
+// NamedTemplate is NamedObject with the traces of sensitive parameters in the object.
 func NamedTemplate(c Context, source, name string) (Rendering, error) {
 	r, err := newRenderer(c, source)
 	if err != nil {

@@ -228,7 +228,7 @@ func TestErrorsOfDocumentsDiscloseNoSensitiveParameter(t *testing.T) {
 	}
 }
 
-// The number of lines that a condition selects inside of a field is no secret of the cluster only if no message tells it.
+// The number of lines that a condition selects inside of a field is no secret of the cluster only if no message contains it.
 func TestLinesOfErrorsDiscloseNoSensitiveParameter(t *testing.T) {
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	const lines = object + "data:\n  a: |\n    x\n    {{- range until (len .Params.S) }}\n    y\n    {{- end }}\n    z\n"

@@ -13,8 +13,8 @@ type removal struct {
 	replacement string
 }
 
-// successors are removed API versions with an unchanged schema in the replacement, or one that succeed converts to. Source: the "Deprecated API Migration Guide"
-// of the Kubernetes documentation, and the release notes for alpha versions.
+// successors are removed API versions with an unchanged schema in the replacement, or one that convertToSuccessor converts to. Source: the
+// "Deprecated API Migration Guide" of the Kubernetes documentation, and the release notes for alpha versions.
 var successors = removals(map[string][]gone{
 	"policy/v1beta1": {{"1.25", "policy/v1", kinds{"PodDisruptionBudget"}}},
 	"rbac.authorization.k8s.io/v1beta1": {
@@ -109,7 +109,8 @@ func Successor(gvk schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return schema.FromAPIVersionAndKind(r.replacement, gvk.Kind), true
 }
 
-// RemovalAdvice describes when Kubernetes removed an API version that has no Successor, and what replaces it; it returns "" for every other kind.
+// RemovalAdvice describes when Kubernetes removed an API version that has no Successor, and what replaces it; it returns "" for every other
+// kind.
 func RemovalAdvice(gvk schema.GroupVersionKind) string {
 	r, ok := changed[gvk]
 	what := gvk.GroupVersion().String() + " " + gvk.Kind

@@ -198,7 +198,7 @@ func (n *Needs) addAtom(task string, at scope, a atom) {
 	n.tasks[at][a] = task
 }
 
-// atoms returns the permissions of a rule, at most mostAtoms and one.
+// atoms returns the permissions of a rule, at most maxAtoms and one.
 func atoms(rule rbacv1.PolicyRule) []atom {
 	var all []atom
 	names := rule.ResourceNames

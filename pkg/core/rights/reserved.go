@@ -14,8 +14,9 @@ const (
 	AgentNamespace  = "tandem-system"
 )
 
-// ReservedNamespaces returns the namespaces that Kubernetes and OCM create for their own components, and that of the agent. Unless they are allowed,
-// Instances are not installed there, packages apply no objects to them, and Instances name none of their service accounts and Secrets.
+// ReservedNamespaces returns the namespaces that Kubernetes and OCM create for their own components, and that of the agent. Unless they are
+// allowed, Instances are not installed there, packages apply no objects to them, and Instances name none of their service accounts and
+// Secrets.
 func ReservedNamespaces(agent string) []string {
 	return []string{SystemNamespace, "kube-public", "kube-node-lease", "open-cluster-management-agent", "open-cluster-management-hub", agent}
 }

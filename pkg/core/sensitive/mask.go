@@ -80,8 +80,8 @@ func toPlainJSON(s string) string {
 	return strings.Trim(strings.TrimSpace(out.String()), `"`)
 }
 
-// base64Forms returns the base64 of the value inside a longer text, for each of the three places where it may begin in a group of three bytes:
-// without the characters at both ends that also depend on the text around it.
+// base64Forms returns the base64 of the value inside a longer text, for each of the three places where it may begin in a group of three
+// bytes: without the characters at both ends that also depend on the text around it.
 func base64Forms(value string) []string {
 	var forms []string
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {

@@ -119,8 +119,8 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	}
 }
 
-// affectedRequests returns the add-ons, on all clusters, that a change of a definition affects: its own, those whose cycles changed, and, if it
-// was created or deleted, its dependents, whose verdict changes between NotInstalled and NoSuchAddOn.
+// affectedRequests returns the add-ons, on all clusters, that a change of a definition affects: its own, those whose cycles changed, and,
+// if it was created or deleted, its dependents, whose verdict changes between NotInstalled and NoSuchAddOn.
 func affectedRequests(ctx context.Context, c client.Reader, definition string, changed []string, existence bool) ([]reconcile.Request, error) {
 	names := append(changed, definition)
 	if existence {

@@ -106,8 +106,8 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 	return dirty, nil
 }
 
-// releaseOperations returns operations that remove addon-manager's fields from an add-on's status, and Available if it only repeats them: its writer
-// then reports the add-on's own health.
+// releaseOperations returns operations that remove addon-manager's fields from an add-on's status, and Available if it only repeats them:
+// its writer then reports the add-on's own health.
 func releaseOperations(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool) []apply.Operation {
 	var operations []apply.Operation
 	current := addOn.Status.Conditions

@@ -47,8 +47,8 @@ func (a *admissions) configWarnings(ctx context.Context, w write[*addonv1alpha1.
 	return install.AdmitDefinition(w.before, w.after, namespaces), err
 }
 
-// removalWarnings warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so drops
-// the declaration. If they fit into a warning, the names and the command that restores the dependencies are included.
+// removalWarnings warns about a write that removes all dependencies: `clusteradm addon create --overwrite` replaces all annotations, and so
+// drops the declaration. If they fit into a warning, the names and the command that restores the dependencies are included.
 func removalWarnings(before, after *addonv1alpha1.ClusterManagementAddOn) []string {
 	lost, where := dependency.FindRemoved(before, after)
 	if len(lost) == 0 {
@@ -76,8 +76,8 @@ func removalWarnings(before, after *addonv1alpha1.ClusterManagementAddOn) []stri
 	return warnings
 }
 
-// definitionRemoval warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM removes it
-// there, and it may be impossible to install it again.
+// definitionRemoval warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM
+// removes it there, and it may be impossible to install it again.
 func (a *admissions) definitionRemoval(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn) (opinion, error) {
 	names, err := read.DefinedOn(ctx, a.client, definition.Name)
 	if err != nil || !definition.DeletionTimestamp.IsZero() {

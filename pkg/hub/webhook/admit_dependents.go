@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// dependentsOpinion warns about the add-ons that the deletion of addOn affects: on describes where they are, when in which case. If their names do not
-// fit into a warning, it gives the number of the others.
+// dependentsOpinion warns about the add-ons that the deletion of addOn affects: on describes where they are, when in which case. If their
+// names do not fit into a warning, it gives the number of the others.
 func dependentsOpinion(dependents []string, on, addOn, when string) opinion {
 	if len(dependents) == 0 {
 		return opinion{}

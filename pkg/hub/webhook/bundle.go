@@ -73,7 +73,7 @@ func (b *caBundles) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	return controller.RetryConflict(errors.Join(failed...))
 }
 
-// staleObject is an object with an outdated bundle.
+// staleObject is an object with a stale bundle.
 type staleObject struct {
 	object client.Object
 	mend   []apply.Operation

@@ -152,8 +152,8 @@ func TestCertificatesFollowTheClock(t *testing.T) {
 	for name, wrong := range map[string]time.Time{"ahead": begin.AddDate(2, 0, 0), "behind": time.Unix(0, 0)} {
 		t.Run(name, func(t *testing.T) {
 			made, _ := stored{}.pass(t, terms, wrong)
-			mended, renewed := made.pass(t, terms, begin)
-			if err := verifyServing(t, mended.bundle, mended.secret, begin); err != nil {
+			repaired, renewed := made.pass(t, terms, begin)
+			if err := verifyServing(t, repaired.bundle, repaired.secret, begin); err != nil {
 				t.Error(err)
 			}
 			if len(renewed.trusted) != 1 {
@@ -209,14 +209,14 @@ func TestCertificatesDoNotRelyOnAForeignAuthority(t *testing.T) {
 			planted := stored{secret: maps.Clone(sound.secret), bundle: sound.bundle}
 			planted.secret[authorityCertificateKey] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 			planted.secret[authorityPrivateKey] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
-			mended, _ := planted.pass(t, terms, begin)
-			mended, _ = mended.pass(t, terms, due)
-			if err := verifyServing(t, mended.bundle, mended.secret, due); err != nil {
+			repaired, _ := planted.pass(t, terms, begin)
+			repaired, _ = repaired.pass(t, terms, due)
+			if err := verifyServing(t, repaired.bundle, repaired.secret, due); err != nil {
 				t.Error(err)
 			}
-			mended, _ = mended.pass(t, terms, due) // with the current authority
-			again, _ := mended.pass(t, terms, due)
-			if again.bundle != mended.bundle || !maps.EqualFunc(again.secret, mended.secret, bytes.Equal) {
+			repaired, _ = repaired.pass(t, terms, due) // with the current authority
+			again, _ := repaired.pass(t, terms, due)
+			if again.bundle != repaired.bundle || !maps.EqualFunc(again.secret, repaired.secret, bytes.Equal) {
 				t.Error("it does not come to rest")
 			}
 		})
@@ -251,21 +251,21 @@ func TestCertificatesAreMended(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			damaged := stored{secret: maps.Clone(sound.secret), bundle: sound.bundle}
 			test.damage(&damaged)
-			mended, renewed := damaged.pass(t, terms, begin.Add(time.Hour))
-			if err := verifyServing(t, mended.bundle, mended.secret, begin.Add(time.Hour)); err != nil {
+			repaired, renewed := damaged.pass(t, terms, begin.Add(time.Hour))
+			if err := verifyServing(t, repaired.bundle, repaired.secret, begin.Add(time.Hour)); err != nil {
 				t.Errorf("the serving certificate is not accepted: %v", err)
 			}
-			if made := !bytes.Equal(mended.secret[authorityCertificateKey], damaged.secret[authorityCertificateKey]); made != test.authority {
+			if made := !bytes.Equal(repaired.secret[authorityCertificateKey], damaged.secret[authorityCertificateKey]); made != test.authority {
 				t.Errorf("the authority is created again: %t, want %t", made, test.authority)
 			}
-			if made := !bytes.Equal(mended.secret[corev1.TLSCertKey], damaged.secret[corev1.TLSCertKey]); made != test.serving {
+			if made := !bytes.Equal(repaired.secret[corev1.TLSCertKey], damaged.secret[corev1.TLSCertKey]); made != test.serving {
 				t.Errorf("the serving certificate is created again: %t, want %t", made, test.serving)
 			}
 			if len(renewed.trusted) != test.trusts {
 				t.Errorf("%d authorities are trusted, want %d", len(renewed.trusted), test.trusts)
 			}
-			again, _ := mended.pass(t, terms, begin.Add(time.Hour))
-			if again.bundle != mended.bundle || !maps.EqualFunc(again.secret, mended.secret, bytes.Equal) {
+			again, _ := repaired.pass(t, terms, begin.Add(time.Hour))
+			if again.bundle != repaired.bundle || !maps.EqualFunc(again.secret, repaired.secret, bytes.Equal) {
 				t.Error("a second pass created something again")
 			}
 		})

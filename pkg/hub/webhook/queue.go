@@ -78,8 +78,8 @@ func (q *queue) readBodies(next func(w http.ResponseWriter, r *http.Request, bod
 	})
 }
 
-// limitMemory returns a handler that serves each request once its cost fits. Bodies must be JSON objects: the API's decoders would take other texts
-// for YAML, which expands.
+// limitMemory returns a handler that serves each request once its cost fits. Bodies must be JSON objects: the API's decoders would take
+// other texts for YAML, which expands.
 func (q *queue) limitMemory(next http.Handler) func(w http.ResponseWriter, r *http.Request, body []byte, cost int64) {
 	return func(w http.ResponseWriter, r *http.Request, body []byte, cost int64) {
 		if !isObject(body) || !json.Valid(body) {
@@ -99,14 +99,14 @@ func (q *queue) limitMemory(next http.Handler) func(w http.ResponseWriter, r *ht
 	}
 }
 
-// tooMany tells a client to repeat its request.
+// tooMany asks a client to repeat its request.
 func tooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "too many requests at a time, try again", http.StatusTooManyRequests)
 }
 
-// limitRequests ends requests that are longer or slower than any from an API server: a client that reaches the port could exhaust the process's
-// memory.
+// limitRequests ends requests that are longer or slower than any from an API server: a client that reaches the port could exhaust the
+// process's memory.
 func limitRequests(next http.Handler, length int64, duration time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connection, end := http.NewResponseController(w), time.Now().Add(duration)

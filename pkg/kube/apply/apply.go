@@ -33,15 +33,15 @@ func Object(ctx context.Context, c client.Client, want *unstructured.Unstructure
 // result in warnings.
 const Unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
 
-// unmade is a resource version that no object has. An apply with it creates an object and never changes an existing one.
-const unmade = "1"
+// unusedVersion is a resource version that no object has. An apply with it creates an object and never changes an existing one.
+const unusedVersion = "1"
 
 // Onto is Object with live as the expected current object, nil if it did not exist: if the object was created or replaced since, the error
 // is a conflict (apierrors.IsConflict), and nothing changes.
 func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	want = want.DeepCopy()
 	if live == nil {
-		want.SetResourceVersion(unmade)
+		want.SetResourceVersion(unusedVersion)
 	} else {
 		want.SetUID(live.GetUID())
 	}

@@ -29,8 +29,8 @@ func (e *ImmutableError) Error() string {
 // errBeingDeleted is not a permanent rejection: the immutable object is being deleted.
 var errBeingDeleted = errors.New("the immutable object is being deleted and will be re-created")
 
-// ToImmutableError returns an *ImmutableError if the API server rejected a change of live into want only because of immutable fields. If there are
-// other causes, it omits the immutable fields, for which the API server prints all values. It returns any other error unchanged.
+// ToImmutableError returns an *ImmutableError if the API server rejected a change of live into want only because of immutable fields. If
+// there are other causes, it omits the immutable fields, for which the API server prints all values. It returns any other error unchanged.
 func ToImmutableError(err error, live, want *unstructured.Unstructured) error {
 	var fields, problems []string
 	for _, cause := range causesOf(err) {

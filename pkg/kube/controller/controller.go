@@ -55,8 +55,8 @@ func Every() config.Controller {
 	}
 }
 
-// MaxRetryInterval is the maximum time between two attempts for a failing object: after an outage, however long, everything is up to date again
-// within that time.
+// MaxRetryInterval is the maximum time between two attempts for a failing object: after an outage, however long, everything is up to date
+// again within that time.
 const MaxRetryInterval = time.Minute
 
 // Retries returns a rate limiter with exponential backoff per object. client-go's default backs off longer, and limits all objects together
@@ -73,7 +73,7 @@ type PostponedError struct{ For time.Duration }
 
 func (p *PostponedError) Error() string { return fmt.Sprintf("postponed for %s", p.For) }
 
-// RetryConflict turns a conflict with another writer into an early retry without an error, and a Postponed write into a retry when it is
+// RetryConflict turns a conflict with another writer into an early retry without an error, and a PostponedError into a retry when it is
 // due. It also ignores an object that no longer exists. Joined errors are ignored only if each of them is.
 func RetryConflict(err error) (reconcile.Result, error) {
 	var result reconcile.Result

@@ -24,8 +24,8 @@ func TestWritesAreAwaited(t *testing.T) {
 		want    time.Duration
 	}{
 		"nothing was written":                                    {cached: "9"},
-		"the cache is behind the write":                          {written: "10", cached: "9", want: staleTimeout},
-		"the cache is behind the write for some time":            {written: "10", cached: "9", after: staleTimeout - time.Second, want: time.Second},
+		"the cache lacks the write":                              {written: "10", cached: "9", want: staleTimeout},
+		"the cache lacks the write for some time":                {written: "10", cached: "9", after: staleTimeout - time.Second, want: time.Second},
 		"the cache has the write":                                {written: "10", cached: "10"},
 		"the cache is ahead of the write":                        {written: "10", cached: "11"},
 		"the write changed nothing":                              {written: "9", cached: "9"},
@@ -72,8 +72,8 @@ func TestCacheIsStaleUntilItHasTheRecordedVersion(t *testing.T) {
 		"something newer":                      {[]string{"10"}, "11", true, true},
 		"what was seen first":                  {[]string{"10", "11"}, "10", false, true},
 		"what was seen last":                   {[]string{"10", "11"}, "11", true, false},
-		"the newest, which was not seen last":  {[]string{"11", "10"}, "11", true, false},
-		"what was seen last and is not newest": {[]string{"11", "10"}, "10", false, true},
+		"the latest, which was not seen last":  {[]string{"11", "10"}, "11", true, false},
+		"what was seen last and is not latest": {[]string{"11", "10"}, "10", false, true},
 		"another one, and they have no order":  {[]string{"a"}, "b", false, true},
 		"the same one, and they have no order": {[]string{"a", "b"}, "b", true, false},
 	} {

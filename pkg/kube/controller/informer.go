@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// NewInformer returns an informer that is up to date again within LongestRetry after an outage; it is cache.Options.NewInformer.
+// NewInformer returns an informer that is up to date again within MaxRetryInterval after an outage; it is cache.Options.NewInformer.
 //
 // client-go's takes up to twice as long: it waits up to a minute between two attempts, and again as long if the first one after the outage
 // fails, which is the rule: an API server that was restarted does not know the resource versions of objects that have not changed since.
@@ -28,14 +28,14 @@ import (
 // remains short. The intervals are random, so that the agents of a fleet do not reconnect at the same time.
 //
 // The informer also lists all objects again if the API server was, or may have been, restored from a backup. Its first list is current: with
-// client-go's, which may be that of an API server whose cache is behind, a program that starts would not see what it has written before.
+// client-go's, which may be that of an API server whose cache is stale, a program that starts would not see what it has written before.
 func NewInformer(
 	source toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
 	return Unserved(nil).NewInformer(source, object, resync, indexers)
 }
 
-// Unserved receives the kinds of informers that the API server does not serve, or no longer: their objects in the cache are outdated. A kind
+// Unserved receives the kinds of informers that the API server does not serve, or no longer: their objects in the cache are stale. A kind
 // that is not received is sent again with the next attempt of its informer.
 type Unserved chan schema.GroupVersionKind
 
@@ -98,9 +98,9 @@ func (r *rewatcher) watch(ctx context.Context, options metav1.ListOptions) (watc
 	})
 }
 
-// checkVersion returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from, or was
-// down. An API server that was restored from a backup accepts such a watch, but sends no events until its versions have reached that version
-// again, and never sends events about the changes by the restoration. One that was down may have reached the version again by now.
+// checkVersion returns an error, which makes client-go list all objects again, if the API server has not reached the version to watch from,
+// or was down. An API server that was restored from a backup accepts such a watch, but sends no events until its versions have reached that
+// version again, and never sends events about the changes by the restoration. One that was down may have reached the version again by now.
 func (r *rewatcher) checkVersion(ctx context.Context, options metav1.ListOptions, down bool) error {
 	if options.SendInitialEvents != nil {
 		return nil // the watch lists the objects

@@ -21,8 +21,8 @@ const (
 	maxWriteDelay = MaxRetryInterval
 )
 
-// Pace postpone writes to the status of objects whose spec or configuration has just changed. Changes are learned from events and
-// kept in memory, so a restart postpones nothing. They are safe for concurrent use.
+// Pace delays writes to the status of objects whose spec or configuration has just changed. Changes are learned from events and kept in
+// memory, so a restart delays nothing. It is safe for concurrent use.
 type Pace struct {
 	clock func() time.Time
 
@@ -31,106 +31,106 @@ type Pace struct {
 	swept  time.Time
 }
 
-// NewPace returns empty QuietPeriods.
+// NewPace returns a Pace without delays.
 func NewPace(clock func() time.Time) *Pace {
 	return &Pace{clock: clock, delays: map[types.NamespacedName]writeDelay{}}
 }
 
 // Delay records a change of an object's spec or configuration.
-func (q *Pace) Delay(key types.NamespacedName) {
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
-	now := q.clock()
-	q.sweep(now)
-	q.delays[key] = q.delays[key].begin(now)
+func (p *Pace) Delay(key types.NamespacedName) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	now := p.clock()
+	p.sweep(now)
+	p.delays[key] = p.delays[key].begin(now)
 }
 
-// Reset ends the quiet period of an object that was created: its first status is never postponed.
-func (q *Pace) Reset(key types.NamespacedName) {
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
-	delete(q.delays, key)
+// Reset ends the write delay of an object that was created: its first status is never delayed.
+func (p *Pace) Reset(key types.NamespacedName) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.delays, key)
 }
 
-// Allow returns nil if the status of an object may be written, else a Postponed error.
-func (q *Pace) Allow(key types.NamespacedName) error {
-	q.mutex.Lock()
-	defer q.mutex.Unlock()
-	period, known := q.delays[key]
+// Allow returns nil if the status of an object may be written, else a PostponedError.
+func (p *Pace) Allow(key types.NamespacedName) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delay, known := p.delays[key]
 	if !known {
 		return nil
 	}
-	period, left := period.ask(q.clock())
+	delay, left := delay.ask(p.clock())
 	if left <= 0 {
-		delete(q.delays, key)
+		delete(p.delays, key)
 		return nil
 	}
-	q.delays[key] = period
+	p.delays[key] = delay
 	return &PostponedError{For: left}
 }
 
-// sweep drops the ended periods of objects that needed no write, so that the map does not grow with every object that ever changed.
-func (q *Pace) sweep(now time.Time) {
-	if now.Sub(q.swept) < maxWriteDelay {
+// sweep drops the ended delays of objects that needed no write, so that the map does not grow with every object that ever changed.
+func (p *Pace) sweep(now time.Time) {
+	if now.Sub(p.swept) < maxWriteDelay {
 		return
 	}
-	q.swept = now
-	for key, period := range q.delays {
-		if period.isOver(now) {
-			delete(q.delays, key)
+	p.swept = now
+	for key, delay := range p.delays {
+		if delay.isOver(now) {
+			delete(p.delays, key)
 		}
 	}
 }
 
-// writeDelay is the time after one or more changes.
+// writeDelay is the delay after one or more changes.
 type writeDelay struct {
 	changed time.Time // the last change
-	waiting time.Time // the first postponed write; zero if there is none
+	waiting time.Time // the first delayed write; zero if there is none
 }
 
-// begin returns the period after a change.
-func (p writeDelay) begin(now time.Time) writeDelay {
-	if p.isOver(now) {
-		p.waiting = time.Time{}
+// begin returns the delay after a change.
+func (d writeDelay) begin(now time.Time) writeDelay {
+	if d.isOver(now) {
+		d.waiting = time.Time{}
 	}
-	p.changed = now
-	return p
+	d.changed = now
+	return d
 }
 
-// ask returns how long a write has to wait; the returned period remembers that one does.
-func (p writeDelay) ask(now time.Time) (writeDelay, time.Duration) {
-	if p.waiting.IsZero() {
-		p.waiting = now
+// ask returns how long a write has to wait; the returned delay remembers that one does.
+func (d writeDelay) ask(now time.Time) (writeDelay, time.Duration) {
+	if d.waiting.IsZero() {
+		d.waiting = now
 	}
-	return p, min(p.changed.Add(minWriteDelay).Sub(now), p.waiting.Add(maxWriteDelay).Sub(now))
+	return d, min(d.changed.Add(minWriteDelay).Sub(now), d.waiting.Add(maxWriteDelay).Sub(now))
 }
 
-func (p writeDelay) isOver(now time.Time) bool { return now.Sub(p.changed) >= minWriteDelay }
+func (d writeDelay) isOver(now time.Time) bool { return now.Sub(d.changed) >= minWriteDelay }
 
-// OnSpecChange returns a predicate that admits everything, and begins a quiet period of each object whose spec is changed by an update.
-func (q *Pace) OnSpecChange() predicate.Predicate {
+// OnSpecChange returns a predicate that admits everything, and delays writes to each object whose spec is changed by an update.
+func (p *Pace) OnSpecChange() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			q.Reset(client.ObjectKeyFromObject(e.Object))
+			p.Reset(client.ObjectKeyFromObject(e.Object))
 			return true
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			if isSpecChange(e.ObjectOld, e.ObjectNew) {
-				q.Delay(client.ObjectKeyFromObject(e.ObjectNew))
+				p.Delay(client.ObjectKeyFromObject(e.ObjectNew))
 			}
 			return true
 		},
 	}
 }
 
-// EnqueueFrom is controller.Mapped, and begins quiet periods as Before does.
-func (q *Pace) EnqueueFrom(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
-	return q.Before(EnqueueFrom(to), to)
+// EnqueueFrom is controller.EnqueueFrom, and delays writes as Before does.
+func (p *Pace) EnqueueFrom(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
+	return p.Before(EnqueueFrom(to), to)
 }
 
-// Before returns a handler that begins a quiet period of each object that to returns if an update changes the spec of the watched object,
+// Before returns a handler that delays writes to each object that to returns if an update changes the spec of the watched object,
 // and then calls next.
-func (q *Pace) Before(
+func (p *Pace) Before(
 	next handler.EventHandler, to func(context.Context, client.Object) ([]reconcile.Request, error),
 ) handler.EventHandler {
 	return handler.Funcs{
@@ -138,7 +138,7 @@ func (q *Pace) Before(
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, pending queue) {
 			if isSpecChange(e.ObjectOld, e.ObjectNew) {
 				for _, request := range toMapFunc(to)(ctx, e.ObjectNew) {
-					q.Delay(request.NamespacedName)
+					p.Delay(request.NamespacedName)
 				}
 			}
 			next.Update(ctx, e, pending)

@@ -18,7 +18,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// newTestPace returns QuietPeriods, and the clock that they read.
+// newTestPace returns a Pace, and the clock that it reads.
 func newTestPace() (*Pace, *time.Time) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return NewPace(func() time.Time { return now }), &now
@@ -40,7 +40,7 @@ func delayOf(t *testing.T, err error) time.Duration {
 func TestPace(t *testing.T) {
 	addOn := types.NamespacedName{Namespace: "cluster1", Name: "kafka"}
 	const ms = time.Millisecond
-	// every returns the times of changes that follow each other without a quiet period in between.
+	// every returns the times of changes that follow each other without a write delay in between.
 	every := func(interval, until time.Duration) (times []time.Duration) {
 		for at := time.Duration(0); at <= until; at += interval {
 			times = append(times, at)

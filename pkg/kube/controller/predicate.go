@@ -23,7 +23,7 @@ func ChangeIn[O client.Object, V comparable](view func(O) V) predicate.Predicate
 	}}
 }
 
-// TypedChangeIn is Changed for a source of objects of one type.
+// TypedChangeIn is ChangeIn for a source of objects of one type.
 func TypedChangeIn[O client.Object, V comparable](view func(O) V) predicate.TypedPredicate[O] {
 	return predicate.TypedFuncs[O]{UpdateFunc: func(e event.TypedUpdateEvent[O]) bool {
 		return view(e.ObjectOld) != view(e.ObjectNew)

@@ -43,8 +43,8 @@ type requestQueue struct {
 	// idle is the number of workers that wait for a request, overtaken how often one asked since the last bulk request was queued.
 	idle, overtaken int
 	// backlog holds the bulk requests in order, and maxBacklog is the largest size that it has had. pending maps each of them to whether it is
-	// still due, and due counts the due ones. Requests that are no longer due stay in pending, so that changes caused by their own writes do not
-	// count as single changes.
+	// still due, and due counts the due ones. Requests that are no longer due stay in pending, so that changes caused by their own writes do
+	// not count as single changes.
 	backlog         []reconcile.Request
 	pending         map[reconcile.Request]bool
 	due, maxBacklog int

@@ -312,15 +312,15 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 		request  string
 		want     string
 	}{
-		"a request that never begins":        {Timeouts{Request: short}, "", ""},
-		"a header that never ends":           {Timeouts{Request: short}, "GET / HTTP/1.1\r\nHost: a\r\nX: ", ""},
-		"a header that is large":             {Timeouts{}, "GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", maxHeaderBytes+8<<10), "HTTP/1.1 431"},
-		"a body that never ends":             {Timeouts{Request: short}, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx", "HTTP/1.1 408"},
-		"a body of a GET":                    {Timeouts{Request: short}, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx", "HTTP/1.1 408"},
-		"chunks that never end":              {Timeouts{Request: short}, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", "HTTP/1.1 408"},
-		"a body that is too large":           {Timeouts{}, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n" + strings.Repeat("x", 999), "HTTP/1.1 413"},
-		"a response that is not read":        {Timeouts{Response: short}, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n", ""},
-		"a body that is announced, not sent": {Timeouts{Request: short}, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n", "HTTP/1.1 100"},
+		"a request that never begins":       {Timeouts{Request: short}, "", ""},
+		"a header that never ends":          {Timeouts{Request: short}, "GET / HTTP/1.1\r\nHost: a\r\nX: ", ""},
+		"a header that is large":            {Timeouts{}, "GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", maxHeaderBytes+8<<10), "HTTP/1.1 431"},
+		"a body that never ends":            {Timeouts{Request: short}, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx", "HTTP/1.1 408"},
+		"a body of a GET":                   {Timeouts{Request: short}, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nx", "HTTP/1.1 408"},
+		"chunks that never end":             {Timeouts{Request: short}, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", "HTTP/1.1 408"},
+		"a body that is too large":          {Timeouts{}, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n" + strings.Repeat("x", 999), "HTTP/1.1 413"},
+		"a response that is not read":       {Timeouts{Response: short}, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n", ""},
+		"a body that is declared, not sent": {Timeouts{Request: short}, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n", "HTTP/1.1 100"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			ended := make(chan struct{}, 1)

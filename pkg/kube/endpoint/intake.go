@@ -65,7 +65,7 @@ func (i *Intake) Read(w http.ResponseWriter, r *http.Request) (content []byte, r
 	}
 }
 
-// grow makes room for more bytes of a content: for as many as there are already, but not for more than were announced.
+// grow makes room for more bytes of a content: for as many as there are already, but not for more than its declared length.
 func grow(content []byte, more int, contentLength int64) []byte {
 	if len(content)+more <= cap(content) {
 		return content

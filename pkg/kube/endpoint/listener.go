@@ -71,8 +71,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite tells the peer that nothing follows. A server does so before it closes a connection with unread data, so that the peer still
-// reads the response.
+// CloseWrite signals to the peer that nothing follows. A server does so before it closes a connection with unread data, so that the peer
+// still reads the response.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

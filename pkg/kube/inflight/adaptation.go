@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// minLimit and most bound the limit. Latencies with up to least requests in flight are the base with which others are compared.
+	// minLimit and maxLimit bound the limit. Latencies with up to minLimit requests in flight are the base with which others are compared.
 	minLimit, maxLimit = 8, 256
 	// start is the limit before anything is known.
 	start = 32
@@ -19,7 +19,7 @@ const (
 	outlier = 4.0
 	// smoothing is the weight of a new measurement of the base.
 	smoothing = 0.3
-	// remeasure is the maximum age of the base: then the limit is the least one for the time of one measurement.
+	// remeasure is the maximum age of the base: then the limit is minLimit for the time of one measurement.
 	remeasure = time.Minute
 )
 

@@ -106,7 +106,7 @@ func (s server) serve(kind string) {
 type phase struct {
 	executes, workers int
 	kinds             []string
-	// minShare is the least share of the server's throughput that is used, mostLimit the highest limit at the end.
+	// minShare is the least share of the server's throughput that is used, maxLimit the highest limit at the end.
 	minShare float64
 	maxLimit int64
 }

@@ -229,8 +229,8 @@ func (l *load) kinds() string {
 // shownLeft is the number of remaining objects that are printed.
 const shownLeft = 5
 
-// Violations returns the violated invariants: no request fails while the hub serves, nothing but leases is written at rest, a rollout keeps the
-// order of its waves, the removal leaves nothing. Speed is not an invariant.
+// Violations returns the violated invariants: no request fails while the hub serves, nothing but leases is written at rest, a rollout keeps
+// the order of its waves, the removal leaves nothing. Speed is not an invariant.
 func (r *report) Violations() error {
 	var broken []error
 	for _, s := range r.Scenarios {

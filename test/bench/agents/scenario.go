@@ -172,7 +172,8 @@ func (b *bench) wave(number int) change {
 	}
 }
 
-// haveReached reports whether as many Instances as clusters are as wanted and have completed their plans for that, and all add-ons are available.
+// haveReached reports whether as many Instances as clusters are as wanted and have completed their plans for that, and all add-ons are
+// available.
 func (b *bench) haveReached(ctx context.Context, o *observation, clusters []string, wanted func(*kudo.Instance) bool) (bool, error) {
 	in := map[string]bool{}
 	for _, cluster := range clusters {

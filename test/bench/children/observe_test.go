@@ -90,7 +90,7 @@ func TestFleetIsCompleteOnceTheHubHasNewExecutions(t *testing.T) {
 		ran      map[string]int
 	}{
 		"nothing has happened": {nil, false, 0, map[string]int{}},
-		"one that is known is told of again": {
+		"one that is known is reported again": {
 			[]audit.Entry{progressEntry(t, agentHere, "p", 1, "old", kudo.Complete), progressEntry(t, agentOnHub, "p", 2, "old", kudo.Complete)},
 			false, 0, map[string]int{},
 		},

@@ -175,8 +175,8 @@ func (r *report) scenarios() []named {
 // shownWrong is the number of problems of a kind that are printed.
 const shownWrong = 5
 
-// Violations returns the violated invariants: every child exists, each Instance runs the expected plans and no other, no write fails, there are
-// no writes at rest, and nothing remains at the end. Speed is not an invariant.
+// Violations returns the violated invariants: every child exists, each Instance runs the expected plans and no other, no write fails, there
+// are no writes at rest, and nothing remains at the end. Speed is not an invariant.
 func (r *report) Violations() error {
 	var broken []error
 	for _, row := range r.scenarios() {

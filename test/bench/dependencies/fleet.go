@@ -162,7 +162,7 @@ func (c *cluster) settle(changed ...string) []verdict {
 	}
 }
 
-// judge returns the add-ons with an outdated verdict, each with the expected condition.
+// judge returns the add-ons with a stale verdict, each with the expected condition.
 func (c *cluster) judge() map[string]*metav1.Condition {
 	seen := map[string]dependency.Seen{}
 	for _, name := range c.names {

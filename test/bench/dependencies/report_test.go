@@ -103,7 +103,7 @@ func TestInvariants(t *testing.T) {
 		"a write too many breaks one":             {func(r *report) { r.ClusterFlip.Writes = 1 }, "clusterFlip: 1 writes, 0 needed"},
 		"a conflict breaks one":                   {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
 		"a write after a restart breaks one":      {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},
-		"a request that failed breaks one and is told": {
+		"a request that failed breaks one and is reported": {
 			func(r *report) { r.Rest.wrong = []audit.Entry{writeEntry(judge, "a", 403, 0, 1)} },
 			"rest: not wanted: patch  by " + judge + ": 403",
 		},

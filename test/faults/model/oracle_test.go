@@ -38,7 +38,7 @@ var programs = []struct {
 // memory is what the oracles remember.
 type memory struct {
 	running controller
-	// revisions holds the newest version of each Instance that a controller has seen or written since its program started.
+	// revisions holds the latest version of each Instance that a controller has seen or written since its program started.
 	revisions map[sight]int
 	// gone are the Instances without objects that the mirror has noticed being deleted.
 	gone map[types.UID]bool

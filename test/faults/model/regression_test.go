@@ -7,7 +7,7 @@ import (
 	"github.com/tandem-addons/tandem/test/faults/history"
 )
 
-// installStep and updating return steps.
+// installStep and updateStep return steps.
 func installStep(set map[string]*string) step {
 	return changeStep(history.Change{Do: history.Install, Version: "1.0.0", Set: set})
 }

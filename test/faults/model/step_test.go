@@ -31,7 +31,7 @@ const (
 	doPass    = "pass"
 )
 
-// changing, working and passing return steps.
+// changeStep, workStep and passStep return steps.
 func changeStep(c history.Change) step { return step{Change: c} }
 
 func workStep(rounds int) step { return step{Change: history.Change{Do: doWork}, rounds: rounds} }

@@ -83,7 +83,7 @@ func (x *execution) renderPlan() (own, owed []kudo.InventoryEntry, unrenderable 
 	return own, owed, unrenderable, distorted
 }
 
-// listPending lists the objects of the next tasks that have not begun.
+// listPending lists the objects of the next tasks that have not started.
 func (x *execution) listPending(status kudo.PlanStatus) bool {
 	before := len(x.inventory)
 	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {

@@ -87,7 +87,7 @@ func (r *run) newer() string { return r.name + "-newer" }
 // backupFolder returns the folder of the backup.
 func (w *world) backupFolder() string { return filepath.Join(w.folder, "backup") }
 
-// rollBack restores the hub. A program with an outdated view of it sees the backup, because later resource versions do not exist any more.
+// rollBack restores the hub. A program with a stale view of it sees the backup, because later resource versions do not exist any more.
 func rollBack(ctx context.Context, r *run) error {
 	if err := r.hubServer.Restore(r.backupFolder()); err != nil {
 		return err

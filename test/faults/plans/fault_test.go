@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// digestTime is how long a program with an outdated view must be idle before its reaction to that view counts as complete. If it is never
-	// idle, the view is held for longest after the program has connected.
+	// digestTime is how long a program with a stale view must be idle before its reaction to that view counts as complete. If it is never
+	// idle, the view is held for maxDigestTime after the program has connected.
 	digestTime, maxDigestTime = 250 * time.Millisecond, 2500 * time.Millisecond
 	// outage is how long a link is cut, and delay how long a write is delayed.
 	outage, delay = 250 * time.Millisecond, time.Second
@@ -101,7 +101,7 @@ func (f *fault) end(ctx context.Context) bool {
 	return true
 }
 
-// isDigested reports whether the program has completed its reaction to an outdated view.
+// isDigested reports whether the program has completed its reaction to a stale view.
 func (f *fault) isDigested(ctx context.Context) bool {
 	if !f.victim.isConnected() {
 		return false

@@ -1,5 +1,5 @@
 // Package plans runs the real programs between real API servers with one planned fault at a time: at every distinct write that a scenario
-// makes, the program stops before or after it, starts again with an outdated view, or loses events. The outcome must equal that of a run
+// makes, the program stops before or after it, starts again with a stale view, or loses events. The outcome must equal that of a run
 // without faults.
 package plans
 
@@ -89,7 +89,7 @@ func Plans(places []Place, seed uint64) []Plan {
 	return plans
 }
 
-// ofCommand reports whether the write is made by a command, which has no view to be outdated, and no events to lose.
+// ofCommand reports whether the write is made by a command, which has no view that could be stale, and no events to lose.
 func (p Place) ofCommand() bool { return strings.HasPrefix(p.Link, "kubectl-addon@") }
 
 // commandPlans returns the plans of a write of a command: all faults that it can have.

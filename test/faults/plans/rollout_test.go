@@ -57,7 +57,7 @@ func rollout() scenario {
 		open:    []string{"misspell"},
 		prepare: bindClusters,
 		reset:   leaveAll,
-		pause:   quietPeriod,
+		pause:   writeDelay,
 		actions: []action{
 			{"enable", enableByPlacement, rolledOut("1.0.0", "one")},
 			{"configure", configure("VALUE", "two"), rolledOut("1.0.0", "two")},
@@ -86,8 +86,8 @@ func rollout() scenario {
 	}
 }
 
-// quietPeriod is how long addon-manager changes no status after a change of an add-on's configuration.
-const quietPeriod = 2 * time.Second
+// writeDelay is how long addon-manager changes no status after a change of an add-on's configuration.
+const writeDelay = 2 * time.Second
 
 // works are ManifestWorks, which mark rollouts.
 var works = kind{Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork"}

@@ -223,7 +223,7 @@ func (w *world) note(format string, args ...any) {
 func eventually(ctx context.Context, while time.Duration, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, while, true, func(ctx context.Context) (bool, error) {
-		last = check(context.WithoutCancel(ctx)) // its error tells more than the end of ctx
+		last = check(context.WithoutCancel(ctx)) // its error explains more than the end of ctx
 		return last == nil, nil
 	})
 	if err != nil {

@@ -149,7 +149,7 @@ func (p *Proxy) Watches() int {
 	return p.watches
 }
 
-// StartedWatches returns how many watches the program has begun.
+// StartedWatches returns how many watches the program has started.
 func (p *Proxy) StartedWatches() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

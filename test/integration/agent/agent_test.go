@@ -325,7 +325,7 @@ var _ = Describe("An Instance on the hub", func() {
 				s.Templates["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: nowhere}"
 			},
 			kudo.Error, `task "config": applying ConfigMap nowhere/c: namespaces "nowhere" not found`),
-		Entry("a Dummy task that is told to fail",
+		Entry("a Dummy task that is to fail",
 			func(s *kudo.OperatorVersionSpec) {
 				s.Tasks[0] = task("config", kudo.TaskDummy)
 				s.Tasks[0].Spec.WantErr, s.Tasks[0].Spec.Fatal = true, true

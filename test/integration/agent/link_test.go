@@ -114,7 +114,7 @@ var _ = Describe("While the hub is away", func() {
 		h.finish(ctx)
 	})
 
-	It("a removal that has begun is finished, and reported when it is back", func(ctx context.Context) {
+	It("a removal that has started is finished, and reported when it is back", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})

@@ -316,7 +316,7 @@ var _ = Describe("An agent that starts", func() {
 		Expect(versionWrites(link, h)).To(BeEmpty())
 	})
 
-	DescribeTable("does not undo a removal because its first view of the hub is outdated", func(ctx context.Context, deleted, dropped bool) {
+	DescribeTable("does not undo a removal because its first view of the hub is stale", func(ctx context.Context, deleted, dropped bool) {
 		stop := runAgent()
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
@@ -341,7 +341,7 @@ var _ = Describe("An agent that starts", func() {
 		link.Freeze(view)
 		runAgentWith(through(link), agentLocally)
 		Eventually(link.Watches).Should(BeNumerically(">", 1))
-		Consistently(func() bool { // the reports of the outdated view are conflicts, and repeated
+		Consistently(func() bool { // the reports of the stale view are conflicts, and repeated
 			kept := h.mirror(ctx)
 			return (kept == nil) == dropped && (dropped || kept.IsRemoving())
 		}).WithTimeout(time.Second).Should(BeTrue())
@@ -399,7 +399,7 @@ var _ = Describe("An agent that starts", func() {
 		stop()
 	})
 
-	DescribeTable("keeps the objects of a released Instance, although its first view of the hub is outdated", func(ctx context.Context, deleted bool) {
+	DescribeTable("keeps the objects of a released Instance, although its first view of the hub is stale", func(ctx context.Context, deleted bool) {
 		stop := runAgent()
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)

@@ -26,7 +26,7 @@ func gatePackage() kudo.OperatorVersionSpec {
 	return spec
 }
 
-// doneTask returns a task that completes, and fatal one that fails.
+// doneTask returns a task that completes, and fatalTask one that fails.
 func doneTask(name string) kudo.Task {
 	t := task(name, kudo.TaskDummy)
 	t.Spec.Done = true

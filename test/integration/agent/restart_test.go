@@ -137,8 +137,8 @@ func (h *hubPart) readWorkloads(ctx context.Context) map[string]workloadState {
 	return all
 }
 
-// expectRestarted expects the state after an execution has restarted pods: only the annotation of pod templates has changed, in all kinds except
-// Job.
+// expectRestarted expects the state after an execution has restarted pods: only the annotation of pod templates has changed, in all kinds
+// except Job.
 func expectRestarted(before, after map[string]workloadState, execution types.UID) {
 	GinkgoHelper()
 	for kind, was := range before {

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// onlyPipe returns a package with declared permissions, whose plan has only the Pipe task of piped.
+// onlyPipe returns a package with declared permissions, whose plan has only the Pipe task of pipePackage.
 func onlyPipe() kudo.OperatorVersionSpec {
 	spec := pipePackage()
 	spec.Tasks = slices.DeleteFunc(spec.Tasks, func(t kudo.Task) bool { return t.Kind != kudo.TaskPipe })

@@ -255,7 +255,7 @@ func (r *record) note(event apiwatch.EventType, i *kudo.Instance) {
 	}
 }
 
-// all returns the names of the Instances with that event so far, for Eventually, because a watch lags behind reads.
+// all returns the names of the Instances with that event so far, for Eventually, because a watch lags reads.
 func (r *record) all(what string) func() []string {
 	return func() []string {
 		r.mutex.Lock()
@@ -359,7 +359,7 @@ var _ = Describe("A tree of operators", func() {
 		Eventually(func() types.UID { return g.executions(ctx, "aa.bb")["aa.bb"] }).WithContext(ctx).Should(BeEquivalentTo("by-hand"))
 		g.settles(ctx, "aa")
 
-		By("telling no secrets")
+		By("disclosing no secrets")
 		var events eventsv1.EventList
 		Expect(server.List(ctx, &events, client.InNamespace(g.name))).To(Succeed())
 		for _, event := range events.Items {

@@ -22,8 +22,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// quietTime is how long Tandem writes no status of an add-on after a change of the add-on or its configuration.
-const quietTime = 2 * time.Second
+// writeDelay is how long Tandem writes no status of an add-on after a change of the add-on or its configuration.
+const writeDelay = 2 * time.Second
 
 // configured is a plan-based add-on on a grove, with an AddOnDeploymentConfig of its own that sets parameter TEXT.
 type configured struct {
@@ -107,7 +107,7 @@ func (c *configured) message(ctx context.Context, conditionType string) func() s
 }
 
 // enable acts as `clusteradm addon enable --config-file` with a changed file: it applies the config, reads the add-on and updates it. It
-// calls think before the update. It reports whether the update was answered within the quiet time.
+// calls think before the update. It reports whether the update was answered within the write delay.
 func (c *configured) enable(ctx context.Context, text string, undefined []string, think func()) (bool, error) {
 	GinkgoHelper()
 	clientset, err := addonclient.NewForConfig(hubServer.Config)
@@ -121,7 +121,7 @@ func (c *configured) enable(ctx context.Context, text string, undefined []string
 	current.Labels, current.Annotations = c.addOn.Labels, c.addOn.Annotations
 	current.Spec.InstallNamespace, current.Spec.Configs = c.addOn.Spec.InstallNamespace, c.addOn.Spec.Configs
 	_, err = addOns.Update(ctx, current, metav1.UpdateOptions{})
-	return time.Since(start) < quietTime, err
+	return time.Since(start) < writeDelay, err
 }
 
 var _ = Describe("A change of an add-on's configuration", func() {

@@ -246,7 +246,7 @@ var _ = Describe("A cluster that is detached", func() {
 })
 
 var _ = Describe("An Instance that is force-released", func() {
-	It("leaves the hub, tells what it leaves behind, and stays on the cluster", func(ctx SpecContext) {
+	It("leaves the hub, reports what it leaves behind, and stays on the cluster", func(ctx SpecContext) {
 		runHub()
 		s := attachWithAgent(ctx)
 		name := s.instance.Name

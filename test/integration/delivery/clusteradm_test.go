@@ -306,7 +306,7 @@ var _ = Describe("clusteradm", func() {
 	})
 
 	It("addon enable with a changed config file does not conflict with the status on a hub where OCM manages configs", func(ctx SpecContext) {
-		const rounds, quietTime = 30, 2 * time.Second
+		const rounds, writeDelay = 30, 2 * time.Second
 		installed(ctx)
 		configure(ctx, asStored,
 			upstream.InstallConfigReference{ConfigGroupResource: operatorVersions, DesiredConfig: &upstream.ConfigSpecHash{
@@ -325,7 +325,7 @@ var _ = Describe("clusteradm", func() {
 					reports(ctx, instanceOf(asStored), metav1.ConditionTrue, kudo.ReasonHealthy)
 				}
 			})
-			if time.Since(start) >= quietTime { // on a machine that is too busy for a promise of two seconds
+			if time.Since(start) >= writeDelay { // on a machine that is too busy for a promise of two seconds
 				continue
 			}
 			round++
@@ -347,7 +347,7 @@ var _ = Describe("clusteradm", func() {
 		Eventually(conditionOf(asStored, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
 	})
 
-	It("addon disable is told who requires the add-on, and lets its agent clean up before it goes", func(ctx SpecContext) {
+	It("addon disable prints which add-ons require the add-on, and lets its agent clean up before it goes", func(ctx SpecContext) {
 		installed(ctx)
 		Expect(user.disable(ctx, cluster, zookeeper.Name)).To(Succeed())
 		Expect(user.warnings).To(ConsistOf(And(ContainSubstring(kafka.Name), ContainSubstring("require"))))
@@ -371,7 +371,7 @@ var _ = Describe("clusteradm", func() {
 		Expect(apierrors.IsNotFound(user.disable(ctx, cluster, kafka.Name))).To(BeTrue(), "clusteradm says that there is none")
 	})
 
-	It("addon create --overwrite is told which dependencies it removes", func(ctx SpecContext) {
+	It("addon create --overwrite prints which dependencies it removes", func(ctx SpecContext) {
 		definition := define(ctx, "annotated", version)
 		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: `[{"name":"` + zookeeper.Name + `"}]`}

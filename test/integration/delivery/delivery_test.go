@@ -439,7 +439,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
 	})
 
-	It("keeps the agent for an add-on without an Instance, although the first view of definitions is outdated", func(ctx SpecContext) {
+	It("keeps the agent for an add-on without an Instance, although the first view of definitions is stale", func(ctx SpecContext) {
 		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
 		Eventually(finalizersOf(tandem)).WithContext(ctx).Should(ContainElement(addonv1alpha1.FinalizerAgent))
 		stopHub()

@@ -289,7 +289,7 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 	})
 
 	// Each cache of addon-manager is filled independently, so that the cache of marks may be current while others are stale.
-	It("is not marked again after the removal of the add-on, although the first view of the add-on is outdated", func(ctx SpecContext) {
+	It("is not marked again after the removal of the add-on, although the first view of the add-on is stale", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(markHashes(kafka)).WithContext(ctx).Should(Equal(desiredHashes(ctx, kafka)))
 		awaitFinalizer(ctx, instanceOf(kafka))

@@ -549,8 +549,8 @@ var _ = Describe("The add-on controller", func() {
 			Eventually(conditionOf(last, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 			Eventually(resolvedOf(instanceOf(last))).WithContext(ctx).Should(HaveField("Status", "True"))
 
-			mended := w.cut()
-			DeferCleanup(mended)
+			reconnect := w.cut()
+			DeferCleanup(reconnect)
 			before := on(cluster, writes)()
 			edit(ctx, definition, runs(later))
 			Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("OperatorVersion.Name", later.Name))
@@ -559,7 +559,7 @@ var _ = Describe("The add-on controller", func() {
 			edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.AddOnMeta.DisplayName = "Kafka" })
 			edit(ctx, afterwards, runs(later))
 			Eventually(specOf(instanceOf(next))).WithContext(ctx).Should(HaveField("OperatorVersion.Name", later.Name))
-			mended()
+			reconnect()
 			for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{kafka, next} {
 				Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(Equal(resolved(later)))
 			}

@@ -245,7 +245,7 @@ var _ = Describe("Admission", func() {
 			}
 			want := fmt.Sprintf("%s, %s require %s and will become unavailable where it is removed with its definition (kubectl addon dependents %s)",
 				f.nameOf("kafka"), f.nameOf("spark"), zookeeper.Name, zookeeper.Name)
-			// The webhook reads from a watch cache, which may lag behind.
+			// The webhook reads from a watch cache, which may be stale.
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
 			}).WithContext(ctx).Should(Equal([]string{want}))
@@ -295,7 +295,7 @@ var _ = Describe("Admission", func() {
 			zookeeper := f.enable(ctx, cluster, "zookeeper")
 			want := fmt.Sprintf("%s, %s on %s require %s and will become unavailable (kubectl addon dependents %s)",
 				f.nameOf("kafka"), f.nameOf("spark"), cluster, f.nameOf("zookeeper"), f.nameOf("zookeeper"))
-			// The webhook reads from a watch cache, which may lag behind.
+			// The webhook reads from a watch cache, which may be stale.
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
 			}).WithContext(ctx).Should(Equal([]string{want}))

@@ -27,7 +27,7 @@ func (f fleet) missingText(dependencyType, name string) string {
 	return dependencyType + " addon '" + f.nameOf(name) + "' is not installed or not available."
 }
 
-// requiredUnmet and optional return conditions Degraded about dependencies of one type.
+// requiredUnmet and optionalUnmet return conditions Degraded about dependencies of one type.
 func (f fleet) requiredUnmet(names ...string) seen {
 	return unmet("RequiredDependencyNotSatisfied", f.allMissing("Required", names)...)
 }
@@ -420,8 +420,8 @@ var _ = Describe("A dependency", func() {
 		f.define(ctx, "last", f.withNeeds(need{Name: "b"}))
 		expectDegraded(ctx, f.enable(ctx, cluster, "last"), f.requiredUnmet("b"))
 
-		mended := w.cut()
-		DeferCleanup(mended)
+		reconnect := w.cut()
+		DeferCleanup(reconnect)
 		before := len(on(cluster, writes)())
 		edit(ctx, definition, f.needs(need{Name: "c"}))
 		expectDegraded(ctx, a, f.requiredUnmet("c"))
@@ -430,7 +430,7 @@ var _ = Describe("A dependency", func() {
 		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.AddOnMeta.DisplayName = "A" })
 		edit(ctx, next, f.needs(need{Name: "c"}))
 		expectDegraded(ctx, afterwards, f.requiredUnmet("c"))
-		mended()
+		reconnect()
 		Consistently(on(cluster, writes)).Should(HaveLen(before + 2))
 	})
 

@@ -83,7 +83,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		f.install(ctx, away, "c")
 		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 2})
 
-		By("a ClusterManagementAddOn coming and going, which no condition tells")
+		By("a ClusterManagementAddOn coming and going, which no condition reports")
 		definition := f.define(ctx, "b", nil)
 		counts(ctx, map[string]float64{"a NotInstalled b Required": 2})
 		Expect(server.Delete(ctx, definition)).To(Succeed())

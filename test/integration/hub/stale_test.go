@@ -38,7 +38,7 @@ func revision(ctx context.Context) string {
 	return definitions.ResourceVersion
 }
 
-var _ = Describe("A hub that starts with an outdated view", func() {
+var _ = Describe("A hub that starts with a stale view", func() {
 	var (
 		f       fleet
 		cluster string

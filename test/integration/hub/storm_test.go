@@ -176,8 +176,8 @@ func (w *watches) carry(request *http.Request, next http.RoundTripper) (*http.Re
 	return response, err
 }
 
-// cut breaks all watches, and delays new ones until mended is called.
-func (w *watches) cut() (mended func()) {
+// cut breaks all watches, and delays new ones until reconnect is called.
+func (w *watches) cut() (reconnect func()) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for _, body := range w.open {
@@ -217,10 +217,10 @@ var _ = Describe("A fleet in a storm", func() {
 				judged()
 			}
 			By("changing much while the hub sees nothing")
-			mended := w.cut()
-			DeferCleanup(mended)
+			reconnect := w.cut()
+			DeferCleanup(reconnect)
 			spell(20)
-			mended()
+			reconnect()
 			judged()
 			By("starting the hub again amid changes")
 			spell(10)

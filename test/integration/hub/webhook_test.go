@@ -346,7 +346,7 @@ var _ = Describe("The webhook server", func() {
 		})
 	})
 
-	It("does not start where it is told nonsense", func(ctx SpecContext) {
+	It("does not start with invalid settings", func(ctx SpecContext) {
 		for problem, change := range map[string]func(*hub.Options){
 			"HOST:PORT":            func(o *hub.Options) { o.WebhookBindAddress = "nowhere" },
 			"DNS name or IP":       func(o *hub.Options) { o.WebhookHosts = nil },

@@ -41,7 +41,7 @@ type statusWrite struct {
 	alone bool
 }
 
-// at returns the word with transition times: now for a condition whose stored status differs.
+// at returns the write with transition times: now for a condition whose stored status differs.
 func (w statusWrite) at(now time.Time, stored []metav1.Condition) statusWrite {
 	w.conditions = slices.Clone(w.conditions)
 	for i := range w.conditions {
@@ -268,8 +268,8 @@ func newJudgedAddOn(ctx context.Context, kind addonv1alpha1.DependencyType, verd
 	return key
 }
 
-// requiring, preferring and independent return add-ons with a verdict on a required dependency, on an optional dependency, and without a
-// verdict.
+// newRequiringAddOn, newPreferringAddOn and newIndependentAddOn return add-ons with a verdict on a required dependency, on an optional
+// dependency, and without a verdict.
 func newRequiringAddOn(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
 	return newJudgedAddOn(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)

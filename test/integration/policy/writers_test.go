@@ -166,7 +166,7 @@ var _ = Describe("Degraded and Available", func() {
 		})
 	}
 
-	It("tell since when the add-on is not available", func(ctx SpecContext) {
+	It("keep since when the add-on is not available", func(ctx SpecContext) {
 		on := func(day int, c metav1.Condition) []metav1.Condition {
 			c.LastTransitionTime = metav1.NewTime(time.Date(2030, 1, day, 0, 0, 0, 0, time.UTC))
 			return []metav1.Condition{c}

@@ -121,7 +121,7 @@ var _ = Describe("the dashboard under attack", func() {
 		flood.Wait()
 		Expect(asked.Load()-before).To(BeNumerically("<", senders*each/2), "of %d random tokens", senders*each)
 
-		By("telling those who send them")
+		By("answering those who send them")
 		for i := range 100 { // until nothing is left of the budget
 			refused, header := s.from("192.0.2.1", fmt.Sprint("another-", i))
 			if refused.status == http.StatusUnauthorized && i < 99 {

@@ -7,10 +7,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
-// InsertedParameters returns those of the parameters whose values are lists or maps, or parts of such, where an action prints one of them alone, and does not
-// encode it. It compares
-// the text with one that has tokens in place of these prints. It may miss parameters: it returns none for a text that cannot be read either
-// way, and tells parameters apart only where one of them alone explains a difference.
+// InsertedParameters returns those of the parameters whose values are lists or maps, or parts of such, where an action prints one of them
+// alone, and does not encode it. It compares the text with one that has tokens in place of these prints. It may miss parameters: it returns
+// none for a text that cannot be read either way, and distinguishes parameters only where one of them alone explains a difference.
 func (r Rules) InsertedParameters(out template.Output, parameters map[string]bool) map[string]bool {
 	i := &insertion{found: map[string]bool{}}
 	for _, p := range out.Prints {

@@ -26,14 +26,14 @@ type Rules struct {
 	AnyType bool
 }
 
-// Changes reports whether values that actions print change the structure of the output, as Changed does.
+// Changes reports whether values that actions print change the structure of the output, as FindChange does.
 func (r Rules) Changes(out template.Output, checked func(*template.Action) bool) bool {
 	judged, violated := r.judge(out, checked)
 	return len(judged) > 0 && violated(judged)
 }
 
-// FindChange returns an action that prints a value that changes the structure of the output; nil if there is none. It judges only actions for
-// which checked returns true.
+// FindChange returns an action that prints a value that changes the structure of the output; nil if there is none. It judges only actions
+// for which checked returns true.
 //
 // If the output itself cannot be read, it returns an action without whose value it could be read.
 func (r Rules) FindChange(out template.Output, checked func(*template.Action) bool) *template.Action {

@@ -295,8 +295,8 @@ const (
 
 func isBlank(line string) bool { return strings.Trim(line, blanks+breaks) == "" }
 
-// edges tells whether lines of a text have something else than blanks before and after a position. It reads the text once if the positions
-// ascend.
+// edges finds out whether lines of a text have something else than blanks before and after a position. It reads the text once if the
+// positions ascend.
 type edges struct {
 	text string
 	// before is the last position, and isStart whether only blanks are before it in its line.

@@ -102,8 +102,8 @@ func replaceUnits(out template.Output, units []unit) string {
 	return text.String()
 }
 
-// hasDisplacedUnits reports whether units that the actions print are not whole at their places, or make a text unreadable. err is the error of reading
-// the original.
+// hasDisplacedUnits reports whether units that the actions print are not whole at their places, or make a text unreadable. err is the error
+// of reading the original.
 func (r Rules) hasDisplacedUnits(out template.Output, original []any, err error, among map[*template.Action]bool, units []unit) bool {
 	units = slices.DeleteFunc(slices.Clone(units), func(u unit) bool { return !among[u.print.Action] })
 	if len(units) == 0 {

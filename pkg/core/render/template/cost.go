@@ -154,18 +154,18 @@ func perByteCost(steps int) cost {
 	}
 }
 
-// repeating: repeat COUNT TEXT.
+// repeatCost spends the cost of repeat COUNT TEXT.
 func repeatCost(b *budget, args []reflect.Value) error {
 	return b.product(0, args[0].Int(), args[1].Len())
 }
 
-// indenting: indent SPACES TEXT.
+// indentCost spends the cost of indent SPACES TEXT.
 func indentCost(b *budget, args []reflect.Value) error {
 	text := args[1].String()
 	return b.product(len(text), args[0].Int(), 1+strings.Count(text, "\n"))
 }
 
-// replacing: replace OLD NEW TEXT.
+// replaceCost spends the cost of replace OLD NEW TEXT.
 func replaceCost(b *budget, args []reflect.Value) error {
 	text := args[2].String()
 	if err := b.text(len(text)); err != nil {
@@ -174,12 +174,12 @@ func replaceCost(b *budget, args []reflect.Value) error {
 	return b.product(len(text), int64(strings.Count(text, args[0].String())), args[1].Len())
 }
 
-// wrapping: wrapWith LENGTH SEPARATOR TEXT.
+// wrapCost spends the cost of wrapWith LENGTH SEPARATOR TEXT.
 func wrapCost(b *budget, args []reflect.Value) error {
 	return b.product(args[2].Len(), int64(args[2].Len()), args[1].Len())
 }
 
-// joining: join SEPARATOR LIST.
+// joinCost spends the cost of join SEPARATOR LIST.
 func joinCost(b *budget, args []reflect.Value) error {
 	if err := b.weigh(args[1]); err != nil {
 		return err
@@ -201,7 +201,7 @@ var (
 	width     = regexp.MustCompile(`[0-9]+|\*`)
 )
 
-// formatting: printf FORMAT ARGUMENTS. A number in a directive may be a width, and each verb may print all arguments.
+// printfCost spends the cost of printf FORMAT ARGUMENTS. A number in a directive may be a width, and each verb may print all arguments.
 func printfCost(b *budget, args []reflect.Value) error {
 	const maxWidth = 1_000_000 // fmt's maximum
 	if err := wholeCost(b, args); err != nil {
@@ -224,7 +224,7 @@ func printfCost(b *budget, args []reflect.Value) error {
 	return b.text(bytes)
 }
 
-// splitting: split SEPARATOR TEXT, and splitn SEPARATOR COUNT TEXT.
+// splitCost spends the cost of split SEPARATOR TEXT, and splitn SEPARATOR COUNT TEXT.
 func splitCost(b *budget, args []reflect.Value) error {
 	text := args[len(args)-1].String()
 	if err := b.text(len(text)); err != nil {
@@ -237,7 +237,7 @@ func splitCost(b *budget, args []reflect.Value) error {
 	return b.items(count)
 }
 
-// random: randAlpha COUNT.
+// randomCost spends the cost of randAlpha COUNT.
 func randomCost(b *budget, args []reflect.Value) error {
 	if count := args[0].Int(); count > maxRandomCharacters {
 		return fmt.Errorf("%d random characters exceed the limit of %d", count, maxRandomCharacters)
@@ -245,7 +245,7 @@ func randomCost(b *budget, args []reflect.Value) error {
 	return b.spend(8 * max(0, int(args[0].Int())))
 }
 
-// comparing: uniq LIST, without LIST ITEMS. Each item is compared with every other one.
+// uniqCost spends the cost of uniq LIST, without LIST ITEMS. Each item is compared with every other one.
 func uniqCost(b *budget, args []reflect.Value) error {
 	before := b.steps
 	if err := wholeCost(b, args); err != nil {
@@ -255,7 +255,7 @@ func uniqCost(b *budget, args []reflect.Value) error {
 	return b.spend(weight * weight / 32)
 }
 
-// decimals: the digits of the arguments add up.
+// decimalCost spends the cost of calculating with decimals: the digits of the arguments add up.
 func decimalCost(b *budget, args []reflect.Value) error {
 	operands := args[len(args)-1]
 	count := 1 + lengthOf(operands)
@@ -265,7 +265,7 @@ func decimalCost(b *budget, args []reflect.Value) error {
 	return wholeCost(b, args)
 }
 
-// generatingKey: genPrivateKey TYPE. RSA keys of 4096 bits and DSA parameters take seconds.
+// keyCost spends the cost of genPrivateKey TYPE. RSA keys of 4096 bits and DSA parameters take seconds.
 func keyCost(b *budget, args []reflect.Value) error {
 	switch args[0].String() {
 	case "ecdsa", "ed25519":
@@ -275,7 +275,7 @@ func keyCost(b *budget, args []reflect.Value) error {
 	}
 }
 
-// matching: regexFind PATTERN TEXT.
+// regexFindCost spends the cost of regexFind PATTERN TEXT.
 func regexFindCost(b *budget, args []reflect.Value) error {
 	text := args[1].String()
 	_, program, err := b.compile(args[0].String())
@@ -285,7 +285,7 @@ func regexFindCost(b *budget, args []reflect.Value) error {
 	return b.spend(1 + program*(1+len(text))/64)
 }
 
-// matchingAll: regexFindAll PATTERN TEXT COUNT.
+// regexFindAllCost spends the cost of regexFindAll PATTERN TEXT COUNT.
 func regexFindAllCost(b *budget, args []reflect.Value) error {
 	count, err := b.matches(args[0].String(), args[1].String())
 	if err != nil {
@@ -294,8 +294,8 @@ func regexFindAllCost(b *budget, args []reflect.Value) error {
 	return b.items(count)
 }
 
-// substituting: regexReplaceAll PATTERN TEXT REPLACEMENT. All matches together are at most as long as the text, and so is the text that one
-// reference to them adds.
+// regexReplaceCost spends the cost of regexReplaceAll PATTERN TEXT REPLACEMENT. All matches together are at most as long as the text, and
+// so is the text that one reference to them adds.
 func regexReplaceCost(b *budget, args []reflect.Value) error {
 	text, replacement := args[1].String(), args[2].String()
 	count, err := b.matches(args[0].String(), text)

@@ -182,7 +182,7 @@ func TestErrorsThatDependOnSensitiveParametersAreConcealed(t *testing.T) {
 	}
 }
 
-// A line could tell any number that a package computes from a value.
+// A line could disclose any number that a package computes from a value.
 func TestPlacesOfErrorsDiscloseNoSensitiveParameter(t *testing.T) {
 	for name, text := range map[string]string{
 		"the text limit":               "{{ if hasPrefix \"h\" .Params.P }}\n{{ repeat 100000000 \"x\" }}{{ else }}\n\n{{ repeat 100000000 \"x\" }}{{ end }}",
