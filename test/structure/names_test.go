@@ -17,8 +17,20 @@ var glossary = []wording{
 	phrase(`patience|in a row`, "…Timeout, max…"),
 	phrase(`tell|tells|telling|told|announce|announced|begun`, "emit, report, enqueue or print"),
 	phrase(`outdated|behind|newest`, "stale, live or latest"),
-	phrase(`unhurried|grace`, "pace, …Delay or …Timeout"),
+	phrase(`unhurried|grace|quiet (?:period|time)s?`, "pace, …Delay or …Timeout"),
 	phrase(`bereft|forsaken|heirs?|make way|last words|theirs`, "the condition, or the noun"),
+}
+
+// proseGlossary lists what comments, names of tests and texts of specs do not contain either. A word of the glossary that is normal English
+// in a sentence is ruled out only where it names the concept: the longest path, a client behind a proxy and the grace period of a pod are
+// fine.
+var proseGlossary = []wording{
+	phrase(`patience|times in a row`, "timeout, consecutive"),
+	phrase(`tell|tells|telling|told|announce|announces|announced|begun`, "emit, report, record, print, distinguish, started"),
+	phrase(`outdated|newest`, "stale, live or latest"),
+	phrase(`(?:caches?|views?|readers?) (?:is|are|may be) behind|lags? behind`, "stale"),
+	phrase(`unhurried|quiet (?:period|time)s?`, "pace, write delay"),
+	phrase(`bereft|forsaken|heirs?|make way|makes way|last words`, "the condition, or the noun"),
 }
 
 // borrowed are names that contain a word of the glossary and belong to Kubernetes.
@@ -31,16 +43,62 @@ func TestIdentifiersAreOfTheGlossary(t *testing.T) {
 			continue
 		}
 		declared(s.syntax, func(name *ast.Ident) {
-			words := spaced(name.Name)
-			rules := glossary
-			if isTestName(name.Name) {
-				rules = wordings
+			if isTestName(name.Name) || slices.Contains(borrowed, name.Name) {
+				return
 			}
-			if i := slices.IndexFunc(rules, func(w wording) bool { return w.avoid.MatchString(words) }); i >= 0 && !slices.Contains(borrowed, name.Name) {
-				t.Errorf("%s: %s: say %s", s.at(name), name.Name, rules[i].say)
+			words := spaced(name.Name)
+			if i := slices.IndexFunc(glossary, func(w wording) bool { return w.avoid.MatchString(words) }); i >= 0 {
+				t.Errorf("%s: %s: say %s", s.at(name), name.Name, glossary[i].say)
 			}
 		})
 	}
+}
+
+// TestSentencesAreOfTheGlossary reads comments, the names of tests, the keys of their tables, and the texts of specs.
+func TestSentencesAreOfTheGlossary(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.isGenerated() {
+			continue
+		}
+		for _, comments := range s.syntax.Comments {
+			plain(t, s.at(comments), comments.Text(), proseGlossary)
+		}
+		if !s.isTest() {
+			continue
+		}
+		for _, function := range functions(s) {
+			if name := function.Name.Name; isTestName(name) {
+				plain(t, s.at(function), spaced(name), proseGlossary)
+				plain(t, s.at(function), spaced(name), wordings)
+			}
+		}
+		testTexts(s, func(text *ast.BasicLit) { plain(t, s.at(text), text.Value, proseGlossary) })
+	}
+}
+
+// testTexts visits the literals that name specs, steps and cases: the first argument of Ginkgo's nodes, and the string keys of maps.
+func testTexts(s source, visit func(*ast.BasicLit)) {
+	each := func(node ast.Node) {
+		ast.Inspect(node, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				visit(literal)
+			}
+			return true
+		})
+	}
+	dotted := slices.Contains(s.dotted, ginkgo)
+	ast.Inspect(s.syntax, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.CallExpr:
+			function, ok := node.Fun.(*ast.Ident)
+			if ok && dotted && len(node.Args) > 0 && (function.Name == "By" || slices.Contains(ginkgoNodes, function.Name)) {
+				each(node.Args[0])
+			}
+		case *ast.KeyValueExpr:
+			each(node.Key)
+		}
+		return true
+	})
 }
 
 // The largest share of functions that are named by a bare participle, in percent: most such names do not say what the function returns.
