@@ -72,7 +72,7 @@ func leaseOf(_ context.Context, addOn client.Object) ([]reconcile.Request, error
 
 // Reconcile checks whether the lease of one agent is renewed. It reads the lease from the API server before it sets add-ons to Unknown: a
 // broken watch must not be mistaken for a broken fleet. If the API server does not respond, agents cannot have renewed anything either, and
-// their grace period restarts.
+// their timeouts restart.
 func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for _, reader := range []client.Reader{l.client, l.live} {
 		var lease coordinationv1.Lease

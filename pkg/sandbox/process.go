@@ -17,7 +17,7 @@ const (
 	lastBackoff  = 5 * time.Second
 	// settled is the run time after which a program's restart backoff is reset.
 	settled = 10 * time.Second
-	// killDelay is the grace period before a program is killed.
+	// killDelay is how long a program may take to exit before it is killed.
 	killDelay = 10 * time.Second
 	// tolerableExits is the number of exits allowed while the sandbox starts.
 	tolerableExits = 3
@@ -101,7 +101,7 @@ func (p *process) untilWanted(ctx context.Context) bool {
 	return true
 }
 
-// runOnce runs the program until it exits. When ctx ends, the program gets a termination signal, and is killed after the grace period.
+// runOnce runs the program until it exits. When ctx ends, the program gets a termination signal, and is killed after killDelay.
 func (p *process) runOnce(ctx context.Context) error {
 	log, err := openLog(p.folder.log(p.program.Name))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
-// stopTimeout is the grace period before addon-manager is killed.
+// stopTimeout is how long addon-manager may take to exit before it is killed.
 const stopTimeout = 20 * time.Second
 
 // manager is a running addon-manager.

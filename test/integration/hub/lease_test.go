@@ -23,11 +23,11 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// leaseTimeout is the grace period of the agents in these specs, whatever the durations of their leases; on a busy machine, renewals are
+// leaseTimeout is the timeout of the agents in these specs, whatever the durations of their leases; on a busy machine, renewals are
 // late.
 const leaseTimeout = 5 * time.Second
 
-// withLeaseTimeout sets that grace period.
+// withLeaseTimeout sets that timeout.
 func withLeaseTimeout(_ *rest.Config, options *hub.Options) { options.LeaseTimeout = leaseTimeout }
 
 // renew acts as an agent: it renews a lease of that name until it is stopped or the spec ends, with a clock of its own.
