@@ -281,9 +281,11 @@ generate: ## Generate deep copies, resource definitions and the command referenc
 tidy: ## Tidy go.mod and go.sum.
 	go mod tidy
 	go -C hack/images mod tidy
+	go -C hack/tools mod tidy
+	go -C hack/golangci mod tidy
 
 .PHONY: lint
-lint: ## Check format, correctness, complexity, structure and style.
+lint: ## Check format, correctness, imports, complexity, structure and style.
 	hack/lint.sh
 
 # The tutorial starts without a sandbox, as its reader does, and stops the sandbox at the end.

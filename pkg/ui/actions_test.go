@@ -124,7 +124,7 @@ func TestParametersOfARequest(t *testing.T) {
 		"a preview without the version, which may mark it": {form: url.Values{"set.SIZE": {"hunter2"}}, err: "cannot be read"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := httptest.NewRequest("POST", "/", strings.NewReader(test.form.Encode()))
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.form.Encode()))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			got, err := givenBy(r, test.version)
 			if test.err == "" {

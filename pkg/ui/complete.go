@@ -15,7 +15,7 @@ type complete struct{ reader }
 
 // Get reads an object that the user may read.
 func (c complete) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	k := kind{}
+	var k kind
 	switch object.(type) {
 	case *kudo.OperatorVersion:
 		k = kind{gvk: kudo.GroupVersion.WithKind("OperatorVersion"), resource: "operatorversions"}

@@ -266,7 +266,7 @@ func TestSessionsEnd(t *testing.T) {
 	gate.now = func() time.Time { return now }
 	key := gate.key
 	session, ok := gate.open(key)
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.AddCookie(&http.Cookie{Name: "tandem", Value: session})
 	if visitor, _ := gate.Visitor(r); !ok || visitor == nil {
 		t.Fatal("the session has not begun")

@@ -3,6 +3,7 @@ package e2e
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -115,7 +116,7 @@ func unpack(archive string) map[string]string {
 	contents := map[string]string{}
 	for files := tar.NewReader(unzipped); ; {
 		file, err := files.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return contents
 		}
 		Expect(err).NotTo(HaveOccurred())

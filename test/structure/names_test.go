@@ -76,6 +76,11 @@ func TestSentencesAreOfTheGlossary(t *testing.T) {
 	}
 }
 
+const ginkgo = "github.com/onsi/ginkgo/v2"
+
+// ginkgoNodes are Ginkgo's containers and specs.
+var ginkgoNodes = []string{"Describe", "Context", "When", "It", "Specify", "DescribeTable", "DescribeTableSubtree", "Entry"}
+
 // testTexts visits the literals that name specs, steps and cases: the first argument of Ginkgo's nodes, and the string keys of maps.
 func testTexts(s source, visit func(*ast.BasicLit)) {
 	each := func(node ast.Node) {

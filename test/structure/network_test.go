@@ -20,6 +20,7 @@ func TestHubAndAgentFetchNothing(t *testing.T) {
 		return slices.ContainsFunc([]string{"cmd/addon-manager", "cmd/addon-agent", "pkg/hub", "pkg/agent", "pkg/kube"},
 			func(part string) bool { return within(part)(folder) })
 	}
+	isPure := pure(t)
 	for _, s := range sources(t) {
 		if s.isTest() || !inCluster(s.folder()) && !isPure(s.folder()) {
 			continue

@@ -1,5 +1,5 @@
-// Package structure tests the structure of the code: which package may import which, what pure packages may not use, how long functions
-// are, and how tests are written. It reads the source and touches no cluster.
+// Package structure tests what a linter cannot express about the code's structure: what pure packages reach, the order of files, names, words,
+// and what pages say about the code. It reads the source and touches no cluster.
 package structure
 
 import (
@@ -26,8 +26,6 @@ const root = "../.."
 // listed is the output of `go list` for a package of the module.
 type listed struct {
 	ImportPath string
-	Name       string
-	Doc        string
 	GoFiles    []string
 	Imports    []string
 	Deps       []string
@@ -41,7 +39,7 @@ func (p listed) path() string {
 // packages lists the module's packages that contain more than tests.
 func packages(t *testing.T) []listed {
 	t.Helper()
-	command := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Doc,GoFiles,Imports,Deps", "./...")
+	command := exec.Command("go", "list", "-e", "-json=ImportPath,GoFiles,Imports,Deps", "./...")
 	command.Dir = root
 	output, err := command.Output()
 	if err != nil {

@@ -193,7 +193,7 @@ func (l *limits) explain(err error) error {
 func (l *limits) try(ctx context.Context, send func() error) error {
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		err := l.explain(send())
-		if _, missing := err.(*missingRight); !missing || l.clock().Add(pause).Sub(*l.granted.Load()) > requestRetryTimeout {
+		if missing := (*missingRight)(nil); !errors.As(err, &missing) || l.clock().Add(pause).Sub(*l.granted.Load()) > requestRetryTimeout {
 			return err
 		}
 		select {

@@ -50,7 +50,7 @@ func TestARecordHidesMessagesOfOpaqueObjects(t *testing.T) {
 	plainly, opaque := configMap("a", "hunter2"), configMap("b", "hu")
 	v.Record.Add([]*unstructured.Unstructured{plainly, opaque}, sensitive.Traces{Opaque: []sensitive.Object{sensitive.ObjectOf(opaque)}})
 	cause := errors.New("hu")
-	if err := v.Conceal(plainly, cause); err != cause {
+	if err := v.Conceal(plainly, cause); !errors.Is(err, cause) {
 		t.Error(err)
 	}
 	if err := v.Conceal(opaque, cause); err.Error() != sensitive.NotShown || !errors.Is(err, cause) || v.Conceal(opaque, nil) != nil {

@@ -203,11 +203,11 @@ func readAsInstance(t *testing.T, status kudo.InstanceStatus) {
 			edited := i
 			edited.Instance = i.Instance.DeepCopy()
 			edited.Instance.Spec.Parameters = map[string]string{"TEXT": "other", "ON": "false"}
-			Admit(&i, edited)
+			_, _ = Admit(&i, edited)
 			state := i.state()
 			state.Request = request
-			plan.Choose(state)
-			plan.Forecast(state)
+			_, _ = plan.Choose(state)
+			_, _ = plan.Forecast(state)
 			plan.DueForReady(state)
 		}
 	}

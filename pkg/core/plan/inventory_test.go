@@ -145,7 +145,7 @@ func TestSurplus(t *testing.T) {
 func TestVanishedEntries(t *testing.T) {
 	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{{Name: "new"}, {Name: "both"}}}
 	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new"), config("found", "")}
-	if diff := cmp.Diff(entries{config("a", "old")}, entries(plan.VanishedEntries(inventory, version))); diff != "" {
+	if diff := cmp.Diff(entries{config("a", "old")}, plan.VanishedEntries(inventory, version)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -176,7 +176,7 @@ func TestPrunable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.status.Inventory = test.inventory
-			if diff := cmp.Diff(test.want, entries(plan.Prunable(test.status, version)), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(test.want, plan.Prunable(test.status, version), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

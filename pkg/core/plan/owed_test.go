@@ -516,7 +516,7 @@ func TestMarkRestart(t *testing.T) {
 	rendered := entries{workload("app", "another", ""), config("settings", "app"), workload("new", "app", "")}
 	got := plan.MarkRestart(inventory, rendered, map[string]bool{"broken": true}, "x")
 	want := entries{workload("app", "app", "x"), workload("other", "other", "old"), workload("broken", "broken", "x"), config("settings", "app")}
-	if diff := cmp.Diff(want, entries(got)); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if uid := plan.RequiredRestart(got, workload("app", "", "")); uid != "x" {

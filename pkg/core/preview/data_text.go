@@ -56,7 +56,7 @@ func (t TaskData) KindText() string {
 	case kudo.TaskPipe:
 		return fmt.Sprintf("%s: a pod writes the files", t.Kind)
 	default:
-		return string(t.Kind)
+		return t.Kind
 	}
 }
 

@@ -41,7 +41,7 @@ func FuzzForgedStatus(f *testing.F) {
 			for _, started := range []*kudo.OperatorVersion{version, nil} {
 				change.Started, change.Candidates = started, []kudo.OperatorVersion{db()}
 				change.Instances = []kudo.Instance{*before, *existing}
-				preview.DataOf(preview.Of(change)).Err()
+				_ = preview.DataOf(preview.Of(change)).Err()
 			}
 		}
 	})

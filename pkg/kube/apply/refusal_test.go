@@ -82,7 +82,7 @@ func TestRefusedNamesTheFieldsThatCannotChange(t *testing.T) {
 			if !Final(fmt.Errorf("applying: %w", got)) {
 				t.Error("it is not final")
 			}
-			if other := ToImmutableError(err, nil, object(r.Want)); other != error(err) {
+			if other := ToImmutableError(err, nil, object(r.Want)); !errors.Is(other, err) {
 				t.Errorf("what does not exist yet has no immutable fields, got %v", other)
 			}
 		})
@@ -129,7 +129,7 @@ func TestWhatCannotBeChangedAndIsOnItsWayOutIsWaitedFor(t *testing.T) {
 	live := object(r.Live)
 	live.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	got := ToImmutableError(&apierrors.StatusError{ErrStatus: r.Status}, live, object(r.Want))
-	if got != errBeingDeleted || Final(got) {
+	if !errors.Is(got, errBeingDeleted) || Final(got) {
 		t.Errorf("got %v, final: %v", got, Final(got))
 	}
 }

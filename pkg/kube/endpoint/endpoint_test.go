@@ -228,7 +228,7 @@ func listen(t *testing.T, server *http.Server, limit Connections, secure *tls.Co
 	if secure != nil {
 		limited = tls.NewListener(limited, secure)
 	}
-	go server.Serve(limited)
+	go func() { _ = server.Serve(limited) }()
 	t.Cleanup(func() { server.Close() })
 	return next.Addr().String()
 }

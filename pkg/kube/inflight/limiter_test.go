@@ -40,7 +40,7 @@ func TestRequestsBeyondTheLimitWaitInOrder(t *testing.T) {
 		c, end := newClient(), make(chan struct{})
 		limit := int(c.limit.Load())
 		for range limit {
-			go c.send(t.Context(), "get", func() { <-end })
+			go func() { _ = c.send(t.Context(), "get", func() { <-end }) }()
 		}
 		synctest.Wait()
 
@@ -52,10 +52,12 @@ func TestRequestsBeyondTheLimitWaitInOrder(t *testing.T) {
 		synctest.Wait()
 		var order []int
 		for i := range 3 {
-			go c.send(t.Context(), "get", func() {
-				order = append(order, i)
-				<-end
-			})
+			go func() {
+				_ = c.send(t.Context(), "get", func() {
+					order = append(order, i)
+					<-end
+				})
+			}()
 			synctest.Wait()
 		}
 		if c.inFlight.Load() != int64(limit) || len(order) != 0 {

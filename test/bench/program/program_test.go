@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ type counted struct {
 	Number int `json:"number"`
 }
 
-func (c counted) Print(out io.Writer) { io.WriteString(out, strings.Repeat("|", c.Number)) }
+func (c counted) Print(out io.Writer) { fmt.Fprint(out, strings.Repeat("|", c.Number)) }
 
 func (c counted) Violations() error {
 	if c.Number == 0 {

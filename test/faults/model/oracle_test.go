@@ -305,7 +305,7 @@ func (w *world) checkRestarted() {
 func (w *world) owes(dashed string) string {
 	for _, name := range w.mirrors.names() {
 		m := w.mirrors.get(name)
-		if plan.Owner(w.observe(m).Owner).Name == dashed && m.Status.Execution != nil && len(m.Status.Execution.Owed) > 0 {
+		if w.observe(m).Owner.Name == dashed && m.Status.Execution != nil && len(m.Status.Execution.Owed) > 0 {
 			return m.Status.Execution.Owed[0].Plan
 		}
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,7 +50,7 @@ func TestParameters(t *testing.T) {
 		maps.DeleteFunc(bad, func(_ string, is bool) bool { return !is })
 		values, err := parameter.Values(definitions, given)
 		found := map[string]bool{}
-		if invalid, is := err.(*parameter.InvalidError); is {
+		if invalid := (*parameter.InvalidError)(nil); errors.As(err, &invalid) {
 			for _, problem := range invalid.Problems {
 				found[problem.Parameter] = true
 			}
@@ -87,7 +88,7 @@ func TestTrees(t *testing.T) {
 		walk(children, []string{"a"}, want)
 		found := map[string]bool{}
 		resolved, err := tree.Resolve(&versions[0], rapid.Permutation(versions).Draw(t, "order"))
-		if invalid, is := err.(*tree.Error); is {
+		if invalid := (*tree.Error)(nil); errors.As(err, &invalid) {
 			for _, problem := range invalid.Problems {
 				found[problem.Reason] = true
 			}

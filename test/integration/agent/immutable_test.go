@@ -187,8 +187,8 @@ var _ = Describe("A Job", func() {
 		mute      atomic.Bool // the API server does not answer dry runs
 	)
 	BeforeEach(func() {
-		var locally = agentLocally
-		locally, toManaged = environment.RecordWrites(agentLocally)
+		locally, writes := environment.RecordWrites(agentLocally)
+		toManaged = writes
 		locally.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return sender(func(request *http.Request) (*http.Response, error) {
 				if mute.Load() && request.URL.Query().Has("dryRun") {

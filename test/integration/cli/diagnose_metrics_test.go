@@ -38,7 +38,7 @@ func (localPods) PortForward(ctx context.Context, _ string, _ types.UID, number 
 		return err
 	}
 	defer pod.Close()
-	go io.Copy(pod, stream)
+	go func() { _, _ = io.Copy(pod, stream) }()
 	_, err = io.Copy(stream, pod)
 	return err
 }
