@@ -287,25 +287,25 @@ func runHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) err
 	defer cancel()
 	go func() {
 		defer cancel()
-		if o.awaitOther(ctx, config) {
+		if o.awaitConfigChange(ctx, config) {
 			hub.GetLogger().Info("the configuration of the connection to the hub changed: reconnecting")
 		}
 	}()
 	return hub.Start(ctx)
 }
 
-// awaitOther waits until Hub returns another config, or ctx ends. A config that cannot be read counts as unchanged.
-func (o Options) awaitOther(ctx context.Context, config *rest.Config) bool {
+// awaitConfigChange waits until Hub returns another config, or ctx ends. A config that cannot be read counts as unchanged.
+func (o Options) awaitConfigChange(ctx context.Context, config *rest.Config) bool {
 	period := cmp.Or(o.HubPeriod, time.Minute)
 	err := wait.PollUntilContextCancel(ctx, period, false, func(context.Context) (bool, error) {
 		now, err := o.Hub()
-		return err == nil && !sameWay(config, now), nil
+		return err == nil && !sameConnection(config, now), nil
 	})
 	return err == nil
 }
 
-// sameWay reports whether two configs connect to the same server with the same identity.
-func sameWay(a, b *rest.Config) bool {
+// sameConnection reports whether two configs connect to the same server with the same identity.
+func sameConnection(a, b *rest.Config) bool {
 	way := func(c *rest.Config) []any {
 		return []any{c.Host, c.APIPath, c.TLSClientConfig, c.Username, c.Password, c.BearerToken, c.BearerTokenFile, c.ExecProvider}
 	}
@@ -329,7 +329,7 @@ func electionManager(o Options) (ctrl.Manager, error) {
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "tandem-addon-agent",
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionConfig:          controller.Apart(o.Local), // a separate client renews the Lease under any load
+		LeaderElectionConfig:          controller.WithoutLimits(o.Local), // a separate client renews the Lease under any load
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -380,7 +380,7 @@ func localManager(o Options, unserved controller.Unserved) (ctrl.Manager, error)
 			Unstructured: true,
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
-		Controller:             controller.Every(),
+		Controller:             controller.DefaultConfig(),
 		Logger:                 controller.Logger(ctrl.Log),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
@@ -393,8 +393,8 @@ func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	patient := controller.Every()
-	patient.CacheSyncTimeout = 24 * time.Hour // wait for an unreachable hub instead of giving up
+	controllerConfig := controller.DefaultConfig()
+	controllerConfig.CacheSyncTimeout = 24 * time.Hour // wait for an unreachable hub instead of giving up
 	return ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
@@ -404,7 +404,7 @@ func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 		},
 		// OperatorVersions may be read with get, but not with list or watch.
 		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
-		Controller:             patient,
+		Controller:             controllerConfig,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 	})

@@ -19,8 +19,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
-// completionTime is the timeout for the hub during completion. Completion fails silently after it.
-const completionTime = 2 * time.Second
+// completionTimeout is the timeout for the hub during completion. Completion fails silently after it.
+const completionTimeout = 2 * time.Second
 
 // words holds the words already typed: the arguments, and the values of the flags for the cluster and the namespace of packages.
 type words struct {
@@ -105,7 +105,7 @@ func completion(f *hubclient.Factory, found choices) cobra.CompletionFunc {
 
 // inTime returns the sorted choices, or none if the hub does not respond in time.
 func inTime(ctx context.Context, f *hubclient.Factory, found choices, said words) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	answer := make(chan []string, 1)
 	go func() { // some calls of a client do not end with the context

@@ -61,7 +61,7 @@ func TestCompletionOfASilentHub(t *testing.T) {
 		if !strings.HasPrefix(output, ":4\n") {
 			t.Errorf("got %q", output)
 		}
-	case <-time.After(30 * completionTime):
+	case <-time.After(30 * completionTimeout):
 		t.Error("it waits for ever")
 	}
 }

@@ -75,7 +75,7 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
-	if wait := a.written.Awaits(addOn); wait > 0 {
+	if wait := a.written.WaitTime(addOn); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer a.written.NoteSince(addOn, addOn.ResourceVersion)
@@ -129,7 +129,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	if want == nil {
 		return nil
 	}
-	if err := controller.Hold(ctx, a.client, state.ManagedAddOn, kudo.Finalizer, ManagerAddOn); err != nil {
+	if err := controller.AddFinalizer(ctx, a.client, state.ManagedAddOn, kudo.Finalizer, ManagerAddOn); err != nil {
 		return err
 	}
 	options := []client.ApplyOption{client.FieldOwner(ManagerAddOn)}
@@ -139,13 +139,13 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	}
 	switch current := state.OwnInstance(); {
 	case current == nil:
-		if err := a.absent(ctx, state.ManagedAddOn, want); err != nil {
+		if err := a.checkAbsent(ctx, state.ManagedAddOn, want); err != nil {
 			return err
 		}
 	case install.Matches(current, want):
 		return nil
-	case a.applied.Awaits(current) > 0:
-		return unknownToCache(want, "already applied")
+	case a.applied.WaitTime(current) > 0:
+		return staleCacheConflict(want, "already applied")
 	default:
 		configuration.SetUID(current.UID)
 		options = append(options, client.ForceOwnership)
@@ -157,23 +157,23 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	return nil
 }
 
-// absent checks with a live read that no Instance of that name exists before the first apply, which would take over a user's Instance
+// checkAbsent checks with a live read that no Instance of that name exists before the first apply, which would take over a user's Instance
 // wherever the two agree. An existing Instance is a conflict: the next reconciliation, once the cache has it, determines its owner. A race
 // remains between this read and the apply, but the apply is not forced and conflicts with every value that differs.
-func (a *addOns) absent(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *kudo.Instance) error {
+func (a *addOns) checkAbsent(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *kudo.Instance) error {
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(want), &kudo.Instance{})
 	if apierrors.IsNotFound(err) {
-		return a.stillEnabled(ctx, addOn, want)
+		return a.checkEnabled(ctx, addOn, want)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
-	return unknownToCache(want, "already exists")
+	return staleCacheConflict(want, "already exists")
 }
 
-// stillEnabled checks with a live read that an add-on that had an Instance before is not disabled: the cache may show the deletion of the
+// checkEnabled checks with a live read that an add-on that had an Instance before is not disabled: the cache may show the deletion of the
 // Instance, but not yet that of the add-on. For other add-ons, the write of the finalizer has checked this.
-func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *kudo.Instance) error {
+func (a *addOns) checkEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *kudo.Instance) error {
 	if !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedC
 		return fmt.Errorf("reading ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 	}
 	if err != nil || current.UID != addOn.UID || !current.DeletionTimestamp.IsZero() {
-		return unknownToCache(want, "its add-on is disabled")
+		return staleCacheConflict(want, "its add-on is disabled")
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (a *addOns) stillEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedC
 // checkLive returns a conflict if the desired Instance is about to be applied, and a cached object of the configuration is stale: an
 // earlier process may have applied a newer one, which this apply would revert.
 func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
-	if own := state.OwnInstance(); want == nil || own != nil && (install.Matches(own, want) || a.applied.Awaits(own) > 0) {
+	if own := state.OwnInstance(); want == nil || own != nil && (install.Matches(own, want) || a.applied.WaitTime(own) > 0) {
 		return nil
 	}
 	objects := []client.Object{state.Definition, state.ManagedAddOn, state.Version}
@@ -214,7 +214,7 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 	current := addOn.Status.Conditions
 	switch {
 	case decision.Release:
-		err := a.giveUp(ctx, addOn)
+		err := a.releaseStatus(ctx, addOn)
 		return err == nil, err
 	case want == nil && !install.IsPlanManaged(state.Definition):
 		return false, nil
@@ -225,7 +225,7 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 		want = meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved)
 	}
 	if want != nil {
-		settled, changed := apply.Settle(current, *want, time.Now())
+		settled, changed := apply.MergeCondition(current, *want, time.Now())
 		condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&settled)
 		if err != nil {
 			return false, fmt.Errorf("encoding condition %s: %w", want.Type, err)
@@ -243,8 +243,8 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 	return err == nil, err
 }
 
-// giveUp removes all fields of ManagerResolved. Right after a change it returns a Postponed error instead.
-func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+// releaseStatus removes all fields of ManagerResolved. Right after a change it returns a Postponed error instead.
+func (a *addOns) releaseStatus(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if err := a.pace.Allow(client.ObjectKeyFromObject(addOn)); err != nil {
 		return err
 	}
@@ -264,10 +264,10 @@ func (a *addOns) emit(addOn *addonv1alpha1.ManagedClusterAddOn, decision install
 	if now.Status == metav1.ConditionTrue || strings.HasPrefix(now.Reason, "WaitingFor") {
 		eventType = corev1.EventTypeNormal
 	}
-	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
+	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", controller.TruncateNote(now.Message))
 	for _, remark := range decision.Remarks {
 		if before == nil || !strings.Contains(before.Message, remark) {
-			a.recorder.Eventf(addOn, nil, corev1.EventTypeWarning, eventConfigurationIgnored, actionResolve, "%s", controller.Note(remark))
+			a.recorder.Eventf(addOn, nil, corev1.EventTypeWarning, eventConfigurationIgnored, actionResolve, "%s", controller.TruncateNote(remark))
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	// A live read, because the cache may lack an Instance that was just created.
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(addOn), &instance)
 	if apierrors.IsNotFound(err) || err == nil && !install.OwnedBy(&instance, addOn) {
-		return controller.Release(ctx, a.client, addOn, kudo.Finalizer)
+		return controller.RemoveFinalizer(ctx, a.client, addOn, kudo.Finalizer)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(addOn), err)

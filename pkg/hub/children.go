@@ -61,7 +61,7 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
 	}
 	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
-	if wait := c.written.Awaits(parent); wait > 0 {
+	if wait := c.written.WaitTime(parent); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer c.written.NoteSince(parent, parent.ResourceVersion)
@@ -91,7 +91,7 @@ func (c *children) checkLive(ctx context.Context, parent *kudo.Instance) error {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(parent), err)
 	}
 	if install.IsStale(parent, current) {
-		return unknownToCache(parent, "has changed")
+		return staleCacheConflict(parent, "has changed")
 	}
 	if parent.Status.Execution == nil || !parent.DeletionTimestamp.IsZero() {
 		return nil
@@ -175,8 +175,8 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 	switch {
 	case step.Delete:
 		return status, c.delete(ctx, parent, step.Current, step.Force)
-	case step.Current != nil && c.applied.Awaits(step.Current) > 0:
-		return status, unknownToCache(step.Current, "already applied")
+	case step.Current != nil && c.applied.WaitTime(step.Current) > 0:
+		return status, staleCacheConflict(step.Current, "already applied")
 	case step.Apply == nil && step.Rerun == nil:
 		return status, nil
 	}
@@ -185,7 +185,7 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 		applied, err := c.apply(ctx, parent, step)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			status.State, status.Message = kudo.ChildFailed, "the hub rejected it: "+controller.Note(err.Error())
+			status.State, status.Message = kudo.ChildFailed, "the hub rejected it: "+controller.TruncateNote(err.Error())
 			return status, nil
 		case err != nil:
 			return status, err
@@ -226,7 +226,7 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 		return nil, fmt.Errorf("decoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
 	c.recorder.Eventf(parent, child, corev1.EventTypeNormal, reason, actionBringAbout, "%s",
-		controller.Note(fmt.Sprintf("applied Instance %q of OperatorVersion %q", child.Name, child.Spec.OperatorVersion.Name)))
+		controller.TruncateNote(fmt.Sprintf("applied Instance %q of OperatorVersion %q", child.Name, child.Spec.OperatorVersion.Name)))
 	return child, nil
 }
 
@@ -255,7 +255,7 @@ func (c *children) rerun(ctx context.Context, parent, child *kudo.Instance, requ
 	}
 	c.applied.Note(current)
 	c.recorder.Eventf(parent, current, corev1.EventTypeNormal, eventChildRerun, actionBringAbout, "%s",
-		controller.Note(fmt.Sprintf("plan %q of Instance %q failed and is run again", request.PlanName, child.Name)))
+		controller.TruncateNote(fmt.Sprintf("plan %q of Instance %q failed and is run again", request.PlanName, child.Name)))
 	return current, nil
 }
 
@@ -275,7 +275,7 @@ func (c *children) delete(ctx context.Context, parent, child *kudo.Instance, for
 		return client.IgnoreNotFound(err)
 	}
 	c.recorder.Eventf(parent, child, corev1.EventTypeNormal, eventChildDeleted, actionBringAbout, "%s",
-		controller.Note(fmt.Sprintf("Instance %q is removed", child.Name)))
+		controller.TruncateNote(fmt.Sprintf("Instance %q is removed", child.Name)))
 	return nil
 }
 
@@ -300,7 +300,7 @@ func (c *children) commit(ctx context.Context, state *install.Parent, statuses [
 	for _, status := range statuses {
 		if status.State == kudo.ChildFailed {
 			c.recorder.Eventf(parent, nil, corev1.EventTypeWarning, eventChildFailed, actionBringAbout, "%s",
-				controller.Note(fmt.Sprintf("Instance %q: %s", status.Instance, status.Message)))
+				controller.TruncateNote(fmt.Sprintf("Instance %q: %s", status.Instance, status.Message)))
 		}
 	}
 	return nil

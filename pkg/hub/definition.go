@@ -38,7 +38,7 @@ func (d *definitions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	}
 	if _, err := dependency.DeclaredBy(&definition); err != nil {
 		d.recorder.Eventf(&definition, nil, corev1.EventTypeWarning, eventDependenciesMalformed, actionEvaluate, "%s",
-			controller.Note(fmt.Sprintf("%v; every cluster keeps the last verdict", err)))
+			controller.TruncateNote(fmt.Sprintf("%v; every cluster keeps the last verdict", err)))
 	}
 	return ctrl.Result{}, nil
 }

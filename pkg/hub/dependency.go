@@ -52,7 +52,7 @@ func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	}
 	// The cache lacks the last verdict, which would be written again, and held verdicts would be taken from the one before. Usually the
 	// verdict's own event triggers the next reconciliation.
-	if wait := d.written.Awaits(addOn); wait > 0 {
+	if wait := d.written.WaitTime(addOn); wait > 0 {
 		d.metrics.verdictLatency.PutBack(request, since)
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -124,11 +124,11 @@ func (d *dependencies) emit(addOn *addonv1alpha1.ManagedClusterAddOn, previous *
 	unmet := verdict.Unmet()
 	if len(unmet) == 0 {
 		d.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, eventDependenciesSatisfied, actionEvaluate, "%s",
-			controller.Note(fmt.Sprintf("all dependencies are satisfied; previously: %s", previous.Reason)))
+			controller.TruncateNote(fmt.Sprintf("all dependencies are satisfied; previously: %s", previous.Reason)))
 		return
 	}
 	d.recorder.Eventf(addOn, nil, corev1.EventTypeWarning, verdict.Reason(), actionEvaluate, "%s",
-		controller.Note("not satisfied: "+dependency.Summary(unmet)))
+		controller.TruncateNote("not satisfied: "+dependency.Summary(unmet)))
 }
 
 // dependents returns the dependents of a changed add-on on the same cluster.

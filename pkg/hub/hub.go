@@ -90,11 +90,11 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
 	recorder := controller.NewRecorder("addon-manager", controller.VerdictEventQPS, mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	reserved := rights.ReservedExcept(options.AllowedNamespaces)
-	planManaged := read.AddOns{
+	addOnReader := read.AddOns{
 		Client: mgr.GetClient(), Namespaces: options.namespaces(), Reserved: reserved, Cycles: read.NewCycles(),
 	}
-	rolledOut := planManaged // follows the condition Resolved of add-ons with doubtful variables
-	planManaged.Doubts = read.NewDoubts()
+	rolloutReader := addOnReader // follows the condition Resolved of add-ons with doubtful variables
+	addOnReader.Doubts = read.NewDoubts()
 	reads := newLiveReads(mgr.GetClient(), mgr.GetAPIReader())
 	return append([]controller.Runner{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
@@ -104,7 +104,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&definitions{recorder: recorder, client: mgr.GetClient()},
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
-			reader: &planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+			reader: &addOnReader, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			liveReads: reads, pace: controller.NewPace(time.Now),
 			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
@@ -122,7 +122,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		},
 		&ocm.Controllers{
 			DeliverAgents: options.DeliverAgents, AgentArguments: options.AgentArguments, AgentConfigs: options.AgentConfigs,
-			AddOns: &rolledOut, CheckLive: reads.check, Recorder: recorder, Metrics: metrics.ocm,
+			AddOns: &rolloutReader, CheckLive: reads.check, Recorder: recorder, Metrics: metrics.ocm,
 		},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
@@ -181,7 +181,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	every := controller.Every()
+	every := controller.DefaultConfig()
 	every.MaxConcurrentReconciles = max(1, options.Concurrency)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
@@ -190,7 +190,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
-		LeaderElectionConfig:          controller.Apart(cfg), // a separate client renews the Lease under any load
+		LeaderElectionConfig:          controller.WithoutLimits(cfg), // a separate client renews the Lease under any load
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served with limits
 		HealthProbeBindAddress:        "0",

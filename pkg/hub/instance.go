@@ -66,7 +66,7 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
 	}
 	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
-	if wait := i.written.Awaits(&instance); wait > 0 {
+	if wait := i.written.WaitTime(&instance); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer i.written.NoteSince(&instance, instance.ResourceVersion)
@@ -90,7 +90,7 @@ func (i *instances) isDetached(ctx context.Context, instance *kudo.Instance, hel
 	}
 	detached, err = read.IsDetached(ctx, i.live, instance.Namespace)
 	if err == nil && !detached {
-		return false, unknownToCache(instance, "its cluster is attached")
+		return false, staleCacheConflict(instance, "its cluster is attached")
 	}
 	return detached, err
 }
@@ -140,7 +140,7 @@ func (i *instances) act(ctx context.Context, state install.Instance, resolved me
 	}
 	instance := state.Instance
 	if resolved.Status == metav1.ConditionTrue {
-		if err := controller.Hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
+		if err := controller.AddFinalizer(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (i *instances) release(ctx context.Context, instance *kudo.Instance, detach
 	case err != nil || len(below) > 0:
 		return err
 	case instance.IsRemoved():
-		return controller.Release(ctx, i.client, instance, kudo.Finalizer)
+		return controller.RemoveFinalizer(ctx, i.client, instance, kudo.Finalizer)
 	case instance.IsForceReleased():
 		return i.forceRelease(ctx, instance)
 	}
@@ -185,10 +185,10 @@ func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) e
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("reading the inventory of Instance %s: %w", client.ObjectKeyFromObject(instance), err))
 	}
-	if err := controller.Release(ctx, i.client, instance, kudo.Finalizer); err != nil {
+	if err := controller.RemoveFinalizer(ctx, i.client, instance, kudo.Finalizer); err != nil {
 		return err
 	}
-	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", controller.Note(remainingObjects(current)))
+	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", controller.TruncateNote(remainingObjects(current)))
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (i *instances) emit(instance *kudo.Instance, now metav1.Condition) {
 	if now.Status != metav1.ConditionTrue {
 		eventType = corev1.EventTypeWarning
 	}
-	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
+	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", controller.TruncateNote(now.Message))
 }
 
 // rivals returns the Instances with the same slot on the managed cluster as the changed Instance.

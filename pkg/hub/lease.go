@@ -84,7 +84,7 @@ func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{RequeueAfter: left}, nil
 		}
 	}
-	return controller.RetryConflict(l.silence(ctx, request.Namespace))
+	return controller.RetryConflict(l.markUnreachable(ctx, request.Namespace))
 }
 
 // timeLeft returns the time for which a lease stays fresh.
@@ -106,8 +106,8 @@ func (l *leases) forget(key types.NamespacedName) {
 	delete(l.renewals, key)
 }
 
-// silence sets Available of every add-on of a cluster to Unknown.
-func (l *leases) silence(ctx context.Context, cluster string) error {
+// markUnreachable sets Available of every add-on of a cluster to Unknown.
+func (l *leases) markUnreachable(ctx context.Context, cluster string) error {
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := l.client.List(ctx, &addOns, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
@@ -120,7 +120,7 @@ func (l *leases) silence(ctx context.Context, cluster string) error {
 	var failed []error
 	for i := range addOns.Items {
 		addOn := &addOns.Items[i]
-		if silent(addOn) {
+		if isUnreachable(addOn) {
 			continue
 		}
 		_, err := apply.Condition(ctx, l.client, addOn, addOn.Status.Conditions, ManagerLease, want, time.Now())
@@ -137,8 +137,8 @@ func (l *leases) silence(ctx context.Context, cluster string) error {
 	return errors.Join(failed...)
 }
 
-// silent reports whether the state of an add-on is unknown because its cluster is unreachable.
-func silent(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+// isUnreachable reports whether the state of an add-on is unknown because its cluster is unreachable.
+func isUnreachable(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	return available != nil && available.Status == metav1.ConditionUnknown &&
 		available.Reason == addonv1alpha1.ReasonClusterLeaseStopped

@@ -28,10 +28,10 @@ func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance, 
 			return err
 		}
 	}
-	err = controller.Release(ctx, c, instance, kudo.Finalizer)
+	err = controller.RemoveFinalizer(ctx, c, instance, kudo.Finalizer)
 	if isUnrecognized(err, instance, kudo.AnnotationForceRelease) {
 		if instance, err = annotate(ctx, c, instance, kudo.AnnotationForceRelease, manager); err == nil {
-			err = controller.Release(ctx, c, instance, kudo.Finalizer)
+			err = controller.RemoveFinalizer(ctx, c, instance, kudo.Finalizer)
 		}
 	}
 	return err
@@ -115,8 +115,8 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	return configuration, nil
 }
 
-// unknownToCache returns a conflict: the cached Instance is older than the last write.
-func unknownToCache(instance *kudo.Instance, what string) error {
+// staleCacheConflict returns a conflict: the cached Instance is older than the last write.
+func staleCacheConflict(instance *kudo.Instance, what string) error {
 	resource := schema.GroupResource{Group: kudo.GroupVersion.Group, Resource: "instances"}
 	return apierrors.NewConflict(resource, instance.Name, errors.New(what+", but not in the cache yet"))
 }

@@ -91,8 +91,8 @@ func mismatch(state State, options Options) string {
 	switch {
 	case had != options.Clusters:
 		return fmt.Sprintf("has %s, not %d", ManagedClusters(had), options.Clusters)
-	case state.runsOCM() != options.runsOCM():
-		return state.runsOCM()
+	case state.ocmText() != options.ocmText():
+		return state.ocmText()
 	case state.Images != options.Images:
 		return fmt.Sprintf("runs pods with images in %q, not in %q", state.Images, options.Images)
 	case state.Tandem == options.Tandem:

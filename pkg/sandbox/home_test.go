@@ -93,8 +93,8 @@ func TestDataOfAHubWithOtherDefinitionsIsRefused(t *testing.T) {
 		if err := writeState(h, previous); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := previousState(h, Options{OCM: asked}); err == nil || !strings.Contains(err.Error(), previous.runsOCM()) {
-			t.Errorf("data of a sandbox that %s: %v", previous.runsOCM(), err)
+		if _, err := previousState(h, Options{OCM: asked}); err == nil || !strings.Contains(err.Error(), previous.ocmText()) {
+			t.Errorf("data of a sandbox that %s: %v", previous.ocmText(), err)
 		}
 		if _, err := previousState(h, Options{OCM: had}); err != nil {
 			t.Errorf("its own data: %v", err)

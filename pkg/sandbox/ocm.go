@@ -55,11 +55,11 @@ func checkOCM(folder string) (string, error) {
 	return filepath.Abs(folder)
 }
 
-func (o Options) runsOCM() string { return runsOCM(o.OCM, o.DeliverAgents) }
-func (s State) runsOCM() string   { return runsOCM(s.OCM, s.DeliverAgents) }
+func (o Options) ocmText() string { return ocmText(o.OCM, o.DeliverAgents) }
+func (s State) ocmText() string   { return ocmText(s.OCM, s.DeliverAgents) }
 
-// runsOCM describes whether a sandbox with that folder runs OCM, for messages.
-func runsOCM(folder string, deliversAgents bool) string {
+// ocmText describes whether a sandbox with that folder runs OCM, for messages.
+func ocmText(folder string, deliversAgents bool) string {
 	switch {
 	case folder == "":
 		return "runs without OCM"

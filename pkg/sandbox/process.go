@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	firstBackoff = 200 * time.Millisecond
-	lastBackoff  = 5 * time.Second
-	// settled is the run time after which a program's restart backoff is reset.
-	settled = 10 * time.Second
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 5 * time.Second
+	// backoffResetDelay is the run time after which a program's restart backoff is reset.
+	backoffResetDelay = 10 * time.Second
 	// killDelay is how long a program may take to exit before it is killed.
 	killDelay = 10 * time.Second
 	// tolerableExits is the number of exits allowed while the sandbox starts.
@@ -53,7 +53,7 @@ func startProcess(p program, folder clusterFolder, spawner *spawner, onChange fu
 
 func (p *process) keepRunning(ctx context.Context) {
 	defer close(p.done)
-	backoff := firstBackoff
+	backoff := minBackoff
 	for p.untilWanted(ctx) {
 		started := time.Now()
 		err := p.runOnce(ctx)
@@ -61,11 +61,11 @@ func (p *process) keepRunning(ctx context.Context) {
 			return
 		}
 		if p.isHeld() {
-			backoff = firstBackoff
+			backoff = minBackoff
 			continue
 		}
-		if time.Since(started) > settled {
-			backoff = firstBackoff
+		if time.Since(started) > backoffResetDelay {
+			backoff = minBackoff
 		}
 		p.change(func() { p.exit = err })
 		select {
@@ -73,7 +73,7 @@ func (p *process) keepRunning(ctx context.Context) {
 			return
 		case <-time.After(backoff):
 		}
-		backoff = min(2*backoff, lastBackoff)
+		backoff = min(2*backoff, maxBackoff)
 		p.change(func() { p.state.Restarts++ })
 	}
 }

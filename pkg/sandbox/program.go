@@ -240,8 +240,8 @@ func (c clusterPlan) addonManager() program {
 	return p
 }
 
-// withoutTandem describes the limits of a hub without addon-manager.
-func (c clusterPlan) withoutTandem() string {
+// withoutTandemText describes the limits of a hub without addon-manager.
+func (c clusterPlan) withoutTandemText() string {
 	lacking := "hub: v1beta1 of the add-on API is not served, and writes are not validated"
 	if c.OCM != "" {
 		lacking = "hub: writes are not validated"

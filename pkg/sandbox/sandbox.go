@@ -208,7 +208,7 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 		return err
 	}
 	if s.options.Tandem == "" {
-		s.progress(s.Hub().plan.withoutTandem())
+		s.progress(s.Hub().plan.withoutTandemText())
 		return nil
 	}
 	return s.startTandem(ctx)
@@ -261,9 +261,9 @@ func previousState(h home, options Options) (State, error) {
 		return State{}, fmt.Errorf("the data in %s is for %s, more than %d: "+
 			"start as many, or delete the data (`%s`)", string(h), ManagedClusters(had), options.Clusters, options.DownCommand)
 	}
-	if had >= 0 && previous.runsOCM() != options.runsOCM() {
+	if had >= 0 && previous.ocmText() != options.ocmText() {
 		return State{}, fmt.Errorf("the data in %s is from a sandbox that %s: start the same, or delete the data (`%s`)",
-			string(h), previous.runsOCM(), options.DownCommand)
+			string(h), previous.ocmText(), options.DownCommand)
 	}
 	return previous, nil
 }

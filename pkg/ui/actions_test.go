@@ -76,7 +76,7 @@ func TestProposals(t *testing.T) {
 	golden(t, "proposal-refused", frame{Title: refused.Title, Template: "proposal", View: refused.shownTo("token")})
 
 	view := cluster(metav1.Time{})
-	e := change.Enabling{View: view, AddOn: "zookeeper", Desired: change.Desired{Namespace: "data", WithDependencies: true}}
+	e := change.EnableRequest{View: view, AddOn: "zookeeper", Desired: change.Desired{Namespace: "data", WithDependencies: true}}
 	enable := enableProposal(e, given{set: map[string]string{"SIZE": "2"}})
 	step := change.Step{Wanted: &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "zookeeper"}}}
 	step.Wanted.Spec.InstallNamespace = "data"
@@ -86,7 +86,7 @@ func TestProposals(t *testing.T) {
 	enable.Parameters = parameterFormOf(version, kudo.InstanceSpec{Parameters: step.Parameters})
 	enabled := change.Change{Cluster: "cluster1", Step: &step, Change: preview.Change{After: instance.DeepCopy(), Version: version}}
 	enabled.After.Name, enabled.After.Spec.Parameters = "zookeeper", map[string]string{"SIZE": "2"}
-	enable.describeEnabling(change.Enablement{Changes: []change.Change{enabled}}, version)
+	enable.describeEnabling(change.EnableResult{Changes: []change.Change{enabled}}, version)
 	golden(t, "proposal-enable", frame{Title: enable.Title, Template: "proposal", View: enable.shownTo("token")})
 
 	gone := change.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// answersKept is how long the hub's answers about tokens and permissions are kept.
-const answersKept = 10 * time.Second
+// answerLifetime is how long the hub's answers about tokens and permissions are kept.
+const answerLifetime = 10 * time.Second
 
 // answers keeps the hub's answers for a short time.
 type answers[K comparable, V any] struct {
@@ -41,7 +41,7 @@ func (a *answers[K, V]) get(question K, ask func() (V, error)) (V, error) {
 	}
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	if now.After(a.swept.Add(answersKept)) {
+	if now.After(a.swept.Add(answerLifetime)) {
 		for old, kept := range a.kept {
 			if now.After(kept.until) {
 				delete(a.kept, old)
@@ -49,6 +49,6 @@ func (a *answers[K, V]) get(question K, ask func() (V, error)) (V, error) {
 		}
 		a.swept = now
 	}
-	a.kept[question] = answer[V]{value, now.Add(answersKept)}
+	a.kept[question] = answer[V]{value, now.Add(answerLifetime)}
 	return value, nil
 }

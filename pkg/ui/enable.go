@@ -56,19 +56,19 @@ func without(addOn string, all fleet.Glance) []string {
 }
 
 // enablingOf returns the add-on that a request enables, without its parameters.
-func enablingOf(ctx context.Context, c client.Client, r *http.Request) (change.Enabling, error) {
+func enablingOf(ctx context.Context, c client.Client, r *http.Request) (change.EnableRequest, error) {
 	cluster, name := strings.TrimSpace(r.PostFormValue("cluster")), strings.TrimSpace(r.PostFormValue("addon"))
 	if cluster == "" || name == "" {
-		return change.Enabling{}, errors.New("name an add-on and a cluster")
+		return change.EnableRequest{}, errors.New("name an add-on and a cluster")
 	}
 	view, err := read.Cluster(ctx, c, cluster)
 	if err == nil {
 		err = change.CheckDefined(view.Definitions, name)
 	}
 	if err != nil {
-		return change.Enabling{}, err
+		return change.EnableRequest{}, err
 	}
-	e := change.Enabling{View: view, AddOn: name, Desired: change.Desired{
+	e := change.EnableRequest{View: view, AddOn: name, Desired: change.Desired{
 		Namespace: strings.TrimSpace(r.PostFormValue("namespace")), WithDependencies: r.PostFormValue("dependencies") != "",
 	}}
 	if going := e.Removals(); len(going) > 0 {
@@ -123,7 +123,7 @@ func writeAll(ctx context.Context, c client.Client, steps []change.Step) error {
 }
 
 // enableProposal returns the proposal without its effects.
-func enableProposal(e change.Enabling, g given) proposal {
+func enableProposal(e change.EnableRequest, g given) proposal {
 	cluster, name := e.View.Name, e.AddOn
 	p := proposal{
 		Title: fmt.Sprintf("Enable %s on %s", name, cluster), Button: "Enable " + name, Path: "/enable", Back: whyPath(cluster, name),
@@ -146,7 +146,7 @@ func enableProposal(e change.Enabling, g given) proposal {
 }
 
 // describeEnabling adds the effects, and identifies the state that they are for.
-func (p *proposal) describeEnabling(found change.Enablement, version *kudo.OperatorVersion) {
+func (p *proposal) describeEnabling(found change.EnableResult, version *kudo.OperatorVersion) {
 	if found.Waiting != "" {
 		p.Options.Missing = true
 		p.Warnings = append(p.Warnings, found.Waiting+"; it is installed once they are available")
@@ -198,7 +198,7 @@ func keptVariables(step change.Step) []string {
 }
 
 // describeVersion adds the OperatorVersion that installs the requested add-on, and its plan if its effects are unknown.
-func (p *proposal) describeVersion(found change.Enablement, version *kudo.OperatorVersion) {
+func (p *proposal) describeVersion(found change.EnableResult, version *kudo.OperatorVersion) {
 	if version == nil {
 		return
 	}

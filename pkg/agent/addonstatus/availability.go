@@ -181,7 +181,7 @@ func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	want := *judged.Condition
 	want.ObservedGeneration = subject.Generation
 	before := meta.FindStatusCondition(subject.Status.Conditions, want.Type)
-	if _, changed := apply.Settle(subject.Status.Conditions, want, a.clock()); changed {
+	if _, changed := apply.MergeCondition(subject.Status.Conditions, want, a.clock()); changed {
 		if err := a.postpone(client.ObjectKeyFromObject(subject), before, &want, since); err != nil {
 			return err
 		}

@@ -142,7 +142,7 @@ func (r result) losesAvailability(stored kudo.InstanceStatus) bool {
 // setCondition sets a condition of a status, at the generation that it observes.
 func setCondition(status *kudo.InstanceStatus, condition metav1.Condition, now time.Time) {
 	condition.ObservedGeneration = status.ObservedGeneration
-	settled, _ := apply.Settle(status.Conditions, condition, now)
+	settled, _ := apply.MergeCondition(status.Conditions, condition, now)
 	meta.SetStatusCondition(&status.Conditions, settled)
 }
 
@@ -194,7 +194,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 func (e *engine) emitStart(x *execution, now time.Time) {
 	status, instance := x.instance.Status.PlanStatus[x.Plan], x.instance
 	wait := longPace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)
-	e.beginnings.of(instance.UID, x.UID, wait, func() {
+	e.beginnings.schedule(instance.UID, x.UID, wait, func() {
 		if retries := plan.Retries(x.instance.Status); retries > 0 {
 			e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started again: retry %d", x.Plan, retries)
 			return
@@ -211,7 +211,7 @@ func (e *engine) emitEnd(o plan.Observation, after kudo.InstanceStatus) {
 			continue
 		}
 		if now.Status.IsTerminal() {
-			e.beginnings.end(o.Instance.UID, now.UID)
+			e.beginnings.cancel(o.Instance.UID, now.UID)
 		}
 		switch now.Status {
 		case kudo.Complete:

@@ -135,42 +135,42 @@ func (d draft) resume(x *execution) { x.round, x.inventory.rounds = d.round, map
 // and so are deletions, because other writers may create such objects again. Executions that do not influence condition Ready are recorded at
 // once, too.
 func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
-	return x.round < maxDraftRounds && !x.inventory.once && !x.aside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
+	return x.round < maxDraftRounds && !x.inventory.once && !x.isAside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
 		plan.MayWait(x.version, *x.Execution, outcomes)
 }
 
-// beginnings delay the events of plans that have started: most plans end within longPace, and then the event of their end is enough. If
+// startEvents delay the events of plans that have started: most plans end within longPace, and then the event of their end is enough. If
 // the agent stops before, the event of the start is lost.
-type beginnings struct {
+type startEvents struct {
 	mutex  sync.Mutex
-	timers map[types.UID]beginning // by Instance, of which one plan runs at a time
+	timers map[types.UID]startEvent // by Instance, of which one plan runs at a time
 }
 
-// beginning is the event of an execution.
-type beginning struct {
+// startEvent is the event of an execution.
+type startEvent struct {
 	execution types.UID
 	timer     *time.Timer
 }
 
-func newBeginnings() *beginnings { return &beginnings{timers: map[types.UID]beginning{}} }
+func newStartEvents() *startEvents { return &startEvents{timers: map[types.UID]startEvent{}} }
 
-// of emits the event of an Instance's execution once, after a wait, and drops the event of its previous execution.
-func (b *beginnings) of(instance, execution types.UID, wait time.Duration, emit func()) {
+// schedule emits the event of an Instance's execution once, after a wait, and drops the event of its previous execution.
+func (b *startEvents) schedule(instance, execution types.UID, wait time.Duration, emit func()) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if last := b.timers[instance]; last.execution == execution || wait <= 0 {
 		return
 	}
 	b.drop(instance)
-	b.timers[instance] = beginning{execution: execution, timer: time.AfterFunc(wait, func() {
-		if b.end(instance, execution) {
+	b.timers[instance] = startEvent{execution: execution, timer: time.AfterFunc(wait, func() {
+		if b.cancel(instance, execution) {
 			emit()
 		}
 	})}
 }
 
-// end drops the event of an execution, and reports whether it was pending.
-func (b *beginnings) end(instance, execution types.UID) bool {
+// cancel drops the event of an execution, and reports whether it was pending.
+func (b *startEvents) cancel(instance, execution types.UID) bool {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	pending := b.timers[instance].execution == execution
@@ -180,7 +180,7 @@ func (b *beginnings) end(instance, execution types.UID) bool {
 	return pending
 }
 
-func (b *beginnings) drop(instance types.UID) {
+func (b *startEvents) drop(instance types.UID) {
 	if last, pending := b.timers[instance]; pending {
 		last.timer.Stop()
 		delete(b.timers, instance)

@@ -222,12 +222,12 @@ func TestOnlyAPlanThatRunsForAWhileHasAnEventOfItsStart(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var emitted []string
-				b := newBeginnings()
+				b := newStartEvents()
 				test.run(func(instance, plan string) {
 					for range 2 {
-						b.of(types.UID(instance), types.UID(plan), longPace, func() { emitted = append(emitted, plan) })
+						b.schedule(types.UID(instance), types.UID(plan), longPace, func() { emitted = append(emitted, plan) })
 					}
-				}, func(instance, plan string) { b.end(types.UID(instance), types.UID(plan)) })
+				}, func(instance, plan string) { b.cancel(types.UID(instance), types.UID(plan)) })
 				<-time.After(2 * longPace) // in the time of synctest
 				synctest.Wait()
 				if !slices.Equal(emitted, test.want) || len(b.timers) > 0 {

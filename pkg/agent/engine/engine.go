@@ -70,7 +70,7 @@ type engine struct {
 	draft  draft
 
 	// beginnings are the events of plans that have just started.
-	beginnings *beginnings
+	beginnings *startEvents
 
 	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of an Instance; hindrance is why it cannot.
 	own, acting clients
@@ -147,7 +147,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 
 		signer:  o.Signer,
 		secrets: o.Secrets,
-		drafts:  newDrafts(cmp.Or(o.Pace, shortPace)), beginnings: newBeginnings(),
+		drafts:  newDrafts(cmp.Or(o.Pace, shortPace)), beginnings: newStartEvents(),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
 		retryDelay: o.RetryDelay, blocked: lru.New(maxRemembered),
@@ -190,6 +190,6 @@ func (e *engine) watchWith(
 			Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(e.affectedBy(gvk)),
 			Predicates: []predicate.Predicate{judgedChanged(), e.objects.expectations.News()},
 		}
-		return cmp.Or(watch(changed), watch(e.onceListed(informer, gvk.GroupKind())))
+		return cmp.Or(watch(changed), watch(e.enqueueOnceListed(informer, gvk.GroupKind())))
 	}
 }

@@ -66,7 +66,7 @@ func TestTasksThatWaitAreLookedAtAgain(t *testing.T) {
 	for status, want := range map[kudo.ExecutionStatus]time.Duration{
 		kudo.InProgress: diagnosisInterval, kudo.Pending: diagnosisInterval, kudo.Error: 0, kudo.Complete: 0, kudo.FatalError: 0,
 	} {
-		if got := lookAgain(map[plan.Task]plan.Outcome{{}: {Status: status}}); got != want {
+		if got := recheckDelay(map[plan.Task]plan.Outcome{{}: {Status: status}}); got != want {
 			t.Errorf("%s: want %v, got %v", status, want, got)
 		}
 	}

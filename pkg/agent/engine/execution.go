@@ -50,9 +50,9 @@ func (x *execution) owner() plan.Owner {
 	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name), UID: x.instance.UID}
 }
 
-// aside reports whether the execution does not influence condition Ready.
-func (x *execution) aside() bool {
-	return x.Execution != nil && plan.Aside(kudo.InstanceStatus{Execution: x.Execution})
+// isAside reports whether the execution does not influence condition Ready.
+func (x *execution) isAside() bool {
+	return x.Execution != nil && plan.IsAside(kudo.InstanceStatus{Execution: x.Execution})
 }
 
 // status returns the recorded status of a task of the execution.
@@ -115,7 +115,7 @@ func (x *execution) renderPod(placed plan.Placed) (*unstructured.Unstructured, e
 // them.
 func (e *engine) retrace(o plan.Observation) {
 	x := e.executionOf(o)
-	if x.Execution == nil || x.version == nil || x.record.Complete(string(x.UID)) {
+	if x.Execution == nil || x.version == nil || x.record.MarkComplete(string(x.UID)) {
 		return
 	}
 	for _, placed := range plan.Everywhere(x.version) {
@@ -142,9 +142,9 @@ func (x *execution) checkStructure(placed plan.Placed, action plan.TaskAction, e
 	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
 }
 
-// cleanupDistorted returns an error if a value changes the structure of a template of the cleanup plan. That plan takes the values that were
+// checkCleanup returns an error if a value changes the structure of a template of the cleanup plan. That plan takes the values that were
 // started, and it could not be corrected during a removal.
-func (x *execution) cleanupDistorted() error {
+func (x *execution) checkCleanup() error {
 	for _, placed := range plan.Everywhere(x.version) {
 		if placed.Plan != kudo.CleanupPlan || placed.Plan == x.Plan {
 			continue
@@ -273,7 +273,7 @@ func (l *ledger) recordApplied(object plan.Object) {
 	defer l.mutex.Unlock()
 	l.entries = plan.MarkApplied(l.entries, plan.Entry(object.Live, ""), plan.Keeps(object.Want))
 	l.live[placeOf(object.Live)] = object.Live
-	l.once = l.once || plan.Unchangeable(object.Live)
+	l.once = l.once || plan.IsJob(object.Live)
 }
 
 // deletes records that objects are deleted.

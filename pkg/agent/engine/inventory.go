@@ -35,7 +35,7 @@ func (e *engine) listPending(x *execution, status kudo.PlanStatus) bool {
 		if wants, _, err = e.objects.placeAll(x.instance, wants); err != nil {
 			continue
 		}
-		if tracked := plan.Track(x.inventory.entries, placed.Task.Name, x.aside(), wants); plan.Fits(tracked, x.Parameters) == nil {
+		if tracked := plan.Track(x.inventory.entries, placed.Task.Name, x.isAside(), wants); plan.CheckSize(tracked, x.Parameters) == nil {
 			x.inventory.entries = tracked
 		}
 	}
@@ -45,7 +45,7 @@ func (e *engine) listPending(x *execution, status kudo.PlanStatus) bool {
 // postpone delays a task until a commit has listed its objects, whose kind was unknown before. The outcome is fatal if no commit can list
 // them, because the inventory is full or because every rendering names the objects differently.
 func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
-	if err := plan.Fits(plan.Track(x.instance.Status.Inventory, placed.Task.Name, x.aside(), wants), x.Parameters); err != nil {
+	if err := plan.CheckSize(plan.Track(x.instance.Status.Inventory, placed.Task.Name, x.isAside(), wants), x.Parameters); err != nil {
 		return fatal(err)
 	}
 	_, again, err := x.asks(placed)
@@ -77,7 +77,7 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 	inherited, surplus := plan.Inherit(surplus, applied)
 	x.inventory.list(inherited...)
 	namespaces, surplus := plan.SplitNamespaces(surplus)
-	left, err := e.deleteListed(ctx, x, surplus, e.objects.get)
+	left, err := e.deleteListed(ctx, x, surplus, e.objects.readFresh)
 	if err != nil {
 		return nil, err
 	}
@@ -95,16 +95,16 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 func (e *engine) pruneNamespace(
 	ctx context.Context, x *execution, entry kudo.InventoryEntry, applied []kudo.InventoryEntry,
 ) ([]plan.Object, error) {
-	object, err := e.objects.readEntry(ctx, entry, e.objects.get)
+	object, err := e.objects.readEntry(ctx, entry, e.objects.readFresh)
 	if err != nil {
 		return nil, err
 	}
 	if !x.owner().HasApplied(object) || object.IsDeleted() {
-		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.get)
+		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.readFresh)
 	}
-	reason := plan.KeepNamespace(object.Live, x.instance.Namespace, applied)
+	reason := plan.NamespaceKeptReason(object.Live, x.instance.Namespace, applied)
 	if reason == "" {
-		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.get)
+		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.readFresh)
 	}
 	if _, err := e.release(ctx, x, object); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (e *engine) deleteListed(
 func (e *engine) deleteEntry(
 	ctx context.Context, x *execution, entry kudo.InventoryEntry, read reader, rendered func() []*unstructured.Unstructured,
 ) (object plan.Object, released bool, err error) {
-	err = inServedVersion(func() error {
+	err = retryUnserved(func() error {
 		if object, err = e.objects.readEntry(ctx, entry, read); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (e *engine) release(ctx context.Context, x *execution, object plan.Object) 
 		}
 		return apply.Disown(ctx, e.own.client, object.Live, x.owner().ReleasedByValue(), fieldManager)
 	})
-	if err = e.objects.served(object.Want.GroupVersionKind(), err); err != nil && !isGone(err) {
+	if err = e.objects.wrapUnserved(object.Want.GroupVersionKind(), err); err != nil && !isGone(err) {
 		return false, fmt.Errorf("releasing %s: %w", plan.Describe(object.Want), e.conceal(object.Want, err))
 	}
 	return released && err == nil, nil

@@ -109,9 +109,9 @@ type unservedError struct {
 func (u *unservedError) Error() string { return u.why }
 func (u *unservedError) Unwrap() error { return u.err }
 
-// served returns an error about an object of a kind. If it is that the API server does not serve the kind in that version, the kinds are
+// wrapUnserved returns an error about an object of a kind. If it is that the API server does not serve the kind in that version, the kinds are
 // discovered again.
-func (o *objects) served(gvk schema.GroupVersionKind, err error) error {
+func (o *objects) wrapUnserved(gvk schema.GroupVersionKind, err error) error {
 	if !controller.IsUnserved(err) {
 		return err
 	}
@@ -119,8 +119,8 @@ func (o *objects) served(gvk schema.GroupVersionKind, err error) error {
 	return &unservedError{why: fmt.Sprintf("the API server does not serve kind %s in version %s", gvk.Kind, gvk.GroupVersion()), err: err}
 }
 
-// inServedVersion calls act, and calls it again if the kinds were stale.
-func inServedVersion(act func() error) error {
+// retryUnserved calls act, and calls it again if the kinds were stale.
+func retryUnserved(act func() error) error {
 	err := act()
 	if unserved := (*unservedError)(nil); errors.As(err, &unserved) {
 		err = act()
@@ -163,13 +163,13 @@ type deletion struct {
 	gone bool
 }
 
-// missedAfter is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have missed the
+// missedDeletionDelay is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have missed the
 // deletion: it cannot list a kind again whose definition was deleted too.
-const missedAfter = 5 * time.Second
+const missedDeletionDelay = 5 * time.Second
 
-// goneFor is how long an object that is gone is not looked for although the cache has it. It exists again if the API server was restored from a
+// goneLifetime is how long an object that is gone is not looked for although the cache has it. It exists again if the API server was restored from a
 // backup.
-const goneFor = 30 * time.Second
+const goneLifetime = 30 * time.Second
 
 // maxRemembered is the maximum number of remembered object versions; other objects are read from the API server.
 const maxRemembered = 10000
@@ -186,14 +186,14 @@ func placeOf(o client.Object) place {
 
 // findLive is find with a live read.
 func (o *objects) findLive(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
-	return o.find(ctx, owner, want, o.observe)
+	return o.find(ctx, owner, want, o.readAndWatch)
 }
 
 // find completes a wanted object and pairs it with the live object that read returns. A kind that the cluster does not have is an error
 // that meta.IsNoMatchError recognizes.
 func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured, read reader) (plan.Object, error) {
 	found := plan.Object{Want: want}
-	err := inServedVersion(func() (err error) {
+	err := retryUnserved(func() (err error) {
 		if err := o.place(owner, want); err != nil {
 			return fmt.Errorf("%s: %w", plan.Describe(want), err)
 		}
@@ -232,7 +232,7 @@ func (o *objects) readEntry(ctx context.Context, entry kudo.InventoryEntry, read
 	want.SetNamespace(entry.Namespace)
 	want.SetName(entry.Name)
 	found := plan.Object{Want: want}
-	err := inServedVersion(func() error {
+	err := retryUnserved(func() error {
 		mapping, err := o.mapping(ctx, kind)
 		switch {
 		case err != nil:
@@ -304,8 +304,8 @@ func (o *objects) readCached(ctx context.Context, want *unstructured.Unstructure
 	return object, true, nil
 }
 
-// get is a reader of the cache, and of the API server if the cache lacks the object or is older than what the engine has seen.
-func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// readFresh is a reader of the cache, and of the API server if the cache lacks the object or is older than what the engine has seen.
+func (o *objects) readFresh(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return o.freshReader(nil)(ctx, want)
 }
 
@@ -324,7 +324,7 @@ func (o *objects) freshReader(live liveObjects) reader {
 			if found == nil {
 				continue
 			}
-			if upToDate, _ := o.expectations.UpToDate(found); upToDate && !overdue(found) {
+			if upToDate, _ := o.expectations.UpToDate(found); upToDate && !isOverdue(found) {
 				return found, nil
 			}
 		}
@@ -382,9 +382,9 @@ func (o *objects) readBeforeDelete(ctx context.Context, want *unstructured.Unstr
 func (o *objects) checkDeletion(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
 	deleted := last.uid == cached.GetUID()
 	switch {
-	case deleted && last.gone && time.Since(last.at) < goneFor:
+	case deleted && last.gone && time.Since(last.at) < goneLifetime:
 		return nil, nil
-	case deleted && time.Since(last.at) > missedAfter || !deleted && overdue(cached):
+	case deleted && time.Since(last.at) > missedDeletionDelay || !deleted && isOverdue(cached):
 		o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now()})
 		live, err := o.readLive(ctx, cached)
 		if err == nil && live == nil {
@@ -392,16 +392,16 @@ func (o *objects) checkDeletion(ctx context.Context, cached *unstructured.Unstru
 		}
 		return live, err
 	case deleted:
-		return deletedNow(cached), nil
+		return asDeleting(cached), nil
 	default:
 		return cached, nil
 	}
 }
 
-// overdue reports whether an object has been in deletion for so long that the cache may have missed its end.
-func overdue(cached *unstructured.Unstructured) bool {
+// isOverdue reports whether an object has been in deletion for so long that the cache may have missed its end.
+func isOverdue(cached *unstructured.Unstructured) bool {
 	began := cached.GetDeletionTimestamp()
-	return began != nil && time.Since(began.Time) > missedAfter
+	return began != nil && time.Since(began.Time) > missedDeletionDelay
 }
 
 // delete deletes exactly this version of an object, and returns its new state, nil if it is deleted. A conflict means that it was changed or
@@ -410,7 +410,7 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 	known := o.hasCached(ctx, live)
 	gone, err := apply.Delete(ctx, c, live)
 	if err != nil {
-		return nil, o.served(live.GroupVersionKind(), err)
+		return nil, o.wrapUnserved(live.GroupVersionKind(), err)
 	}
 	if live.GroupVersionKind().GroupKind() == definitionKind && !gone { // the API server adds a finalizer, for which others wait
 		return o.readLive(ctx, live)
@@ -421,7 +421,7 @@ func (o *objects) delete(ctx context.Context, c client.Client, live *unstructure
 	if gone {
 		return nil, nil
 	}
-	return deletedNow(live), nil
+	return asDeleting(live), nil
 }
 
 // definitionKind is the kind of definitions of custom resources.
@@ -436,8 +436,8 @@ func (o *objects) hasCached(ctx context.Context, live *unstructured.Unstructured
 	return err == nil && cached != nil && cached.GetUID() == live.GetUID()
 }
 
-// deletedNow returns a copy of an object that is being deleted, also if the cache does not show that yet.
-func deletedNow(live *unstructured.Unstructured) *unstructured.Unstructured {
+// asDeleting returns a copy of an object that is being deleted, also if the cache does not show that yet.
+func asDeleting(live *unstructured.Unstructured) *unstructured.Unstructured {
 	if live.GetDeletionTimestamp() != nil {
 		return live
 	}
@@ -446,8 +446,8 @@ func deletedNow(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return live
 }
 
-// observe is a reader of the API server that also watches the kind.
-func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// readAndWatch is a reader of the API server that also watches the kind.
+func (o *objects) readAndWatch(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := o.ensureWatch(ctx, want.GroupVersionKind()); err != nil {
 		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
@@ -460,7 +460,7 @@ func (o *objects) readLive(ctx context.Context, want *unstructured.Unstructured)
 	defer cancel()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
-	err := o.served(want.GroupVersionKind(), o.live.Get(ctx, client.ObjectKeyFromObject(want), live))
+	err := o.wrapUnserved(want.GroupVersionKind(), o.live.Get(ctx, client.ObjectKeyFromObject(want), live))
 	if isGone(err) {
 		return nil, nil
 	}
@@ -470,8 +470,8 @@ func (o *objects) readLive(ctx context.Context, want *unstructured.Unstructured)
 	return live, nil
 }
 
-// inServedVersions sets the version of objects whose kind is served in another one than their templates name.
-func (o *objects) inServedVersions(ctx context.Context, wants []*unstructured.Unstructured) error {
+// setServedVersions sets the version of objects whose kind is served in another one than their templates name.
+func (o *objects) setServedVersions(ctx context.Context, wants []*unstructured.Unstructured) error {
 	for _, want := range wants {
 		gvk := want.GroupVersionKind()
 		if _, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version); !meta.IsNoMatchError(err) {
@@ -496,7 +496,7 @@ func (o *objects) ensureWatch(ctx context.Context, gvk schema.GroupVersionKind) 
 	if o.watches(gvk) {
 		return nil
 	}
-	if err := o.served(gvk, o.watchable(gvk)); err != nil { // calls the API server, and blocks no other caller
+	if err := o.wrapUnserved(gvk, o.checkWatchable(gvk)); err != nil { // calls the API server, and blocks no other caller
 		return err
 	}
 	mapping, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -598,8 +598,8 @@ func (o *objects) unwatch(ctx context.Context, defined definition.Definition) (e
 	return ended, nil
 }
 
-// watchable returns errUnwatchable if a kind lacks the verbs that a watch needs.
-func (o *objects) watchable(gvk schema.GroupVersionKind) error {
+// checkWatchable returns errUnwatchable if a kind lacks the verbs that a watch needs.
+func (o *objects) checkWatchable(gvk schema.GroupVersionKind) error {
 	resources, err := o.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if err != nil {
 		return fmt.Errorf("discovering the supported verbs of kind %s: %w", gvk.Kind, err)

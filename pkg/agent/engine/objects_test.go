@@ -36,7 +36,7 @@ func TestADeletedObjectInTheCache(t *testing.T) {
 	}{
 		"exists before its deletion":                {deletion{}, true, false},
 		"is being deleted right after that":         {deletion{uid: "x", at: time.Now()}, true, true},
-		"is gone once this was confirmed":           {deletion{uid: "x", at: time.Now().Add(-2 * missedAfter), gone: true}, false, false},
+		"is gone once this was confirmed":           {deletion{uid: "x", at: time.Now().Add(-2 * missedDeletionDelay), gone: true}, false, false},
 		"exists if another one of its name is gone": {deletion{uid: "y", at: time.Now(), gone: true}, true, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -26,7 +26,7 @@ func outcomeOf(err error) plan.Outcome {
 	switch {
 	case meta.IsNoMatchError(err):
 		return missingKind(err)
-	case errors.Is(err, errUnwatchable), errors.As(err, &foreign), errors.As(err, &refused), apply.Final(err):
+	case errors.Is(err, errUnwatchable), errors.As(err, &foreign), errors.As(err, &refused), apply.IsFinal(err):
 		return fatal(err)
 	case errors.As(err, &missing) && missing.final:
 		return fatal(err)

@@ -25,7 +25,7 @@ const maxRounds = 10
 
 // Reconcile advances an Instance in rounds while there is more to do immediately. Later rounds use the response of the last commit.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	instance, pause, err := e.readCached(ctx, request.NamespacedName)
+	instance, pause, err := e.readFresh(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		e.metrics.await(request.NamespacedName, "", false)
 		e.secrets.Release(request.NamespacedName)
@@ -98,10 +98,10 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// readCached reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task
+// readFresh reads an Instance from the cache, or returns how long to wait because the cache lacks the last write of this process. No task
 // is repeated because of a stale cache. An Instance without an execution needs no confirmation: the next action only records the start of
 // one, which is a conflict if another was recorded.
-func (e *engine) readCached(ctx context.Context, name types.NamespacedName) (*kudo.Instance, time.Duration, error) {
+func (e *engine) readFresh(ctx context.Context, name types.NamespacedName) (*kudo.Instance, time.Duration, error) {
 	instance := &kudo.Instance{}
 	if err := e.client.Get(ctx, name, instance); err == nil {
 		switch {
@@ -151,7 +151,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	case written != nil && done.again: // terminates: every such round makes progress
 		return written, reconcile.Result{}, nil
 	}
-	return nil, reconcile.Result{RequeueAfter: soonest(after, e.regrant())}, nil
+	return nil, reconcile.Result{RequeueAfter: soonest(after, e.untilRegrant())}, nil
 }
 
 // remark emits events for remarks on a recorded result.
@@ -185,7 +185,7 @@ func (e *engine) withView(ctx context.Context, instance *kudo.Instance) (*engine
 		e.secrets.Release(client.ObjectKeyFromObject(instance))
 		return e, nil
 	}
-	view, err := e.secrets.View(ctx, instance, e.reader(ctx, instance))
+	view, err := e.secrets.View(ctx, instance, e.secretReader(ctx, instance))
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	if x.Execution == nil {
 		x.Execution, x.version = desiredExecution(o)
 	}
-	e.beginnings.end(o.Instance.UID, x.UID)
+	e.beginnings.cancel(o.Instance.UID, x.UID)
 	left, err := e.deleteOwned(ctx, x)
 	if errors.Is(err, errSearching) {
 		return result{postponed: true, after: removalInterval}
@@ -63,7 +63,7 @@ func (e *engine) depart(ctx context.Context, o plan.Observation, action plan.Act
 	objects, _, err := e.deleteWaves(ctx, x, custom)
 	left := remains{objects: objects}
 	if len(objects) == 0 {
-		left.wait = o.Departure.Wait()
+		left.wait = o.Departure.WaitText()
 	}
 	departing := e.removing(ctx, o, x, left, err)
 	departing.again = err == nil && len(objects) == 0
@@ -123,14 +123,14 @@ func desiredExecution(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersio
 // lists the objects found, and deletes them in the next pass. It returns what is left.
 func (e *engine) deleteOwned(ctx context.Context, x *execution) (left remains, err error) {
 	tree, err := e.treeBelow(ctx, x)
-	if left.wait = tree.CleanupWait(); err != nil || left.wait != "" {
+	if left.wait = tree.CleanupWaitText(); err != nil || left.wait != "" {
 		return left, err
 	}
 	claims, others := plan.Claims(x.instance.Status.Inventory)
 	custom, rest := plan.Teardown(others, tree.Groups())
 	objects, held, err := e.deleteWaves(ctx, x, custom)
 	left.objects = objects
-	if left.wait = tree.WithdrawalWait(); err != nil || held || left.wait != "" {
+	if left.wait = tree.WithdrawalWaitText(); err != nil || held || left.wait != "" {
 		return left, err
 	}
 	objects, held, err = e.deleteWaves(ctx, x, rest)
@@ -170,7 +170,7 @@ func (e *engine) deleteWaves(
 }
 
 // discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. It fails if a kind that
-// plan.Reads.Required names could not be searched; the objects that it did find are listed all the same.
+// plan.Reads.CheckRequired names could not be searched; the objects that it did find are listed all the same.
 func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, plan.Reads, error) {
 	var (
 		render   = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return renderAll(x) })

@@ -26,22 +26,22 @@ import (
 // listedInterval is the interval of checks whether the cache has listed a kind.
 const listedInterval = time.Second
 
-// onceListed returns a source that enqueues every Instance with listed objects of a kind, once its informer has listed that kind. An object
+// enqueueOnceListed returns a source that enqueues every Instance with listed objects of a kind, once its informer has listed that kind. An object
 // that was judged by a live read and deleted before that list is not in the cache, so its deletion causes no event.
-func (e *engine) onceListed(informer cache.Informer, kind schema.GroupKind) source.Source {
+func (e *engine) enqueueOnceListed(informer cache.Informer, kind schema.GroupKind) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() {
 			_ = wait.PollUntilContextCancel(ctx, listedInterval, true, func(ctx context.Context) (bool, error) {
-				return informer.IsStopped() || informer.HasSynced() && e.judgeAgain(ctx, kind, queue), nil
+				return informer.IsStopped() || informer.HasSynced() && e.enqueueListed(ctx, kind, queue), nil
 			})
 		}()
 		return nil
 	})
 }
 
-// judgeAgain enqueues every Instance with listed objects of a kind, and reports whether it succeeded. It reads the API server: all
+// enqueueListed enqueues every Instance with listed objects of a kind, and reports whether it succeeded. It reads the API server: all
 // inventory entries from before the cache's list must be known, and objects that are listed later are also created later.
-func (e *engine) judgeAgain(ctx context.Context, kind schema.GroupKind, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
+func (e *engine) enqueueListed(ctx context.Context, kind schema.GroupKind, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
 	instances := &kudo.InstanceList{}
 	if err := e.live.List(ctx, instances); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "kind", kind)

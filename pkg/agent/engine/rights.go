@@ -63,9 +63,9 @@ func subject(instance *kudo.Instance, permissions *kudo.Permissions) rights.Subj
 	}
 }
 
-// reader returns the identity that needs permission to get the Secrets in the spec of an Instance: that of the plans of the OperatorVersion in
+// secretReader returns the identity that needs permission to get the Secrets in the spec of an Instance: that of the plans of the OperatorVersion in
 // the spec, whatever version runs. The parent that passed a reference on needed the permission for its own plans.
-func (e *engine) reader(ctx context.Context, instance *kudo.Instance) (reader secret.Reader) {
+func (e *engine) secretReader(ctx context.Context, instance *kudo.Instance) (reader secret.Reader) {
 	version, err := e.version(ctx, instance, instance.Spec.OperatorVersion.Name, client.UnsafeDisableDeepCopy) // it is large, and only read
 	switch {
 	case err != nil:
@@ -158,8 +158,8 @@ func (e *engine) forbids(objects []kudo.InventoryEntry) error {
 // regrantDelay is how long to wait before permissions that could not be granted are granted again.
 const regrantDelay = 10 * time.Second
 
-// regrant returns when to grant the permissions of an Instance again; zero if that is not necessary.
-func (e *engine) regrant() time.Duration {
+// untilRegrant returns when to grant the permissions of an Instance again; zero if that is not necessary.
+func (e *engine) untilRegrant() time.Duration {
 	if refused := (*rights.Refused)(nil); e.hindrance == nil || errors.As(e.hindrance, &refused) {
 		return 0
 	}

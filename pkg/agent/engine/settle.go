@@ -98,7 +98,7 @@ func (e *engine) guard(ctx context.Context, x *execution, before kudo.InstanceSt
 	}
 	var workloads []plan.Object
 	for _, entry := range plan.Workloads(x.inventory.entries) {
-		workload, err := e.objects.readEntry(ctx, entry, e.objects.get)
+		workload, err := e.objects.readEntry(ctx, entry, e.objects.readFresh)
 		if err != nil {
 			return err
 		}

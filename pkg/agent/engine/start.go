@@ -25,7 +25,7 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	x.Execution, x.version, x.omissions = status.Execution, choice.Version, &[]render.Omission{}
 	own, owed, unrenderable, distorted := e.planEntries(x)
 	if distorted == nil {
-		distorted = x.cleanupDistorted()
+		distorted = x.checkCleanup()
 	}
 	rendered := slices.Concat(owed, own)
 	if err := e.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
@@ -40,7 +40,7 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	if err := e.keepValues(ctx, o, x.Execution); err != nil {
 		return result{}, err
 	}
-	tooLarge := plan.Fits(plan.List(x.inventory.entries, rendered...), x.Parameters)
+	tooLarge := plan.CheckSize(plan.List(x.inventory.entries, rendered...), x.Parameters)
 	if tooLarge != nil && o.IsLeaving() {
 		tooLarge = nil
 	}
@@ -50,7 +50,7 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	}
 	x.inventory.list(own...)
 	status.Inventory = x.inventory.entries
-	judged, err := e.judgeBeside(ctx, o, x, status)
+	judged, err := e.judgeDuringPlan(ctx, o, x, status)
 	return result{status: status, judgement: judged, again: true, omitted: describe(*x.omissions)}, err
 }
 
@@ -133,9 +133,9 @@ func (e *engine) planEntries(x *execution) (own, owed []kudo.InventoryEntry, unr
 			continue
 		}
 		if placed.Plan == x.Plan {
-			own = plan.Track(own, placed.Task.Name, x.aside(), wants)
+			own = plan.Track(own, placed.Task.Name, x.isAside(), wants)
 		} else {
-			owed = plan.Track(owed, placed.Task.Name, x.aside(), wants)
+			owed = plan.Track(owed, placed.Task.Name, x.isAside(), wants)
 		}
 	}
 	return own, owed, unrenderable, distorted
@@ -144,7 +144,7 @@ func (e *engine) planEntries(x *execution) (own, owed []kudo.InventoryEntry, unr
 // refuse ends an execution before it applies anything, such as one with whose objects the Instance could not be stored. If it cannot even be
 // stored with its parameters, nothing starts.
 func (e *engine) refuse(ctx context.Context, o plan.Observation, choice plan.Choice, started kudo.InstanceStatus, problem error) result {
-	if tooLarge := plan.Fits(started.Inventory, started.Execution.Parameters); tooLarge != nil {
+	if tooLarge := plan.CheckSize(started.Inventory, started.Execution.Parameters); tooLarge != nil {
 		return result{
 			status:    *o.Instance.Status.DeepCopy(),
 			judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, tooLarge.Error())},

@@ -27,7 +27,7 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome
 	for ; len(tasks) > 0 && x.round < maxDraftRounds; x.round++ {
-		outcomes, after = e.carryOutAll(ctx, x, tasks)
+		outcomes, after = e.runTasks(ctx, x, tasks)
 		if ctx.Err() != nil {
 			return result{}, ctx.Err()
 		}
@@ -40,13 +40,13 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	if progress.Status.IsTerminal() {
 		return e.end(ctx, o, status, x.inventory.live), nil
 	}
-	judged, err := e.judgeBeside(ctx, o, x, status)
+	judged, err := e.judgeDuringPlan(ctx, o, x, status)
 	if err != nil {
 		return result{}, err
 	}
 	ended := result{
 		status: status, judgement: judged, again: continues, paced: true,
-		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), lookAgain(outcomes)),
+		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), recheckDelay(outcomes)),
 	}
 	ended.after = soonest(ended.after, e.until(judged.until))
 	if !continues && x.mayWait(outcomes) {
@@ -60,20 +60,20 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 // objects that the tasks wait for.
 func (e *engine) continues(x *execution, before, progress kudo.PlanStatus, outcomes map[plan.Task]plan.Outcome) bool {
 	progressed := plan.HasProgressed(before, progress)
-	if plan.Waits(plan.Next(x.version.Plans[x.Plan], progress), outcomes) {
+	if plan.AllInProgress(plan.Next(x.version.Plans[x.Plan], progress), outcomes) {
 		return progressed && e.listPending(x, progress)
 	}
 	return e.listPending(x, progress) || progressed
 }
 
-// judgeBeside evaluates an Instance while a plan runs: a plan that was requested manually and is not owed leaves it to the objects. During any
+// judgeDuringPlan evaluates an Instance while a plan runs: a plan that was requested manually and is not owed leaves it to the objects. During any
 // other, the Instance is not ready, and is available as long as its workloads are.
-func (e *engine) judgeBeside(ctx context.Context, o plan.Observation, x *execution, status kudo.InstanceStatus) (judgement, error) {
-	if plan.Aside(status) {
+func (e *engine) judgeDuringPlan(ctx context.Context, o plan.Observation, x *execution, status kudo.InstanceStatus) (judgement, error) {
+	if plan.IsAside(status) {
 		return e.judge(ctx, o, status.Inventory, nil)
 	}
 	judged := judgement{ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan])}
-	if !plan.Updates(status) {
+	if !plan.KeepsAvailable(status) {
 		return judged, nil
 	}
 	workloads, err := e.guardedWorkloads(ctx, x, status)
@@ -88,9 +88,9 @@ func (e *engine) judgeBeside(ctx context.Context, o plan.Observation, x *executi
 	return judged, nil
 }
 
-// carryOutAll runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks
+// runTasks runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks
 // complete their pass, and no other task begins.
-func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Task) (map[plan.Task]plan.Outcome, time.Duration) {
+func (e *engine) runTasks(ctx context.Context, x *execution, tasks []plan.Task) (map[plan.Task]plan.Outcome, time.Duration) {
 	var (
 		mutex    sync.Mutex
 		after    time.Duration
@@ -110,7 +110,7 @@ func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Tas
 			if ended.Load() {
 				return nil
 			}
-			outcome := e.carryOut(ctx, x, task)
+			outcome := e.runTask(ctx, x, task)
 			if outcome.Status == kudo.FatalError {
 				ended.Store(true)
 			}
@@ -152,8 +152,8 @@ func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.Instan
 	return ended
 }
 
-// lookAgain returns when to check waiting or pending tasks again; zero if there are none.
-func lookAgain(outcomes map[plan.Task]plan.Outcome) time.Duration {
+// recheckDelay returns when to check waiting or pending tasks again; zero if there are none.
+func recheckDelay(outcomes map[plan.Task]plan.Outcome) time.Duration {
 	for _, outcome := range outcomes {
 		if outcome.Status == kudo.InProgress || outcome.Status == kudo.Pending {
 			return diagnosisInterval

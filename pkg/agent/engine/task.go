@@ -8,9 +8,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// carryOut observes one task of the running execution, completes it as far as possible, and returns its outcome, whose message has no sensitive
+// runTask observes one task of the running execution, completes it as far as possible, and returns its outcome, whose message has no sensitive
 // values. It is idempotent.
-func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
+func (e *engine) runTask(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
 	outcome := e.attempt(ctx, x, at)
 	outcome.Message = oneLine(e.view.Masker().Text(outcome.Message))
 	return outcome

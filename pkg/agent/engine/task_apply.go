@@ -80,14 +80,14 @@ func (x *execution) checkDefined(undefined []*unstructured.Unstructured, instead
 func (e *engine) deleteBlockingJobs(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
 	var going []plan.Object
 	for _, want := range wants {
-		if !plan.Unchangeable(want) {
+		if !plan.IsJob(want) {
 			continue
 		}
 		object, err := e.objects.findLive(ctx, x.instance, want)
 		if err != nil {
 			return outcomeOf(err)
 		}
-		if !object.Replaceable(x.UID) || x.owner().Claim(object) != nil {
+		if !object.CanReplace(x.UID) || x.owner().Claim(object) != nil {
 			continue
 		}
 		blocks, err := e.blocks(ctx, object)
@@ -115,11 +115,11 @@ func (e *engine) blocks(ctx context.Context, object plan.Object) (bool, error) {
 		return true, nil
 	}
 	var immutable *apply.ImmutableError
-	err := apply.ToImmutableError(apply.Rehearse(ctx, e.acting.client, object.Want, fieldManager), object.Live, object.Want)
+	err := apply.ToImmutableError(apply.DryRun(ctx, e.acting.client, object.Want, fieldManager), object.Live, object.Want)
 	switch {
 	case errors.As(err, &immutable):
 		return true, nil
-	case apply.Final(err):
+	case apply.IsFinal(err):
 		return false, nil
 	default:
 		return false, err
@@ -138,7 +138,7 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 		// An object that another writer created or replaced between read and apply is read again, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 			object, err = e.apply(ctx, x, want, started, look)
-			look = e.objects.observe
+			look = e.objects.readAndWatch
 			return err
 		})
 		if err != nil {
@@ -179,7 +179,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		live, err = apply.Onto(ctx, e.acting.client, object.Live, desired, fieldManager)
 	}
 	if err != nil {
-		err = e.objects.served(want.GroupVersionKind(), err)
+		err = e.objects.wrapUnserved(want.GroupVersionKind(), err)
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.ToImmutableError(err, object.Live, desired)))
 	}
 	x.inventory.recordApplied(plan.Object{Want: want, Live: live})

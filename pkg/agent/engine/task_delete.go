@@ -15,7 +15,7 @@ import (
 func (e *engine) deleteAll(
 	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
-	if err := e.objects.inServedVersions(ctx, wants); err != nil {
+	if err := e.objects.setServedVersions(ctx, wants); err != nil {
 		return outcomeOf(err)
 	}
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
@@ -29,7 +29,7 @@ func (e *engine) deleteAll(
 	x.forgetUndefined(undefined)
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
-		object, err := e.objects.find(ctx, x.instance, want, e.objects.get)
+		object, err := e.objects.find(ctx, x.instance, want, e.objects.readFresh)
 		if err == nil {
 			object, err = e.deleteOwn(ctx, e.acting, x.owner().Has, object)
 		}

@@ -87,7 +87,7 @@ func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) er
 	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
 	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && (existing.Status.Execution != nil || len(existing.Status.Inventory) > 0):
 		existing.Status = kudo.InstanceStatus{
-			Inventory: plan.AppliedEntries(existing.Status.Inventory), HandledRequests: plan.Current(existing.Status, nil).HandledRequests,
+			Inventory: plan.AppliedEntries(existing.Status.Inventory), HandledRequests: plan.MigrateStatus(existing.Status, nil).HandledRequests,
 		}
 		return m.writeStatus(ctx, existing)
 	case !copied, !m.signer.IsSigned(existing):

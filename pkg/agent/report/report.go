@@ -320,7 +320,7 @@ func (r *reporter) withReady(onHub *kudo.Instance, status kudo.InstanceStatus, r
 	part := reportable(status)
 	ready := plan.Condition(metav1.ConditionFalse, reason, message)
 	ready.ObservedGeneration = onHub.Generation
-	settled, _ := apply.Settle(onHub.Status.Conditions, ready, r.clock())
+	settled, _ := apply.MergeCondition(onHub.Status.Conditions, ready, r.clock())
 	meta.RemoveStatusCondition(&part.Conditions, kudo.ConditionReady)
 	part.Conditions = append([]metav1.Condition{settled}, part.Conditions...)
 	return part

@@ -61,8 +61,8 @@ func (r *Record) Add(objects []*unstructured.Unstructured, traces sensitive.Trac
 	}
 }
 
-// Complete reports whether everything of that name is added already, and notes that it is from now on.
-func (r *Record) Complete(name string) bool {
+// MarkComplete reports whether everything of that name is added already, and notes that it is from now on.
+func (r *Record) MarkComplete(name string) bool {
 	if r == nil {
 		return true
 	}

@@ -73,7 +73,7 @@ func TestAnInstanceWithoutSensitiveParametersHasNoRecord(t *testing.T) {
 	var v View
 	v.Record.Add([]*unstructured.Unstructured{configMap("a", "a")}, sensitive.Traces{Texts: []string{"text"}})
 	object := configMap("a", "text")
-	if v.Masker().Text("text") != "text" || v.IsOpaque(object) || !v.Record.Complete("x") {
+	if v.Masker().Text("text") != "text" || v.IsOpaque(object) || !v.Record.MarkComplete("x") {
 		t.Error("something is masked")
 	}
 	if shown := v.MaskObjects([]plan.Object{{Live: object}}); shown[0].Live != object {
@@ -83,7 +83,7 @@ func TestAnInstanceWithoutSensitiveParametersHasNoRecord(t *testing.T) {
 
 func TestARecordIsCompletedOncePerExecution(t *testing.T) {
 	r := newRecord()
-	if r.Complete("a") || !r.Complete("a") || r.Complete("b") || !r.Complete("b") {
+	if r.MarkComplete("a") || !r.MarkComplete("a") || r.MarkComplete("b") || !r.MarkComplete("b") {
 		t.Error("it is completed never, or again")
 	}
 }

@@ -128,7 +128,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 type enabling struct {
 	cluster  string
 	removals []*addonv1alpha1.ManagedClusterAddOn
-	change.Enablement
+	change.EnableResult
 	refused error
 }
 
@@ -137,9 +137,9 @@ func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[s
 	reader := change.NewReader(ctx, read.NewCachingReader(h))
 	var all []enabling
 	for _, cluster := range clusters {
-		e := change.Enabling{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
+		e := change.EnableRequest{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
 		next := enabling{cluster: cluster, removals: e.Removals()}
-		next.Enablement, next.refused = e.After(next.removals).Decide(ctx, reader)
+		next.EnableResult, next.refused = e.After(next.removals).Decide(ctx, reader)
 		for i := range next.Changes {
 			if next.refused == nil {
 				next.refused = o.refuse(&next.Changes[i], o.dryRun)

@@ -161,13 +161,13 @@ func TestEnableShowsADryRun(t *testing.T) {
 	streams := clitest.StreamsOf("")
 	o := &EnableOptions{Factory: &hubclient.Factory{IOStreams: streams}, dryRunFlags: dryRunFlags{dryRun: true, output: terminal.NewOutput()}}
 	err := o.preview([]enabling{
-		{cluster: "cluster2", removals: []*addonv1alpha1.ManagedClusterAddOn{removed}, Enablement: change.Enablement{
+		{cluster: "cluster2", removals: []*addonv1alpha1.ManagedClusterAddOn{removed}, EnableResult: change.EnableResult{
 			Changes: []change.Change{graphs("cluster2", ""), kafka}, Waiting: "kafka is waiting for required add-ons: Required zookeeper (NotInstalled)",
 			Remarks: []string{"kafka: the add-on stays"},
 		}},
-		{cluster: "cluster4", Enablement: change.Enablement{Changes: []change.Change{forbidden("cluster4")}}},
-		{cluster: "cluster5", Enablement: change.Enablement{Changes: []change.Change{forbidden("cluster5")}}},
-		{cluster: "cluster6", refused: errors.New("OCM enables it"), Enablement: change.Enablement{Remarks: []string{"kafka: ignored"}}},
+		{cluster: "cluster4", EnableResult: change.EnableResult{Changes: []change.Change{forbidden("cluster4")}}},
+		{cluster: "cluster5", EnableResult: change.EnableResult{Changes: []change.Change{forbidden("cluster5")}}},
+		{cluster: "cluster6", refused: errors.New("OCM enables it"), EnableResult: change.EnableResult{Remarks: []string{"kafka: ignored"}}},
 	})
 	if diff := cmp.Diff("the change would fail on 2 clusters (cluster2, cluster6); nothing was written", clitest.ErrorText(err)); diff != "" {
 		t.Error(diff)

@@ -215,7 +215,7 @@ func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.
 		}
 	}
 	if isComplete(addOn) && isProcessed(addOn, view) {
-		t.trees = []terminal.Node{available(addOn, view)}
+		t.trees = []terminal.Node{availableNode(addOn, view)}
 		t.settle(nil)
 	}
 }
@@ -226,8 +226,8 @@ func isComplete(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return available != nil && available.Status == metav1.ConditionTrue && available.Reason != addonv1alpha1.ReasonUpdating
 }
 
-// available returns the line of an available add-on and, if it has an Instance, the result of its plan.
-func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) terminal.Node {
+// availableNode returns the line of an available add-on and, if it has an Instance, the result of its plan.
+func availableNode(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.View) terminal.Node {
 	line := terminal.Node{Text: planstatus.PlaceOf(addOn) + ": available", Part: planstatus.PlaceOf(addOn), Message: "available", State: kudo.Complete}
 	if view != nil && view.Instance.Status.Execution != nil {
 		line.Children = []terminal.Node{planstatus.LastPlanTree(*view)}

@@ -103,8 +103,8 @@ func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 		return terminal.Usagef(cmd, "cluster name %q is not valid: %s", name, strings.Join(problems, "; "))
 	case !o.cluster.IsSet():
 		return terminal.Usagef(cmd, "--cluster-context or --cluster-kubeconfig of the managed cluster is required")
-	case o.valid < identity.Shortest:
-		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\" flag: must be at least %s", o.valid, identity.Shortest)
+	case o.valid < identity.MinLifetime:
+		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\" flag: must be at least %s", o.valid, identity.MinLifetime)
 	default:
 		return nil
 	}

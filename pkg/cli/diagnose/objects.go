@@ -44,10 +44,10 @@ var (
 		{group: "apiextensions.k8s.io", version: "v1", kind: "CustomResourceDefinition", only: definesOurs, shorten: versionsOnly},
 		{group: "admissionregistration.k8s.io", kind: "ValidatingWebhookConfiguration"},
 		{group: "admissionregistration.k8s.io", kind: "MutatingWebhookConfiguration"},
-		{group: "admissionregistration.k8s.io", kind: "ValidatingAdmissionPolicy", only: ours},
-		{group: "admissionregistration.k8s.io", kind: "ValidatingAdmissionPolicyBinding", only: ours},
-		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicy", only: ours},
-		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicyBinding", only: ours},
+		{group: "admissionregistration.k8s.io", kind: "ValidatingAdmissionPolicy", only: isOurs},
+		{group: "admissionregistration.k8s.io", kind: "ValidatingAdmissionPolicyBinding", only: isOurs},
+		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicy", only: isOurs},
+		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicyBinding", only: isOurs},
 	}
 	// ofProgram lists the kinds in the namespace of addon-manager or addon-agent.
 	ofProgram = []collected{
@@ -88,8 +88,8 @@ func workload(group, kind string) collected {
 	}
 }
 
-// ours reports whether an object belongs to Tandem, by its name or its label.
-func ours(object *unstructured.Unstructured) bool {
+// isOurs reports whether an object belongs to Tandem, by its name or its label.
+func isOurs(object *unstructured.Unstructured) bool {
 	return strings.HasPrefix(object.GetName(), "tandem") || object.GetLabels()["app.kubernetes.io/part-of"] == "tandem"
 }
 

@@ -475,7 +475,7 @@ func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			clear(requests)
 			b := overHTTPS(t, tarballOf("parent", "package: '"+test.address+"'"))
-			if err := b.validity("parent"); (err != nil) != test.refused || (requests["/zz.tgz"] == 0) != test.refused {
+			if err := b.checkValid("parent"); (err != nil) != test.refused || (requests["/zz.tgz"] == 0) != test.refused {
 				t.Errorf("got %v after %d requests", err, requests["/zz.tgz"])
 			}
 			var problems []pack.Problem
@@ -497,7 +497,7 @@ func TestPackageOverHTTPSDoesNotLeadToHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := l.loadFrom(t.Context(), from); err != nil || b.validity("yy") == nil {
+		if b, err := l.loadFrom(t.Context(), from); err != nil || b.checkValid("yy") == nil {
 			t.Errorf("got %v, and no problem", err)
 		}
 	})

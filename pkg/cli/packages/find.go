@@ -86,7 +86,7 @@ func (f *Finder) view(ctx context.Context, name string, load func(*loader, conte
 
 // view returns the package, or an error if it is not valid.
 func (b *bundle) view(name string) (packageView, error) {
-	if invalid := b.validity(name); invalid != nil {
+	if invalid := b.checkValid(name); invalid != nil {
 		return packageView{}, fmt.Errorf("%w: run 'kubectl addon package verify %s'", invalid, text.Word(name))
 	}
 	operator, version := b.root().objects("")

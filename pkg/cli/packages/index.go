@@ -183,7 +183,7 @@ func publish(ctx context.Context, dir, name, base string) (publishedEntry, error
 	if err != nil {
 		return publishedEntry{}, err
 	}
-	if err := b.validity(file); err != nil {
+	if err := b.checkValid(file); err != nil {
 		return publishedEntry{}, fmt.Errorf("%w; run 'kubectl addon package verify %s'", err, text.Word(file))
 	}
 	address := (&url.URL{Path: name}).String()

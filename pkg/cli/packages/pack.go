@@ -68,7 +68,7 @@ func runPack(ctx context.Context, o *PackOptions) error {
 	if err := printers.WriteEscaped(o.ErrOut, b.problemsText()); err != nil {
 		return err
 	}
-	if err := b.validity(o.folder); err != nil {
+	if err := b.checkValid(o.folder); err != nil {
 		return err
 	}
 	text, err := writeTarball(cmp.Or(o.file, versionName(b.root().pkg)+".tgz"), b, root.FS())

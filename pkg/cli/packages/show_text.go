@@ -91,11 +91,11 @@ func plansText(view packageView) string {
 
 func plansInOrder(plans map[string]kudo.Plan) []string {
 	return slices.SortedFunc(maps.Keys(plans), func(a, b string) int {
-		return cmp.Or(-cmp.Compare(isDeploy(a), isDeploy(b)), strings.Compare(a, b))
+		return cmp.Or(-cmp.Compare(deployRank(a), deployRank(b)), strings.Compare(a, b))
 	})
 }
 
-func isDeploy(name string) int {
+func deployRank(name string) int {
 	if name == kudo.DeployPlan {
 		return 1
 	}

@@ -204,12 +204,12 @@ func IsPath(name string) bool {
 	return strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") || isTarball(name)
 }
 
-// downloadTime limits the duration of a download; pack.MaxArchive limits its size.
-const downloadTime = time.Minute
+// downloadTimeout limits the duration of a download; pack.MaxArchive limits its size.
+const downloadTimeout = time.Minute
 
 // httpClient returns a client that does not follow redirects from https to http.
 func httpClient() *http.Client {
-	return &http.Client{Timeout: downloadTime, CheckRedirect: func(next *http.Request, before []*http.Request) error {
+	return &http.Client{Timeout: downloadTimeout, CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		switch {
 		case len(before) >= 10:
 			return errors.New("more than 10 redirects")

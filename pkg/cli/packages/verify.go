@@ -59,10 +59,10 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 	if err != nil {
 		return err
 	}
-	invalid := b.validity(o.name)
+	invalid := b.checkValid(o.name)
 	text := b.problemsText()
 	if invalid == nil {
-		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.along())
+		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.childrenText())
 	}
 	if err := o.output.Print(o.Out, terminal.Shown{Text: text, Data: b.verdict(o.name)}); err != nil {
 		return err
@@ -94,7 +94,7 @@ type problem struct {
 
 // verdict returns the result for a package and its child packages.
 func (b *bundle) verdict(name string) verdict {
-	v := verdict{Package: name, Unverified: b.notLookedFor(), Valid: b.validity(name) == nil, Problems: []problem{}}
+	v := verdict{Package: name, Unverified: b.notLookedFor(), Valid: b.checkValid(name) == nil, Problems: []problem{}}
 	if v.Valid {
 		v.OperatorVersion, v.ChildVersions = versionName(b.root().pkg), b.brings()
 	}
@@ -121,7 +121,7 @@ func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) 
 	if err := printers.WriteEscaped(out, b.problemsText()); err != nil {
 		return nil, err
 	}
-	return b, b.validity(name)
+	return b, b.checkValid(name)
 }
 
 // problemsText returns a line for each problem, with file names relative to the working directory.
@@ -163,8 +163,8 @@ func (b *bundle) notLookedFor() []string {
 	return slices.Compact(names)
 }
 
-// along lists the child OperatorVersions and the names that were not looked up; empty if there are none.
-func (b *bundle) along() string {
+// childrenText lists the child OperatorVersions and the names that were not looked up; empty if there are none.
+func (b *bundle) childrenText() string {
 	text := ""
 	if names := b.brings(); len(names) > 0 {
 		text = ", with dependencies " + strings.Join(names, ", ")
@@ -175,8 +175,8 @@ func (b *bundle) along() string {
 	return text
 }
 
-// validity returns an error if the package or one of its child packages has errors.
-func (b *bundle) validity(name string) error {
+// checkValid returns an error if the package or one of its child packages has errors.
+func (b *bundle) checkValid(name string) error {
 	var problems, all int
 	for _, m := range b.members {
 		problems += len(pack.Errors(m.problems))

@@ -25,11 +25,11 @@ func ConfigName(cluster, addOn string) types.NamespacedName {
 // withConfig returns the step with the parameters as an AddOnDeploymentConfig that the add-on refers to.
 func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, given Desired) (Step, error) {
 	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
-	if err := rolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
+	if err := checkNotRolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
 		return s, err
 	}
 	wanted := s.Wanted.DeepCopy()
-	if err := refer(definition, wanted, own); err != nil {
+	if err := addReference(definition, wanted, own); err != nil {
 		return s, err
 	}
 	config := &addonv1alpha1.AddOnDeploymentConfig{}
@@ -47,9 +47,9 @@ func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *
 	return s, nil
 }
 
-// refer makes the add-on refer to its AddOnDeploymentConfig own, after the default one. It returns an error if the add-on already refers to
+// addReference makes the add-on refer to its AddOnDeploymentConfig own, after the default one. It returns an error if the add-on already refers to
 // another one, which only its author should change.
-func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, own types.NamespacedName) error {
+func addReference(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, own types.NamespacedName) error {
 	supported := definition.Spec.SupportedConfigs
 	at := slices.IndexFunc(supported, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == configResource })
 	if at < 0 {
@@ -79,8 +79,8 @@ func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 	return nil
 }
 
-// rolledOut returns an error if a Placement provides a config of the add-on, because a reference in the add-on itself would override it.
-func rolledOut(
+// checkNotRolledOut returns an error if a Placement provides a config of the add-on, because a reference in the add-on itself would override it.
+func checkNotRolledOut(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
 ) error {
 	ofResource := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == resource }

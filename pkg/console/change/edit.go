@@ -58,7 +58,7 @@ func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
 // setParameters changes the parameters in the spec of an Instance.
 func (e Edit) setParameters(spec *kudo.InstanceSpec, version *kudo.OperatorVersion) error {
 	current := TextsOf(*spec)
-	if err := unsettable(version, e.Unset, func(name string) bool { _, set := current[name]; return set }); err != nil {
+	if err := checkUnset(version, e.Unset, func(name string) bool { _, set := current[name]; return set }); err != nil {
 		return err
 	}
 	return SetParameters(spec, WithChanges(current, e.Parameters, e.Unset), version)
@@ -87,7 +87,7 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 		return found, fmt.Errorf("add-on %q on cluster %s is not plan-based; change it in the way that its provider documents",
 			edit.Name, edit.Namespace)
 	}
-	e := Enabling{View: view, AddOn: edit.Name, Desired: Desired{Parameters: edit.Parameters, Unset: edit.Unset}}
+	e := EnableRequest{View: view, AddOn: edit.Name, Desired: Desired{Parameters: edit.Parameters, Unset: edit.Unset}}
 	next, err := e.step(edit.Name)
 	if err == nil && len(edit.Parameters)+len(edit.Unset) > 0 {
 		next, err = next.withConfig(ctx, s.reader, definition.Object, e.Desired)
@@ -103,7 +103,7 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 		err = e.checkParameters(found.Version)
 	}
 	if err == nil {
-		err = e.unsettable(found.Version, next.CurrentConfig)
+		err = e.checkUnset(found.Version, next.CurrentConfig)
 	}
 	return found, err
 }
@@ -112,10 +112,10 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 func (s *State) upgrade(
 	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, choice Choice,
 ) error {
-	if err := rolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
+	if err := checkNotRolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
 		return err
 	}
-	resolved, predicted := resolvable(definition, addOn)
+	resolved, predicted := resolveConfigs(definition, addOn)
 	version, err := s.chooseFor(ctx, install.Configure(resolved, predicted, install.Namespaces{}).OperatorVersion, choice)
 	if err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", addOn.Name, addOn.Namespace, err)
@@ -140,7 +140,7 @@ func (s *State) completeAddOn(ctx context.Context, found Change, definition *add
 	}
 	a.Instances = s.instances[found.Cluster]
 	if found, err = s.reader.follow(ctx, found, a); err == nil && found.After == nil {
-		err = notReady(a.ManagedAddOn)
+		err = notReadyError(a.ManagedAddOn)
 	}
 	return found, err
 }

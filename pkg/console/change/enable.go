@@ -20,15 +20,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Enabling is an add-on to enable on a cluster.
-type Enabling struct {
+// EnableRequest is an add-on to enable on a cluster.
+type EnableRequest struct {
 	View  fleet.Cluster
 	AddOn string
 	Desired
 }
 
-// Enablement is what enables an add-on on a cluster.
-type Enablement struct {
+// EnableResult is what enables an add-on on a cluster.
+type EnableResult struct {
 	// Changes lists the changes of the add-ons to write, required add-ons first.
 	Changes []Change
 	// Waiting states which required add-ons the add-on waits for; empty if it waits for none, or if they are enabled too.
@@ -38,7 +38,7 @@ type Enablement struct {
 }
 
 // Steps lists the writes.
-func (e Enablement) Steps() []Step {
+func (e EnableResult) Steps() []Step {
 	var steps []Step
 	for _, c := range e.Changes {
 		steps = append(steps, *c.Step)
@@ -47,7 +47,7 @@ func (e Enablement) Steps() []Step {
 }
 
 // Validate returns an error if a plan of one of the add-ons would fail, see Change.
-func (e Enablement) Validate() error {
+func (e EnableResult) Validate() error {
 	for i := range e.Changes {
 		if err := e.Changes[i].Validate(); err != nil {
 			return err
@@ -74,7 +74,7 @@ func NamespaceProblem(namespace string) string {
 }
 
 // Removals returns the add-ons to enable that are being removed, and can be enabled again only once they are gone.
-func (e Enabling) Removals() []*addonv1alpha1.ManagedClusterAddOn {
+func (e EnableRequest) Removals() []*addonv1alpha1.ManagedClusterAddOn {
 	names := []string{e.AddOn}
 	if e.WithDependencies {
 		names = append(dependency.Prerequisites(e.AddOn, e.View.Needs), e.AddOn)
@@ -89,7 +89,7 @@ func (e Enabling) Removals() []*addonv1alpha1.ManagedClusterAddOn {
 }
 
 // After returns the add-on to enable once the removals are complete.
-func (e Enabling) After(removals []*addonv1alpha1.ManagedClusterAddOn) Enabling {
+func (e EnableRequest) After(removals []*addonv1alpha1.ManagedClusterAddOn) EnableRequest {
 	e.View.AddOns = maps.Clone(e.View.AddOns)
 	for _, removed := range removals {
 		delete(e.View.AddOns, removed.Name)
@@ -98,7 +98,7 @@ func (e Enabling) After(removals []*addonv1alpha1.ManagedClusterAddOn) Enabling 
 }
 
 // Version returns the OperatorVersion that the add-on runs; nil if the add-on is not plan-based, or if the version cannot be read.
-func (e Enabling) Version(ctx context.Context, reader client.Reader) (*kudo.OperatorVersion, error) {
+func (e EnableRequest) Version(ctx context.Context, reader client.Reader) (*kudo.OperatorVersion, error) {
 	definition := e.View.Definitions[e.AddOn]
 	if !definition.PlanManaged {
 		return nil, nil
@@ -107,7 +107,7 @@ func (e Enabling) Version(ctx context.Context, reader client.Reader) (*kudo.Oper
 	if err != nil {
 		return nil, err
 	}
-	resolved, wanted := resolvable(definition.Object, s.Wanted)
+	resolved, wanted := resolveConfigs(definition.Object, s.Wanted)
 	name, version := install.Configure(resolved, wanted, install.Namespaces{}).OperatorVersion, &kudo.OperatorVersion{}
 	switch err := reader.Get(ctx, name, version); {
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
@@ -119,7 +119,7 @@ func (e Enabling) Version(ctx context.Context, reader client.Reader) (*kudo.Oper
 }
 
 // Decide returns what enables the add-on. It returns an error if the add-on cannot be enabled.
-func (e Enabling) Decide(ctx context.Context, reader Reader) (Enablement, error) {
+func (e EnableRequest) Decide(ctx context.Context, reader Reader) (EnableResult, error) {
 	found, names, err := e.names()
 	if err != nil {
 		return found, err
@@ -148,9 +148,9 @@ func (e Enabling) Decide(ctx context.Context, reader Reader) (Enablement, error)
 
 // names returns the add-ons to write: the requested one, preceded by its missing required add-ons if they are to be enabled too. Otherwise
 // it states the missing add-ons.
-func (e Enabling) names() (Enablement, []string, error) {
+func (e EnableRequest) names() (EnableResult, []string, error) {
 	if !e.WithDependencies {
-		found := Enablement{}
+		found := EnableResult{}
 		missing := slices.DeleteFunc(e.View.Judge(e.AddOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" && !j.Updating })
 		if len(missing) > 0 {
 			found.Waiting = fmt.Sprintf("%s is waiting for required add-ons: %s", e.AddOn, dependency.Summary(missing))
@@ -159,15 +159,15 @@ func (e Enabling) names() (Enablement, []string, error) {
 	}
 	all := append(dependency.Prerequisites(e.AddOn, e.View.Needs), e.AddOn)
 	for _, name := range all {
-		if err := e.unreachable(name); err != nil {
-			return Enablement{}, nil, err
+		if err := e.checkInstallable(name); err != nil {
+			return EnableResult{}, nil, err
 		}
 	}
-	return Enablement{}, slices.DeleteFunc(all, func(name string) bool { return name != e.AddOn && e.View.AddOns[name] != nil }), nil
+	return EnableResult{}, slices.DeleteFunc(all, func(name string) bool { return name != e.AddOn && e.View.AddOns[name] != nil }), nil
 }
 
-// unreachable returns an error if a required add-on cannot be enabled.
-func (e Enabling) unreachable(name string) error {
+// checkInstallable returns an error if a required add-on cannot be enabled.
+func (e EnableRequest) checkInstallable(name string) error {
 	if problem := e.View.Definitions[name].Malformed; problem != nil {
 		return fmt.Errorf("the dependencies of add-on %q cannot be read: %w", name, problem)
 	}
@@ -185,7 +185,7 @@ func (e Enabling) unreachable(name string) error {
 }
 
 // step returns the write of the add-on of that name.
-func (e Enabling) step(name string) (Step, error) {
+func (e EnableRequest) step(name string) (Step, error) {
 	s, cluster := Step{Current: e.View.AddOns[name]}, e.View.Name
 	if s.Current == nil {
 		if err := checkPlacement(e.View.Definitions[name].Object, cluster); err != nil {
@@ -210,7 +210,7 @@ func (e Enabling) step(name string) (Step, error) {
 
 // namespaceOf returns the namespace to install an add-on in. A plan-based add-on is installed in the namespace of the add-on that
 // requires it.
-func (e Enabling) namespaceOf(name string) string {
+func (e EnableRequest) namespaceOf(name string) string {
 	if name != e.AddOn && !e.View.Definitions[name].PlanManaged {
 		return ""
 	}
@@ -228,7 +228,7 @@ func checkPlacement(definition *addonv1alpha1.ClusterManagementAddOn, cluster st
 
 // change returns the change of an add-on. It returns an error if the add-on is plan-based and the hub would not install it in this state, or
 // if a given parameter is not defined. The change has its remarks also then.
-func (e Enabling) change(ctx context.Context, reader Reader, s Step) (Change, error) {
+func (e EnableRequest) change(ctx context.Context, reader Reader, s Step) (Change, error) {
 	found := Change{Cluster: e.View.Name, Step: &s}
 	definition := e.View.Definitions[s.Wanted.Name]
 	if !definition.PlanManaged {
@@ -246,7 +246,7 @@ func (e Enabling) change(ctx context.Context, reader Reader, s Step) (Change, er
 		return found, err
 	}
 	if s.Current == nil { // the Instance of an earlier add-on of that name is deleted with it
-		a.Instances = slices.DeleteFunc(a.Instances, func(i kudo.Instance) bool { return ofAddOn(&i, s.Wanted.Name) })
+		a.Instances = slices.DeleteFunc(a.Instances, func(i kudo.Instance) bool { return belongsToAddOn(&i, s.Wanted.Name) })
 	}
 	found.Remarks = install.Decide(a).Remarks
 	if err := e.judge(a, s); err != nil {
@@ -256,7 +256,7 @@ func (e Enabling) change(ctx context.Context, reader Reader, s Step) (Change, er
 }
 
 // judge returns an error if the hub would not install the add-on, or if a given parameter is not defined.
-func (e Enabling) judge(a install.AddOn, s Step) error {
+func (e EnableRequest) judge(a install.AddOn, s Step) error {
 	if s.Current != nil {
 		a.Instances = nil
 	}
@@ -278,19 +278,19 @@ func readNamesake(ctx context.Context, reader client.Reader, a *install.AddOn) e
 	return nil
 }
 
-// ofAddOn reports whether the Instance belongs to an add-on of that name.
-func ofAddOn(instance *kudo.Instance, name string) bool {
+// belongsToAddOn reports whether the Instance belongs to an add-on of that name.
+func belongsToAddOn(instance *kudo.Instance, name string) bool {
 	owner := metav1.GetControllerOf(instance)
 	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == name
 }
 
-// unsettable returns an error that names the parameters to unset that are neither set by the config nor defined by the version. config is
+// checkUnset returns an error that names the parameters to unset that are neither set by the config nor defined by the version. config is
 // nil if there is none.
-func (e Enabling) unsettable(version *kudo.OperatorVersion, config *addonv1alpha1.AddOnDeploymentConfig) error {
+func (e EnableRequest) checkUnset(version *kudo.OperatorVersion, config *addonv1alpha1.AddOnDeploymentConfig) error {
 	isSet := func(name string) bool {
 		return config != nil && slices.ContainsFunc(config.Spec.CustomizedVariables, func(v upstream.CustomizedVariable) bool { return v.Name == name })
 	}
-	if err := unsettable(version, e.Unset, isSet); err != nil {
+	if err := checkUnset(version, e.Unset, isSet); err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)
 	}
 	return nil
@@ -298,7 +298,7 @@ func (e Enabling) unsettable(version *kudo.OperatorVersion, config *addonv1alpha
 
 // checkParameters returns an error that names the given parameters that the OperatorVersion does not define; version is nil if it is
 // unknown. The hub ignores an undefined variable, but a user who sets one expects an effect.
-func (e Enabling) checkParameters(version *kudo.OperatorVersion) error {
+func (e EnableRequest) checkParameters(version *kudo.OperatorVersion) error {
 	if err := checkParameters(version, e.Parameters); err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", e.AddOn, e.View.Name, err)
 	}

@@ -85,7 +85,7 @@ func TestEnableSteps(t *testing.T) {
 			err: `add-on "shop" does not support parameters: its ClusterManagementAddOn does not list addondeploymentconfigs in spec.supportedConfigs`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Enabling{View: test.view.Cluster, AddOn: "shop", Desired: test.desired}
+			e := EnableRequest{View: test.view.Cluster, AddOn: "shop", Desired: test.desired}
 			var removals []string
 			for _, removed := range e.Removals() {
 				removals = append(removals, removed.Name)
@@ -148,7 +148,7 @@ func TestEnableRefersToParameters(t *testing.T) {
 			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: configResource, DefaultConfig: test.defaults}}
 			addOn := sample.NewCluster().With("shop").AddOns["shop"]
 			addOn.Spec.Configs = test.existing
-			err := refer(definition, addOn, own)
+			err := addReference(definition, addOn, own)
 			if diff := cmp.Diff(test.err, errorText(err)); diff != "" {
 				t.Error(diff)
 			}
@@ -192,7 +192,7 @@ func TestUndefinedParametersAreRefused(t *testing.T) {
 		"one beside a defined one of bad type": {map[string]string{"SIZE": "two", "SIZES": "2"}, version, `add-on "shop" on cluster cluster1: parameter "SIZES": not defined: did you mean SIZE?`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Enabling{View: sample.NewCluster("shop:").Cluster, AddOn: "shop", Desired: Desired{Parameters: test.given}}
+			e := EnableRequest{View: sample.NewCluster("shop:").Cluster, AddOn: "shop", Desired: Desired{Parameters: test.given}}
 			if diff := cmp.Diff(test.err, errorText(e.checkParameters(test.version))); diff != "" {
 				t.Error(diff)
 			}

@@ -34,16 +34,16 @@ func (s *State) completeInstance(ctx context.Context, found Change) (Change, err
 		return found, err
 	}
 	var before *install.Instance
-	stood := ""
+	messageBefore := ""
 	if found.Before != nil {
 		before = new(found.state(found.Before, current))
-		stood = install.Judge(*before).Message
+		messageBefore = install.Judge(*before).Message
 	}
 	after := found.state(found.After, found.Version)
 	if found.Warnings, err = install.Admit(before, after); err != nil {
 		return found, err
 	}
-	if judged := install.Judge(after); judged.Status != metav1.ConditionTrue && judged.Message != stood {
+	if judged := install.Judge(after); judged.Status != metav1.ConditionTrue && judged.Message != messageBefore {
 		return found, fmt.Errorf("cluster %s: Instance %q cannot run: %s: %s", found.Cluster, found.After.Name, judged.Reason, text.JoinMessage(judged.Message))
 	}
 	return found, nil

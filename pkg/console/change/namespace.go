@@ -17,7 +17,7 @@ func reservedWarnings(namespace string) []string {
 }
 
 // reservedWarnings returns a warning about the namespace of a new plan-based add-on.
-func (e Enabling) reservedWarnings(c Change) []string {
+func (e EnableRequest) reservedWarnings(c Change) []string {
 	switch {
 	case c.Step == nil || c.Step.Current != nil || !e.View.Definitions[c.Step.Wanted.Name].PlanManaged:
 		return nil

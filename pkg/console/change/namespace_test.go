@@ -38,7 +38,7 @@ func TestReservedNamespacesAreWarnedOf(t *testing.T) {
 			if test.enabled {
 				step.Current = step.Wanted
 			}
-			got := Enabling{View: test.view.Cluster, AddOn: "kafka"}.reservedWarnings(Change{Step: &step, Change: preview.Change{After: test.after}})
+			got := EnableRequest{View: test.view.Cluster, AddOn: "kafka"}.reservedWarnings(Change{Step: &step, Change: preview.Change{After: test.after}})
 			if diff := cmp.Diff(test.want, strings.Join(got, "\n")); diff != "" {
 				t.Error(diff)
 			}

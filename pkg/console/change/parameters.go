@@ -61,8 +61,8 @@ func WithChanges(existing, given map[string]string, unset []string) map[string]s
 	return next
 }
 
-// unsettable returns an error that names the parameters to unset that are neither set nor defined by the version.
-func unsettable(version *kudo.OperatorVersion, unset []string, isSet func(string) bool) error {
+// checkUnset returns an error that names the parameters to unset that are neither set nor defined by the version.
+func checkUnset(version *kudo.OperatorVersion, unset []string, isSet func(string) bool) error {
 	texts := map[string]string{}
 	for _, name := range unset {
 		if !isSet(name) {

@@ -25,7 +25,7 @@ func TestUnsettable(t *testing.T) {
 		"nothing, of a version that requires a parameter": {version: version},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			err := unsettable(test.version, test.unset, func(name string) bool { return name == "OLD" })
+			err := checkUnset(test.version, test.unset, func(name string) bool { return name == "OLD" })
 			if diff := cmp.Diff(test.want, errorText(err)); diff != "" {
 				t.Error(diff)
 			}

@@ -44,9 +44,9 @@ func decide(a install.AddOn, started *kudo.OperatorVersion) (install.Decision, e
 // waitingReasons are the reasons of add-ons that wait for a condition that resolves itself.
 var waitingReasons = []string{addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonWaitingForDependencies}
 
-// resolvable returns the add-on as OCM resolves it after processing its spec and its definition. Values that come from neither are kept as
+// resolveConfigs returns the add-on as OCM resolves it after processing its spec and its definition. Values that come from neither are kept as
 // OCM resolved them. Without OCM both are unchanged.
-func resolvable(
+func resolveConfigs(
 	definition *addonv1alpha1.ClusterManagementAddOn, wanted *addonv1alpha1.ManagedClusterAddOn,
 ) (*addonv1alpha1.ClusterManagementAddOn, *addonv1alpha1.ManagedClusterAddOn) {
 	definition, wanted = definition.DeepCopy(), wanted.DeepCopy()
@@ -68,7 +68,7 @@ func resolvable(
 
 // gatherInstall reads the hub's input for the installation after the step is written. Dependencies are checked elsewhere.
 func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1.ClusterManagementAddOn, s Step) (install.AddOn, error) {
-	definition, wanted := resolvable(definition, s.Wanted)
+	definition, wanted := resolveConfigs(definition, s.Wanted)
 	namespaces, err := reader.namespaces(ctx, definition, wanted)
 	if err != nil {
 		return install.AddOn{}, err
@@ -132,8 +132,8 @@ func doubtful(a install.AddOn) []string {
 	return warnings
 }
 
-// notReady returns the error about an add-on that waits for something.
-func notReady(addOn *addonv1alpha1.ManagedClusterAddOn) error {
+// notReadyError returns the error about an add-on that waits for something.
+func notReadyError(addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	return fmt.Errorf("add-on %q on cluster %s is not ready to run; see 'kubectl addon why %[1]s --cluster %[2]s'", addOn.Name, addOn.Namespace)
 }
 
@@ -148,7 +148,7 @@ func (r Reader) foresee(ctx context.Context, found Change, a install.AddOn) (Cha
 	case err == nil && foreseen.After != nil:
 		return foreseen, nil
 	case err == nil:
-		err = notReady(a.ManagedAddOn)
+		err = notReadyError(a.ManagedAddOn)
 	case !apierrors.IsForbidden(err) && len(found.Step.Objects()) > 0:
 		return found, err
 	}
@@ -159,7 +159,7 @@ func (r Reader) foresee(ctx context.Context, found Change, a install.AddOn) (Cha
 // beside returns the Instances of the cluster that the effects on children depend on. They are read only if there are children. Those of an
 // earlier add-on of the name are gone before the new one is installed.
 func (r Reader) beside(ctx context.Context, c Change) ([]kudo.Instance, error) {
-	if !makeChildren(c.Version, c.Started) {
+	if !haveChildren(c.Version, c.Started) {
 		return c.Instances, nil
 	}
 	var list kudo.InstanceList

@@ -128,14 +128,14 @@ func (r Reader) startedVersion(ctx context.Context, instance *kudo.Instance) (*k
 // candidates returns the OperatorVersions that child Instances of the parents may run: the ones in the namespace of the parents. They are
 // read only if one of the parents has children.
 func (r Reader) candidates(namespace string, parents ...*kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
-	if !makeChildren(parents...) {
+	if !haveChildren(parents...) {
 		return nil, nil
 	}
 	return r.stored(namespace)
 }
 
-// makeChildren reports whether Instances of one of the versions, which may be nil, have children.
-func makeChildren(versions ...*kudo.OperatorVersion) bool {
+// haveChildren reports whether Instances of one of the versions, which may be nil, have children.
+func haveChildren(versions ...*kudo.OperatorVersion) bool {
 	return slices.ContainsFunc(versions, func(v *kudo.OperatorVersion) bool {
 		return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild)
 	})

@@ -130,16 +130,16 @@ func (r Removal) Losses(instances []kudo.Instance) []Loss {
 	switch known := plan.CountTaken(instances, definitions...); len(definitions) {
 	case 0:
 	case 1:
-		losses = append(losses, Loss{kinds(definitions) + " is deleted with every object of its kind, " + unknown, "of its API group", known})
+		losses = append(losses, Loss{kinds(definitions) + " is deleted with every object of its kind, " + unknownObjectsText, "of its API group", known})
 	default:
-		losses = append(losses, Loss{kinds(definitions) + " are deleted with every object of their kinds, " + unknown, "of their API groups", known})
+		losses = append(losses, Loss{kinds(definitions) + " are deleted with every object of their kinds, " + unknownObjectsText, "of their API groups", known})
 	}
 	switch known := plan.CountTaken(instances, namespaces...); len(namespaces) {
 	case 0:
 	case 1:
-		losses = append(losses, Loss{kinds(namespaces) + " is deleted with everything in it, " + unknown, "in it", known})
+		losses = append(losses, Loss{kinds(namespaces) + " is deleted with everything in it, " + unknownObjectsText, "in it", known})
 	default:
-		losses = append(losses, Loss{kinds(namespaces) + " are deleted with everything in them, " + unknown, "in them", known})
+		losses = append(losses, Loss{kinds(namespaces) + " are deleted with everything in them, " + unknownObjectsText, "in them", known})
 	}
 	if len(sets) > 0 {
 		losses = append(losses, Loss{Text: "volume claims of " + kinds(sets) + " are deleted with their data, unless the package keeps them"})
@@ -168,8 +168,8 @@ func takers(inventory []kudo.InventoryEntry) (definitions, namespaces, sets, kep
 	return definitions, namespaces, sets, kept
 }
 
-// unknown describes the objects whose number the hub does not know.
-const unknown = "including objects that users have created, which the hub does not know"
+// unknownObjectsText describes the objects whose number the hub does not know.
+const unknownObjectsText = "including objects that users have created, which the hub does not know"
 
 // inventory returns the objects of the Instances to remove.
 func (r Removal) inventory(instances []kudo.Instance) []kudo.InventoryEntry {

@@ -80,12 +80,12 @@ func Decide(a AddOn) Decision {
 	decision := Decision{Remarks: remarksOn(a, own, want, given.ignoredNames(misspelt))}
 	problems := given.problems(misspelt)
 	if own == nil {
-		problems = append(problems, holdsOf(a, want)...)
+		problems = append(problems, installProblems(a, want)...)
 	}
 	if len(problems) > 0 {
 		decision.Resolved = resolvedCondition(problems, "", a.ManagedAddOn.Generation)
 	} else {
-		decision.Instance, decision.Resolved = want, follow(a, own, want)
+		decision.Instance, decision.Resolved = want, instanceCondition(a, own, want)
 	}
 	decision.Resolved = withRemarks(decision.Resolved, decision.Remarks)
 	return decision
@@ -247,9 +247,9 @@ func installNamespace(a AddOn) string {
 // isNamed reports whether a user has chosen the install namespace.
 func isNamed(namespace string) bool { return namespace != "" && namespace != defaultInstallNamespace }
 
-// holdsOf lists the problems of a first installation: a reserved namespace, a name that is already in use, and the install gate, which opens once the Required
+// installProblems lists the problems of a first installation: a reserved namespace, a name that is already in use, and the install gate, which opens once the Required
 // dependencies are known to be satisfied, and no plan updates them.
-func holdsOf(a AddOn, want *kudo.Instance) []Problem {
+func installProblems(a AddOn, want *kudo.Instance) []Problem {
 	var holds []Problem
 	if namespace := want.TargetNamespace(); slices.Contains(a.Reserved, namespace) {
 		holds = append(holds, reservedProblem(namespace, "set another one in spec.installNamespace of the ManagedClusterAddOn, or agentInstallNamespace of its "+
@@ -276,9 +276,9 @@ func holdsOf(a AddOn, want *kudo.Instance) []Problem {
 	return holds
 }
 
-// follow returns the condition Resolved of an add-on with an Instance: the Instance's own condition, once the Instance is as desired and
+// instanceCondition returns the condition Resolved of an add-on with an Instance: the Instance's own condition, once the Instance is as desired and
 // has been judged at that generation.
-func follow(a AddOn, own, want *kudo.Instance) *metav1.Condition {
+func instanceCondition(a AddOn, own, want *kudo.Instance) *metav1.Condition {
 	var judged *metav1.Condition
 	if own != nil && Matches(own, want) {
 		judged = meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionResolved)

@@ -58,7 +58,7 @@ func (s ChildStep) OnlyPins() bool {
 
 // Decides reports whether a step changes a child, or reports something that the hub has not reported to the agent before.
 func (p Parent) Decides(step ChildStep) bool {
-	return step.Apply != nil || step.Rerun != nil || step.Delete || step.Status.State != p.answer(step.Status).State
+	return step.Apply != nil || step.Rerun != nil || step.Delete || step.Status.State != p.reportedStatus(step.Status).State
 }
 
 // IsStale reports whether the decision about the children of a parent, as read from a cache, no longer holds for the parent as it is: nil
@@ -89,7 +89,7 @@ func Children(p Parent) []ChildStep {
 		return p.failLostVersion()
 	}
 	var steps []ChildStep
-	for _, placed := range p.atWork() {
+	for _, placed := range p.childTasksInProgress() {
 		steps = append(steps, p.step(placed))
 	}
 	return append(steps, p.removeVanished()...)
@@ -101,7 +101,7 @@ func (p Parent) Operators() []string {
 		return nil
 	}
 	var names []string
-	for _, placed := range p.atWork() {
+	for _, placed := range p.childTasksInProgress() {
 		if name := placed.Task.Spec.Package; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -139,7 +139,7 @@ func (p Parent) failLostVersion() []ChildStep {
 	var steps []ChildStep
 	for _, task := range tree.Tasks(&p.Wanted.Spec) {
 		step := p.begin(task)
-		if working[task.Name] && p.answer(step.Status).State == "" {
+		if working[task.Name] && p.reportedStatus(step.Status).State == "" {
 			steps = append(steps, step.fail(fmt.Sprintf("OperatorVersion %s/%s of the running plan %q no longer exists",
 				lost.OperatorVersion.Namespace, lost.OperatorVersion.Name, lost.Plan)))
 		}
@@ -171,9 +171,9 @@ func (p Parent) activeTasks() map[place]bool {
 	return working
 }
 
-// atWork lists the KudoOperator tasks that are in progress, in the order of the running version's plan. A task with several places is listed
+// childTasksInProgress lists the KudoOperator tasks that are in progress, in the order of the running version's plan. A task with several places is listed
 // once, at the first one: it has one child.
-func (p Parent) atWork() []plan.Placed {
+func (p Parent) childTasksInProgress() []plan.Placed {
 	working := p.activeTasks()
 	if len(working) == 0 {
 		return nil
@@ -242,7 +242,7 @@ func (p Parent) disable(step ChildStep) ChildStep {
 
 // enable creates or updates the child. It waits for a child that is being deleted.
 func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
-	current, said := step.Current, p.answer(step.Status)
+	current, said := step.Current, p.reportedStatus(step.Status)
 	switch {
 	case said.State == kudo.ChildFailed:
 		return step.repeat(said)
@@ -305,8 +305,8 @@ func (s ChildStep) fail(why string) ChildStep {
 // messageLimit is the maximum length of a child's message in bytes; the resource definition allows that number of characters.
 const messageLimit = 4096
 
-// answer returns the status reported for the task in this execution; without a State if there is none yet.
-func (p Parent) answer(to kudo.ChildStatus) kudo.ChildStatus {
+// reportedStatus returns the status reported for the task in this execution; without a State if there is none yet.
+func (p Parent) reportedStatus(to kudo.ChildStatus) kudo.ChildStatus {
 	for _, said := range p.Instance.Status.Children {
 		if said.Task == to.Task && said.Execution == to.Execution {
 			return said

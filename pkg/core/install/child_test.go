@@ -401,7 +401,7 @@ func TestProgress(t *testing.T) {
 	if got := Progress(deployingParent(completePlan).Status); got[kudo.DeployPlan].Status != kudo.Complete {
 		t.Errorf("of an Instance at rest that has children: got %v", got)
 	}
-	failed := plan.Current(bb(failedIn("backup", nil)).Status, nil)
+	failed := plan.MigrateStatus(bb(failedIn("backup", nil)).Status, nil)
 	if diff := cmp.Diff(failed.PlanStatus, Progress(failed)); diff != "" {
 		t.Errorf("of a plan that has failed: %s", diff)
 	}

@@ -49,7 +49,7 @@ func IsPlanManaged(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 func Configure(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, namespaces Namespaces,
 ) Configuration {
-	managed := managedByOCM(definition, addOn)
+	managed := isManagedByOCM(definition, addOn)
 	if managed && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) {
 		return Configuration{Problems: []Problem{{addonv1alpha1.ReasonWaitingForConfiguration, waitingText(addOn)}}}
 	}
@@ -96,7 +96,7 @@ func waitingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 // cluster, the one before. It is empty if there is none.
 func VersionInUse(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) types.NamespacedName {
 	var found []upstream.ConfigSpecHash
-	if managedByOCM(definition, addOn) {
+	if isManagedByOCM(definition, addOn) {
 		found = resolvedByOCM(addOn, operatorVersions)
 	} else {
 		found = resolvedHere(definition, addOn, operatorVersions)
@@ -130,8 +130,8 @@ func (c *Configuration) invalid(format string, args ...any) {
 	c.Problems = append(c.Problems, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(format, args...)})
 }
 
-// managedByOCM reports whether OCM's addon-manager manages the add-on's configs, as its marks on one of the objects show.
-func managedByOCM(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+// isManagedByOCM reports whether OCM's addon-manager manages the add-on's configs, as its marks on one of the objects show.
+func isManagedByOCM(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return len(addOn.Status.ConfigReferences) > 0 ||
 		meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) != nil ||
 		len(definition.Status.DefaultConfigReferences) > 0 ||

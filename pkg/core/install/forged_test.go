@@ -121,7 +121,7 @@ func FuzzForgedStatus(f *testing.F) {
 			return
 		}
 		before := *status.DeepCopy()
-		cached := plan.Current(status, nil) // as the hub's cache has it
+		cached := plan.MigrateStatus(status, nil) // as the hub's cache has it
 		cached.PlanStatus, cached.Inventory = Progress(cached), nil
 		for _, read := range []kudo.InstanceStatus{status, cached} {
 			readAsParent(t, read)
@@ -212,7 +212,7 @@ func readAsInstance(t *testing.T, status kudo.InstanceStatus) {
 		}
 	}
 	plan.LastRequest(status)
-	plan.Aside(status)
+	plan.IsAside(status)
 	plan.OnlyMessagesDiffer(status, *status.DeepCopy())
 	config := variables("a", "", "TEXT", "one")
 	a := ready(rolledOut(config, "version", DeploymentConfigHash(config)), "one", metav1.ConditionTrue, 7)

@@ -54,7 +54,7 @@ func SupportedConfigs() []upstream.ConfigGroupResource {
 // blocks the rollout. Later changes of the add-on's health do not remove the mark. The next configuration removes it as soon as the
 // Instance gets it: a rollback has to complete again. An invalid configuration reaches no Instance, so it is never marked.
 func RolloutOf(a AddOn, marked string) *Rollout {
-	if !IsPlanManaged(a.Definition) || !managedByOCM(a.Definition, a.ManagedAddOn) {
+	if !IsPlanManaged(a.Definition) || !isManagedByOCM(a.Definition, a.ManagedAddOn) {
 		return nil
 	}
 	rollout := &Rollout{SpecHashes: missingHashes(a), Mark: marked, Applied: metav1.Condition{

@@ -46,7 +46,7 @@ func MarkAvailable(before kudo.InstanceStatus, inventory []kudo.InventoryEntry, 
 	for _, o := range workloads {
 		serves[Entry(o.Want, "")] = !o.IsDeleted() && health.Serves(o.Live)
 	}
-	marked, continues := slices.Clone(inventory), updates(before)
+	marked, continues := slices.Clone(inventory), isUpdating(before)
 	for i, e := range marked {
 		marked[i].Available = serves[Identity(e)] || continues && e.Available
 	}
@@ -91,13 +91,13 @@ func Replaces(execution kudo.PlanStatus, task string, inventory []kudo.Inventory
 	return false
 }
 
-// Updates reports whether the running execution, which is not aside, leaves an Instance available as long as its workloads are: nothing of it
+// KeepsAvailable reports whether the running execution, which is not aside, leaves an Instance available as long as its workloads are: nothing of it
 // fails.
-func Updates(status kudo.InstanceStatus) bool {
+func KeepsAvailable(status kudo.InstanceStatus) bool {
 	return status.Execution.Available && status.PlanStatus[status.Execution.Plan].Status != kudo.Error
 }
 
-// UpdatingAvailable returns condition Available during an execution that Updates, and when it has to be evaluated again although nothing
+// UpdatingAvailable returns condition Available during an execution that KeepsAvailable, and when it has to be evaluated again although nothing
 // changes: at the timeout of the plan, or after ten minutes. spec is the plan.
 func UpdatingAvailable(
 	owner Owner, spec kudo.Plan, status kudo.PlanStatus, workloads []Workload, children []Child, now time.Time,

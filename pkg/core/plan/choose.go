@@ -73,7 +73,7 @@ func Due(s State) string {
 // because it owes another deployment.
 func DueForReady(s State) string {
 	start := due(s)
-	if start == nil || start.UID != "" && start.Plan != kudo.CleanupPlan && owedAt(start.Owed, start.Plan) < 0 {
+	if start == nil || start.UID != "" && start.Plan != kudo.CleanupPlan && owedIndex(start.Owed, start.Plan) < 0 {
 		return ""
 	}
 	return start.Plan
@@ -218,7 +218,7 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 	if s.isEdited() {
 		owed = resetOwed(owed) // otherwise the values are of the edit for which it failed
 	}
-	return s.start(name, Values{Given: values, From: from}, owe(owed, kudo.OwedPlan{Plan: name}), restart)
+	return s.start(name, Values{Given: values, From: from}, addOwed(owed, kudo.OwedPlan{Plan: name}), restart)
 }
 
 // triggeredPlan returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running
@@ -242,12 +242,12 @@ func (s State) isRequested() bool {
 
 // startOwed starts a plan that is owed, for the first time or as a retry.
 func (s State) startOwed(name string) (Choice, error) {
-	owed := s.Last.Owed[owedAt(s.Last.Owed, name)]
+	owed := s.Last.Owed[owedIndex(s.Last.Owed, name)]
 	started := kudo.OwedPlan{Plan: name, Retries: owed.Retries}
 	if owed.Outcome != "" {
 		started.Retries++
 	}
-	return s.start(name, s.lastValues(), owe(s.Last.Owed, started), false)
+	return s.start(name, s.lastValues(), addOwed(s.Last.Owed, started), false)
 }
 
 // startRequested starts the manually requested plan. A plan that applies the complete OperatorVersion is owed from its start.
@@ -255,9 +255,9 @@ func (s State) startRequested() (Choice, error) {
 	name, owed := s.Request.PlanName, s.Last.Owed
 	switch {
 	case s.appliesAll(name):
-		owed = owe(owed, kudo.OwedPlan{Plan: name, Whole: true, Retries: retriesOf(owed, name)})
-	case owedAt(owed, name) >= 0:
-		owed = owe(owed, kudo.OwedPlan{Plan: name, Retries: retriesOf(owed, name)})
+		owed = addOwed(owed, kudo.OwedPlan{Plan: name, Whole: true, Retries: retriesOf(owed, name)})
+	case owedIndex(owed, name) >= 0:
+		owed = addOwed(owed, kudo.OwedPlan{Plan: name, Retries: retriesOf(owed, name)})
 	}
 	choice, err := s.start(name, s.lastValues(), owed, false)
 	if err != nil {

@@ -127,7 +127,7 @@ func (o Observation) action(choice Choice, err error) Action {
 		return o.FinishRemoval()
 	case choice.Remove:
 		return Action{Kind: ActionRemove}
-	case o.runs():
+	case o.canContinue():
 		return o.step()
 	default:
 		return o.idle(err)
@@ -138,7 +138,7 @@ func (o Observation) action(choice Choice, err error) Action {
 // recorded that everything has to be deployed again if that is cancelled.
 func (o Observation) depart(choice Choice) Action {
 	stage, status := o.Departure.Stage, o.Instance.Status
-	ready := Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Departure.Wait())
+	ready := Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Departure.WaitText())
 	switch custom, _ := Teardown(status.Inventory, o.Departure.Groups); {
 	case stage == StageCleanup && !choice.Remove:
 		return o.step()
@@ -167,8 +167,8 @@ func (o Observation) step() Action {
 // IsLeaving reports whether the Instance, or an ancestor, is being removed.
 func (o Observation) IsLeaving() bool { return o.Instance.IsRemoving() || o.Departure.Stage != "" }
 
-// runs reports whether there is an execution that can continue.
-func (o Observation) runs() bool {
+// canContinue reports whether there is an execution that can continue.
+func (o Observation) canContinue() bool {
 	return o.Instance.Status.Execution != nil && o.Running != nil && o.lastStatus().Status.IsRunning()
 }
 
@@ -271,7 +271,7 @@ func (o Observation) retryCleanup() Action {
 
 func (o Observation) cancel() Action {
 	cancel := Action{Kind: ActionCancel, Status: CancelExecution(o.Running, o.Instance.Status, o.Now), Ready: o.recordedReady()}
-	if !Aside(cancel.Status) {
+	if !IsAside(cancel.Status) {
 		cancel.Ready = RunningCondition(cancel.Status.PlanStatus[cancel.Status.Execution.Plan])
 	}
 	return cancel
@@ -347,7 +347,7 @@ func (o Observation) Normalize() Observation {
 	if last == nil {
 		return o
 	}
-	status := Current(o.Instance.Status, o.Running)
+	status := MigrateStatus(o.Instance.Status, o.Running)
 	if o.Running != nil {
 		status = *status.DeepCopy()
 		if status.PlanStatus == nil {

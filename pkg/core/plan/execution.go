@@ -14,17 +14,17 @@ import (
 func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Time) kudo.InstanceStatus {
 	execution := *choice.Start
 	execution.UID = cmp.Or(execution.UID, uid)
-	status = Current(status, nil)
+	status = MigrateStatus(status, nil)
 	started := *status.DeepCopy()
 	started.PlanStatus = plansOf(choice.Version, status, execution, now)
 	started.Execution = &execution
-	if Manual(started) {
-		started.HandledRequests = handle(started.HandledRequests, execution.UID)
+	if IsManual(started) {
+		started.HandledRequests = addHandled(started.HandledRequests, execution.UID)
 	}
 	if execution.Plan == kudo.CleanupPlan {
 		started.Whole = nil // what was applied is about to be removed
 	}
-	execution.Available = started.Whole != nil && !Aside(started) && (IsAvailable(status) || updates(status))
+	execution.Available = started.Whole != nil && !IsAside(started) && (IsAvailable(status) || isUpdating(status))
 	return recordLast(started, choice.Version, kudo.OwedFailed, Begin(execution.Plan, choice.Version.Plans[execution.Plan], execution.UID, now))
 }
 

@@ -124,7 +124,7 @@ func (s State) completedStatus(execution kudo.Execution, version *kudo.OperatorV
 func (s State) newComing(choice Choice) Coming {
 	start := *choice.Start
 	c := Coming{Execution: start, Cause: RequestedByHand, before: s}
-	if at := owedAt(start.Owed, start.Plan); at >= 0 {
+	if at := owedIndex(start.Owed, start.Plan); at >= 0 {
 		c.Whole = start.Owed[at].Whole
 	}
 	if s.Last == nil {

@@ -18,8 +18,8 @@ const MaxObjects = 10000
 // below etcd's limit of 1.5 MiB for an object.
 const maxBytes = 1300000
 
-// Fits returns an error if an Instance cannot be stored with that inventory and those parameters.
-func Fits(inventory []kudo.InventoryEntry, parameters map[string]string) error {
+// CheckSize returns an error if an Instance cannot be stored with that inventory and those parameters.
+func CheckSize(inventory []kudo.InventoryEntry, parameters map[string]string) error {
 	if len(inventory) > MaxObjects {
 		return fmt.Errorf("an Instance can have at most %d objects, and this one would have %d: divide the package", MaxObjects, len(inventory))
 	}

@@ -358,7 +358,7 @@ func TestFits(t *testing.T) {
 			"at most 1300000 bytes of inventory and parameters"},
 		"parameters alone": {nil, map[string]string{"CONFIG": strings.Repeat("c", 700<<10)}, "for 0 objects"},
 	} {
-		err := plan.Fits(test.inventory, test.parameters)
+		err := plan.CheckSize(test.inventory, test.parameters)
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v", name, err)
 		}

@@ -15,10 +15,10 @@ func IsNamespace(entry kudo.InventoryEntry) bool {
 	return entry.Group == "" && entry.Kind == "Namespace"
 }
 
-// KeepNamespace returns why a Namespace that a version no longer renders stays; empty if it is deleted with everything in it, which only the
+// NamespaceKeptReason returns why a Namespace that a version no longer renders stays; empty if it is deleted with everything in it, which only the
 // package can request, in an annotation of the Namespace. install is the Instance's namespace, and applied are the objects that the version
 // applies.
-func KeepNamespace(namespace *unstructured.Unstructured, install string, applied []kudo.InventoryEntry) string {
+func NamespaceKeptReason(namespace *unstructured.Unstructured, install string, applied []kudo.InventoryEntry) string {
 	name := namespace.GetName()
 	inside := only(applied, func(e kudo.InventoryEntry) bool { return e.Namespace == name })
 	switch {

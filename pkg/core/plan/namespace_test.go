@@ -32,7 +32,7 @@ func TestKeepNamespace(t *testing.T) {
 		"something that is applied is in it":     {prunes, "apps", entries{config("b", "t"), inside}, "applies 1 object in it, such as ConfigMap space/a"},
 		"the Instance itself is installed there": {prunes, "space", nil, "installed in it"},
 	} {
-		got := plan.KeepNamespace(space(test.annotations), test.install, test.applied)
+		got := plan.NamespaceKeptReason(space(test.annotations), test.install, test.applied)
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: want %q, got %q", name, test.want, got)
 		}

@@ -38,7 +38,7 @@ func (s State) owedAfterStart(whole string, changed []kudo.Parameter) []kudo.Owe
 	}
 	owed := []kudo.OwedPlan{{Plan: whole, Whole: true}}
 	for _, name := range more {
-		if _, exists := s.Version.Plans[name]; exists && !contains(s.Version, whole, name) && owedAt(owed, name) < 0 {
+		if _, exists := s.Version.Plans[name]; exists && !containsPlan(s.Version, whole, name) && owedIndex(owed, name) < 0 {
 			owed = append(owed, kudo.OwedPlan{Plan: name})
 		}
 	}
@@ -55,8 +55,8 @@ func (s State) isImplied(name string) bool {
 		(s.LastVersion == nil || !slices.ContainsFunc(s.LastVersion.Parameters, names))
 }
 
-// contains reports whether a plan runs all tasks of another one.
-func contains(version *kudo.OperatorVersionSpec, plan, other string) bool {
+// containsPlan reports whether a plan runs all tasks of another one.
+func containsPlan(version *kudo.OperatorVersionSpec, plan, other string) bool {
 	tasks := tasksOf(version.Plans[plan])
 	for name := range tasksOf(version.Plans[other]) {
 		if !tasks[name] {
@@ -78,15 +78,15 @@ func tasksOf(spec kudo.Plan) map[string]bool {
 	return tasks
 }
 
-// owe adds a plan that is about to start to the owed ones. A plan that was owed as whole stays so, and one that applies the complete
+// addOwed adds a plan that is about to start to the owed ones. A plan that was owed as whole stays so, and one that applies the complete
 // OperatorVersion replaces any other such plan.
-func owe(owed []kudo.OwedPlan, more kudo.OwedPlan) []kudo.OwedPlan {
+func addOwed(owed []kudo.OwedPlan, more kudo.OwedPlan) []kudo.OwedPlan {
 	if more.Whole {
 		others := slices.DeleteFunc(slices.Clone(owed), func(o kudo.OwedPlan) bool { return o.Whole || o.Plan == more.Plan })
 		return slices.Insert(others, 0, more)
 	}
 	owed = slices.Clone(owed)
-	at := owedAt(owed, more.Plan)
+	at := owedIndex(owed, more.Plan)
 	if at < 0 {
 		return append(owed, more)
 	}
@@ -97,7 +97,7 @@ func owe(owed []kudo.OwedPlan, more kudo.OwedPlan) []kudo.OwedPlan {
 
 // retriesOf returns how often a plan was retried; zero if it is not owed.
 func retriesOf(owed []kudo.OwedPlan, name string) int32 {
-	if at := owedAt(owed, name); at >= 0 {
+	if at := owedIndex(owed, name); at >= 0 {
 		return owed[at].Retries
 	}
 	return 0
@@ -109,14 +109,14 @@ func owedAfterCleanup(version *kudo.OperatorVersionSpec, owed []kudo.OwedPlan) [
 	if err != nil {
 		return owed
 	}
-	return owe(owed, kudo.OwedPlan{Plan: deploy, Whole: true})
+	return addOwed(owed, kudo.OwedPlan{Plan: deploy, Whole: true})
 }
 
 // AffectedPlans returns the plans whose workloads restart if the execution takes changes that restart pods: its own plan and, if that
 // applies the complete OperatorVersion, the plans owed after it.
 func AffectedPlans(started *kudo.Execution) map[string]bool {
 	affected := map[string]bool{started.Plan: true}
-	if at := owedAt(started.Owed, started.Plan); at >= 0 && started.Owed[at].Whole {
+	if at := owedIndex(started.Owed, started.Plan); at >= 0 && started.Owed[at].Whole {
 		for _, o := range started.Owed {
 			affected[o.Plan] = true
 		}
@@ -163,7 +163,7 @@ func (s State) FailedOwed() string {
 // recorded for a plan that does not complete.
 func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome) kudo.InstanceStatus {
 	last := status.Execution
-	at := owedAt(last.Owed, last.Plan)
+	at := owedIndex(last.Owed, last.Plan)
 	if at < 0 {
 		return status
 	}
@@ -173,7 +173,7 @@ func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, ou
 		owed[at].Outcome, owed[at].RetryTime = outcome, nil
 	case state == kudo.Complete && owed[at].Whole:
 		status.Whole = wholeVersion(last.OperatorVersion, version)
-		if owed = slices.Delete(owed, at, at+1); Manual(status) {
+		if owed = slices.Delete(owed, at, at+1); IsManual(status) {
 			owed = nil
 		}
 	case state == kudo.Complete:

@@ -491,14 +491,14 @@ func TestCurrent(t *testing.T) {
 		"an automatic plan that failed after a manual": {legacy("update", kudo.FatalError, "r", "deploy"), "update Failed", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := &owing{t: t, status: plan.Current(test.status, versionWithExporter("1.0.0"))}
+			o := &owing{t: t, status: plan.MigrateStatus(test.status, versionWithExporter("1.0.0"))}
 			if got := o.formatOwed(); got != test.owed {
 				t.Errorf("owed: got %q, want %q", got, test.owed)
 			}
 			if (o.status.Whole != nil) != test.whole {
 				t.Errorf("whole: got %v", o.status.Whole)
 			}
-			if diff := cmp.Diff(o.status, plan.Current(o.status, nil)); diff != "" {
+			if diff := cmp.Diff(o.status, plan.MigrateStatus(o.status, nil)); diff != "" {
 				t.Errorf("it is converted twice:\n%s", diff)
 			}
 			if request := test.status.Execution.Request; request != "" && !slices.Contains(o.status.HandledRequests, request) {

@@ -106,9 +106,9 @@ func HasProgressed(before, after kudo.PlanStatus) bool {
 	return false
 }
 
-// Waits reports whether each of the next tasks was just observed in progress: then only a change of its objects or its child continues the
+// AllInProgress reports whether each of the next tasks was just observed in progress: then only a change of its objects or its child continues the
 // execution.
-func Waits(next []Task, outcomes map[Task]Outcome) bool {
+func AllInProgress(next []Task, outcomes map[Task]Outcome) bool {
 	return !slices.ContainsFunc(next, func(at Task) bool { return outcomes[at].Status != kudo.InProgress })
 }
 

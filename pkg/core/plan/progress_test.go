@@ -410,7 +410,7 @@ func TestAnExecutionWaitsOnceAllNextTasksAreObservedInProgress(t *testing.T) {
 		"one waits for the inventory to be stored": {map[plan.Task]plan.Outcome{first: {Status: kudo.InProgress}, second: {Status: kudo.Pending}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.Waits([]plan.Task{first, second}, test.outcomes); got != test.waits {
+			if got := plan.AllInProgress([]plan.Task{first, second}, test.outcomes); got != test.waits {
 				t.Errorf("got %v", got)
 			}
 		})

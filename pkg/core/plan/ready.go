@@ -182,9 +182,9 @@ func RecordedAvailable(status kudo.InstanceStatus) *metav1.Condition {
 	return availability(recorded.Status, recorded.Reason, recorded.Message)
 }
 
-// updates reports whether the last execution updates an available Instance and does not take too long: an execution that supersedes it
+// isUpdating reports whether the last execution updates an available Instance and does not take too long: an execution that supersedes it
 // continues the update, even if a workload is unavailable at that moment.
-func updates(status kudo.InstanceStatus) bool {
+func isUpdating(status kudo.InstanceStatus) bool {
 	last := status.Execution
 	if last == nil || !last.Available || !status.PlanStatus[last.Plan].Status.IsRunning() {
 		return false

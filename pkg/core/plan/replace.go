@@ -11,21 +11,21 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/health"
 )
 
-// Unchangeable reports whether the object is a Job: almost nothing of an existing Job can be changed.
-func Unchangeable(o *unstructured.Unstructured) bool {
+// IsJob reports whether the object is a Job: almost nothing of an existing Job can be changed.
+func IsJob(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
 }
 
-// CannotChange says that the fields of an existing object cannot be changed, and how to proceed.
-func CannotChange(fields ...string) string {
+// CannotChangeText says that the fields of an existing object cannot be changed, and how to proceed.
+func CannotChangeText(fields ...string) string {
 	return strings.Join(fields, ", ") + " cannot be changed while the object exists: delete the object and run the plan again, or give it another name " +
 		"in the package"
 }
 
-// Replaceable reports whether a task that has not started may delete the object to re-create it. This is true for Jobs, except those that
+// CanReplace reports whether a task that has not started may delete the object to re-create it. This is true for Jobs, except those that
 // the execution itself has applied: no Job is replaced twice in one execution, whatever its tasks render.
-func (o Object) Replaceable(execution types.UID) bool {
-	return o.Live != nil && Unchangeable(o.Live) && !o.AppliedBy(execution)
+func (o Object) CanReplace(execution types.UID) bool {
+	return o.Live != nil && IsJob(o.Live) && !o.AppliedBy(execution)
 }
 
 // IsSpent reports whether the object can no longer become healthy by applying it: it is being deleted, or has failed.

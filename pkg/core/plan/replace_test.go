@@ -52,7 +52,7 @@ func TestReplaceableKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := plan.Object{Live: parseObject(t, test.live)}
-			if got := o.Replaceable("this"); got != test.replaceable {
+			if got := o.CanReplace("this"); got != test.replaceable {
 				t.Errorf("replaceable: got %v", got)
 			}
 			if got := o.IsSpent(); got != test.spent {

@@ -30,7 +30,7 @@ func FindRetry(status kudo.InstanceStatus, name string) *kudo.OwedPlan {
 	if status.Execution == nil {
 		return nil
 	}
-	if at := owedAt(status.Execution.Owed, name); at >= 0 && status.Execution.Owed[at].RetryTime != nil {
+	if at := owedIndex(status.Execution.Owed, name); at >= 0 && status.Execution.Owed[at].RetryTime != nil {
 		return &status.Execution.Owed[at]
 	}
 	return nil
@@ -50,7 +50,7 @@ func NextRetry(status kudo.InstanceStatus) *kudo.OwedPlan {
 
 // Retries returns how often the plan of the last execution has started again by itself; zero if a manual request started it.
 func Retries(status kudo.InstanceStatus) int32 {
-	if status.Execution == nil || Manual(status) {
+	if status.Execution == nil || IsManual(status) {
 		return 0
 	}
 	return retriesOf(status.Execution.Owed, status.Execution.Plan)
@@ -68,7 +68,7 @@ func (o Observation) retryDelay(retries int32) time.Duration {
 // scheduleRetry returns the status, which the caller owns, with the time at which the plan starts again, if it is owed. A plan that a
 // person has requested on a child does not start again by itself (DESIGN §6).
 func (o Observation) scheduleRetry(status kudo.InstanceStatus, name string, ended time.Time, delay func(int32) time.Duration) kudo.InstanceStatus {
-	at := owedAt(status.Execution.Owed, name)
+	at := owedIndex(status.Execution.Owed, name)
 	if at < 0 || o.isChild() && isByPerson(status, status.PlanStatus[name].UID) {
 		return status
 	}

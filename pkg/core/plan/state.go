@@ -79,7 +79,7 @@ func (s State) lastValues() Values {
 // ReachedState returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion
 // of its last execution, nil if it is lost.
 func ReachedState(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) State {
-	status = Current(status, version)
+	status = MigrateStatus(status, version)
 	s := State{Last: status.Execution, LastVersion: version, Whole: status.Whole, Handled: status.HandledRequests}
 	if s.Last != nil {
 		s.LastStatus = status.PlanStatus[s.Last.Plan].Status
@@ -87,9 +87,9 @@ func ReachedState(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec)
 	return s
 }
 
-// Current returns a status with the fields that releases before owed plans did not write, derived from those that they wrote. It returns
+// MigrateStatus returns a status with the fields that releases before owed plans did not write, derived from those that they wrote. It returns
 // other statuses unchanged. An Instance counts as whole if one of the plans deploy, update and upgrade is complete (DESIGN §5).
-func Current(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
+func MigrateStatus(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
 	last := status.Execution
 	if last == nil || status.Whole != nil || len(last.Owed) > 0 {
 		return status
@@ -121,7 +121,7 @@ func derivedOwed(status kudo.InstanceStatus) []kudo.OwedPlan {
 	if status.Whole == nil && !last.Whole {
 		owed = append(owed, kudo.OwedPlan{Plan: kudo.DeployPlan, Whole: true, Outcome: kudo.OwedFailed})
 	}
-	if last.Whole || state != kudo.Complete && !Manual(status) {
+	if last.Whole || state != kudo.Complete && !IsManual(status) {
 		owed = append(owed, last)
 	}
 	return owed
@@ -130,8 +130,8 @@ func derivedOwed(status kudo.InstanceStatus) []kudo.OwedPlan {
 // wholePlans are the plans that can apply a complete OperatorVersion, the preferred one first.
 var wholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
 
-// owedAt returns the position of a plan among the owed ones; negative if it is not owed.
-func owedAt(owed []kudo.OwedPlan, plan string) int {
+// owedIndex returns the position of a plan among the owed ones; negative if it is not owed.
+func owedIndex(owed []kudo.OwedPlan, plan string) int {
 	return slices.IndexFunc(owed, func(o kudo.OwedPlan) bool { return o.Plan == plan })
 }
 
@@ -144,16 +144,16 @@ func wholeVersion(reference corev1.ObjectReference, version *kudo.OperatorVersio
 	return whole
 }
 
-// Manual reports whether the last execution was started by a manual request.
-func Manual(status kudo.InstanceStatus) bool {
+// IsManual reports whether the last execution was started by a manual request.
+func IsManual(status kudo.InstanceStatus) bool {
 	last := status.Execution
 	return last != nil && last.UID != "" && last.UID == last.Request
 }
 
-// Aside reports whether the last execution is of a manually requested plan that is not owed, such as a backup: it does not influence
+// IsAside reports whether the last execution is of a manually requested plan that is not owed, such as a backup: it does not influence
 // condition Ready.
-func Aside(status kudo.InstanceStatus) bool {
-	return Manual(status) && owedAt(status.Execution.Owed, status.Execution.Plan) < 0
+func IsAside(status kudo.InstanceStatus) bool {
+	return IsManual(status) && owedIndex(status.Execution.Owed, status.Execution.Plan) < 0
 }
 
 // IsWhole reports whether the OperatorVersion of the last execution is completely applied. Before that, replacements for the objects of the
@@ -230,8 +230,8 @@ func Adopt(status kudo.InstanceStatus, reference corev1.ObjectReference) kudo.In
 // maxHandled is the number of remembered manual requests.
 const maxHandled = 64
 
-// handle adds a request to the handled ones.
-func handle(handled []types.UID, request types.UID) []types.UID {
+// addHandled adds a request to the handled ones.
+func addHandled(handled []types.UID, request types.UID) []types.UID {
 	handled = append(slices.Clone(handled), request)
 	return handled[max(0, len(handled)-maxHandled):]
 }

@@ -39,8 +39,8 @@ type Departure struct {
 	Groups Groups
 }
 
-// Wait describes what an Instance waits for if it has nothing else to do.
-func (d Departure) Wait() string {
+// WaitText describes what an Instance waits for if it has nothing else to do.
+func (d Departure) WaitText() string {
 	return fmt.Sprintf("waiting for Instance %q to be removed", d.Ancestor)
 }
 
@@ -115,30 +115,30 @@ func (t Tree) first(which func(Branch) bool) *kudo.Instance {
 	return nil
 }
 
-// CleanupWait describes why the root deletes nothing yet: the cleanup plan of a descendant with custom resources, or beside one with them, is
+// CleanupWaitText describes why the root deletes nothing yet: the cleanup plan of a descendant with custom resources, or beside one with them, is
 // not complete. It is empty if it does not wait.
-func (t Tree) CleanupWait() string {
+func (t Tree) CleanupWaitText() string {
 	if unclean := t.unclean(); unclean != nil && t.custom() != nil {
-		return awaits(unclean, fmt.Sprintf("its plan %q runs first", kudo.CleanupPlan))
+		return awaitedText(unclean, fmt.Sprintf("its plan %q runs first", kudo.CleanupPlan))
 	}
 	return ""
 }
 
-// WithdrawalWait describes why the root deletes nothing but its own custom resources yet; empty if it does not wait. It names a custom resource
+// WithdrawalWaitText describes why the root deletes nothing but its own custom resources yet; empty if it does not wait. It names a custom resource
 // rather than its definition, which waits for it.
-func (t Tree) WithdrawalWait() string {
+func (t Tree) WithdrawalWaitText() string {
 	groups := t.Groups()
 	resources := t.first(func(b Branch) bool {
 		return slices.ContainsFunc(b.Instance.Status.Inventory, func(e kudo.InventoryEntry) bool { return groups.hasCustom(e) && !IsDefinition(e) })
 	})
 	if custom := cmp.Or(resources, t.custom()); custom != nil {
-		return awaits(custom, "its custom resources are deleted first")
+		return awaitedText(custom, "its custom resources are deleted first")
 	}
 	return ""
 }
 
-// awaits describes an Instance that is waited for, and what it waits for itself.
-func awaits(i *kudo.Instance, what string) string {
+// awaitedText describes an Instance that is waited for, and what it waits for itself.
+func awaitedText(i *kudo.Instance, what string) string {
 	child := Child{Mirror: i}
 	child.Name.Namespace, child.Name.Name = i.Namespace, i.Name
 	if ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady); ready == nil || ready.Status == metav1.ConditionTrue {

@@ -135,10 +135,10 @@ func TestATreeIsRemovedAfterItsCustomResources(t *testing.T) {
 					t.Errorf("%s (-want +got):\n%s", name, diff)
 				}
 			}
-			if got := tree.CleanupWait(); got != test.cleanup {
+			if got := tree.CleanupWaitText(); got != test.cleanup {
 				t.Errorf("waits for the cleanup plan: want %q, got %q", test.cleanup, got)
 			}
-			if got := tree.WithdrawalWait(); got != test.withdrawal {
+			if got := tree.WithdrawalWaitText(); got != test.withdrawal {
 				t.Errorf("waits for custom resources: want %q, got %q", test.withdrawal, got)
 			}
 		})

@@ -34,7 +34,7 @@ func (s *simulation) checkImmutable(t Task) Task {
 		if len(fields) == 0 {
 			continue
 		}
-		problem := plan.Describe(o.After) + ": " + plan.CannotChange(fields...)
+		problem := plan.Describe(o.After) + ": " + plan.CannotChangeText(fields...)
 		if s.isSettled() {
 			t.Problem = strings.TrimPrefix(t.Problem+"; "+problem, "; ")
 		} else {

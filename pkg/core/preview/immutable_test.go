@@ -83,7 +83,7 @@ func TestFieldsThatCannotBeChanged(t *testing.T) {
 			change := preview.Change{Before: before, After: after, Version: version, Started: version}
 			want := ""
 			if test.fields != "" {
-				want = kind + " ns/app: " + plan.CannotChange(test.fields)
+				want = kind + " ns/app: " + plan.CannotChangeText(test.fields)
 			}
 			change.Validation = preview.ValidationIgnore
 			task := preview.Of(change).Plans[0].Tasks[0]

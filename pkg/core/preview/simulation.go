@@ -111,7 +111,7 @@ func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts boo
 		o.Effect = Created
 	case t.Action == plan.Pipe:
 		o.Effect = Renewed
-	case plan.Unchangeable(want):
+	case plan.IsJob(want):
 		o.Effect, o.Note = replacement(o)
 	case o.Before == nil:
 		o.Effect = Unknown
@@ -213,7 +213,7 @@ func (s *simulation) prune(entries []kudo.InventoryEntry) []Object {
 			namespace = &unstructured.Unstructured{}
 			namespace.SetName(entry.Name)
 		}
-		if reason := plan.KeepNamespace(namespace, s.instance.TargetNamespace(), applied); reason != "" {
+		if reason := plan.NamespaceKeptReason(namespace, s.instance.TargetNamespace(), applied); reason != "" {
 			entries[i].Keep, reasons[plan.Identity(entry)] = true, reason
 		}
 	}

@@ -39,23 +39,23 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 
 // isMeant reports whether the task refers to the version of its operator.
 func isMeant(task kudo.Task, candidate *kudo.OperatorVersion) bool {
-	return means(task.Spec.AppVersion, candidate.Spec.AppVersion) && means(task.Spec.OperatorVersion, candidate.Spec.Version) &&
-		means(task.Spec.OperatorVersionName, candidate.Name)
+	return matchesVersion(task.Spec.AppVersion, candidate.Spec.AppVersion) && matchesVersion(task.Spec.OperatorVersion, candidate.Spec.Version) &&
+		matchesVersion(task.Spec.OperatorVersionName, candidate.Name)
 }
 
-// means reports whether a version matches the task's; an empty one matches any.
-func means(asked, version string) bool { return asked == "" || asked == version }
+// matchesVersion reports whether a version matches the task's; an empty one matches any.
+func matchesVersion(asked, version string) bool { return asked == "" || asked == version }
 
 // Compare orders versions of one operator like KUDO's repositories: by appVersion, then by version. Versions that are not semantic sort
 // before all that are, and empty ones before those. Of two with the same versions, the one with KUDO's naming, which all pushed versions
 // have, sorts after one created in another way.
 func Compare(a, b *kudo.OperatorVersion) int {
 	return cmp.Or(compareText(a.Spec.AppVersion, b.Spec.AppVersion), compareText(a.Spec.Version, b.Spec.Version),
-		isPushed(a)-isPushed(b), cmp.Compare(a.Name, b.Name))
+		pushedRank(a)-pushedRank(b), cmp.Compare(a.Name, b.Name))
 }
 
-// isPushed returns 1 if the version is named as by 'package push', else 0.
-func isPushed(v *kudo.OperatorVersion) int {
+// pushedRank returns 1 if the version is named as by 'package push', else 0.
+func pushedRank(v *kudo.OperatorVersion) int {
 	if v.Name == joinParts(v.OperatorName(), v.Spec.AppVersion, v.Spec.Version) {
 		return 1
 	}

@@ -80,7 +80,7 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("reading ManagedClusterAddOn %s: %w", request.NamespacedName, err))
 	}
 	if addOn.DeletionTimestamp.IsZero() {
-		return controller.RetryConflict(controller.Hold(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent, ManagerDelivery))
+		return controller.RetryConflict(controller.AddFinalizer(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent, ManagerDelivery))
 	}
 	if !controllerutil.ContainsFinalizer(&addOn, addonv1alpha1.FinalizerAgent) {
 		return ctrl.Result{}, nil
@@ -94,7 +94,7 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if detached || remaining == "" {
-		return controller.RetryConflict(controller.Release(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent))
+		return controller.RetryConflict(controller.RemoveFinalizer(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent))
 	}
 	return controller.RetryConflict(a.wait(ctx, &addOn, remaining))
 }
@@ -143,7 +143,7 @@ func (a *agents) wait(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 		Message: message,
 	}, time.Now())
 	if wrote {
-		a.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, addonv1alpha1.ReasonWaitingForRemoval, actionReleaseAgent, "%s", controller.Note(message))
+		a.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, addonv1alpha1.ReasonWaitingForRemoval, actionReleaseAgent, "%s", controller.TruncateNote(message))
 	}
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -72,7 +72,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil || addOn == nil {
 		return ctrl.Result{}, err
 	}
-	if wait := r.written.Awaits(addOn); wait > 0 {
+	if wait := r.written.WaitTime(addOn); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer r.written.NoteSince(addOn, addOn.ResourceVersion)
@@ -86,7 +86,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	if !install.IsPlanManaged(definition) {
 		r.count(request.NamespacedName, nil)
-		return controller.RetryConflict(r.giveUp(ctx, definition, addOn, mark))
+		return controller.RetryConflict(r.releaseStatus(ctx, definition, addOn, mark))
 	}
 	state, err := r.addOns.Gather(ctx, definition, addOn)
 	if err != nil {
@@ -183,9 +183,9 @@ func (r *rollouts) checkAllLive(ctx context.Context, objects []client.Object) er
 	return nil
 }
 
-// giveUp removes the reports about an add-on that is no longer plan-based: OCM counts every ManifestWork of an add-on, and would wait
+// releaseStatus removes the reports about an add-on that is no longer plan-based: OCM counts every ManifestWork of an add-on, and would wait
 // forever for a mark that is no longer updated. Right after a change it returns a Postponed error and leaves the status unchanged.
-func (r *rollouts) giveUp(
+func (r *rollouts) releaseStatus(
 	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, mark *metav1.PartialObjectMetadata,
 ) error {
 	if mark != nil && mark.DeletionTimestamp.IsZero() {
@@ -218,7 +218,7 @@ func (r *rollouts) giveUp(
 // commit sets missing hashes, condition ManifestApplied, and the configs that the add-on supports, without which OCM ignores the add-on's
 // own configs. Right after a change of the add-on or its configuration, it returns a Postponed error instead.
 func (r *rollouts) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, rollout *install.Rollout) error {
-	settled, dirty := apply.Settle(addOn.Status.Conditions, rollout.Applied, time.Now())
+	settled, dirty := apply.MergeCondition(addOn.Status.Conditions, rollout.Applied, time.Now())
 	hashes, supported := hashOperations(addOn, rollout.SpecHashes), install.SupportedConfigs()
 	dirty = dirty || !slices.Equal(addOn.Status.SupportedConfigs, supported)
 	if !dirty && len(hashes) == 0 {

@@ -34,7 +34,7 @@ func Trim(object any) (any, error) {
 	}
 	switch o := object.(type) {
 	case *kudo.Instance:
-		o.Status = plan.Current(o.Status, nil) // while all plan states are there
+		o.Status = plan.MigrateStatus(o.Status, nil) // while all plan states are there
 		o.Status.PlanStatus, o.Status.Inventory = install.Progress(o.Status), nil
 	case *addonv1alpha1.ManagedClusterAddOn:
 		trimMetadata(o)

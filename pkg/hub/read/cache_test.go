@@ -140,8 +140,8 @@ func TestConditionsOfTheHubAreSettledAlike(t *testing.T) {
 	} {
 		for _, message := range []string{condition.Message, "another"} {
 			condition.Message = message
-			stored, changed := apply.Settle(whole().Status.Conditions, condition, at.Add(time.Hour))
-			cached, changedToo := apply.Settle(trimObject(t, whole()).Status.Conditions, condition, at.Add(time.Hour))
+			stored, changed := apply.MergeCondition(whole().Status.Conditions, condition, at.Add(time.Hour))
+			cached, changedToo := apply.MergeCondition(trimObject(t, whole()).Status.Conditions, condition, at.Add(time.Hour))
 			if diff := cmp.Diff(stored, cached); diff != "" || changed != changedToo {
 				t.Errorf("%s: written %t and %t (-stored +cached):\n%s", condition.Type, changed, changedToo, diff)
 			}

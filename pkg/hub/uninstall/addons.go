@@ -98,7 +98,7 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 		if !controllerutil.ContainsFinalizer(addOn, finalizer) {
 			continue
 		}
-		if err := controller.Release(ctx, u.client, addOn, finalizer); err != nil {
+		if err := controller.RemoveFinalizer(ctx, u.client, addOn, finalizer); err != nil {
 			return true, err
 		}
 		dirty = true

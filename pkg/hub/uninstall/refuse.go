@@ -42,8 +42,8 @@ func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.Namespace
 		"(kubectl -n %s scale deployment addon-manager --replicas=0)", holder, key, until.UTC().Format(time.RFC3339), key.Namespace)
 }
 
-// convertedWithin is ample time for an addon-manager to convert one object. An API server waits 30 s for an unreachable one.
-const convertedWithin = 3 * time.Second
+// conversionTimeout is ample time for an addon-manager to convert one object. An API server waits 30 s for an unreachable one.
+const conversionTimeout = 3 * time.Second
 
 // refuseWhileConverted returns an error while an addon-manager serves webhooks, with or without a Lease: an object that is stored in one
 // version and can be read in another was converted, which only addon-manager does.
@@ -84,7 +84,7 @@ func (u *uninstallation) findConverted(
 	if len(found.Items) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, convertedWithin)
+	ctx, cancel := context.WithTimeout(ctx, conversionTimeout)
 	defer cancel()
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[other].Name))
@@ -95,10 +95,10 @@ func (u *uninstallation) findConverted(
 }
 
 const (
-	// judgedWithin is ample time for an addon-manager to restore a removed verdict.
-	judgedWithin = 2 * time.Second
-	// judgedTries is the maximum number of add-ons to try, one after the other, if the first cannot be used.
-	judgedTries = 10
+	// restoreTimeout is ample time for an addon-manager to restore a removed verdict.
+	restoreTimeout = 2 * time.Second
+	// maxTries is the maximum number of add-ons to try, one after the other, if the first cannot be used.
+	maxTries = 10
 )
 
 // refuseWhileJudged returns an error while an addon-manager runs without a Lease. It tests one add-on before anything else is changed: it
@@ -114,7 +114,7 @@ func (u *uninstallation) refuseWhileJudged(ctx context.Context) error {
 				continue
 			}
 			tried, err := u.tryOn(ctx, &page[i])
-			if tries++; tried || err != nil || tries == judgedTries {
+			if tries++; tried || err != nil || tries == maxTries {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (u *uninstallation) tryOn(ctx context.Context, addOn *addonv1alpha1.Managed
 	if apply.PatchStatus(ctx, u.client, addOn, verdict) != nil {
 		return false, ctx.Err()
 	}
-	err = wait.PollUntilContextTimeout(ctx, judgedWithin/20, judgedWithin, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, restoreTimeout/20, restoreTimeout, true, func(context.Context) (bool, error) {
 		err := u.client.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)
 		return slices.ContainsFunc(addOn.Status.Conditions, isVerdict), client.IgnoreNotFound(err)
 	})

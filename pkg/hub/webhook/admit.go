@@ -55,7 +55,7 @@ func newAdmissions(mgr manager.Manager, namespaces install.Namespaces, reserved 
 		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
 	}
 	// Apart: responses must not wait for the requests of the leader's controllers.
-	live, err := client.New(controller.Apart(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	live, err := client.New(controller.WithoutLimits(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
 	}

@@ -128,7 +128,7 @@ func (c *certificates) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	}
 	switch err := c.commit(ctx, &secret, &trust, renewed); {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: controller.ConflictPause}, nil
+		return ctrl.Result{RequeueAfter: controller.ConflictDelay}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}

@@ -52,8 +52,8 @@ func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstruc
 	return applied, err
 }
 
-// Rehearse is a dry run of Object.
-func Rehearse(ctx context.Context, c client.Client, want *unstructured.Unstructured, manager string) error {
+// DryRun is a dry run of Object.
+func DryRun(ctx context.Context, c client.Client, want *unstructured.Unstructured, manager string) error {
 	config := client.ApplyConfigurationFromUnstructured(want.DeepCopy())
 	return c.Apply(ctx, config, client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
 }

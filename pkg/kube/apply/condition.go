@@ -39,7 +39,7 @@ func ConditionAsRead(
 
 // writeCondition writes a condition unless current already contains it, and reports whether it wrote.
 func writeCondition(current []metav1.Condition, want metav1.Condition, now time.Time, write func(fields map[string]any) error) (bool, error) {
-	condition, changed := Settle(current, want, now)
+	condition, changed := MergeCondition(current, want, now)
 	if !changed {
 		return false, nil
 	}
@@ -54,9 +54,9 @@ func writeCondition(current []metav1.Condition, want metav1.Condition, now time.
 // messageLimit is the maximum length of a condition's message in bytes; the API server allows that number of characters.
 const messageLimit = 32768
 
-// Settle returns want as it is to be stored, given current: it keeps lastTransitionTime while the status stays the same, else sets it to
+// MergeCondition returns want as it is to be stored, given current: it keeps lastTransitionTime while the status stays the same, else sets it to
 // now, and truncates a message that exceeds the API server's limit. It reports whether anything but that time changes.
-func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (metav1.Condition, bool) {
+func MergeCondition(current []metav1.Condition, want metav1.Condition, now time.Time) (metav1.Condition, bool) {
 	want.Message = text.Truncate(want.Message, messageLimit)
 	want.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	stored := meta.FindStatusCondition(current, want.Type)

@@ -52,7 +52,7 @@ func TestSettle(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changed := Settle(tc.current, tc.want, now)
+			got, changed := MergeCondition(tc.current, tc.want, now)
 			if changed != tc.changed {
 				t.Errorf("changed: got %v, want %v", changed, tc.changed)
 			}
@@ -69,11 +69,11 @@ func TestSettle(t *testing.T) {
 
 func TestSettleCutsAMessageThatIsTooLong(t *testing.T) {
 	long := metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue, Message: strings.Repeat("é", messageLimit)}
-	got, changed := Settle(nil, long, time.Time{})
+	got, changed := MergeCondition(nil, long, time.Time{})
 	if !changed || len(got.Message) > messageLimit || !utf8.ValidString(got.Message) || !strings.HasSuffix(got.Message, "é…") {
 		t.Fatalf("changed %v, %d bytes, ending in %q", changed, len(got.Message), got.Message[len(got.Message)-8:])
 	}
-	if _, changed := Settle([]metav1.Condition{got}, long, time.Time{}); changed {
+	if _, changed := MergeCondition([]metav1.Condition{got}, long, time.Time{}); changed {
 		t.Error("the same message would be written again")
 	}
 }

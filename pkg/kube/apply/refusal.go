@@ -23,7 +23,7 @@ type ImmutableError struct {
 
 // Error names the fields and how to proceed, and none of their values, which the API server's own message includes.
 func (e *ImmutableError) Error() string {
-	return plan.CannotChange(e.Fields...)
+	return plan.CannotChangeText(e.Fields...)
 }
 
 // errBeingDeleted is not a permanent rejection: the immutable object is being deleted.
@@ -57,9 +57,9 @@ func ToImmutableError(err error, live, want *unstructured.Unstructured) error {
 // denied matches the API server's messages about objects that an admission webhook or policy denies, with whatever code.
 var denied = regexp.MustCompile(`^admission webhook ".*" denied the request|admission request denied by policy|[Pp]olicy ['"].*['"] denied request: `)
 
-// Final reports whether the API server will always reject the same object, whatever changes on the cluster. Other errors, such as missing
+// IsFinal reports whether the API server will always reject the same object, whatever changes on the cluster. Other errors, such as missing
 // permissions, a quota, a webhook, an admission policy, or a port that another Service uses, may be temporary.
-func Final(err error) bool {
+func IsFinal(err error) bool {
 	var immutable *ImmutableError
 	var status apierrors.APIStatus
 	switch {

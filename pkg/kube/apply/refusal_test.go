@@ -79,7 +79,7 @@ func TestRefusedNamesTheFieldsThatCannotChange(t *testing.T) {
 			if diff := cmp.Diff(want, immutable.Fields); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if !Final(fmt.Errorf("applying: %w", got)) {
+			if !IsFinal(fmt.Errorf("applying: %w", got)) {
 				t.Error("it is not final")
 			}
 			if other := ToImmutableError(err, nil, object(r.Want)); !errors.Is(other, err) {
@@ -117,7 +117,7 @@ func TestRefusedLeavesOutTheValuesOfImmutableFields(t *testing.T) {
 			if diff := cmp.Diff(want, got.Error()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if !Final(got) {
+			if !IsFinal(got) {
 				t.Error("it is not final")
 			}
 		})
@@ -129,8 +129,8 @@ func TestWhatCannotBeChangedAndIsOnItsWayOutIsWaitedFor(t *testing.T) {
 	live := object(r.Live)
 	live.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	got := ToImmutableError(&apierrors.StatusError{ErrStatus: r.Status}, live, object(r.Want))
-	if !errors.Is(got, errBeingDeleted) || Final(got) {
-		t.Errorf("got %v, final: %v", got, Final(got))
+	if !errors.Is(got, errBeingDeleted) || IsFinal(got) {
+		t.Errorf("got %v, final: %v", got, IsFinal(got))
 	}
 }
 
@@ -162,7 +162,7 @@ func TestFinal(t *testing.T) {
 		"an error that only looks like the schema": {errors.New("failed to create typed patch object"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Final(fmt.Errorf("applying: %w", test.err)); got != test.want {
+			if got := IsFinal(fmt.Errorf("applying: %w", test.err)); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})

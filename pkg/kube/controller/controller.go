@@ -32,10 +32,10 @@ type Runner interface {
 // Options configure one controller.
 type Options = controller.Options
 
-// New returns a builder for a controller with the retry policy of Retries, and a queue in which a change of one object overtakes those of a
+// New returns a builder for a controller with the retry policy of NewRateLimiter, and a queue in which a change of one object overtakes those of a
 // fleet.
 func New(mgr manager.Manager, name string, options Options) *builder.Builder {
-	options.RateLimiter = Retries()
+	options.RateLimiter = NewRateLimiter()
 	if options.NewQueue == nil {
 		options.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
 			return newQueue(name, limiter)
@@ -44,8 +44,8 @@ func New(mgr manager.Manager, name string, options Options) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options)
 }
 
-// Every returns the configuration of all controllers of a manager.
-func Every() config.Controller {
+// DefaultConfig returns the configuration of all controllers of a manager.
+func DefaultConfig() config.Controller {
 	return config.Controller{
 		// A process may restart its controllers, which validation would reject as duplicates. The lists of controllers keep names unique.
 		SkipNameValidation: ptr.To(true),
@@ -59,14 +59,14 @@ func Every() config.Controller {
 // again within that time.
 const MaxRetryInterval = time.Minute
 
-// Retries returns a rate limiter with exponential backoff per object. client-go's default backs off longer, and limits all objects together
+// NewRateLimiter returns a rate limiter with exponential backoff per object. client-go's default backs off longer, and limits all objects together
 // to ten retries a second, so that a fleet would wait for hours. Workers and client limits bound the number of concurrent requests.
-func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
+func NewRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, MaxRetryInterval)
 }
 
-// ConflictPause is how long to wait for the cache after a conflict with another writer.
-const ConflictPause = 100 * time.Millisecond
+// ConflictDelay is how long to wait for the cache after a conflict with another writer.
+const ConflictDelay = 100 * time.Millisecond
 
 // PostponedError is the error of a write that is not sent yet.
 type PostponedError struct{ For time.Duration }
@@ -81,7 +81,7 @@ func RetryConflict(err error) (reconcile.Result, error) {
 		var postponed *PostponedError
 		switch {
 		case apierrors.IsConflict(e):
-			result.RequeueAfter = ConflictPause
+			result.RequeueAfter = ConflictDelay
 		case errors.As(e, &postponed):
 			result.RequeueAfter = cmp.Or(result.RequeueAfter, postponed.For)
 		case !apierrors.IsNotFound(e):

@@ -14,7 +14,7 @@ import (
 
 func TestRetriesAreSoonAgainAfterALongOutageOfAWholeFleet(t *testing.T) {
 	const addOns, attempts = 2000, 30
-	limiter := Retries()
+	limiter := NewRateLimiter()
 	for attempt := range attempts {
 		var pause time.Duration
 		for i := range addOns {
@@ -40,7 +40,7 @@ func TestRetryConflict(t *testing.T) {
 	gone := apierrors.NewNotFound(resource, "a")
 	forbidden := apierrors.NewForbidden(resource, "b", nil)
 	postponed := fmt.Errorf("writing: %w", &PostponedError{For: time.Second})
-	again := reconcile.Result{RequeueAfter: ConflictPause}
+	again := reconcile.Result{RequeueAfter: ConflictDelay}
 	for sentence, test := range map[string]struct {
 		err    error
 		want   reconcile.Result

@@ -74,9 +74,9 @@ func (e *Expectations[K]) Forget(key K) {
 // staleTimeout is how long to wait for a write: after the API server is restored from a backup, it never arrives.
 const staleTimeout = 10 * time.Second
 
-// Awaits returns how long to wait, at most, until the cache has the last recorded version; zero if object, as read from the cache, is not
+// WaitTime returns how long to wait, at most, until the cache has the last recorded version; zero if object, as read from the cache, is not
 // older. It forgets versions that need no further waiting.
-func (e *Expectations[K]) Awaits(object client.Object) time.Duration {
+func (e *Expectations[K]) WaitTime(object client.Object) time.Duration {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	left := e.StaleFor(object)

@@ -40,7 +40,7 @@ func TestWritesAreAwaited(t *testing.T) {
 					w.Note(at(tc.written))
 				}
 				<-time.After(tc.after) // in the time of synctest
-				if got := w.Awaits(at(tc.cached)); got != tc.want {
+				if got := w.WaitTime(at(tc.cached)); got != tc.want {
 					t.Errorf("awaits it for %v, want %v", got, tc.want)
 				}
 				if tc.want == 0 && w.versions.Len() > 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
-// Hold adds a finalizer to object under manager, unless it has it. It sets the resulting resource version on object and changes nothing
+// AddFinalizer adds a finalizer to object under manager, unless it has it. It sets the resulting resource version on object and changes nothing
 // else of it. If the object was replaced since it was read, the error is a conflict; Hold never creates an object.
-func Hold(ctx context.Context, c client.Client, object client.Object, finalizer, manager string) error {
+func AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer, manager string) error {
 	if controllerutil.ContainsFinalizer(object, finalizer) {
 		return nil
 	}
@@ -36,8 +36,8 @@ func Hold(ctx context.Context, c client.Client, object client.Object, finalizer,
 	return nil
 }
 
-// Release removes a finalizer from object, regardless of its field manager.
-func Release(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+// RemoveFinalizer removes a finalizer from object, regardless of its field manager.
+func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
 	at := slices.Index(object.GetFinalizers(), finalizer)
 	if at < 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 // Gauge counts over all clusters, by the labels of a key. It remembers the keys of each add-on, so that a new result for the same add-on
 // replaces the old one; add-ons without keys use no memory. After a start it fills while every add-on is reconciled once.
 type Gauge[K comparable] struct {
-	clusters *prometheus.Desc
-	labels   func(K) []string
+	desc   *prometheus.Desc
+	labels func(K) []string
 
 	mutex   sync.Mutex
 	counted map[types.NamespacedName][]K
@@ -20,7 +20,7 @@ type Gauge[K comparable] struct {
 
 // NewGauge returns the collector of a gauge with these labels.
 func NewGauge[K comparable](clusters *prometheus.Desc, labels func(K) []string) *Gauge[K] {
-	return &Gauge[K]{clusters: clusters, labels: labels, counted: map[types.NamespacedName][]K{}, count: map[K]int{}}
+	return &Gauge[K]{desc: clusters, labels: labels, counted: map[types.NamespacedName][]K{}, count: map[K]int{}}
 }
 
 // Recall counts the last known keys of an add-on that cannot be judged, unless this process has newer ones.
@@ -57,12 +57,12 @@ func (g *Gauge[K]) replace(addOn types.NamespacedName, keys []K) {
 }
 
 // Describe and Collect implement prometheus.Collector.
-func (g *Gauge[K]) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- g.clusters }
+func (g *Gauge[K]) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- g.desc }
 
 func (g *Gauge[K]) Collect(found chan<- prometheus.Metric) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	for key, count := range g.count {
-		found <- prometheus.MustNewConstMetric(g.clusters, prometheus.GaugeValue, float64(count), g.labels(key)...)
+		found <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(count), g.labels(key)...)
 	}
 }

@@ -46,9 +46,9 @@ func (l *Limit) Check() error {
 	return nil
 }
 
-// Together limits all clients of the config together. With only QPS and Burst in the config, each client would have its own limit, and
+// ApplyTo limits all clients of the config together. With only QPS and Burst in the config, each client would have its own limit, and
 // controller-runtime has one client per kind.
-func (l *Limit) Together(config *rest.Config) error {
+func (l *Limit) ApplyTo(config *rest.Config) error {
 	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
 	if l.QPS > 0 {
 		config.QPS, config.Burst = float32(l.QPS), l.Burst
@@ -58,7 +58,7 @@ func (l *Limit) Together(config *rest.Config) error {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	}
 	if l.requests == nil {
-		report, err := l.measure()
+		report, err := l.registerMetrics()
 		if err != nil {
 			return err
 		}
@@ -68,17 +68,17 @@ func (l *Limit) Together(config *rest.Config) error {
 	return nil
 }
 
-// measure registers the metrics, and returns a function that sets them.
-func (l *Limit) measure() (func(limit, inFlight int), error) {
-	limits, ofLimits := Register(registry.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+// registerMetrics registers the metrics, and returns a function that sets them.
+func (l *Limit) registerMetrics() (func(limit, inFlight int), error) {
+	limits, limitsErr := Register(registry.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "addon_api_requests_limit",
 		Help: "Maximum number of requests in flight to an API server, adapted to their latency. Watches, leases, logs and exec do not count.",
 	}, []string{"server"}))
-	inFlights, ofInFlights := Register(registry.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	inFlights, inFlightsErr := Register(registry.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "addon_api_requests_in_flight",
 		Help: "Number of requests in flight to an API server, as limited by addon_api_requests_limit.",
 	}, []string{"server"}))
-	if err := errors.Join(ofLimits, ofInFlights); err != nil {
+	if err := errors.Join(limitsErr, inFlightsErr); err != nil {
 		return nil, err
 	}
 	ofLimit, ofInFlight := limits.WithLabelValues(l.server), inFlights.WithLabelValues(l.server)
@@ -88,9 +88,9 @@ func (l *Limit) measure() (func(limit, inFlight int), error) {
 	}, nil
 }
 
-// Apart returns a config without the common limits, for a client that must not wait for others, such as the one that renews a leader's
+// WithoutLimits returns a config without the common limits, for a client that must not wait for others, such as the one that renews a leader's
 // Lease. Its HTTP client must be its own too.
-func Apart(config *rest.Config) *rest.Config {
+func WithoutLimits(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.RateLimiter = nil
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -39,7 +39,7 @@ func clients(t *testing.T, config *rest.Config) (one, other rest.Interface) {
 
 func TestAllClientsTogetherHaveTheLimit(t *testing.T) {
 	config := &rest.Config{}
-	if err := (&controller.Limit{QPS: 0.001, Burst: 2}).Together(config); err != nil {
+	if err := (&controller.Limit{QPS: 0.001, Burst: 2}).ApplyTo(config); err != nil {
 		t.Fatal(err)
 	}
 	one, other := clients(t, config)
@@ -52,7 +52,7 @@ func TestAllClientsTogetherHaveTheLimit(t *testing.T) {
 		t.Error("there is more than the limit")
 	}
 
-	alone, _ := clients(t, controller.Apart(config))
+	alone, _ := clients(t, controller.WithoutLimits(config))
 	for request := range 3 {
 		if passes := alone.GetRateLimiter().TryAccept(); passes != (request < 2) {
 			t.Errorf("request %d of 2 of who is apart passes: %v", request+1, passes)
@@ -62,7 +62,7 @@ func TestAllClientsTogetherHaveTheLimit(t *testing.T) {
 
 func TestTheRateIsUnlimitedByDefault(t *testing.T) {
 	config := &rest.Config{QPS: 5, Burst: 10} // as a kubeconfig or controller-runtime may set it
-	if err := new(controller.Limit).Together(config); err != nil {
+	if err := new(controller.Limit).ApplyTo(config); err != nil {
 		t.Fatal(err)
 	}
 	one, _ := clients(t, config)
@@ -113,7 +113,7 @@ func TestFlags(t *testing.T) {
 				return
 			}
 			config := &rest.Config{}
-			if err := limit.Together(config); err != nil {
+			if err := limit.ApplyTo(config); err != nil {
 				t.Fatal(err)
 			}
 			if limited := test.rate > 0; (config.RateLimiter != nil) != limited || limited && (config.QPS != test.rate || config.Burst != test.burst) {

@@ -22,7 +22,7 @@ func newLimitedConfig(t *testing.T, serve http.HandlerFunc) *rest.Config {
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL}
-	if err := new(controller.Limit).Together(config); err != nil {
+	if err := new(controller.Limit).ApplyTo(config); err != nil {
 		t.Fatal(err)
 	}
 	return config
@@ -150,7 +150,7 @@ func TestOnlyRequestsThatCanWaitAreLimited(t *testing.T) {
 		runAtLimit(t, ofConfigMap, func(config *rest.Config) {
 			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 			defer cancel()
-			if _, err := clientset(t, controller.Apart(config)).CoreV1().ConfigMaps("default").Get(ctx, "b", metav1.GetOptions{}); err != nil {
+			if _, err := clientset(t, controller.WithoutLimits(config)).CoreV1().ConfigMaps("default").Get(ctx, "b", metav1.GetOptions{}); err != nil {
 				t.Error(err)
 			}
 		})

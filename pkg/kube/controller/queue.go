@@ -45,9 +45,9 @@ type requestQueue struct {
 	// backlog holds the bulk requests in order, and maxBacklog is the largest size that it has had. pending maps each of them to whether it is
 	// still due, and due counts the due ones. Requests that are no longer due stay in pending, so that changes caused by their own writes do
 	// not count as single changes.
-	backlog         []reconcile.Request
-	pending         map[reconcile.Request]bool
-	due, maxBacklog int
+	backlog          []reconcile.Request
+	pending          map[reconcile.Request]bool
+	due, peakBacklog int
 	// inProgress holds the bulk requests that are queued or being reconciled, and changed is the time of the last request that is not bulk.
 	inProgress map[reconcile.Request]struct{}
 	changed    time.Time
@@ -168,7 +168,7 @@ func (q *requestQueue) addToBacklog(request reconcile.Request) {
 		q.pending[request] = true
 		q.due++
 		q.backlog = append(q.backlog, request)
-		q.maxBacklog = max(q.maxBacklog, len(q.backlog))
+		q.peakBacklog = max(q.peakBacklog, len(q.backlog))
 	}
 	q.size.Set(float64(q.due))
 }
@@ -200,10 +200,10 @@ func (q *requestQueue) feed() {
 	}
 	q.size.Set(float64(q.due))
 	if len(q.backlog) == 0 {
-		if q.maxBacklog >= largeBacklog {
+		if q.peakBacklog >= largeBacklog {
 			go debug.FreeOSMemory() // the runtime would keep it for minutes
 		}
-		q.backlog, q.pending, q.maxBacklog = nil, map[reconcile.Request]bool{}, 0 // a map never shrinks
+		q.backlog, q.pending, q.peakBacklog = nil, map[reconcile.Request]bool{}, 0 // a map never shrinks
 	}
 }
 

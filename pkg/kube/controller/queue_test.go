@@ -108,7 +108,7 @@ func TestQueue(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &worker{requestQueue: newQueue("test", Retries())}
+			w := &worker{requestQueue: newQueue("test", NewRateLimiter())}
 			defer w.ShutDown()
 			tc.play(w)
 			if diff := cmp.Diff(tc.want, w.taken); diff != "" {
@@ -124,7 +124,7 @@ func TestQueue(t *testing.T) {
 func TestAllWorkersTakeBulkRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 10
-		q := newQueue("test", Retries())
+		q := newQueue("test", NewRateLimiter())
 		var busy, ended sync.WaitGroup
 		busy.Add(workers)
 		for range workers {
@@ -145,7 +145,7 @@ func TestAllWorkersTakeBulkRequests(t *testing.T) {
 func TestFewBulkRequestsAreInProgressWhileSingleObjectsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 10
-		q := NewLatency(prometheus.HistogramOpts{Name: "seconds"}).Queue("test", Retries()).(*timedQueue)
+		q := NewLatency(prometheus.HistogramOpts{Name: "seconds"}).Queue("test", NewRateLimiter()).(*timedQueue)
 		next := make(chan struct{})
 		var bulk, others atomic.Int64
 		for range workers {
@@ -197,7 +197,7 @@ func TestFewBulkRequestsAreInProgressWhileSingleObjectsChange(t *testing.T) {
 }
 
 func TestQueueShutsDownWithABacklog(t *testing.T) {
-	q := newQueue("test", Retries())
+	q := newQueue("test", NewRateLimiter())
 	q.addBulk(makeRequests(1000))
 	request, _ := q.Get()
 	q.Done(request)
@@ -243,9 +243,9 @@ func TestBulkRequestsReachTheBacklogThroughControllerRuntime(t *testing.T) {
 		}, 1, 0},
 	} {
 		for kind, q := range map[string]priorityqueue.PriorityQueue[reconcile.Request]{
-			"a queue": newQueue("test", Retries()),
+			"a queue": newQueue("test", NewRateLimiter()),
 			"a timed queue": NewLatency(prometheus.HistogramOpts{Name: "seconds"}).
-				Queue("test", Retries()).(priorityqueue.PriorityQueue[reconcile.Request]),
+				Queue("test", NewRateLimiter()).(priorityqueue.PriorityQueue[reconcile.Request]),
 		} {
 			t.Run(name+" in "+kind, func(t *testing.T) {
 				defer q.ShutDown()

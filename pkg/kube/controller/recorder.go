@@ -57,7 +57,7 @@ func NewRecorder(program string, qps float32, log logr.Logger, dropped prometheu
 
 // SetUp gives the recorder its own client: events must not delay the requests of the controllers.
 func (r *Recorder) SetUp(mgr manager.Manager) error {
-	client, err := eventsclient.NewForConfig(Apart(mgr.GetConfig()))
+	client, err := eventsclient.NewForConfig(WithoutLimits(mgr.GetConfig()))
 	if err != nil {
 		return fmt.Errorf("preparing to record events: %w", err)
 	}
@@ -122,5 +122,5 @@ func (r *Recorder) handOn(ctx context.Context) error {
 // noteLimit is the API server's limit for an event's note, in bytes.
 const noteLimit = 1024
 
-// Note truncates a message to fit into an event.
-func Note(message string) string { return text.Truncate(message, noteLimit) }
+// TruncateNote truncates a message to fit into an event.
+func TruncateNote(message string) string { return text.Truncate(message, noteLimit) }

@@ -64,7 +64,7 @@ func managerOf(t *testing.T, added func(), removed *atomic.Int32) ctrl.Manager {
 			source := toolscache.ToListWatcherWithWatchListSemantics(nothing, unable{})
 			return slow{toolscache.NewSharedIndexInformer(source, object, resync, indexers), added, removed}
 		}},
-		Controller: controller.Every(),
+		Controller: controller.DefaultConfig(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Shortest is the shortest certificate lifetime that API servers accept in a request.
-const Shortest = 10 * time.Minute
+// MinLifetime is the shortest certificate lifetime that API servers accept in a request.
+const MinLifetime = 10 * time.Minute
 
 // BootstrapLifetime is the requested lifetime of the certificate that an agent starts with after its cluster has joined.
 const BootstrapLifetime = 24 * time.Hour
@@ -45,7 +45,7 @@ func NewRequest(cluster string, lifetime time.Duration) (key []byte, request *ce
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:           encoded,
 			SignerName:        certificatesv1.KubeAPIServerClientSignerName,
-			ExpirationSeconds: ptr.To(int32(max(lifetime, Shortest) / time.Second)),
+			ExpirationSeconds: ptr.To(int32(max(lifetime, MinLifetime) / time.Second)),
 			Usages:            []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}, nil

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// signedWithin is the timeout for the hub to sign a certificate.
-const signedWithin = time.Minute
+// signTimeout is the timeout for the hub to sign a certificate.
+const signTimeout = time.Minute
 
 // Sign waits until the hub has signed a stored request, and returns the certificate (PEM). It reports the reason if the request is denied or
 // fails, and what to check if it is not signed within a minute.
 func Sign(ctx context.Context, hub client.Reader, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
-	err := wait.PollUntilContextTimeout(ctx, time.Second/4, signedWithin, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, time.Second/4, signTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
 			return false, err
 		}
@@ -30,10 +30,10 @@ func Sign(ctx context.Context, hub client.Reader, csr *certificatesv1.Certificat
 	switch {
 	case wait.Interrupted(err) && ctx.Err() == nil && !isApproved(csr):
 		return nil, fmt.Errorf("waiting for the certificate: request %q was not approved within %s; check that addon-manager is running on the hub",
-			csr.Name, signedWithin)
+			csr.Name, signTimeout)
 	case wait.Interrupted(err) && ctx.Err() == nil:
 		return nil, fmt.Errorf("waiting for the certificate: the hub did not sign it within %s; check that it runs a signer for %s",
-			signedWithin, csr.Spec.SignerName)
+			signTimeout, csr.Spec.SignerName)
 	case err != nil:
 		return nil, fmt.Errorf("waiting for the certificate: %w", err)
 	}

@@ -74,7 +74,7 @@ func CheckProfiles(address string) error {
 
 // authenticated serves metrics to clients that the API server authenticates and authorizes, over a separate connection.
 func authenticated(config *rest.Config, next http.Handler) (http.Handler, error) {
-	own := controller.Apart(config)
+	own := controller.WithoutLimits(config)
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server for the authentication of metrics: %w", err)

@@ -23,8 +23,8 @@ import (
 
 // Timeouts for idle commands and for the creation of their streams.
 const (
-	idle     = time.Minute
-	creation = 10 * time.Second
+	idleTimeout     = time.Minute
+	creationTimeout = 10 * time.Second
 )
 
 // Opener opens a file of a container by its path there.
@@ -40,7 +40,7 @@ func Handler(open Opener) http.Handler {
 			return
 		}
 		remotecommand.ServeExec(w, r, executor{open}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"],
-			options, idle, creation, protocols.SupportedStreamingProtocols)
+			options, idleTimeout, creationTimeout, protocols.SupportedStreamingProtocols)
 	})
 	return mux
 }

@@ -97,7 +97,7 @@ func (w *world) report(name string, ago int) {
 	switch {
 	case w.gone[onHub.UID]:
 		status.Inventory = nil
-		ready, _ := apply.Settle(status.Conditions, plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft), noon)
+		ready, _ := apply.MergeCondition(status.Conditions, plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft), noon)
 		status.Conditions = slices.Clone(status.Conditions)
 		meta.SetStatusCondition(&status.Conditions, ready)
 	case existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(existing):
@@ -209,7 +209,7 @@ func (r result) statusOf(o plan.Observation) kudo.InstanceStatus {
 	status.ObservedGeneration = o.Instance.HubGeneration()
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = status.ObservedGeneration
-		settled, _ := apply.Settle(status.Conditions, c, noon)
+		settled, _ := apply.MergeCondition(status.Conditions, c, noon)
 		status.Conditions = slices.Clone(status.Conditions)
 		meta.SetStatusCondition(&status.Conditions, settled)
 	}
@@ -296,7 +296,7 @@ func (w *world) step(o plan.Observation, tasks []plan.Task) result {
 }
 
 func (w *world) readyBeside(o plan.Observation, status kudo.InstanceStatus) metav1.Condition {
-	if !plan.Aside(status) {
+	if !plan.IsAside(status) {
 		return plan.RunningCondition(status.PlanStatus[status.Execution.Plan])
 	}
 	return w.judge(o, status.Inventory)
@@ -342,7 +342,7 @@ func (w *world) judge(o plan.Observation, inventory []kudo.InventoryEntry) metav
 func (w *world) withdraw(o plan.Observation) result {
 	x := executionOf(o)
 	custom, _ := plan.Teardown(x.inventory, o.Departure.Groups)
-	return w.removing(o, x, w.deleteWaves(x, custom), o.Departure.Wait())
+	return w.removing(o, x, w.deleteWaves(x, custom), o.Departure.WaitText())
 }
 
 // removing returns the result of a pass that has deleted objects, of which some are left.
@@ -362,13 +362,13 @@ func (w *world) deleteWaves(x *execution, waves [][]kudo.InventoryEntry) (left [
 // removeAll deletes all objects of the Instance.
 func (w *world) removeAll(o plan.Observation) result {
 	x, tree := executionOf(o), w.tree(o.Instance)
-	if wait := tree.CleanupWait(); wait != "" {
+	if wait := tree.CleanupWaitText(); wait != "" {
 		return w.removing(o, x, nil, wait)
 	}
 	_, others := plan.Claims(x.inventory)
 	custom, rest := plan.Teardown(others, tree.Groups())
 	left := w.deleteWaves(x, custom)
-	if wait := tree.WithdrawalWait(); wait != "" {
+	if wait := tree.WithdrawalWaitText(); wait != "" {
 		return w.removing(o, x, left, wait)
 	}
 	w.outlives(o.Instance)

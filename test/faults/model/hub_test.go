@@ -73,7 +73,7 @@ func (w *world) resolve(name string, ago int) {
 	if w.completeRequest(i) {
 		return
 	}
-	settled, _ := apply.Settle(i.Status.Conditions, resolved, noon)
+	settled, _ := apply.MergeCondition(i.Status.Conditions, resolved, noon)
 	meta.SetStatusCondition(&i.Status.Conditions, settled)
 	w.store(w.hub, "resolve Instance "+name, i)
 }

@@ -34,7 +34,7 @@ func executionOf(o plan.Observation) *execution {
 	}
 }
 
-func (x *execution) aside() bool { return plan.Aside(kudo.InstanceStatus{Execution: x.Execution}) }
+func (x *execution) aside() bool { return plan.IsAside(kudo.InstanceStatus{Execution: x.Execution}) }
 
 // asks returns the action of a task, and its objects.
 func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.Unstructured, error) {
