@@ -229,7 +229,7 @@ spec:
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		before := h.get(ctx).Status
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
-		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveValue(HaveField("Removed()", true)))
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveValue(HaveField("IsRemoved()", true)))
 		cleanup := h.mirror(ctx).Status.PlanStatus["cleanup"]
 		Expect(cleanup.Status).To(Equal(kudo.Complete))
 		stop()

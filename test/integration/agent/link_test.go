@@ -124,7 +124,7 @@ var _ = Describe("While the hub is away", func() {
 
 		toHub.cut()
 		h.holds(ctx, "-config")
-		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveValue(HaveField("Removed()", true)))
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveValue(HaveField("IsRemoved()", true)))
 		Expect(h.ready(ctx).Reason).To(Equal(kudo.ReasonRemoving))
 
 		toHub.mend()
