@@ -4,6 +4,9 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# The linter's results name files: a cache that several checkouts share names those of another checkout, which no exclusion covers.
+export GOLANGCI_LINT_CACHE=$PWD/bin/golangci-lint
+
 # Finds badly formatted files also in modules that are not linted, which contain little code.
 formatted() {
   local files
