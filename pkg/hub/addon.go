@@ -65,20 +65,13 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.reader.Doubts.SharersOf),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
-		Complete(a)
+		Complete(&controller.Reconciler[*addonv1alpha1.ManagedClusterAddOn]{
+			Client: a.client, Written: a.written, Forget: a.forget, ReconcileObject: a.Reconcile,
+		})
 }
 
 // Reconcile brings the Instance of one add-on on one cluster to its desired state.
-func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	addOn, err := a.current(ctx, request.NamespacedName)
-	if err != nil || addOn == nil {
-		return ctrl.Result{}, err
-	}
-	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
-	if wait := a.written.WaitTime(addOn); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	defer a.written.NoteSince(addOn, addOn.ResourceVersion)
+func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (ctrl.Result, error) {
 	if !addOn.DeletionTimestamp.IsZero() {
 		return controller.RetryConflict(a.remove(ctx, addOn))
 	}
@@ -108,20 +101,10 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.RetryConflict(errors.Join(refused, err))
 }
 
-// current returns the add-on from the cache; nil if it does not exist.
-func (a *addOns) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	err := a.client.Get(ctx, name, addOn)
-	if apierrors.IsNotFound(err) {
-		a.written.Forget(name)
-		a.applied.Forget(name)
-		a.reader.Doubts.Forget(name)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
-	}
-	return addOn, nil
+// forget drops what is remembered of an add-on that does not exist.
+func (a *addOns) forget(name types.NamespacedName) {
+	a.applied.Forget(name)
+	a.reader.Doubts.Forget(name)
 }
 
 // act sets the finalizer that keeps the add-on until the Instance is removed, and then applies the desired Instance.

@@ -45,26 +45,13 @@ func (c *children) SetUp(mgr manager.Manager) error {
 		For(&kudo.Instance{}, builder.WithPredicates(controller.ChangeIn(viewParent))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(read.Parent), builder.WithPredicates(controller.ChangeIn(viewChild))).
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(c.instancesOf), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		Complete(c)
+		Complete(&controller.Reconciler[*kudo.Instance]{
+			Client: c.client, Written: c.written, IsIgnored: kudo.IsMirror, Forget: c.applied.Forget, ReconcileObject: c.Reconcile,
+		})
 }
 
 // Reconcile brings the children of one Instance to the state that its execution requires.
-func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	parent := &kudo.Instance{}
-	err := c.client.Get(ctx, request.NamespacedName, parent)
-	if apierrors.IsNotFound(err) || kudo.IsMirror(parent) {
-		c.written.Forget(request.NamespacedName)
-		c.applied.Forget(request.NamespacedName)
-		return ctrl.Result{}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
-	}
-	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
-	if wait := c.written.WaitTime(parent); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	defer c.written.NoteSince(parent, parent.ResourceVersion)
+func (c *children) Reconcile(ctx context.Context, parent *kudo.Instance) (ctrl.Result, error) {
 	state, err := c.gather(ctx, parent)
 	if err != nil || state == nil {
 		return ctrl.Result{}, err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,39 +45,24 @@ func (d *dependencies) SetUp(mgr manager.Manager) error {
 // Reconcile evaluates the dependencies of one add-on on one cluster.
 func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	since := d.metrics.verdictLatency.Take(request)
-	addOn, err := d.current(ctx, request.NamespacedName)
-	if err != nil || addOn == nil {
-		return ctrl.Result{}, err
+	// With a stale cache, held verdicts would also be taken from the one before the last.
+	reconciler := controller.Reconciler[*addonv1alpha1.ManagedClusterAddOn]{
+		Client: d.client, GetOptions: []client.GetOption{client.UnsafeDisableDeepCopy}, // the add-on is read-only
+		Written: d.written, IsIgnored: controller.IsDeleted,
+		Forget: func(name types.NamespacedName) { d.metrics.unsatisfied.Set(name, nil) },
+		ReconcileObject: func(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (ctrl.Result, error) {
+			wrote, err := d.judge(ctx, addOn)
+			if wrote {
+				d.metrics.verdictLatency.Observe(since)
+			}
+			return controller.RetryConflict(err)
+		},
 	}
-	// The cache lacks the last verdict, which would be written again, and held verdicts would be taken from the one before. Usually the
-	// verdict's own event triggers the next reconciliation.
-	if wait := d.written.WaitTime(addOn); wait > 0 {
+	result, err := reconciler.Reconcile(ctx, request)
+	if err != nil || result.RequeueAfter > 0 {
 		d.metrics.verdictLatency.PutBack(request, since)
-		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	wrote, err := d.judge(ctx, addOn)
-	switch {
-	case err != nil:
-		d.metrics.verdictLatency.PutBack(request, since)
-	case wrote:
-		d.metrics.verdictLatency.Observe(since)
-	}
-	return controller.RetryConflict(err)
-}
-
-// current returns the add-on from the cache, read-only; nil if there is nothing to judge.
-func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	var addOn addonv1alpha1.ManagedClusterAddOn
-	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
-		d.written.Forget(name)
-		d.metrics.unsatisfied.Set(name, nil)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
-	}
-	return &addOn, nil
+	return result, err
 }
 
 // judge updates the add-on's condition to the verdict on its dependencies, and reports whether that required a write.
@@ -100,7 +84,6 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 	d.metrics.unsatisfied.Set(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, verdict.Unmet()))
 	wrote, err := d.commit(ctx, addOn, verdict)
 	if wrote {
-		d.written.Note(addOn)
 		d.metrics.verdictChanged(addOn.Name, verdict)
 		d.emit(addOn, previous, verdict)
 	}

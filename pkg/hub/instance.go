@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -51,34 +50,22 @@ func (i *instances) SetUp(mgr manager.Manager) error {
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
 		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart())).
 		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
-		Complete(i)
+		Complete(&controller.Reconciler[*kudo.Instance]{
+			Client: i.client, Written: i.written, IsIgnored: kudo.IsMirror, ReconcileObject: i.Reconcile,
+		})
 }
 
 // Reconcile resolves or releases one Instance.
-func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var instance kudo.Instance
-	err := i.client.Get(ctx, request.NamespacedName, &instance)
-	if apierrors.IsNotFound(err) || kudo.IsMirror(&instance) {
-		i.written.Forget(request.NamespacedName)
-		return ctrl.Result{}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
-	}
-	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
-	if wait := i.written.WaitTime(&instance); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	defer i.written.NoteSince(&instance, instance.ResourceVersion)
-	held := controllerutil.ContainsFinalizer(&instance, kudo.Finalizer)
-	detached, err := i.isDetached(ctx, &instance, held)
+func (i *instances) Reconcile(ctx context.Context, instance *kudo.Instance) (ctrl.Result, error) {
+	held := controllerutil.ContainsFinalizer(instance, kudo.Finalizer)
+	detached, err := i.isDetached(ctx, instance, held)
 	if err != nil {
 		return controller.RetryConflict(err)
 	}
 	if detached && held || !instance.DeletionTimestamp.IsZero() {
-		return controller.RetryConflict(i.release(ctx, &instance, detached))
+		return controller.RetryConflict(i.release(ctx, instance, detached))
 	}
-	return controller.RetryConflict(i.resolve(ctx, &instance, detached))
+	return controller.RetryConflict(i.resolve(ctx, instance, detached))
 }
 
 // isDetached reports whether the cluster of an Instance is detached. A live read confirms it before an Instance with a finalizer is released: the

@@ -63,19 +63,15 @@ func (r *rollouts) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		WatchesRawSource(source.Kind(r.marks, manifestWork(), marked)).
-		Complete(r)
+		Complete(&controller.Reconciler[*addonv1alpha1.ManagedClusterAddOn]{
+			Client: r.client, Written: r.written, IsIgnored: controller.IsDeleted, // then its mark is, too
+			Forget:          func(name types.NamespacedName) { r.count(name, nil) },
+			ReconcileObject: r.Reconcile,
+		})
 }
 
 // Reconcile reports the rollout of one add-on on one cluster.
-func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	addOn, err := r.current(ctx, request.NamespacedName)
-	if err != nil || addOn == nil {
-		return ctrl.Result{}, err
-	}
-	if wait := r.written.WaitTime(addOn); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	defer r.written.NoteSince(addOn, addOn.ResourceVersion)
+func (r *rollouts) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (ctrl.Result, error) {
 	definition, err := read.Definition(ctx, r.client, addOn.Name)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -85,7 +81,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	if !install.IsPlanManaged(definition) {
-		r.count(request.NamespacedName, nil)
+		r.count(client.ObjectKeyFromObject(addOn), nil)
 		return controller.RetryConflict(r.releaseStatus(ctx, definition, addOn, mark))
 	}
 	state, err := r.addOns.Gather(ctx, definition, addOn)
@@ -93,7 +89,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	rollout := install.RolloutOf(state, markValue(mark, addOn))
-	r.count(request.NamespacedName, rollout)
+	r.count(client.ObjectKeyFromObject(addOn), rollout)
 	if rollout == nil {
 		return ctrl.Result{}, nil
 	}
@@ -107,21 +103,6 @@ func (r *rollouts) count(name types.NamespacedName, rollout *install.Rollout) {
 		keys = []rolloutKey{{addOn: name.Name, state: string(rollout.State)}}
 	}
 	r.unfinished.Set(name, keys)
-}
-
-// current returns the add-on from the cache; nil if it does not exist or is being deleted, as its mark then is too.
-func (r *rollouts) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	addOn := &addonv1alpha1.ManagedClusterAddOn{}
-	err := r.client.Get(ctx, name, addOn)
-	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
-		r.written.Forget(name)
-		r.count(name, nil)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
-	}
-	return addOn, nil
 }
 
 // mark returns the existing mark under the add-on's name; nil if there is none.
