@@ -686,7 +686,10 @@ func shopPackage(version string, more ...string) *kudo.OperatorVersion {
 		return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: resources}}}
 	}
 	plan := func(task string) kudo.Plan {
-		return kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: task, Tasks: []string{task}}}}}}
+		return kudo.Plan{
+			Phases:  []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: task, Tasks: []string{task}}}}},
+			Timeout: &metav1.Duration{Duration: 20 * time.Second}, // a task whose kind does not exist is retried until then
+		}
 	}
 	return &kudo.OperatorVersion{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop-" + version, Namespace: kudo.DefaultPackagesNamespace},

@@ -31,6 +31,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/census"
 )
@@ -392,15 +393,15 @@ func (p *packaged) instance(prefix, namespace string) *kudo.Instance {
 // everyPlan requests all plans except cleanup manually, deploy last. A plan that waits forever is cancelled once its status reports that.
 func (p *packaged) everyPlan(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
-	plans := slices.DeleteFunc(slices.Sorted(maps.Keys(p.spec.Plans)), func(plan string) bool {
-		return plan == kudo.CleanupPlan || plan == kudo.DeployPlan
+	plans := slices.DeleteFunc(slices.Sorted(maps.Keys(p.spec.Plans)), func(name string) bool {
+		return name == kudo.CleanupPlan || name == kudo.DeployPlan
 	})
-	for _, plan := range plans {
-		if p.waitsForEver(plan) {
-			p.cancel(ctx, plan)
+	for _, name := range plans {
+		if p.waitsForEver(name) {
+			p.cancel(ctx, name)
 			continue
 		}
-		if ready := p.byHand(ctx, p.own(), plan); ready.Status != metav1.ConditionTrue {
+		if ready := p.byHand(ctx, p.own(), name); ready.Status != metav1.ConditionTrue {
 			return ready
 		}
 	}
@@ -408,8 +409,8 @@ func (p *packaged) everyPlan(ctx context.Context) metav1.Condition {
 }
 
 // waitsForEver reports whether a plan has a task that never completes, by which KUDO's packages reject a change.
-func (p *packaged) waitsForEver(plan string) bool {
-	for _, phase := range p.spec.Plans[plan].Phases {
+func (p *packaged) waitsForEver(name string) bool {
+	for _, phase := range p.spec.Plans[name].Phases {
 		for _, step := range phase.Steps {
 			if slices.ContainsFunc(p.spec.Tasks, func(t kudo.Task) bool {
 				return t.Kind == kudo.TaskDummy && !t.Spec.Done && !t.Spec.WantErr && slices.Contains(step.Tasks, t.Name)
@@ -422,16 +423,16 @@ func (p *packaged) waitsForEver(plan string) bool {
 }
 
 // cancel runs a plan that waits forever, and cancels it.
-func (p *packaged) cancel(ctx context.Context, plan string) {
+func (p *packaged) cancel(ctx context.Context, name string) {
 	GinkgoHelper()
 	subject := p.own()
-	p.edit(ctx, subject, request(plan))
+	p.edit(ctx, subject, request(name))
 	waits := func(c metav1.Condition) bool { return strings.Contains(c.Message, "is configured to wait") }
-	Expect(waits(p.awaitReady(ctx, subject, waits))).To(BeTrue(), "%s: %s", p.name, plan)
+	Expect(p.awaitRequest(ctx, subject, name, waits)).To(Satisfy(waits), "%s: %s", p.name, name)
 	p.edit(ctx, subject, func(spec *kudo.InstanceSpec) {
 		spec.PlanExecution = kudo.PlanExecution{UID: subject.Status.Execution.UID, Cancel: true}
 	})
-	Expect(p.awaitSettled(ctx, subject).Message).To(HaveSuffix("cancelled"))
+	Expect(p.awaitRequest(ctx, subject, name, lacksKindOf).Message).To(HaveSuffix("cancelled"), "%s: %s", p.name, name)
 }
 
 // everySwitch enables and disables the Toggle tasks that are off by default, one after the other. Kinds that the cluster lacks are added.
@@ -512,17 +513,38 @@ func (s *shelf) edit(ctx context.Context, subject *kudo.Instance, edit func(*kud
 }
 
 // request requests a plan manually.
-func request(plan string) func(*kudo.InstanceSpec) {
+func request(name string) func(*kudo.InstanceSpec) {
 	return func(spec *kudo.InstanceSpec) {
-		spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: types.UID(strconv.FormatInt(time.Now().UnixNano(), 10))}
+		spec.PlanExecution = kudo.PlanExecution{PlanName: name, UID: types.UID(strconv.FormatInt(time.Now().UnixNano(), 10))}
 	}
 }
 
-// byHand requests a plan and waits for its end.
-func (s *shelf) byHand(ctx context.Context, subject *kudo.Instance, plan string) metav1.Condition {
+// byHand requests a plan and waits for its end, or until it waits for a kind.
+func (s *shelf) byHand(ctx context.Context, subject *kudo.Instance, name string) metav1.Condition {
 	GinkgoHelper()
-	s.edit(ctx, subject, request(plan))
-	return s.awaitSettled(ctx, subject)
+	s.edit(ctx, subject, request(name))
+	return s.awaitRequest(ctx, subject, name, lacksKindOf)
+}
+
+// lacksKindOf reports whether a condition is about a kind that the cluster does not have.
+func lacksKindOf(c metav1.Condition) bool { return lacksKind.MatchString(c.Message) }
+
+// awaitRequest returns condition LastRequestSucceeded once the requested plan has ended, or the condition of the running plan once that is
+// reached. Condition Ready does not show either for a plan that is not owed.
+func (s *shelf) awaitRequest(
+	ctx context.Context, subject *kudo.Instance, name string, reached func(metav1.Condition) bool,
+) (shown metav1.Condition) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(s.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+		last := meta.FindStatusCondition(subject.Status.Conditions, kudo.ConditionLastRequestSucceeded)
+		g.Expect(last).To(HaveField("ObservedGeneration", subject.Generation))
+		if shown = *last; last.Status == metav1.ConditionUnknown {
+			shown = plan.RunningCondition(subject.Status.PlanStatus[name])
+			g.Expect(shown).To(Satisfy(reached))
+		}
+	}).WithContext(ctx).WithTimeout(2 * timeout).WithPolling(interval).Should(Succeed())
+	return shown
 }
 
 // expectStarted waits until an Instance is executed with a version and parameters.
@@ -540,7 +562,7 @@ func (s *shelf) expectStarted(ctx context.Context, subject *kudo.Instance, versi
 func (s *shelf) awaitSettled(ctx context.Context, subject *kudo.Instance) metav1.Condition {
 	GinkgoHelper()
 	return s.awaitReady(ctx, subject, func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionTrue || c.Reason == kudo.ReasonPlanFailed || lacksKind.MatchString(c.Message)
+		return c.Status == metav1.ConditionTrue || c.Reason == kudo.ReasonPlanFailed || lacksKindOf(c)
 	})
 }
 
