@@ -220,9 +220,9 @@ func (l limited) Delete(ctx context.Context, object client.Object, options ...cl
 
 // conceal returns an error about an object without its message if the object holds a part of a sensitive value that cannot be masked. The
 // message about a missing permission quotes nothing of the object, unless that grants permissions.
-func (e *engine) conceal(object *unstructured.Unstructured, err error) error {
+func (p *pass) conceal(object *unstructured.Unstructured, err error) error {
 	if missing := (*missingRight)(nil); errors.As(err, &missing) && object.GroupVersionKind().Group != rbacv1.GroupName {
 		return err
 	}
-	return e.view.Conceal(object, err)
+	return p.view.Conceal(object, err)
 }

@@ -27,23 +27,23 @@ const logTimeout = 3 * time.Second
 // explain adds to the message of a slow or failed step what is wrong with the pods of its workload: that one cannot be created, an image that cannot
 // be pulled, a command that fails, a probe that does not pass, a volume that is not provisioned. The workload's own status does not include this. A claim whose
 // StorageClass does not exist is an error.
-func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
+func (p *pass) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
-	late := outcome.Status == kudo.InProgress && x.age(placed, e.clock()) >= diagnosisInterval
-	if workload == nil || !late && outcome.Status != kudo.FatalError || e.view.IsOpaque(workload) {
+	late := outcome.Status == kudo.InProgress && x.age(placed, p.clock()) >= diagnosisInterval
+	if workload == nil || !late && outcome.Status != kudo.FatalError || p.view.IsOpaque(workload) {
 		return outcome
 	}
-	pods, err := e.podsOf(ctx, x, workload, selector)
+	pods, err := p.podsOf(ctx, x, workload, selector)
 	if err != nil {
 		return outcome // keep the outcome without the diagnosis
 	}
-	pod, why := plan.FirstUnhealthyPod(pods, e.clock())
+	pod, why := plan.FirstUnhealthyPod(pods, p.clock())
 	if pod == nil {
-		outcome.Message += e.creationFailure(ctx, workload, pods)
+		outcome.Message += p.creationFailure(ctx, workload, pods)
 		return outcome
 	}
-	outcome.Message += ": " + why + e.failureText(ctx, pod)
-	if claim := plan.FirstUnboundClaim(e.claimsOf(ctx, pod)); claim.Status != health.Healthy {
+	outcome.Message += ": " + why + p.failureText(ctx, pod)
+	if claim := plan.FirstUnboundClaim(p.claimsOf(ctx, pod)); claim.Status != health.Healthy {
 		outcome.Message += ": " + claim.Message
 		if claim.Blocked && late {
 			outcome.Status = kudo.Error
@@ -53,8 +53,8 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 }
 
 // creationFailure returns why no further pod of a workload can be created, as a part of a sentence; empty if that is not known.
-func (e *engine) creationFailure(ctx context.Context, workload *unstructured.Unstructured, pods []unstructured.Unstructured) string {
-	failure := plan.CreationFailure(e.eventsOf(ctx, workload, plan.ReasonFailedCreate), pods)
+func (p *pass) creationFailure(ctx context.Context, workload *unstructured.Unstructured, pods []unstructured.Unstructured) string {
+	failure := plan.CreationFailure(p.eventsOf(ctx, workload, plan.ReasonFailedCreate), pods)
 	if failure == "" {
 		return ""
 	}
@@ -75,22 +75,22 @@ type refusal struct {
 
 // probe adds to the object whose deletion is stuck why the API server refuses the update that removes its finalizers: usually an admission
 // webhook whose server was removed. The object's own status does not include this.
-func (e *engine) probe(ctx context.Context, objects []plan.Object) []plan.Object {
-	at := plan.FindStuck(objects, e.clock())
-	if at < 0 || e.view.IsOpaque(objects[at].Live) {
+func (p *pass) probe(ctx context.Context, objects []plan.Object) []plan.Object {
+	at := plan.FindStuck(objects, p.clock())
+	if at < 0 || p.view.IsOpaque(objects[at].Live) {
 		return objects
 	}
 	live := objects[at].Live
-	noted, _ := e.objects.refusals.Get(live.GetUID())
+	noted, _ := p.objects.refusals.Get(live.GetUID())
 	last, known := noted.(refusal)
-	if !known || e.clock().Sub(last.at) >= probeInterval {
+	if !known || p.clock().Sub(last.at) >= probeInterval {
 		limited, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
-		last = refusal{at: e.clock()}
-		if err := apply.Probe(limited, e.own.client, live); err != nil && limited.Err() == nil {
-			last.reason = text.Prefix(oneLine(e.view.Masker().Text(e.conceal(live, err).Error())), maxRefusal)
+		last = refusal{at: p.clock()}
+		if err := apply.Probe(limited, p.own.client, live); err != nil && limited.Err() == nil {
+			last.reason = text.Prefix(oneLine(p.view.Masker().Text(p.conceal(live, err).Error())), maxRefusal)
 		}
-		e.objects.refusals.Add(live.GetUID(), last)
+		p.objects.refusals.Add(live.GetUID(), last)
 	}
 	objects = slices.Clone(objects)
 	objects[at].Refusal = last.reason
@@ -102,20 +102,20 @@ const maxRefusal = 1024
 
 // crashLoop describes a pod that fails repeatedly, of a workload that counts as available with one ready pod; empty if there is none, or if the
 // pods cannot be listed. Like explain, it looks at the pods only while a slow plan waits for the workload.
-func (e *engine) crashLoop(ctx context.Context, x *execution, status kudo.InstanceStatus, workload plan.Object) string {
+func (p *pass) crashLoop(ctx context.Context, x *execution, status kudo.InstanceStatus, workload plan.Object) string {
 	started := ptr.Deref(status.PlanStatus[x.Plan].StartedTimestamp, metav1.Time{})
-	if now := e.clock(); now.Sub(started.Time) < diagnosisInterval || !workload.NeedsLookAtPods() {
+	if now := p.clock(); now.Sub(started.Time) < diagnosisInterval || !workload.NeedsLookAtPods() {
 		return ""
 	}
-	pods, err := e.podsOf(ctx, x, workload.Live, plan.PodSelector(workload.Live))
+	pods, err := p.podsOf(ctx, x, workload.Live, plan.PodSelector(workload.Live))
 	if err != nil {
 		return ""
 	}
-	return plan.FirstCrashLoop(pods, e.clock())
+	return plan.FirstCrashLoop(pods, p.clock())
 }
 
 // podsOf lists the pods of a workload, once in a pass.
-func (e *engine) podsOf(
+func (p *pass) podsOf(
 	ctx context.Context, x *execution, workload *unstructured.Unstructured, selector labels.Selector,
 ) ([]unstructured.Unstructured, error) {
 	if pods, listed := x.inventory.listedPods(workload); listed {
@@ -124,69 +124,69 @@ func (e *engine) podsOf(
 	pods := &unstructured.UnstructuredList{}
 	pods.SetAPIVersion("v1")
 	pods.SetKind("PodList")
-	err := e.live.List(ctx, pods, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
+	err := p.live.List(ctx, pods, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return nil, err
 	}
-	e.mask(pods)
+	p.mask(pods)
 	x.inventory.keepPods(workload, pods.Items)
 	return pods.Items, nil
 }
 
 // failureText returns what a pod's containers and probes say about their failure, as a part of a sentence. The log is read with the
 // identity of the plan, which may lack the permission.
-func (e *engine) failureText(ctx context.Context, pod *unstructured.Unstructured) string {
+func (p *pass) failureText(ctx context.Context, pod *unstructured.Unstructured) string {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	container, previous := health.FailedContainer(pod)
 	words := ""
-	if probe := plan.ProbeFailure(e.eventsOf(ctx, pod, plan.ReasonUnhealthy), container != ""); probe != "" {
+	if probe := plan.ProbeFailure(p.eventsOf(ctx, pod, plan.ReasonUnhealthy), container != ""); probe != "" {
 		words = ": " + probe
 	}
 	if container == "" {
 		return words
 	}
-	log, err := e.acting.remote.Log(ctx, client.ObjectKeyFromObject(pod), container, previous)
-	if line := plan.LastLine(e.view.Masker().Foreign(log)); err == nil && line != "" {
+	log, err := p.acting.remote.Log(ctx, client.ObjectKeyFromObject(pod), container, previous)
+	if line := plan.LastLine(p.view.Masker().Foreign(log)); err == nil && line != "" {
 		words += ": last line of its log: " + line
 	}
 	return words
 }
 
 // eventsOf returns the Events of a reason about an object, if they can be read.
-func (e *engine) eventsOf(ctx context.Context, object *unstructured.Unstructured, reason string) []unstructured.Unstructured {
+func (p *pass) eventsOf(ctx context.Context, object *unstructured.Unstructured, reason string) []unstructured.Unstructured {
 	events := &unstructured.UnstructuredList{}
 	events.SetAPIVersion("v1")
 	events.SetKind("EventList")
-	if e.live.List(ctx, events, client.InNamespace(object.GetNamespace()),
+	if p.live.List(ctx, events, client.InNamespace(object.GetNamespace()),
 		client.MatchingFields{"involvedObject.uid": string(object.GetUID()), "reason": reason}) != nil {
 		return nil
 	}
-	e.mask(events)
+	p.mask(events)
 	return events.Items
 }
 
 // mask masks the messages of a list of objects, before they are shortened.
-func (e *engine) mask(list *unstructured.UnstructuredList) {
-	masker := e.view.Masker()
+func (p *pass) mask(list *unstructured.UnstructuredList) {
+	masker := p.view.Masker()
 	for i := range list.Items {
 		list.Items[i] = *masker.Object(&list.Items[i])
 	}
 }
 
 // claimsOf returns the volume claims of a pod that can be read.
-func (e *engine) claimsOf(ctx context.Context, pod *unstructured.Unstructured) []plan.Object {
+func (p *pass) claimsOf(ctx context.Context, pod *unstructured.Unstructured) []plan.Object {
 	var claims []plan.Object
 	for _, name := range plan.ClaimsOf(pod) {
 		claim := &unstructured.Unstructured{}
 		claim.SetAPIVersion("v1")
 		claim.SetKind("PersistentVolumeClaim")
-		if e.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, claim) == nil {
+		if p.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, claim) == nil {
 			claims = append(claims, plan.Object{Want: claim, Live: claim})
 		}
 	}
-	if classed, err := e.objects.withClasses(ctx, claims); err == nil {
+	if classed, err := p.objects.withClasses(ctx, claims); err == nil {
 		claims = classed
 	}
-	return e.view.MaskObjects(claims)
+	return p.view.MaskObjects(claims)
 }

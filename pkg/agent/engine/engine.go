@@ -56,25 +56,19 @@ type engine struct {
 	// signer recognizes the Instances and OperatorVersions that the agent has mirrored. Others are ignored.
 	signer *mirror.Signer
 
-	// secrets are the values of sensitive parameters, and view those of the Instance that a pass advances.
+	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
-	view    secret.View
 
 	// retryDelay is the delay before the first retry of an owed plan; plan.MinRetryDelay if zero. blocked holds the failed executions after
 	// which an applied object or a child was unhealthy, by the uid of the Instance. A forgotten entry only delays a retry.
 	retryDelay time.Duration
 	blocked    *lru.Cache
 
-	// drafts hold progress that is not recorded yet, and draft that of the Instance that a pass advances.
+	// drafts hold progress that is not recorded yet.
 	drafts *drafts
-	draft  draft
 
 	// beginnings are the events of plans that have just started.
 	beginnings *startEvents
-
-	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of an Instance; hindrance is why it cannot.
-	own, acting clients
-	hindrance   error
 
 	policy     rights.Policy
 	bindings   *bindings.Keeper

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,17 +31,17 @@ type execution struct {
 	known  sensitive.Values
 	record *secret.Record
 
-	// omissions collects the fields of the plan's templates that are not applied; nil while its tasks run, which may be in parallel.
-	omissions *[]render.Omission
+	// renderings are those of the pass.
+	renderings *renderings
 
 	// round counts the rounds of tasks since the last record.
 	round int
 }
 
 // executionOf returns the last started execution, if there is one.
-func (e *engine) executionOf(o plan.Observation) *execution {
+func (p *pass) executionOf(o plan.Observation) *execution {
 	return &execution{
-		known: e.view.Values, record: e.view.Record,
+		known: p.view.Values, record: p.view.Record, renderings: &p.renderings,
 		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
 		inventory: &ledger{entries: o.Instance.Status.Inventory, live: liveObjects{}},
 	}
@@ -72,74 +73,133 @@ func (x *execution) age(placed plan.Placed, now time.Time) time.Duration {
 	return 0
 }
 
-// asks returns the action of a task, and its objects. An error is terminal, as those of TaskActionOf and of rendering are.
-func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.Unstructured, error) {
-	action, err := plan.TaskActionOf(placed.Task, x.version, x.Parameters)
-	switch {
-	case err != nil || !action.HasObjects():
-		return action, nil, err
-	case action == plan.Pipe:
-		artifacts, err := x.artifacts(placed)
-		return action, artifacts, err
-	}
-	wants, err := x.render(placed, placed.Task.Spec.Resources...)
-	return action, wants, err
+// renderedTask is a task with everything that its templates render to.
+type renderedTask struct {
+	action  plan.TaskAction
+	objects []*unstructured.Unstructured
+	err     error // terminal
+
+	// pod belongs to a Pipe task. hiddenErr is the error of its template, or of the parameter file of a KudoOperator task, whose content the
+	// hub applies.
+	pod       *unstructured.Unstructured
+	hiddenErr error
+
+	// omissions are the fields that are not applied.
+	omissions []render.Omission
 }
 
-// render renders templates for a task, and records what the objects hold of sensitive values.
-func (x *execution) render(placed plan.Placed, templates ...string) ([]*unstructured.Unstructured, error) {
-	rendered, err := render.Templates(x.context(placed), templates...)
-	x.note(placed, rendered)
-	return rendered.Objects, err
-}
-
-// note records what rendered objects hold of sensitive values, and the fields that are not applied.
-func (x *execution) note(placed plan.Placed, rendered render.Rendering) {
-	x.record.Add(rendered.Objects, rendered.Traces)
-	if x.omissions != nil && placed.Plan == x.Plan {
-		*x.omissions = append(*x.omissions, rendered.Omissions...)
-	}
-}
-
-// renderPod renders the pod of a Pipe task like render.
-func (x *execution) renderPod(placed plan.Placed) (*unstructured.Unstructured, error) {
-	rendered, err := render.NamedTemplate(x.context(placed), placed.Task.Spec.Pod, pipe.PodName(x.owner().Name, placed.Task.Name))
-	if err != nil {
-		return nil, err
-	}
-	x.note(placed, rendered)
-	return rendered.Objects[0], nil
-}
-
-// retrace records, once, what the objects of all plans hold of the sensitive values of the last execution: an earlier process may have applied
-// them.
-func (e *engine) retrace(o plan.Observation) {
-	x := e.executionOf(o)
-	if x.Execution == nil || x.version == nil || x.record.MarkComplete(string(x.UID)) {
-		return
-	}
-	for _, placed := range plan.Everywhere(x.version) {
-		action, _, err := x.asks(placed)
-		_ = x.checkStructure(placed, action, err) // also renders pods; a task reports its errors when it runs
-	}
-}
-
-// checkStructure returns an error if a value changes the structure of a template of the task, or would be disclosed by it. err is the error
-// of asks, which does not render the pod of a Pipe task and the parameter file of a KudoOperator task.
-func (x *execution) checkStructure(placed plan.Placed, action plan.TaskAction, err error) error {
-	switch file := placed.Task.Spec.ParameterFile; {
-	case err != nil:
-	case action == plan.Pipe:
-		_, err = x.renderPod(placed)
-	case action == plan.ApplyChild && file != "":
-		_, _, err = render.File(x.context(placed), file)
-	}
+// structureError returns an error if a value changes the structure of a template of the task, or would be disclosed by it.
+func (r renderedTask) structureError(placed plan.Placed) error {
+	err := cmp.Or(r.err, r.hiddenErr)
 	var changes *render.StructureError
 	var discloses *render.SensitiveError
 	if !errors.As(err, &changes) && !errors.As(err, &discloses) {
 		return nil
 	}
 	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
+}
+
+// clone returns a copy whose objects the caller may change.
+func (r renderedTask) clone() renderedTask {
+	objects := make([]*unstructured.Unstructured, len(r.objects))
+	for i, object := range r.objects {
+		objects[i] = object.DeepCopy()
+	}
+	r.objects, r.pod = objects, r.pod.DeepCopy()
+	return r
+}
+
+// renderings holds what executions render to: each task is rendered once in a pass.
+type renderings struct {
+	tasks    memo[renderingKey, renderedTask]
+	outlines memo[types.UID, outlines]
+}
+
+// renderingKey identifies a task of an execution.
+type renderingKey struct {
+	execution               types.UID
+	plan, phase, step, task string
+}
+
+// outlines are those of all objects of a version. The error reports templates that cannot be rendered.
+type outlines struct {
+	objects []*unstructured.Unstructured
+	err     error
+}
+
+// memo remembers values. It is safe for concurrent use.
+type memo[K comparable, V any] struct {
+	mutex  sync.Mutex
+	values map[K]V
+}
+
+// of returns the value of a key, which compute returns the first time. Concurrent callers may both compute it.
+func (m *memo[K, V]) of(key K, compute func() V) V {
+	m.mutex.Lock()
+	value, known := m.values[key]
+	m.mutex.Unlock()
+	if known {
+		return value
+	}
+	value = compute()
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.values == nil {
+		m.values = map[K]V{}
+	}
+	m.values[key] = value
+	return value
+}
+
+// task returns a task of the execution with what it renders to.
+func (x *execution) task(placed plan.Placed) renderedTask {
+	key := renderingKey{execution: x.UID, plan: placed.Plan, phase: placed.Phase, step: placed.Step, task: placed.Task.Name}
+	return x.renderings.tasks.of(key, func() renderedTask { return x.renderTask(placed) }).clone()
+}
+
+// renderTask renders all templates of a task, and records what the objects hold of sensitive values. Errors are terminal, as those of
+// TaskActionOf and of rendering are.
+func (x *execution) renderTask(placed plan.Placed) (r renderedTask) {
+	r.action, r.err = plan.TaskActionOf(placed.Task, x.version, x.Parameters)
+	file := placed.Task.Spec.ParameterFile
+	switch {
+	case r.err != nil:
+	case r.action == plan.Pipe:
+		if r.objects, r.err = x.artifacts(placed); r.err == nil {
+			r.hiddenErr = x.renderPod(placed, &r)
+		}
+	case r.action == plan.ApplyChild && file != "":
+		_, _, r.hiddenErr = render.File(x.context(placed), file)
+	case r.action.HasObjects():
+		var rendered render.Rendering
+		rendered, r.err = render.Templates(x.context(placed), placed.Task.Spec.Resources...)
+		x.record.Add(rendered.Objects, rendered.Traces)
+		r.objects, r.omissions = rendered.Objects, rendered.Omissions
+	}
+	return r
+}
+
+// renderPod renders the pod of a Pipe task.
+func (x *execution) renderPod(placed plan.Placed, r *renderedTask) error {
+	rendered, err := render.NamedTemplate(x.context(placed), placed.Task.Spec.Pod, pipe.PodName(x.owner().Name, placed.Task.Name))
+	if err != nil {
+		return err
+	}
+	x.record.Add(rendered.Objects, rendered.Traces)
+	r.pod, r.omissions = rendered.Objects[0], rendered.Omissions
+	return nil
+}
+
+// retrace records, once, what the objects of all plans hold of the sensitive values of the last execution: an earlier process may have applied
+// them.
+func (p *pass) retrace(o plan.Observation) {
+	x := p.executionOf(o)
+	if x.Execution == nil || x.version == nil || x.record.MarkComplete(string(x.UID)) {
+		return
+	}
+	for _, placed := range plan.Everywhere(x.version) {
+		x.task(placed) // reports its errors when it runs
+	}
 }
 
 // checkCleanup returns an error if a value changes the structure of a template of the cleanup plan. That plan takes the values that were
@@ -149,8 +209,7 @@ func (x *execution) checkCleanup() error {
 		if placed.Plan != kudo.CleanupPlan || placed.Plan == x.Plan {
 			continue
 		}
-		action, _, err := x.asks(placed)
-		if err := x.checkStructure(placed, action, err); err != nil {
+		if err := x.task(placed).structureError(placed); err != nil {
 			return fmt.Errorf("plan %q, %w", placed.Plan, err)
 		}
 	}
@@ -190,8 +249,7 @@ func (x *execution) context(placed plan.Placed) render.Context {
 
 // defines reports whether the package itself contains the CustomResourceDefinition of that kind.
 func (x *execution) defines(kind schema.GroupKind) bool {
-	objects, _ := renderAll(x)
-	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(x.outlines().objects, func(o *unstructured.Unstructured) bool {
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		name, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
 		return o.GetKind() == "CustomResourceDefinition" && group == kind.Group && name == kind.Kind
@@ -201,34 +259,36 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 // maxRendered is the maximum number of objects of all plans of a version.
 const maxRendered = 2 * plan.MaxObjects
 
-// renderAll renders all templates that any task of the version names, each once, and returns outlines of their objects. The error reports
-// templates that cannot be rendered with the effective parameters.
-func renderAll(x *execution) ([]*unstructured.Unstructured, error) {
+// outlines returns the outlines of all objects of the version, with the effective parameters.
+func (x *execution) outlines() outlines {
+	return x.renderings.outlines.of(x.UID, x.renderOutlines)
+}
+
+// renderOutlines renders all templates that any task of the version names, each once.
+func (x *execution) renderOutlines() (all outlines) {
 	if x.version == nil {
-		return nil, errors.New("the OperatorVersion no longer exists")
+		return outlines{err: errors.New("the OperatorVersion no longer exists")}
 	}
-	var (
-		outlines []*unstructured.Unstructured
-		problems error
-		seen     = map[string]bool{}
-	)
+	seen := map[string]bool{}
 	for _, task := range x.version.Tasks {
 		for _, template := range task.Spec.Resources {
 			if seen[template] {
 				continue
 			}
 			seen[template] = true
-			objects, err := x.render(plan.Placed{Task: task}, template)
-			problems = errors.Join(problems, err)
-			if len(outlines)+len(objects) > maxRendered {
-				return outlines, errors.Join(problems, fmt.Errorf("the plans of the OperatorVersion have more than %d objects", maxRendered))
+			rendered, err := render.Templates(x.context(plan.Placed{Task: task}), template)
+			x.record.Add(rendered.Objects, rendered.Traces)
+			all.err = errors.Join(all.err, err)
+			if len(all.objects)+len(rendered.Objects) > maxRendered {
+				all.err = errors.Join(all.err, fmt.Errorf("the plans of the OperatorVersion have more than %d objects", maxRendered))
+				return all
 			}
-			for _, object := range objects {
-				outlines = append(outlines, plan.Outline(object))
+			for _, object := range rendered.Objects {
+				all.objects = append(all.objects, plan.Outline(object))
 			}
 		}
 	}
-	return outlines, problems
+	return all
 }
 
 // ledger is the inventory as updated by a pass. Parallel tasks write to it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,18 +20,19 @@ import (
 // listPending lists the objects of the next tasks that have not started and could not be rendered completely when the execution started,
 // such as objects of kinds that did not exist. The commit of this pass records every object before it is created. It reports whether it
 // added entries. Errors of a task are reported when it runs.
-func (e *engine) listPending(x *execution, status kudo.PlanStatus) bool {
+func (p *pass) listPending(x *execution, status kudo.PlanStatus) bool {
 	before := len(x.inventory.entries)
 	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {
 		placed, found := plan.Find(x.version, x.Plan, at)
 		if !found {
 			continue
 		}
-		action, wants, err := x.asks(placed)
-		if err != nil || !action.Makes() {
+		rendered := x.task(placed)
+		if rendered.err != nil || !rendered.action.Makes() {
 			continue
 		}
-		if wants, _, err = e.objects.placeAll(x.instance, wants); err != nil {
+		wants, _, err := p.objects.placeAll(x.instance, rendered.objects)
+		if err != nil {
 			continue
 		}
 		if tracked := plan.Track(x.inventory.entries, placed.Task.Name, x.isAside(), wants); plan.CheckSize(tracked, x.Parameters) == nil {
@@ -48,15 +48,15 @@ func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructu
 	if err := plan.CheckSize(plan.Track(x.instance.Status.Inventory, placed.Task.Name, x.isAside(), wants), x.Parameters); err != nil {
 		return fatal(err)
 	}
-	_, again, err := x.asks(placed)
-	if err != nil {
-		return fatal(err)
+	again := x.renderTask(placed)
+	if again.err != nil {
+		return fatal(again.err)
 	}
 	for _, want := range wants {
 		same := func(o *unstructured.Unstructured) bool {
 			return o.GetKind() == want.GetKind() && o.GetName() == want.GetName()
 		}
-		if !slices.ContainsFunc(again, same) {
+		if !slices.ContainsFunc(again.objects, same) {
 			return fatal(fmt.Errorf("%s: its name changes with every rendering", plan.Describe(want)))
 		}
 	}
@@ -65,24 +65,24 @@ func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructu
 
 // prune deletes objects that their task no longer applies, and returns those that still exist. Objects that the version applies in another
 // task are kept and move to that task. If a template that may contain an object cannot be rendered, nothing is deleted.
-func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.InventoryEntry) ([]plan.Object, error) {
+func (p *pass) prune(ctx context.Context, x *execution, surplus []kudo.InventoryEntry) ([]plan.Object, error) {
 	if len(surplus) == 0 {
 		return nil, nil
 	}
 	x.inventory.deletes()
-	applied, certain, err := e.versionEntries(x)
+	applied, certain, err := p.versionEntries(x)
 	if err != nil || !certain {
 		return nil, err
 	}
 	inherited, surplus := plan.Inherit(surplus, applied)
 	x.inventory.list(inherited...)
 	namespaces, surplus := plan.SplitNamespaces(surplus)
-	left, err := e.deleteListed(ctx, x, surplus, e.objects.readFresh)
+	left, err := p.deleteListed(ctx, x, surplus, p.objects.readFresh)
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range namespaces {
-		going, err := e.pruneNamespace(ctx, x, entry, applied)
+		going, err := p.pruneNamespace(ctx, x, entry, applied)
 		if err != nil {
 			return nil, err
 		}
@@ -92,41 +92,42 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 }
 
 // pruneNamespace deletes a Namespace that the version no longer renders, or releases it: then it stays, and belongs to no Instance.
-func (e *engine) pruneNamespace(
+func (p *pass) pruneNamespace(
 	ctx context.Context, x *execution, entry kudo.InventoryEntry, applied []kudo.InventoryEntry,
 ) ([]plan.Object, error) {
-	object, err := e.objects.readEntry(ctx, entry, e.objects.readFresh)
+	object, err := p.objects.readEntry(ctx, entry, p.objects.readFresh)
 	if err != nil {
 		return nil, err
 	}
 	if !x.owner().HasApplied(object) || object.IsDeleted() {
-		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.readFresh)
+		return p.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, p.objects.readFresh)
 	}
 	reason := plan.NamespaceKeptReason(object.Live, x.instance.Namespace, applied)
 	if reason == "" {
-		return e.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, e.objects.readFresh)
+		return p.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, p.objects.readFresh)
 	}
-	if _, err := e.release(ctx, x, object); err != nil {
+	if _, err := p.release(ctx, x, object); err != nil {
 		return nil, err
 	}
 	x.inventory.forget(entry)
-	e.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "NamespaceKept", "Prune",
+	p.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "NamespaceKept", "Prune",
 		"Namespace %s is no longer part of the package and stays, because %s; delete it when it is no longer needed", entry.Name, reason)
 	return nil, nil
 }
 
 // versionEntries lists all objects that the version applies with the effective parameters, for all tasks of its plans. It is certain if all
 // templates could be rendered.
-func (e *engine) versionEntries(x *execution) (entries []kudo.InventoryEntry, certain bool, err error) {
+func (p *pass) versionEntries(x *execution) (entries []kudo.InventoryEntry, certain bool, err error) {
 	for _, placed := range plan.Everywhere(x.version) {
-		action, wants, err := x.asks(placed)
-		if !action.Makes() {
+		rendered := x.task(placed)
+		if !rendered.action.Makes() {
 			continue
 		}
-		if err != nil {
+		if rendered.err != nil {
 			return nil, false, nil
 		}
-		if wants, _, err = e.objects.placeAll(x.instance, wants); err != nil {
+		wants, _, err := p.objects.placeAll(x.instance, rendered.objects)
+		if err != nil {
 			return nil, false, err
 		}
 		entries = plan.Track(entries, placed.Task.Name, false, wants)
@@ -136,17 +137,13 @@ func (e *engine) versionEntries(x *execution) (entries []kudo.InventoryEntry, ce
 
 // deleteListed deletes the objects of entries, as returned by read, and returns those that still exist. It releases objects that the package
 // keeps. It removes entries of objects that are deleted, released, have another owner, or were not applied by the Instance.
-func (e *engine) deleteListed(
+func (p *pass) deleteListed(
 	ctx context.Context, x *execution, entries []kudo.InventoryEntry, read reader,
 ) (left []plan.Object, err error) {
-	rendered := sync.OnceValue(func() []*unstructured.Unstructured {
-		objects, _ := renderAll(x)
-		return objects
-	})
 	var kept []*unstructured.Unstructured
-	defer func() { e.emitKept(x.instance, kept) }()
+	defer func() { p.emitKept(x.instance, kept) }()
 	for _, entry := range entries {
-		object, released, err := e.deleteEntry(ctx, x, entry, read, rendered)
+		object, released, err := p.deleteEntry(ctx, x, entry, read)
 		if err != nil {
 			return nil, err
 		}
@@ -165,18 +162,19 @@ func (e *engine) deleteListed(
 
 // deleteEntry deletes the object of an inventory entry, as returned by read, if the Instance has applied it, and returns its new state. An
 // object that the package keeps is released instead: then it does not belong to the Instance any more.
-func (e *engine) deleteEntry(
-	ctx context.Context, x *execution, entry kudo.InventoryEntry, read reader, rendered func() []*unstructured.Unstructured,
+func (p *pass) deleteEntry(
+	ctx context.Context, x *execution, entry kudo.InventoryEntry, read reader,
 ) (object plan.Object, released bool, err error) {
+	rendered := func() []*unstructured.Unstructured { return x.outlines().objects }
 	err = retryUnserved(func() error {
-		if object, err = e.objects.readEntry(ctx, entry, read); err != nil {
+		if object, err = p.objects.readEntry(ctx, entry, read); err != nil {
 			return err
 		}
 		if !plan.IsKept(entry, object.Live, x.instance.Namespace, rendered) {
-			object, err = e.deleteOwn(ctx, e.own, x.owner().HasApplied, object)
+			object, err = p.deleteOwn(ctx, p.own, x.owner().HasApplied, object)
 			return err
 		}
-		released, err = e.release(ctx, x, object)
+		released, err = p.release(ctx, x, object)
 		object.Live = nil
 		return err
 	})
@@ -188,21 +186,21 @@ func (e *engine) deleteEntry(
 }
 
 // release removes the marks of the Instance from an object that it has applied, and that then stays. It reports whether there were any.
-func (e *engine) release(ctx context.Context, x *execution, object plan.Object) (released bool, err error) {
+func (p *pass) release(ctx context.Context, x *execution, object plan.Object) (released bool, err error) {
 	if object.IsDeleted() || !x.owner().HasApplied(object) {
 		return false, nil
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-		if object.Live, err = e.objects.readLive(ctx, object.Want); err != nil { // the cache has no field managers
+		if object.Live, err = p.objects.readLive(ctx, object.Want); err != nil { // the cache has no field managers
 			return err
 		}
 		if released = x.owner().HasApplied(object); !released {
 			return nil
 		}
-		return apply.Disown(ctx, e.own.client, object.Live, x.owner().ReleasedByValue(), fieldManager)
+		return apply.Disown(ctx, p.own.client, object.Live, x.owner().ReleasedByValue(), fieldManager)
 	})
-	if err = e.objects.wrapUnserved(object.Want.GroupVersionKind(), err); err != nil && !isGone(err) {
-		return false, fmt.Errorf("releasing %s: %w", plan.Describe(object.Want), e.conceal(object.Want, err))
+	if err = p.objects.wrapUnserved(object.Want.GroupVersionKind(), err); err != nil && !isGone(err) {
+		return false, fmt.Errorf("releasing %s: %w", plan.Describe(object.Want), p.conceal(object.Want, err))
 	}
 	return released && err == nil, nil
 }

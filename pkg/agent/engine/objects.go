@@ -690,21 +690,21 @@ func isDefaultClass(class client.Object) bool {
 
 // deleteOwn deletes an object if it is the Instance's own, unless it is being deleted already, and returns its new state. An object that was
 // changed since it was read is read again.
-func (e *engine) deleteOwn(ctx context.Context, as clients, isOwn func(plan.Object) bool, object plan.Object) (plan.Object, error) {
+func (p *pass) deleteOwn(ctx context.Context, as clients, isOwn func(plan.Object) bool, object plan.Object) (plan.Object, error) {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if !isOwn(object) || object.IsDeleted() {
 			return nil
 		}
-		live, refused := e.objects.delete(ctx, as.client, object.Live)
+		live, refused := p.objects.delete(ctx, as.client, object.Live)
 		if apierrors.IsConflict(refused) {
 			var err error
-			if object.Live, err = e.objects.readLive(ctx, object.Want); err != nil {
+			if object.Live, err = p.objects.readLive(ctx, object.Want); err != nil {
 				return err
 			}
 			return refused
 		}
 		if refused != nil {
-			return fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), e.conceal(object.Live, refused))
+			return fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), p.conceal(object.Live, refused))
 		}
 		object.Live = live
 		return nil

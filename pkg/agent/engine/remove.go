@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -24,17 +22,17 @@ const removalInterval = time.Second
 
 // remove deletes all objects of the Instance, volume claims last, and waits until they are deleted. The mirror stays until the hub has
 // received this report: only the mirror records that the cleanup plan has run.
-func (e *engine) remove(ctx context.Context, o plan.Observation) result {
-	x := e.executionOf(o)
+func (p *pass) remove(ctx context.Context, o plan.Observation) result {
+	x := p.executionOf(o)
 	if x.Execution == nil {
 		x.Execution, x.version = desiredExecution(o)
 	}
-	e.beginnings.cancel(o.Instance.UID, x.UID)
-	left, err := e.deleteOwned(ctx, x)
+	p.beginnings.cancel(o.Instance.UID, x.UID)
+	left, err := p.deleteOwned(ctx, x)
 	if errors.Is(err, errSearching) {
 		return result{postponed: true, after: removalInterval}
 	}
-	e.sweeper.forget(x.instance)
+	p.sweeper.forget(x.instance)
 	if err == nil && left.isNothing() {
 		removed := resultOf(o.FinishRemoval())
 		removed.unsearched = left.reads.Unread()
@@ -42,30 +40,30 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	}
 	found := plan.Adds(o.Instance.Status.Inventory, x.inventory.entries) // they are deleted once that is recorded
 	began, _ := time.Parse(time.RFC3339, o.Instance.Annotations[kudo.AnnotationHubDeleted])
-	removing := e.removing(ctx, o, x, left, err)
-	removing.again, removing.postponed = found, err == nil && !found && e.isPaced(o.Now, began)
+	removing := p.removing(ctx, o, x, left, err)
+	removing.again, removing.postponed = found, err == nil && !found && p.isPaced(o.Now, began)
 	return removing
 }
 
 // depart deletes the custom resources of an Instance, and their definitions, because an ancestor is being removed, or records that it waits. What
 // it waits for needs no record if the removal has just started.
-func (e *engine) depart(ctx context.Context, o plan.Observation, action plan.Action) result {
+func (p *pass) depart(ctx context.Context, o plan.Observation, action plan.Action) result {
 	if action.Kind == plan.ActionHold {
 		held := resultOf(action)
-		held.after, held.postponed = removalInterval, e.isPaced(o.Now, o.Departure.Since)
+		held.after, held.postponed = removalInterval, p.isPaced(o.Now, o.Departure.Since)
 		return held
 	}
-	x := e.executionOf(o)
+	x := p.executionOf(o)
 	if x.Execution == nil {
 		x.Execution, x.version = desiredExecution(o)
 	}
 	custom, _ := plan.Teardown(x.instance.Status.Inventory, o.Departure.Groups)
-	objects, _, err := e.deleteWaves(ctx, x, custom)
+	objects, _, err := p.deleteWaves(ctx, x, custom)
 	left := remains{objects: objects}
 	if len(objects) == 0 {
 		left.wait = o.Departure.WaitText()
 	}
-	departing := e.removing(ctx, o, x, left, err)
+	departing := p.removing(ctx, o, x, left, err)
 	departing.again = err == nil && len(objects) == 0
 	return departing
 }
@@ -84,11 +82,11 @@ type remains struct {
 func (r remains) isNothing() bool { return len(r.objects) == 0 && r.wait == "" }
 
 // removing returns the result of a pass that has deleted objects, of which some are left, or that has failed.
-func (e *engine) removing(ctx context.Context, o plan.Observation, x *execution, left remains, err error) result {
-	message := plan.DeleteOutcome(e.view.MaskObjects(e.probe(ctx, left.objects))).Message
+func (p *pass) removing(ctx context.Context, o plan.Observation, x *execution, left remains, err error) result {
+	message := plan.DeleteOutcome(p.view.MaskObjects(p.probe(ctx, left.objects))).Message
 	switch {
 	case err != nil:
-		message = oneLine(e.view.Masker().Text(err.Error()))
+		message = oneLine(p.view.Masker().Text(err.Error()))
 	case len(left.objects) > 1:
 		message = fmt.Sprintf("waiting for %d objects to be deleted: %s", len(left.objects), message)
 	}
@@ -100,7 +98,7 @@ func (e *engine) removing(ctx context.Context, o plan.Observation, x *execution,
 	return result{
 		status:    status,
 		judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message)},
-		after:     e.removalWait(o, err),
+		after:     p.removalWait(o, err),
 	}
 }
 
@@ -121,47 +119,53 @@ func desiredExecution(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersio
 // waits until the descendants have none either, because any Instance of the tree may have their controller. Once the inventory is empty,
 // deleteOwned searches for unlisted objects: volume claims of StatefulSets, and objects missing from an inventory restored from the hub. It
 // lists the objects found, and deletes them in the next pass. It returns what is left.
-func (e *engine) deleteOwned(ctx context.Context, x *execution) (left remains, err error) {
-	tree, err := e.treeBelow(ctx, x)
+func (p *pass) deleteOwned(ctx context.Context, x *execution) (left remains, err error) {
+	tree, err := p.treeBelow(ctx, x)
 	if left.wait = tree.CleanupWaitText(); err != nil || left.wait != "" {
 		return left, err
 	}
 	claims, others := plan.Claims(x.instance.Status.Inventory)
 	custom, rest := plan.Teardown(others, tree.Groups())
-	objects, held, err := e.deleteWaves(ctx, x, custom)
+	objects, held, err := p.deleteWaves(ctx, x, custom)
 	left.objects = objects
 	if left.wait = tree.WithdrawalWaitText(); err != nil || held || left.wait != "" {
 		return left, err
 	}
-	objects, held, err = e.deleteWaves(ctx, x, rest)
+	objects, held, err = p.deleteWaves(ctx, x, rest)
 	if left.objects = append(left.objects, objects...); err != nil || held || len(left.objects) > 0 {
 		return left, err
 	}
-	if left.objects, err = e.deleteClaims(ctx, x, claims); err != nil || len(left.objects) > 0 {
+	if left.objects, err = p.deleteClaims(ctx, x, claims); err != nil || len(left.objects) > 0 {
 		return left, err
 	}
-	left.objects, left.reads, err = e.discover(ctx, x)
+	left.objects, left.reads, err = p.discover(ctx, x)
 	return left, err
 }
 
 // deleteClaims deletes volume claims except for those that the package requests to keep, and returns those that still exist.
-func (e *engine) deleteClaims(ctx context.Context, x *execution, claims []kudo.InventoryEntry) ([]plan.Object, error) {
+func (p *pass) deleteClaims(ctx context.Context, x *execution, claims []kudo.InventoryEntry) ([]plan.Object, error) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	deletable := plan.WithoutRetained(claims, plan.RetainedClaims(renderAll(x)))
+	deletable := plan.WithoutRetained(claims, x.retainedClaims())
 	x.inventory.forget(claims...)
 	x.inventory.list(deletable...)
-	return e.deleteListed(ctx, x, deletable, e.objects.readBeforeDelete)
+	return p.deleteListed(ctx, x, deletable, p.objects.readBeforeDelete)
+}
+
+// retainedClaims returns which volume claims, by name, the package requests to keep.
+func (x *execution) retainedClaims() func(string) bool {
+	rendered := x.outlines()
+	return plan.RetainedClaims(rendered.objects, rendered.err)
 }
 
 // deleteWaves deletes the objects of waves, and returns those that still exist. While a finalizer blocks an object of a wave, the next wave waits,
 // because it may contain the controller that removes the finalizer: then held is true.
-func (e *engine) deleteWaves(
+func (p *pass) deleteWaves(
 	ctx context.Context, x *execution, waves [][]kudo.InventoryEntry,
 ) (left []plan.Object, held bool, err error) {
 	for _, wave := range waves {
-		going, err := e.deleteListed(ctx, x, wave, e.objects.readBeforeDelete)
+		going, err := p.deleteListed(ctx, x, wave, p.objects.readBeforeDelete)
 		if left = append(left, going...); err != nil || plan.HasHeldObject(going) {
 			return left, true, err
 		}
@@ -171,28 +175,23 @@ func (e *engine) deleteWaves(
 
 // discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. It fails if a kind that
 // plan.Reads.CheckRequired names could not be searched; the objects that it did find are listed all the same.
-func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, plan.Reads, error) {
-	var (
-		render   = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return renderAll(x) })
-		kept     = sync.OnceValue(func() func(string) bool { return plan.RetainedClaims(render()) })
-		rendered []*unstructured.Unstructured
-		problem  error
-	)
+func (p *pass) discover(ctx context.Context, x *execution) ([]plan.Object, plan.Reads, error) {
+	var rendered outlines
 	if !isUntouched(x.instance) {
-		rendered, problem = render()
+		rendered = x.outlines()
 	}
-	found, reads, err := e.sweeper.findOwned(ctx, x.instance, x.owner(), kindsToSearch(x.instance, rendered, problem))
+	found, reads, err := p.sweeper.findOwned(ctx, x.instance, x.owner(), kindsToSearch(x.instance, rendered))
 	if err != nil {
 		return nil, reads, err
 	}
 	found = slices.DeleteFunc(found, func(o plan.Object) bool {
-		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && kept()(o.Live.GetName())
+		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && x.retainedClaims()(o.Live.GetName())
 	})
 	for _, o := range found {
 		x.inventory.list(plan.Entry(o.Live, ""))
 	}
 	x.inventory.list(reads.UnsearchedEntries(x.instance.Status.Inventory)...) // their kinds must be readable in the next pass, too
-	return found, reads, reads.CheckRequired(x.instance.Status.Inventory, rendered)
+	return found, reads, reads.CheckRequired(x.instance.Status.Inventory, rendered.objects)
 }
 
 // isUntouched reports whether the Instance has never had objects: no execution was recorded, which happens before anything is applied. Such
@@ -203,11 +202,11 @@ func isUntouched(instance *kudo.Instance) bool {
 
 // kindsToSearch returns the kinds of which unlisted objects may exist; nil means all kinds. The inventory lists every object that the Instance
 // has applied, unless it was restored from the hub: then only the search through all kinds finds the rest.
-func kindsToSearch(instance *kudo.Instance, rendered []*unstructured.Unstructured, unrenderable error) []schema.GroupKind {
-	if unrenderable != nil || instance.Annotations[kudo.AnnotationInventoryRestored] != "" {
+func kindsToSearch(instance *kudo.Instance, rendered outlines) []schema.GroupKind {
+	if rendered.err != nil || instance.Annotations[kudo.AnnotationInventoryRestored] != "" {
 		return nil
 	}
-	return plan.RequiredKinds(instance.Status.Inventory, rendered)
+	return plan.RequiredKinds(instance.Status.Inventory, rendered.objects)
 }
 
 // emitUnsearched emits an event for a completed removal that could not search all kinds of the cluster.

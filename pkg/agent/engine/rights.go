@@ -15,22 +15,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
-// as returns the engine that acts for an Instance: as its own user if its package or that of its parent declares permissions, which it grants
+// impersonate makes the pass act for an Instance: as its own user if its package or that of its parent declares permissions, which it grants
 // first, and otherwise as a service account or as the agent.
-func (e *engine) as(ctx context.Context, instance *kudo.Instance) (*engine, error) {
-	acting := *e
-	own, err := e.identities.own()
-	if err != nil {
-		return nil, err
+func (p *pass) impersonate(ctx context.Context, instance *kudo.Instance) (err error) {
+	if p.own, err = p.identities.own(); err != nil {
+		return err
 	}
-	acting.own = own
-	actor, granted, err := e.authorize(ctx, instance)
-	if acting.hindrance = err; err != nil || actor.User == "" {
-		acting.acting = own
-		return &acting, nil
+	actor, granted, err := p.authorize(ctx, instance)
+	if p.hindrance = err; err != nil || actor.User == "" {
+		p.acting = p.own
+		return nil
 	}
-	acting.acting, err = e.identities.of(actor, granted)
-	return &acting, err
+	p.acting, err = p.identities.of(actor, granted)
+	return err
 }
 
 // authorize grants an Instance exactly its permissions, and returns the identity that has them. granted reports whether they have changed. An
@@ -143,12 +140,12 @@ func (e *engine) declaredPermissions(ctx context.Context, instance *kudo.Instanc
 }
 
 // forbids returns why an execution that applies these objects does not start.
-func (e *engine) forbids(objects []kudo.InventoryEntry) error {
-	if refused := (*rights.Refused)(nil); errors.As(e.hindrance, &refused) {
-		return e.hindrance
+func (p *pass) forbids(objects []kudo.InventoryEntry) error {
+	if refused := (*rights.Refused)(nil); errors.As(p.hindrance, &refused) {
+		return p.hindrance
 	}
 	for _, object := range objects {
-		if err := e.policy.Protects(object.Namespace); err != nil {
+		if err := p.policy.Protects(object.Namespace); err != nil {
 			return fmt.Errorf("%s: %w", object, err)
 		}
 	}
@@ -159,8 +156,8 @@ func (e *engine) forbids(objects []kudo.InventoryEntry) error {
 const regrantDelay = 10 * time.Second
 
 // untilRegrant returns when to grant the permissions of an Instance again; zero if that is not necessary.
-func (e *engine) untilRegrant() time.Duration {
-	if refused := (*rights.Refused)(nil); e.hindrance == nil || errors.As(e.hindrance, &refused) {
+func (p *pass) untilRegrant() time.Duration {
+	if refused := (*rights.Refused)(nil); p.hindrance == nil || errors.As(p.hindrance, &refused) {
 		return 0
 	}
 	return regrantDelay

@@ -13,23 +13,23 @@ import (
 
 // settle prunes objects that the current version no longer applies, and judges the objects in the inventory. live are those that the pass has
 // applied.
-func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry, live liveObjects) (result, error) {
-	x := e.executionOf(o)
-	if _, err := e.prune(ctx, x, surplus); err != nil && unreadable(err) == "" { // what cannot be read stays listed, and is judged below
+func (p *pass) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry, live liveObjects) (result, error) {
+	x := p.executionOf(o)
+	if _, err := p.prune(ctx, x, surplus); err != nil && unreadable(err) == "" { // what cannot be read stays listed, and is judged below
 		return result{}, err
 	}
 	status := *o.Instance.Status.DeepCopy()
 	status.Inventory = x.inventory.entries
-	judged, err := e.judge(ctx, o, status.Inventory, live)
-	return result{status: status, judgement: judged, after: e.until(judged.until)}, err
+	judged, err := p.judge(ctx, o, status.Inventory, live)
+	return result{status: status, judgement: judged, after: p.until(judged.until)}, err
 }
 
 // judge evaluates the applied objects in the inventory and the children. Objects that only manually requested plans have applied do not
 // influence it. live are objects that the cache may lack.
-func (e *engine) judge(
+func (p *pass) judge(
 	ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, live liveObjects,
 ) (judgement, error) {
-	objects, children, err := e.effects(ctx, o, inventory, live)
+	objects, children, err := p.effects(ctx, o, inventory, live)
 	if err != nil {
 		return judgement{}, err
 	}
@@ -45,7 +45,7 @@ func (e *engine) judge(
 const unreadInterval = time.Minute
 
 // effects reads the objects in the inventory on which condition Ready depends, and the children.
-func (e *engine) effects(
+func (p *pass) effects(
 	ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry, live liveObjects,
 ) ([]plan.Object, []plan.Child, error) {
 	objects := make([]plan.Object, 0, len(inventory))
@@ -53,52 +53,52 @@ func (e *engine) effects(
 		if entry.Manual || entry.Pending {
 			continue
 		}
-		object, err := e.objects.readEntry(ctx, entry, e.objects.freshReader(live))
+		object, err := p.objects.readEntry(ctx, entry, p.objects.freshReader(live))
 		if object.Unread = unreadable(err); err != nil && object.Unread == "" {
 			return nil, nil, err
 		}
 		objects = append(objects, object)
 	}
-	objects, err := e.objects.withClasses(ctx, objects)
+	objects, err := p.objects.withClasses(ctx, objects)
 	if err != nil {
 		return nil, nil, err
 	}
-	children, err := e.children(ctx, o)
+	children, err := p.children(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return e.view.MaskObjects(e.probe(ctx, objects)), children, nil
+	return p.view.MaskObjects(p.probe(ctx, objects)), children, nil
 }
 
 // isUnblocked reports whether the applied objects and children of an Instance are healthy, and were not when its plan had failed: then the
 // plan starts again early. If they cannot be read, it starts when its retry is due.
-func (e *engine) isUnblocked(ctx context.Context, o plan.Observation) bool {
+func (p *pass) isUnblocked(ctx context.Context, o plan.Observation) bool {
 	retry := plan.NextRetry(o.Instance.Status)
 	if retry == nil || o.Instance.IsRemoving() {
-		e.blocked.Remove(o.Instance.UID)
+		p.blocked.Remove(o.Instance.UID)
 		return false
 	}
-	objects, children, err := e.effects(ctx, o, o.Instance.Status.Inventory, nil)
+	objects, children, err := p.effects(ctx, o, o.Instance.Status.Inventory, nil)
 	if err != nil {
 		return false
 	}
 	failed := o.Instance.Status.PlanStatus[retry.Plan].UID
 	if plan.Ready(o.Owner, objects, children).Status != metav1.ConditionTrue {
-		e.blocked.Add(o.Instance.UID, failed)
+		p.blocked.Add(o.Instance.UID, failed)
 		return false
 	}
-	blocked, known := e.blocked.Get(o.Instance.UID)
+	blocked, known := p.blocked.Get(o.Instance.UID)
 	return known && blocked == failed
 }
 
 // guard marks the workloads that are available at the start of an execution, and so have to stay available. before is the status before it.
-func (e *engine) guard(ctx context.Context, x *execution, before kudo.InstanceStatus) error {
+func (p *pass) guard(ctx context.Context, x *execution, before kudo.InstanceStatus) error {
 	if !x.Available {
 		return nil
 	}
 	var workloads []plan.Object
 	for _, entry := range plan.Workloads(x.inventory.entries) {
-		workload, err := e.objects.readEntry(ctx, entry, e.objects.readFresh)
+		workload, err := p.objects.readEntry(ctx, entry, p.objects.readFresh)
 		if err != nil {
 			return err
 		}
@@ -109,18 +109,18 @@ func (e *engine) guard(ctx context.Context, x *execution, before kudo.InstanceSt
 }
 
 // guardedWorkloads returns the workloads that have to stay available.
-func (e *engine) guardedWorkloads(ctx context.Context, x *execution, status kudo.InstanceStatus) ([]plan.Workload, error) {
+func (p *pass) guardedWorkloads(ctx context.Context, x *execution, status kudo.InstanceStatus) ([]plan.Workload, error) {
 	var objects []plan.Object
 	for _, entry := range plan.GuardedWorkloads(status.Inventory) {
-		object, err := e.objects.readEntry(ctx, entry, e.objects.freshReader(x.inventory.live))
+		object, err := p.objects.readEntry(ctx, entry, p.objects.freshReader(x.inventory.live))
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, object)
 	}
 	var workloads []plan.Workload
-	for _, object := range e.view.MaskObjects(objects) {
-		workloads = append(workloads, plan.Workload{Object: object, CrashLoop: e.crashLoop(ctx, x, status, object)})
+	for _, object := range p.view.MaskObjects(objects) {
+		workloads = append(workloads, plan.Workload{Object: object, CrashLoop: p.crashLoop(ctx, x, status, object)})
 	}
 	return workloads, nil
 }

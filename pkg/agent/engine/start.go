@@ -19,39 +19,39 @@ import (
 
 // start records the execution and all objects that it is going to apply before any task runs: after a restart the agent knows the
 // execution.
-func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
+func (p *pass) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
-	x := e.executionOf(o)
-	x.Execution, x.version, x.omissions = status.Execution, choice.Version, &[]render.Omission{}
-	own, owed, unrenderable, distorted := e.planEntries(x)
-	if distorted == nil {
-		distorted = x.checkCleanup()
+	x := p.executionOf(o)
+	x.Execution, x.version = status.Execution, choice.Version
+	listed := p.planEntries(x)
+	if listed.distorted == nil {
+		listed.distorted = x.checkCleanup()
 	}
-	rendered := slices.Concat(owed, own)
-	if err := e.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
+	rendered := slices.Concat(listed.owed, listed.own)
+	if err := p.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
 		return result{}, err
 	}
-	if err := e.guard(ctx, x, o.Instance.Status); err != nil {
+	if err := p.guard(ctx, x, o.Instance.Status); err != nil {
 		return result{}, err
 	}
 	if choice.Restart {
-		x.inventory.entries = plan.MarkRestart(x.inventory.entries, rendered, unrenderable, x.UID)
+		x.inventory.entries = plan.MarkRestart(x.inventory.entries, rendered, listed.unrenderable, x.UID)
 	}
-	if err := e.keepValues(ctx, o, x.Execution); err != nil {
+	if err := p.keepValues(ctx, o, x.Execution); err != nil {
 		return result{}, err
 	}
 	tooLarge := plan.CheckSize(plan.List(x.inventory.entries, rendered...), x.Parameters)
 	if tooLarge != nil && o.IsLeaving() {
 		tooLarge = nil
 	}
-	if problem := cmp.Or(tooLarge, distorted, e.forbids(own)); problem != nil {
+	if problem := cmp.Or(tooLarge, listed.distorted, p.forbids(listed.own)); problem != nil {
 		status.Inventory = x.inventory.entries // with the required restarts
-		return e.refuse(ctx, o, choice, status, problem), nil
+		return p.refuse(ctx, o, choice, status, problem), nil
 	}
-	x.inventory.list(own...)
+	x.inventory.list(listed.own...)
 	status.Inventory = x.inventory.entries
-	judged, err := e.judgeDuringPlan(ctx, o, x, status)
-	return result{status: status, judgement: judged, again: true, omitted: describe(*x.omissions)}, err
+	judged, err := p.judgeDuringPlan(ctx, o, x, status)
+	return result{status: status, judgement: judged, again: true, omitted: describe(listed.omissions)}, err
 }
 
 // describe lists fields that are not applied; each once, although several steps may apply it.
@@ -75,26 +75,26 @@ func (e *engine) emitOmitted(instance *kudo.Instance, omitted string) {
 }
 
 // keepValues copies the sensitive values of an execution before it is recorded, beside those of the last one.
-func (e *engine) keepValues(ctx context.Context, o plan.Observation, started *kudo.Execution) error {
-	if len(e.view.Values) == 0 {
+func (p *pass) keepValues(ctx context.Context, o plan.Observation, started *kudo.Execution) error {
+	if len(p.view.Values) == 0 {
 		return nil
 	}
-	used := e.view.Values.Only(started.ParametersFrom)
+	used := p.view.Values.Only(started.ParametersFrom)
 	if last := o.Instance.Status.Execution; last != nil {
-		used = used.With(e.view.Values.Only(last.ParametersFrom))
+		used = used.With(p.view.Values.Only(last.ParametersFrom))
 	}
-	return e.secrets.Keep(ctx, o.Instance, used)
+	return p.secrets.Keep(ctx, o.Instance, used)
 }
 
 // forgetUnapplied removes entries that were listed for earlier executions and never applied, unless this one renders them too. If nothing
 // was executed before, the inventory remains from a cancelled removal: objects that it has deleted are not missing.
-func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []kudo.InventoryEntry, executed bool) error {
+func (p *pass) forgetUnapplied(ctx context.Context, x *execution, rendered []kudo.InventoryEntry, executed bool) error {
 	doubtful := plan.PendingExcept(x.inventory.entries, rendered)
 	if !executed {
 		doubtful = slices.Clone(x.inventory.entries)
 	}
 	for _, entry := range doubtful {
-		object, err := e.objects.readEntry(ctx, entry, e.objects.readLive)
+		object, err := p.objects.readEntry(ctx, entry, p.objects.readLive)
 		if err != nil {
 			return err
 		}
@@ -105,45 +105,60 @@ func (e *engine) forgetUnapplied(ctx context.Context, x *execution, rendered []k
 	return nil
 }
 
-// planEntries lists the objects of the execution's plan, those of the other plans that it affects, and the tasks whose objects cannot be
-// rendered or whose kinds cannot be discovered: a task reports that when it runs. distorted is the first task of the plan in which a value
-// changes the structure of a template: then no task runs.
-func (e *engine) planEntries(x *execution) (own, owed []kudo.InventoryEntry, unrenderable map[string]bool, distorted error) {
+// planEntries are the objects of an execution: own are those of its plan, and owed those of the other plans that it affects.
+type planEntries struct {
+	own, owed []kudo.InventoryEntry
+
+	// unrenderable are the tasks whose objects cannot be rendered or whose kinds cannot be discovered: a task reports that when it runs.
+	unrenderable map[string]bool
+
+	// distorted is about the first task of the plan in which a value changes the structure of a template: then no task runs.
+	distorted error
+
+	// omissions are the fields of the plan's templates that are not applied.
+	omissions []render.Omission
+}
+
+// planEntries lists the objects of an execution.
+func (p *pass) planEntries(x *execution) planEntries {
 	affected := plan.AffectedPlans(x.Execution)
-	unrenderable = map[string]bool{}
+	listed := planEntries{unrenderable: map[string]bool{}}
 	for _, placed := range plan.Everywhere(x.version) {
-		if !affected[placed.Plan] {
-			continue
-		}
-		if len(own)+len(owed) > plan.MaxObjects { // refused in any case
+		if len(listed.own)+len(listed.owed) > plan.MaxObjects { // refused in any case
 			break
 		}
-		action, wants, err := x.asks(placed)
-		if distorted == nil && placed.Plan == x.Plan {
-			distorted = x.checkStructure(placed, action, err)
-		}
-		if !action.Makes() {
-			continue
-		}
-		if err == nil {
-			wants, _, err = e.objects.placeAll(x.instance, wants)
-		}
-		if err != nil {
-			unrenderable[placed.Task.Name] = true
-			continue
-		}
-		if placed.Plan == x.Plan {
-			own = plan.Track(own, placed.Task.Name, x.isAside(), wants)
-		} else {
-			owed = plan.Track(owed, placed.Task.Name, x.isAside(), wants)
+		if affected[placed.Plan] {
+			listed.add(placed, x, p.objects)
 		}
 	}
-	return own, owed, unrenderable, distorted
+	return listed
+}
+
+// add renders a task and lists its objects.
+func (l *planEntries) add(placed plan.Placed, x *execution, cluster *objects) {
+	rendered, entries := x.task(placed), &l.owed
+	if placed.Plan == x.Plan {
+		entries = &l.own
+		l.omissions = append(l.omissions, rendered.omissions...)
+		l.distorted = cmp.Or(l.distorted, rendered.structureError(placed))
+	}
+	if !rendered.action.Makes() {
+		return
+	}
+	wants, err := rendered.objects, rendered.err
+	if err == nil {
+		wants, _, err = cluster.placeAll(x.instance, wants)
+	}
+	if err != nil {
+		l.unrenderable[placed.Task.Name] = true
+		return
+	}
+	*entries = plan.Track(*entries, placed.Task.Name, x.isAside(), wants)
 }
 
 // refuse ends an execution before it applies anything, such as one with whose objects the Instance could not be stored. If it cannot even be
 // stored with its parameters, nothing starts.
-func (e *engine) refuse(ctx context.Context, o plan.Observation, choice plan.Choice, started kudo.InstanceStatus, problem error) result {
+func (p *pass) refuse(ctx context.Context, o plan.Observation, choice plan.Choice, started kudo.InstanceStatus, problem error) result {
 	if tooLarge := plan.CheckSize(started.Inventory, started.Execution.Parameters); tooLarge != nil {
 		return result{
 			status:    *o.Instance.Status.DeepCopy(),
@@ -151,5 +166,5 @@ func (e *engine) refuse(ctx context.Context, o plan.Observation, choice plan.Cho
 		}
 	}
 	o.Running = choice.Version
-	return e.end(ctx, o, plan.FailExecution(choice.Version, started, problem.Error(), o.Now), nil)
+	return p.end(ctx, o, plan.FailExecution(choice.Version, started, problem.Error(), o.Now), nil)
 }

@@ -19,15 +19,15 @@ import (
 const maxParallelTasks = 8
 
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
-func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
-	x := e.executionOf(o)
-	e.draft.resume(x)
-	e.emitStart(x, o.Now)
+func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
+	x := p.executionOf(o)
+	p.draft.resume(x)
+	p.emitStart(x, o.Now)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome
 	for ; len(tasks) > 0 && x.round < maxDraftRounds; x.round++ {
-		outcomes, after = e.runTasks(ctx, x, tasks)
+		outcomes, after = p.runTasks(ctx, x, tasks)
 		if ctx.Err() != nil {
 			return result{}, ctx.Err()
 		}
@@ -35,22 +35,22 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 		tasks = plan.EarlyTasks(x.version, status, outcomes)
 	}
 	progress := status.PlanStatus[x.Plan]
-	continues := e.continues(x, before, progress, outcomes)
+	continues := p.continues(x, before, progress, outcomes)
 	status.Inventory = x.inventory.entries
 	if progress.Status.IsTerminal() {
-		return e.end(ctx, o, status, x.inventory.live), nil
+		return p.end(ctx, o, status, x.inventory.live), nil
 	}
-	judged, err := e.judgeDuringPlan(ctx, o, x, status)
+	judged, err := p.judgeDuringPlan(ctx, o, x, status)
 	if err != nil {
 		return result{}, err
 	}
 	ended := result{
 		status: status, judgement: judged, again: continues, paced: true,
-		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), recheckDelay(outcomes)),
+		after: soonest(soonest(after, p.until(plan.Deadline(spec, progress))), recheckDelay(outcomes)),
 	}
-	ended.after = soonest(ended.after, e.until(judged.until))
+	ended.after = soonest(ended.after, p.until(judged.until))
 	if !continues && x.mayWait(outcomes) {
-		wait := e.drafts.keep(x, e.draft, status, o.Now)
+		wait := p.drafts.keep(x, p.draft, status, o.Now)
 		ended.postponed, ended.after = wait > 0, soonest(ended.after, wait)
 	}
 	return ended, nil
@@ -58,26 +58,26 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 
 // continues lists the objects of the next tasks, and reports whether another round can do more at once. Otherwise it takes a change of the
 // objects that the tasks wait for.
-func (e *engine) continues(x *execution, before, progress kudo.PlanStatus, outcomes map[plan.Task]plan.Outcome) bool {
+func (p *pass) continues(x *execution, before, progress kudo.PlanStatus, outcomes map[plan.Task]plan.Outcome) bool {
 	progressed := plan.HasProgressed(before, progress)
 	if plan.AllInProgress(plan.Next(x.version.Plans[x.Plan], progress), outcomes) {
-		return progressed && e.listPending(x, progress)
+		return progressed && p.listPending(x, progress)
 	}
-	return e.listPending(x, progress) || progressed
+	return p.listPending(x, progress) || progressed
 }
 
 // judgeDuringPlan evaluates an Instance while a plan runs: a plan that was requested manually and is not owed leaves it to the objects. During any
 // other, the Instance is not ready, and is available as long as its workloads are.
-func (e *engine) judgeDuringPlan(ctx context.Context, o plan.Observation, x *execution, status kudo.InstanceStatus) (judgement, error) {
+func (p *pass) judgeDuringPlan(ctx context.Context, o plan.Observation, x *execution, status kudo.InstanceStatus) (judgement, error) {
 	if plan.IsAside(status) {
-		return e.judge(ctx, o, status.Inventory, nil)
+		return p.judge(ctx, o, status.Inventory, nil)
 	}
 	judged := judgement{ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan])}
 	if !plan.KeepsAvailable(status) {
 		return judged, nil
 	}
-	workloads, err := e.guardedWorkloads(ctx, x, status)
-	children, unread := e.children(ctx, o)
+	workloads, err := p.guardedWorkloads(ctx, x, status)
+	children, unread := p.children(ctx, o)
 	if err := cmp.Or(err, unread); err != nil { // the progress of the plan is recorded all the same
 		ctrl.LoggerFrom(ctx).Error(err, "failed to read what has to stay available during an update")
 		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(diagnosisInterval)
@@ -90,7 +90,7 @@ func (e *engine) judgeDuringPlan(ctx context.Context, o plan.Observation, x *exe
 
 // runTasks runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks
 // complete their pass, and no other task begins.
-func (e *engine) runTasks(ctx context.Context, x *execution, tasks []plan.Task) (map[plan.Task]plan.Outcome, time.Duration) {
+func (p *pass) runTasks(ctx context.Context, x *execution, tasks []plan.Task) (map[plan.Task]plan.Outcome, time.Duration) {
 	var (
 		mutex    sync.Mutex
 		after    time.Duration
@@ -98,19 +98,19 @@ func (e *engine) runTasks(ctx context.Context, x *execution, tasks []plan.Task) 
 		outcomes = map[plan.Task]plan.Outcome{}
 		group    errgroup.Group
 	)
-	e.backoff.GC()
+	p.backoff.GC()
 	group.SetLimit(maxParallelTasks)
 	for _, task := range tasks {
 		key := fmt.Sprintf("%s/%d/%d/%d", x.UID, task.Phase, task.Step, task.Task)
-		if e.backoff.IsInBackOffSinceUpdate(key, e.clock()) {
-			after = soonest(after, e.backoff.Get(key))
+		if p.backoff.IsInBackOffSinceUpdate(key, p.clock()) {
+			after = soonest(after, p.backoff.Get(key))
 			continue
 		}
 		group.Go(func() error {
 			if ended.Load() {
 				return nil
 			}
-			outcome := e.runTask(ctx, x, task)
+			outcome := p.runTask(ctx, x, task)
 			if outcome.Status == kudo.FatalError {
 				ended.Store(true)
 			}
@@ -118,10 +118,10 @@ func (e *engine) runTasks(ctx context.Context, x *execution, tasks []plan.Task) 
 			defer mutex.Unlock()
 			outcomes[task] = outcome
 			if outcome.Status == kudo.Error {
-				e.backoff.Next(key, e.clock())
-				after = soonest(after, e.backoff.Get(key))
+				p.backoff.Next(key, p.clock())
+				after = soonest(after, p.backoff.Get(key))
 			} else {
-				e.backoff.DeleteEntry(key)
+				p.backoff.DeleteEntry(key)
 			}
 			return nil
 		})
@@ -132,16 +132,16 @@ func (e *engine) runTasks(ctx context.Context, x *execution, tasks []plan.Task) 
 
 // end settles an Instance after its plan has ended, or was refused. The end of the plan is recorded even if settling fails. live are the
 // objects that the pass has applied.
-func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus, live liveObjects) result {
+func (p *pass) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus, live liveObjects) result {
 	if last := status.Execution.Plan; last == kudo.CleanupPlan && status.PlanStatus[last].Status == kudo.FatalError {
-		e.backoff.Next(cleanupKey(o.Instance), o.Now)
+		p.backoff.Next(cleanupKey(o.Instance), o.Now)
 	}
 	o.Instance = o.Instance.DeepCopy()
 	o.Instance.Status = status
 	rest := o.Rest()
 	ended, err := resultOf(rest), error(nil)
 	if rest.Kind == plan.ActionSettle {
-		ended, err = e.settle(ctx, o, rest.Prune, live)
+		ended, err = p.settle(ctx, o, rest.Prune, live)
 	}
 	if err != nil {
 		ended = result{status: status, judgement: judgement{
@@ -164,3 +164,38 @@ func recheckDelay(outcomes map[plan.Task]plan.Outcome) time.Duration {
 
 // cleanupKey returns the key of a cleanup plan in the recent failures.
 func cleanupKey(instance *kudo.Instance) string { return string(instance.UID) + "/" + kudo.CleanupPlan }
+
+// runTask observes one task of the running execution, completes it as far as possible, and returns its outcome, whose message has no sensitive
+// values. It is idempotent.
+func (p *pass) runTask(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
+	outcome := p.attempt(ctx, x, at)
+	outcome.Message = oneLine(p.view.Masker().Text(outcome.Message))
+	return outcome
+}
+
+func (p *pass) attempt(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
+	placed, found := plan.Find(x.version, x.Plan, at)
+	if p.hindrance != nil {
+		return outcomeOf(p.hindrance)
+	}
+	if !found {
+		return fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
+	}
+	rendered := x.task(placed)
+	if rendered.err != nil {
+		return fatal(rendered.err)
+	}
+	started := x.status(at) == kudo.InProgress
+	switch rendered.action {
+	case plan.Nothing:
+		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
+	case plan.Pipe:
+		return p.pipe(ctx, x, placed, rendered)
+	case plan.ApplyChild, plan.DeleteChild:
+		return p.child(ctx, x, placed, rendered.action)
+	case plan.Delete:
+		return p.deleteAll(ctx, x, placed, started, rendered.objects)
+	default:
+		return p.applyAll(ctx, x, placed, started, rendered.objects)
+	}
+}

@@ -21,12 +21,12 @@ import (
 // applyAll applies the task's objects in the listed order, once per execution, marks objects that it no longer renders, and judges the
 // health of all. A task that has started has applied its objects: only objects that were deleted or overwritten since are applied again. A
 // stale object in the cache does not complete the task.
-func (e *engine) applyAll(
+func (p *pass) applyAll(
 	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
-	wants, undefined, err := e.objects.placeAll(x.instance, wants)
+	wants, undefined, err := p.objects.placeAll(x.instance, wants)
 	if err == nil {
-		err = x.checkDefined(undefined, e.objects.servedInstead)
+		err = x.checkDefined(undefined, p.objects.servedInstead)
 	}
 	if err != nil {
 		return outcomeOf(err)
@@ -35,24 +35,24 @@ func (e *engine) applyAll(
 		return x.postpone(placed, wants)
 	}
 	if !started {
-		if outcome := e.deleteBlockingJobs(ctx, x, wants); outcome.Status != kudo.Complete {
+		if outcome := p.deleteBlockingJobs(ctx, x, wants); outcome.Status != kudo.Complete {
 			return outcome
 		}
 	}
-	objects, err := e.applyEach(ctx, x, wants, started)
+	objects, err := p.applyEach(ctx, x, wants, started)
 	if err == nil {
-		objects, err = e.objects.withClasses(ctx, objects)
+		objects, err = p.objects.withClasses(ctx, objects)
 	}
 	if err != nil {
 		return outcomeOf(err)
 	}
 	if len(undefined) > 0 {
 		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waiting for its CustomResourceDefinition" +
-			e.objects.servedInstead(undefined[0])}
+			p.objects.servedInstead(undefined[0])}
 	}
 	x.inventory.markSurplus(placed.Task.Name, wants)
-	if outcome := plan.ApplyOutcome(e.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
-		return e.explain(ctx, x, placed, objects, outcome)
+	if outcome := plan.ApplyOutcome(p.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
+		return p.explain(ctx, x, placed, objects, outcome)
 	}
 	return plan.Outcome{Status: kudo.Complete}
 }
@@ -77,22 +77,22 @@ func (x *execution) checkDefined(undefined []*unstructured.Unstructured, instead
 // deleteBlockingJobs deletes Jobs of earlier executions that block a task that has not started: Jobs that the task changes, which is not
 // possible, and Jobs that have failed. It completes once all of them are deleted. The task applies nothing before, so that objects it has
 // applied never need to be replaced.
-func (e *engine) deleteBlockingJobs(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
+func (p *pass) deleteBlockingJobs(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
 	var going []plan.Object
 	for _, want := range wants {
 		if !plan.IsJob(want) {
 			continue
 		}
-		object, err := e.objects.findLive(ctx, x.instance, want)
+		object, err := p.objects.findLive(ctx, x.instance, want)
 		if err != nil {
 			return outcomeOf(err)
 		}
 		if !object.CanReplace(x.UID) || x.owner().Claim(object) != nil {
 			continue
 		}
-		blocks, err := e.blocks(ctx, object)
+		blocks, err := p.blocks(ctx, object)
 		if err != nil {
-			return outcomeOf(fmt.Errorf("checking whether %s can be changed: %w", plan.Describe(want), e.conceal(want, err)))
+			return outcomeOf(fmt.Errorf("checking whether %s can be changed: %w", plan.Describe(want), p.conceal(want, err)))
 		}
 		if !blocks {
 			continue
@@ -100,22 +100,22 @@ func (e *engine) deleteBlockingJobs(ctx context.Context, x *execution, wants []*
 		if !object.IsDeleted() {
 			ctrl.LoggerFrom(ctx).Info("replacing a Job of an earlier execution", "object", plan.Describe(object.Live), "execution", x.UID)
 		}
-		if object, err = e.deleteOwn(ctx, e.acting, x.owner().Has, object); err != nil {
+		if object, err = p.deleteOwn(ctx, p.acting, x.owner().Has, object); err != nil {
 			return outcomeOf(err)
 		}
 		going = append(going, object)
 	}
-	return plan.ReplaceOutcome(e.view.MaskObjects(going))
+	return plan.ReplaceOutcome(p.view.MaskObjects(going))
 }
 
 // blocks reports whether the object has to be deleted before it can be applied: it is spent, or applying it would change immutable fields. A
 // rejection for another reason that is permanent is left to the apply; any other error says nothing about the fields, and is returned.
-func (e *engine) blocks(ctx context.Context, object plan.Object) (bool, error) {
+func (p *pass) blocks(ctx context.Context, object plan.Object) (bool, error) {
 	if object.IsSpent() {
 		return true, nil
 	}
 	var immutable *apply.ImmutableError
-	err := apply.ToImmutableError(apply.DryRun(ctx, e.acting.client, object.Want, fieldManager), object.Live, object.Want)
+	err := apply.ToImmutableError(apply.DryRun(ctx, p.acting.client, object.Want, fieldManager), object.Live, object.Want)
 	switch {
 	case errors.As(err, &immutable):
 		return true, nil
@@ -127,18 +127,18 @@ func (e *engine) blocks(ctx context.Context, object plan.Object) (bool, error) {
 }
 
 // applyEach applies objects in their order, and returns the live objects.
-func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, started bool) ([]plan.Object, error) {
+func (p *pass) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, started bool) ([]plan.Object, error) {
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
 		var object plan.Object
-		look := e.objects.readBeforeApply
+		look := p.objects.readBeforeApply
 		if started {
-			look = e.objects.appliedReader(x.UID)
+			look = p.objects.appliedReader(x.UID)
 		}
 		// An object that another writer created or replaced between read and apply is read again, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-			object, err = e.apply(ctx, x, want, started, look)
-			look = e.objects.readAndWatch
+			object, err = p.apply(ctx, x, want, started, look)
+			look = p.objects.readAndWatch
 			return err
 		})
 		if err != nil {
@@ -153,50 +153,50 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 
 // apply applies an object, unless its task has started and look finds it up to date; its pods restart if the execution has a pending
 // restart.
-func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, started bool, look reader) (plan.Object, error) {
-	object, err := e.objects.find(ctx, x.instance, want, look)
+func (p *pass) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, started bool, look reader) (plan.Object, error) {
+	object, err := p.objects.find(ctx, x.instance, want, look)
 	if err != nil || started && object.IsExpired() {
 		return object, err
 	}
-	if err := cmp.Or(e.policy.Protects(want.GetNamespace()), x.owner().Claim(object)); err != nil {
+	if err := cmp.Or(p.policy.Protects(want.GetNamespace()), x.owner().Claim(object)); err != nil {
 		x.inventory.forget(plan.Entry(want, ""))
 		return object, err
 	}
 	if started && object.AppliedBy(x.UID) {
 		x.inventory.recordApplied(object)
-		e.objects.expectations.NoteIfNewer(object.Live)
+		p.objects.expectations.NoteIfNewer(object.Live)
 		return object, nil
 	}
-	desired, err := e.keepReplicas(ctx, render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want)), object.Live)
+	desired, err := p.keepReplicas(ctx, render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want)), object.Live)
 	if err != nil {
 		return object, err
 	}
 	if former := render.TakeOver(desired, object.Live, fieldManager); former != nil {
-		_, err = apply.Onto(ctx, e.acting.client, object.Live, former, fieldManager)
+		_, err = apply.Onto(ctx, p.acting.client, object.Live, former, fieldManager)
 	}
 	live := object.Live
 	if err == nil {
-		live, err = apply.Onto(ctx, e.acting.client, object.Live, desired, fieldManager)
+		live, err = apply.Onto(ctx, p.acting.client, object.Live, desired, fieldManager)
 	}
 	if err != nil {
-		err = e.objects.wrapUnserved(want.GroupVersionKind(), err)
-		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), e.conceal(want, apply.ToImmutableError(err, object.Live, desired)))
+		err = p.objects.wrapUnserved(want.GroupVersionKind(), err)
+		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), p.conceal(want, apply.ToImmutableError(err, object.Live, desired)))
 	}
 	x.inventory.recordApplied(plan.Object{Want: want, Live: live})
-	e.objects.deletions.Remove(placeOf(live))
-	e.objects.expectations.NoteIfNewer(live)
+	p.objects.deletions.Remove(placeOf(live))
+	p.objects.expectations.NoteIfNewer(live)
 	return plan.Object{Want: want, Live: live}, nil
 }
 
 // keepReplicas returns an object without a change of the number of replicas that an autoscaler has chosen. It reads autoscalers only for such a
 // change.
-func (e *engine) keepReplicas(ctx context.Context, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p *pass) keepReplicas(ctx context.Context, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if !render.Rescales(desired, live) {
 		return desired, nil
 	}
 	autoscalers := &unstructured.UnstructuredList{}
 	autoscalers.SetGroupVersionKind(render.AutoscalerKind)
-	if err := e.live.List(ctx, autoscalers, client.InNamespace(live.GetNamespace())); err != nil {
+	if err := p.live.List(ctx, autoscalers, client.InNamespace(live.GetNamespace())); err != nil {
 		return nil, fmt.Errorf("listing the HorizontalPodAutoscalers of namespace %q: %w", live.GetNamespace(), err)
 	}
 	return render.KeepReplicas(desired, live, autoscalers.Items), nil

@@ -16,7 +16,7 @@ import (
 
 // child observes the child Instance of a KudoOperator task. The hub creates or removes it because the task is reported as in progress; the
 // engine only waits for it.
-func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, action plan.TaskAction) plan.Outcome {
+func (p *pass) child(ctx context.Context, x *execution, placed plan.Placed, action plan.TaskAction) plan.Outcome {
 	if placed.Plan == kudo.CleanupPlan {
 		return fatal(errors.New("a KudoOperator task cannot be part of the cleanup plan: children are removed after it"))
 	}
@@ -24,7 +24,7 @@ func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, ac
 	if i := slices.IndexFunc(x.instance.Status.Children, func(c kudo.ChildStatus) bool { return c.Task == placed.Task.Name }); i >= 0 {
 		said = x.instance.Status.Children[i]
 	}
-	child, err := e.see(ctx, x.instance, said)
+	child, err := p.see(ctx, x.instance, said)
 	if err != nil {
 		return outcomeOf(err)
 	}
@@ -32,18 +32,18 @@ func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, ac
 }
 
 // children returns the children of an idle Instance, as acknowledged by the hub.
-func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child, error) {
+func (p *pass) children(ctx context.Context, o plan.Observation) ([]plan.Child, error) {
 	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status)
 	var children []plan.Child
 	for _, said := range o.Instance.Status.Children {
-		child, err := e.see(ctx, o.Instance, said)
+		child, err := p.see(ctx, o.Instance, said)
 		if err != nil {
 			return nil, err
 		}
 		child.Vanished = isWhole && !slices.ContainsFunc(tasks, func(t kudo.Task) bool { return t.Name == said.Task })
 		children = append(children, child)
 		for _, name := range said.Former {
-			former, err := e.see(ctx, o.Instance, kudo.ChildStatus{Task: said.Task, Instance: name})
+			former, err := p.see(ctx, o.Instance, kudo.ChildStatus{Task: said.Task, Instance: name})
 			if err != nil {
 				return nil, err
 			}

@@ -12,13 +12,13 @@ import (
 
 // deleteAll deletes, in the listed order, the task's objects and then its earlier entries, and waits until all are deleted. Objects of
 // unknown kinds and of other owners count as deleted.
-func (e *engine) deleteAll(
+func (p *pass) deleteAll(
 	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
-	if err := e.objects.setServedVersions(ctx, wants); err != nil {
+	if err := p.objects.setServedVersions(ctx, wants); err != nil {
 		return outcomeOf(err)
 	}
-	wants, undefined, err := e.objects.placeAll(x.instance, wants)
+	wants, undefined, err := p.objects.placeAll(x.instance, wants)
 	if err != nil {
 		return outcomeOf(err)
 	}
@@ -29,9 +29,9 @@ func (e *engine) deleteAll(
 	x.forgetUndefined(undefined)
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
-		object, err := e.objects.find(ctx, x.instance, want, e.objects.readFresh)
+		object, err := p.objects.find(ctx, x.instance, want, p.objects.readFresh)
 		if err == nil {
-			object, err = e.deleteOwn(ctx, e.acting, x.owner().Has, object)
+			object, err = p.deleteOwn(ctx, p.acting, x.owner().Has, object)
 		}
 		if err != nil {
 			return outcomeOf(err)
@@ -47,11 +47,11 @@ func (e *engine) deleteAll(
 		}
 		objects = append(objects, object)
 	}
-	left, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
+	left, err := p.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
 	if err != nil {
 		return outcomeOf(err)
 	}
-	return plan.DeleteOutcome(e.view.MaskObjects(e.probe(ctx, append(objects, left...))))
+	return plan.DeleteOutcome(p.view.MaskObjects(p.probe(ctx, append(objects, left...))))
 }
 
 // forgetUndefined removes entries of objects whose kind the cluster does not have, with or without a namespace.

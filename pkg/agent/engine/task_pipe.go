@@ -33,70 +33,69 @@ type piping struct {
 
 // pipe runs a Pipe task: a pod creates files, objects store them, and the pod is deleted. Files that this execution has stored are not
 // created again. If one file is missing, all are created again, because the files of one run belong together.
-func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, artifacts []*unstructured.Unstructured) plan.Outcome {
-	artifacts, _, err := e.objects.placeAll(x.instance, artifacts)
+func (p *pass) pipe(ctx context.Context, x *execution, placed plan.Placed, rendered renderedTask) plan.Outcome {
+	artifacts, _, err := p.objects.placeAll(x.instance, rendered.objects)
 	if err != nil {
 		return outcomeOf(err)
 	}
 	if len(plan.UnlistedObjects(x.instance.Status.Inventory, artifacts)) > 0 {
 		return x.postpone(placed, artifacts)
 	}
-	p := &piping{execution: x, task: placed.Task, artifacts: artifacts}
-	if err := p.render(placed, e.pipeImage); err != nil {
+	run := &piping{execution: x, task: placed.Task, artifacts: artifacts}
+	if err := run.complete(rendered, p.pipeImage); err != nil {
 		return fatal(err)
 	}
-	kept, err := e.hasStoredFiles(ctx, p)
+	kept, err := p.hasStoredFiles(ctx, run)
 	if err != nil {
 		return outcomeOf(err)
 	}
 	if !kept {
-		outcome := e.produce(ctx, p)
+		outcome := p.produce(ctx, run)
 		if outcome.Status == kudo.FatalError {
 			// Errors are ignored here; the deletion is retried when the plan has ended.
-			_, _ = e.dropPod(ctx, p)
+			_, _ = p.dropPod(ctx, run)
 		}
 		if outcome.Status != kudo.Complete {
 			return outcome
 		}
 	}
 	x.inventory.markSurplus(placed.Task.Name, artifacts)
-	pod, err := e.dropPod(ctx, p)
+	pod, err := p.dropPod(ctx, run)
 	if err != nil {
 		return outcomeOf(err)
 	}
-	return plan.DeleteOutcome(e.view.MaskObjects([]plan.Object{pod}))
+	return plan.DeleteOutcome(p.view.MaskObjects([]plan.Object{pod}))
 }
 
-// render renders the pod of the task. An error is terminal.
-func (p *piping) render(placed plan.Placed, image string) error {
-	template := p.task.Spec.Pod
-	rendered, err := p.renderPod(placed)
-	if err != nil {
-		return err
+// complete adds the waiting container to the pod of the task. An error is terminal.
+func (run *piping) complete(rendered renderedTask, image string) (err error) {
+	if rendered.hiddenErr != nil {
+		return rendered.hiddenErr
 	}
-	if namespace := rendered.GetNamespace(); namespace != "" && namespace != p.instance.Namespace {
+	template := run.task.Spec.Pod
+	if namespace := rendered.pod.GetNamespace(); namespace != "" && namespace != run.instance.Namespace {
 		return fmt.Errorf("template %q: the Pod of a Pipe task runs in the Instance's namespace %q: remove namespace %q",
-			template, p.instance.Namespace, namespace)
+			template, run.instance.Namespace, namespace)
 	}
-	if p.pod, p.paths, err = pipe.Pod(rendered, p.task.Spec.Pipe, image); err != nil {
+	if run.pod, run.paths, err = pipe.Pod(rendered.pod, run.task.Spec.Pipe, image); err != nil {
 		return fmt.Errorf("template %q: %w", template, err)
 	}
 	return nil
 }
 
 // hasStoredFiles reports whether this execution has stored all files. The agent may have stopped before it recorded that.
-func (e *engine) hasStoredFiles(ctx context.Context, p *piping) (bool, error) {
+func (p *pass) hasStoredFiles(ctx context.Context, run *piping) (bool, error) {
 	kept := true
-	for _, artifact := range p.artifacts {
-		object, err := e.objects.findLive(ctx, p.instance, artifact)
+	for _, artifact := range run.artifacts {
+		object, err := p.objects.findLive(ctx, run.instance, artifact)
 		if err == nil {
-			err = p.owner().Claim(object)
+			err = run.owner().Claim(object)
 		}
 		if err != nil {
 			return false, err
 		}
-		if object.AppliedBy(p.UID) && !object.IsDeleted() {
-			p.inventory.recordApplied(object)
+		if object.AppliedBy(run.UID) && !object.IsDeleted() {
+			run.inventory.recordApplied(object)
 			continue
 		}
 		kept = false
@@ -105,28 +104,28 @@ func (e *engine) hasStoredFiles(ctx context.Context, p *piping) (bool, error) {
 }
 
 // produce runs the pod until its files can be read, and stores them.
-func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
-	pod, err := e.objects.findLive(ctx, p.instance, p.pod)
+func (p *pass) produce(ctx context.Context, run *piping) plan.Outcome {
+	pod, err := p.objects.findLive(ctx, run.instance, run.pod)
 	if err == nil && pod.Live == nil {
-		pod, err = e.apply(ctx, p.execution, p.pod, false, e.objects.readBeforeApply)
+		pod, err = p.apply(ctx, run.execution, run.pod, false, p.objects.readBeforeApply)
 	}
 	if err == nil {
-		err = p.owner().Claim(pod)
+		err = run.owner().Claim(pod)
 	}
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if !pod.AppliedBy(p.UID) || pod.IsDeleted() { // belongs to an earlier execution, or is lost
-		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome(e.view.MaskObjects([]plan.Object{pod})).Message})
+	if !pod.AppliedBy(run.UID) || pod.IsDeleted() { // belongs to an earlier execution, or is lost
+		return p.replacePod(ctx, run, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome(p.view.MaskObjects([]plan.Object{pod})).Message})
 	}
-	stage, message := e.progress(pod.Live)
+	stage, message := p.progress(pod.Live)
 	switch stage {
 	case pipe.Ready:
-		return e.keep(ctx, p)
+		return p.keep(ctx, run)
 	case pipe.Retrying:
 		return plan.Outcome{Status: kudo.Error, Message: message}
 	case pipe.Lost:
-		return e.replacePod(ctx, p, pod, plan.Outcome{Status: kudo.Error, Message: message + "; starting a new Pod"})
+		return p.replacePod(ctx, run, pod, plan.Outcome{Status: kudo.Error, Message: message + "; starting a new Pod"})
 	case pipe.Failed:
 		return fatal(errors.New(message))
 	default:
@@ -135,27 +134,27 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 }
 
 // progress returns the progress of a pod, without sensitive values in its message.
-func (e *engine) progress(pod *unstructured.Unstructured) (pipe.Stage, string) {
-	stage, message := pipe.Progress(e.view.Masker().Object(pod))
-	if message != "" && e.view.IsOpaque(pod) {
+func (p *pass) progress(pod *unstructured.Unstructured) (pipe.Stage, string) {
+	stage, message := pipe.Progress(p.view.Masker().Object(pod))
+	if message != "" && p.view.IsOpaque(pod) {
 		message = plan.Describe(pod) + ": " + sensitive.NotShown
 	}
 	return stage, message
 }
 
 // replacePod deletes a pod, which is re-created once it is deleted.
-func (e *engine) replacePod(ctx context.Context, p *piping, pod plan.Object, outcome plan.Outcome) plan.Outcome {
-	if _, err := e.deleteOwn(ctx, e.acting, p.owner().Has, pod); err != nil {
+func (p *pass) replacePod(ctx context.Context, run *piping, pod plan.Object, outcome plan.Outcome) plan.Outcome {
+	if _, err := p.deleteOwn(ctx, p.acting, run.owner().Has, pod); err != nil {
 		return outcomeOf(err)
 	}
 	return outcome
 }
 
 // keep reads all files before it stores the first.
-func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
-	filled := make([]*unstructured.Unstructured, len(p.artifacts))
-	for i, file := range p.task.Spec.Pipe {
-		content, err := e.readFile(ctx, client.ObjectKeyFromObject(p.pod), p.paths[i])
+func (p *pass) keep(ctx context.Context, run *piping) plan.Outcome {
+	filled := make([]*unstructured.Unstructured, len(run.artifacts))
+	for i, file := range run.task.Spec.Pipe {
+		content, err := p.readFile(ctx, client.ObjectKeyFromObject(run.pod), run.paths[i])
 		var failed exec.CodeExitError
 		var missing *missingRight
 		switch {
@@ -165,32 +164,32 @@ func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 			return fatal(fmt.Errorf("file %q cannot be read: %w", file.File+file.EnvFile, err))
 		case err != nil:
 			return plan.Outcome{Status: kudo.Error, Message: fmt.Sprintf("reading file %q from Pod %s: %v",
-				file.File+file.EnvFile, client.ObjectKeyFromObject(p.pod), err)}
+				file.File+file.EnvFile, client.ObjectKeyFromObject(run.pod), err)}
 		}
-		if filled[i], err = pipe.Fill(p.artifacts[i], file, content); err != nil {
+		if filled[i], err = pipe.Fill(run.artifacts[i], file, content); err != nil {
 			return fatal(err)
 		}
 	}
-	if _, err := e.applyEach(ctx, p.execution, filled, false); err != nil {
+	if _, err := p.applyEach(ctx, run.execution, filled, false); err != nil {
 		return outcomeOf(err)
 	}
 	return plan.Outcome{Status: kudo.Complete}
 }
 
 // readFile reads a file from the waiting container; for a file that is too large, just enough to detect it.
-func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path string) ([]byte, error) {
+func (p *pass) readFile(ctx context.Context, pod types.NamespacedName, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fileTimeout, fmt.Errorf("timed out after %v", fileTimeout))
 	defer cancel()
 	const maxBytes = pipe.MaxBytes + 1
-	content, err := e.acting.remote.Output(ctx, pod, pipe.Container, maxBytes, "head", "-c", strconv.Itoa(maxBytes), "--", path)
-	return content, e.acting.limits.explain(err)
+	content, err := p.acting.remote.Output(ctx, pod, pipe.Container, maxBytes, "head", "-c", strconv.Itoa(maxBytes), "--", path)
+	return content, p.acting.limits.explain(err)
 }
 
 // dropPod deletes the task's pod, if there is one.
-func (e *engine) dropPod(ctx context.Context, p *piping) (plan.Object, error) {
-	pod, err := e.objects.findLive(ctx, p.instance, p.pod)
-	if err != nil || pod.Live == nil || !p.owner().Owns(pod.Live) {
-		return plan.Object{Want: p.pod}, err
+func (p *pass) dropPod(ctx context.Context, run *piping) (plan.Object, error) {
+	pod, err := p.objects.findLive(ctx, run.instance, run.pod)
+	if err != nil || pod.Live == nil || !run.owner().Owns(pod.Live) {
+		return plan.Object{Want: run.pod}, err
 	}
-	return e.deleteOwn(ctx, e.acting, p.owner().Has, pod)
+	return p.deleteOwn(ctx, p.acting, run.owner().Has, pod)
 }

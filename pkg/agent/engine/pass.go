@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	"github.com/tandem-addons/tandem/pkg/agent/secret"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+)
+
+// pass advances an Instance once: it observes, calls plan.Decide, executes the action, and commits the result. It holds what
+// the engine may do and know only for that Instance; nothing of it outlives the pass.
+type pass struct {
+	*engine
+
+	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of the Instance; hindrance is why it cannot.
+	own, acting clients
+	hindrance   error
+
+	// view has the values of the Instance's sensitive parameters.
+	view secret.View
+
+	// draft is the progress of the Instance that is not recorded yet.
+	draft draft
+
+	// renderings are what the executions of the Instance render to.
+	renderings renderings
+}
+
+// newPass returns a pass with the permissions of an Instance, and a view of its sensitive parameters. Instances without any cost no request.
+func (e *engine) newPass(ctx context.Context, instance *kudo.Instance) (*pass, error) {
+	p := &pass{engine: e}
+	if err := p.impersonate(ctx, instance); err != nil {
+		return nil, err
+	}
+	if !e.secrets.Concerns(instance) {
+		e.secrets.Release(client.ObjectKeyFromObject(instance))
+		return p, nil
+	}
+	var err error
+	p.view, err = e.secrets.View(ctx, instance, e.secretReader(ctx, instance))
+	return p, err
+}
+
+// advance makes a pass for an Instance. written is the updated Instance if there is more to do immediately; otherwise it is nil, and the result
+// states when to reconcile again.
+func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
+	p, err := e.newPass(ctx, instance)
+	if err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	written, result, err = p.run(ctx, instance)
+	return written, result, p.view.Masker().Error(err)
+}
+
+func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
+	p.draft = p.drafts.of(instance)
+	observed, err := p.observe(ctx, p.draft.onto(instance))
+	if err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	p.retrace(observed)
+	done, err := p.execute(ctx, observed, plan.Decide(observed))
+	if err == nil {
+		err = p.forgetValues(ctx, instance, done)
+	}
+	if err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	done = done.withRemark(p.view.Refused).mask(p.view.Masker())
+	status, after := done.statusOf(observed, instance.Status, p.drafts.budget)
+	after = soonest(after, p.view.After)
+	p.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
+	written, err = p.commit(ctx, observed, instance.Status, status)
+	if written != nil {
+		p.remark(instance, done)
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return nil, reconcile.Result{RequeueAfter: mirror.StaleCacheDelay}, nil
+	case err != nil:
+		return nil, reconcile.Result{}, err
+	case written != nil && done.again: // terminates: every such pass makes progress
+		return written, reconcile.Result{}, nil
+	}
+	return nil, reconcile.Result{RequeueAfter: soonest(after, p.untilRegrant())}, nil
+}
+
+// remark emits events for remarks on a recorded result.
+func (p *pass) remark(instance *kudo.Instance, done result) {
+	if done.unsearched != "" {
+		p.emitUnsearched(instance, done.unsearched)
+	}
+	if done.omitted != "" {
+		p.emitOmitted(instance, done.omitted)
+	}
+}
+
+// awaitsSecret reports whether a plan waits for the value of a sensitive parameter.
+func awaitsSecret(status kudo.InstanceStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady)
+	return ready != nil && ready.Reason == kudo.ReasonSecretNotFound
+}
+
+// forgetValues deletes the copy of the Instance's sensitive values once it is removed, and nothing is left to render.
+func (p *pass) forgetValues(ctx context.Context, instance *kudo.Instance, done result) error {
+	if done.ready.Reason != kudo.ReasonRemoved || !p.secrets.Concerns(instance) {
+		return nil
+	}
+	return p.secrets.Forget(ctx, instance)
+}
+
+// execute executes an action and returns its result.
+func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
+	for _, pod := range action.Pods { // a conflict is not repeated: another execution may have created a Pod of the same name
+		if o.Owner.Has(pod) && !pod.IsDeleted() {
+			if _, err := p.objects.delete(ctx, p.own.client, pod.Live); err != nil {
+				return result{}, fmt.Errorf("deleting %s: %w", plan.Describe(pod.Live), err)
+			}
+		}
+	}
+	switch action.Kind {
+	case plan.ActionAdopt:
+		return resultOf(action), p.keepValues(ctx, o, action.Status.Execution)
+	case plan.ActionStart:
+		return p.start(ctx, o, action.Start)
+	case plan.ActionStep:
+		return p.step(ctx, o, action.Tasks)
+	case plan.ActionSettle:
+		return p.settle(ctx, o, action.Prune, nil)
+	case plan.ActionHold, plan.ActionWithdraw:
+		return p.depart(ctx, o, action), nil
+	case plan.ActionRemove:
+		return p.remove(ctx, o), nil
+	default:
+		return resultOf(action), nil
+	}
+}
+
+// observe reads everything that plan.Decide depends on, except for the objects of tasks.
+func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {
+	o, err := p.withVersions(ctx, instance)
+	if err != nil {
+		return o, err
+	}
+	o.Sensitive = p.view.Sensitive
+	if o.Departure, err = p.departure(ctx, instance); err != nil {
+		return o, err
+	}
+	o.CleanupWait = p.cleanupWait(instance, o.Now)
+	o.Unblocked = p.isUnblocked(ctx, o)
+	if !isUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
+		o.Pods, err = p.objects.pods(ctx, o.Owner)
+	}
+	return o, err
+}
+
+// cleanupWait returns the remaining time before a failed cleanup plan is retried.
+func (e *engine) cleanupWait(instance *kudo.Instance, now time.Time) time.Duration {
+	key := cleanupKey(instance)
+	if !e.backoff.IsInBackOffSinceUpdate(key, now) {
+		return 0
+	}
+	return e.backoff.Get(key)
+}
+
+// hasPipes reports whether a version has Pipe tasks.
+func hasPipes(version *kudo.OperatorVersionSpec) bool {
+	return version != nil && slices.ContainsFunc(version.Tasks, func(t kudo.Task) bool { return t.Kind == kudo.TaskPipe })
+}
