@@ -77,7 +77,7 @@ func (p *pass) prune(ctx context.Context, x *execution, surplus []kudo.Inventory
 	inherited, surplus := plan.Inherit(surplus, applied)
 	x.inventory.list(inherited...)
 	namespaces, surplus := plan.SplitNamespaces(surplus)
-	left, err := p.deleteListed(ctx, x, surplus, p.objects.readFresh)
+	left, err := p.deleteListed(ctx, x, surplus, asSeen)
 	if err != nil {
 		return nil, err
 	}
@@ -95,16 +95,16 @@ func (p *pass) prune(ctx context.Context, x *execution, surplus []kudo.Inventory
 func (p *pass) pruneNamespace(
 	ctx context.Context, x *execution, entry kudo.InventoryEntry, applied []kudo.InventoryEntry,
 ) ([]plan.Object, error) {
-	object, err := p.objects.readEntry(ctx, entry, p.objects.readFresh)
+	object, err := p.objects.readEntry(ctx, entry, asSeen)
 	if err != nil {
 		return nil, err
 	}
 	if !x.owner().HasApplied(object) || object.IsDeleted() {
-		return p.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, p.objects.readFresh)
+		return p.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, asSeen)
 	}
 	reason := plan.NamespaceKeptReason(object.Live, x.instance.Namespace, applied)
 	if reason == "" {
-		return p.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, p.objects.readFresh)
+		return p.deleteListed(ctx, x, []kudo.InventoryEntry{entry}, asSeen)
 	}
 	if _, err := p.release(ctx, x, object); err != nil {
 		return nil, err
@@ -135,15 +135,15 @@ func (p *pass) versionEntries(x *execution) (entries []kudo.InventoryEntry, cert
 	return entries, true, nil
 }
 
-// deleteListed deletes the objects of entries, as returned by read, and returns those that still exist. It releases objects that the package
+// deleteListed deletes the objects of entries, and returns those that still exist. It releases objects that the package
 // keeps. It removes entries of objects that are deleted, released, have another owner, or were not applied by the Instance.
 func (p *pass) deleteListed(
-	ctx context.Context, x *execution, entries []kudo.InventoryEntry, read reader,
+	ctx context.Context, x *execution, entries []kudo.InventoryEntry, fresh freshness,
 ) (left []plan.Object, err error) {
 	var kept []*unstructured.Unstructured
 	defer func() { p.emitKept(x.instance, kept) }()
 	for _, entry := range entries {
-		object, released, err := p.deleteEntry(ctx, x, entry, read)
+		object, released, err := p.deleteEntry(ctx, x, entry, fresh)
 		if err != nil {
 			return nil, err
 		}
@@ -160,14 +160,14 @@ func (p *pass) deleteListed(
 	return left, nil
 }
 
-// deleteEntry deletes the object of an inventory entry, as returned by read, if the Instance has applied it, and returns its new state. An
+// deleteEntry deletes the object of an inventory entry if the Instance has applied it, and returns its new state. An
 // object that the package keeps is released instead: then it does not belong to the Instance any more.
 func (p *pass) deleteEntry(
-	ctx context.Context, x *execution, entry kudo.InventoryEntry, read reader,
+	ctx context.Context, x *execution, entry kudo.InventoryEntry, fresh freshness,
 ) (object plan.Object, released bool, err error) {
 	rendered := func() []*unstructured.Unstructured { return x.outlines().objects }
 	err = retryUnserved(func() error {
-		if object, err = p.objects.readEntry(ctx, entry, read); err != nil {
+		if object, err = p.objects.readEntry(ctx, entry, fresh); err != nil {
 			return err
 		}
 		if !plan.IsKept(entry, object.Live, x.instance.Namespace, rendered) {
@@ -191,7 +191,7 @@ func (p *pass) release(ctx context.Context, x *execution, object plan.Object) (r
 		return false, nil
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-		if object.Live, err = p.objects.readLive(ctx, object.Want); err != nil { // the cache has no field managers
+		if object.Live, err = p.objects.read(ctx, object.Want, fromServer); err != nil { // the cache has no field managers
 			return err
 		}
 		if released = x.owner().HasApplied(object); !released {

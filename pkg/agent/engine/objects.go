@@ -184,20 +184,15 @@ func placeOf(o client.Object) place {
 	return place{o.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(o)}
 }
 
-// findLive is find with a live read.
-func (o *objects) findLive(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
-	return o.find(ctx, owner, want, o.readAndWatch)
-}
-
-// find completes a wanted object and pairs it with the live object that read returns. A kind that the cluster does not have is an error
+// find completes a wanted object and pairs it with the live object. A kind that the cluster does not have is an error
 // that meta.IsNoMatchError recognizes.
-func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured, read reader) (plan.Object, error) {
+func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured, fresh freshness) (plan.Object, error) {
 	found := plan.Object{Want: want}
 	err := retryUnserved(func() (err error) {
 		if err := o.place(owner, want); err != nil {
 			return fmt.Errorf("%s: %w", plan.Describe(want), err)
 		}
-		found.Live, err = read(ctx, want)
+		found.Live, err = o.read(ctx, want, fresh)
 		return err
 	})
 	return found, err
@@ -220,12 +215,9 @@ func (o *objects) placeAll(
 	return placed, undefined, nil
 }
 
-// reader reads an object; nil if it does not exist.
-type reader func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
-
 // readEntry pairs an inventory entry with the live object, in the version of its kind that the API server prefers now. A kind that the
 // cluster does not define has no live objects.
-func (o *objects) readEntry(ctx context.Context, entry kudo.InventoryEntry, read reader) (plan.Object, error) {
+func (o *objects) readEntry(ctx context.Context, entry kudo.InventoryEntry, fresh freshness) (plan.Object, error) {
 	kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
 	want := &unstructured.Unstructured{}
 	want.SetGroupVersionKind(kind.WithVersion(""))
@@ -242,7 +234,7 @@ func (o *objects) readEntry(ctx context.Context, entry kudo.InventoryEntry, read
 			return nil
 		}
 		want.SetGroupVersionKind(mapping.GroupVersionKind)
-		found.Live, err = read(ctx, want)
+		found.Live, err = o.read(ctx, want, fresh)
 		return err
 	})
 	return found, err
@@ -304,97 +296,115 @@ func (o *objects) readCached(ctx context.Context, want *unstructured.Unstructure
 	return object, true, nil
 }
 
-// readFresh is a reader of the cache, and of the API server if the cache lacks the object or is older than what the engine has seen.
-func (o *objects) readFresh(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return o.freshReader(nil)(ctx, want)
+// freshness is what a read object has to reflect.
+type freshness struct {
+	// suffices decides whether the cache answers the read, with the object that it has, or nil; filled reports whether it has listed the kind.
+	// The API server answers otherwise, and always if suffices is nil.
+	suffices func(o *objects, want, cached *unstructured.Unstructured, filled bool) (found *unstructured.Unstructured, answers bool)
+
+	// unwatched is true if the read starts no watch. All others watch the kind from then on.
+	unwatched bool
+}
+
+var (
+	// fromServer is the state of the API server; fromServerAndWatch is the same, and the kind is watched.
+	fromServer, fromServerAndWatch = freshness{unwatched: true}, freshness{}
+
+	// asSeen is no older than what the engine has seen.
+	asSeen = freshness{suffices: liveObjects(nil).suffice}
+
+	// beforeApply is the state of the API server, but an object that the cache lacks counts as missing, because the apply then only creates an
+	// object and changes none.
+	beforeApply = freshness{suffices: lacks}
+
+	// beforeDelete suits a deletion of exactly the version that is read.
+	beforeDelete = freshness{suffices: deletable, unwatched: true}
+)
+
+// asSeenOr is no older than what the engine has seen, in the cache or in these objects.
+func asSeenOr(objects liveObjects) freshness { return freshness{suffices: objects.suffice} }
+
+// asAppliedBy is the version that an execution has applied, or a later one: the cache may show the previous version.
+func asAppliedBy(execution types.UID) freshness {
+	return freshness{suffices: func(o *objects, _, cached *unstructured.Unstructured, _ bool) (*unstructured.Unstructured, bool) {
+		if !(plan.Object{Live: cached}).AppliedBy(execution) {
+			return nil, false
+		}
+		upToDate, seen := o.expectations.UpToDate(cached)
+		return cached, upToDate && seen
+	}}
+}
+
+// read reads an object; nil if it does not exist.
+func (o *objects) read(ctx context.Context, want *unstructured.Unstructured, fresh freshness) (*unstructured.Unstructured, error) {
+	if found, answers, err := o.askCache(ctx, want, fresh); answers || err != nil {
+		return found, err
+	}
+	found, err := o.readLive(ctx, want)
+	if noted, deleted := o.deletions.Get(placeOf(want)); deleted && found == nil && err == nil {
+		o.deletions.Add(placeOf(want), deletion{uid: noted.(deletion).uid, at: time.Now(), gone: true})
+	}
+	return found, err
+}
+
+// askCache returns the answer of the cache to a read, if that suffices, and watches the kind unless the read starts no watch.
+func (o *objects) askCache(
+	ctx context.Context, want *unstructured.Unstructured, fresh freshness,
+) (found *unstructured.Unstructured, answers bool, err error) {
+	if fresh.unwatched && (fresh.suffices == nil || !o.watches(want.GroupVersionKind())) {
+		return nil, false, nil
+	}
+	cached, filled, err := o.readCached(ctx, want)
+	switch {
+	case err != nil && fresh.unwatched:
+		return nil, false, nil
+	case err != nil || fresh.suffices == nil:
+		return nil, false, err
+	}
+	found, answers = fresh.suffices(o, want, cached, filled)
+	return found, answers, nil
 }
 
 // liveObjects are objects as the API server has returned them.
 type liveObjects map[place]*unstructured.Unstructured
 
-// freshReader returns a reader of the cache; of live if the cache lacks the object or is older; and otherwise of the API server. Nothing
-// that it returns is older than what the engine has seen.
-func (o *objects) freshReader(live liveObjects) reader {
-	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		cached, _, err := o.readCached(ctx, want)
-		if err != nil {
-			return nil, err
+// suffice answers a read with the cached object or one of these if nothing newer was seen.
+func (l liveObjects) suffice(o *objects, want, cached *unstructured.Unstructured, _ bool) (*unstructured.Unstructured, bool) {
+	for _, found := range []*unstructured.Unstructured{cached, l[placeOf(want)]} {
+		if found == nil {
+			continue
 		}
-		for _, found := range []*unstructured.Unstructured{cached, live[placeOf(want)]} {
-			if found == nil {
-				continue
-			}
-			if upToDate, _ := o.expectations.UpToDate(found); upToDate && !isOverdue(found) {
-				return found, nil
-			}
+		if upToDate, _ := o.expectations.UpToDate(found); upToDate && !isOverdue(found) {
+			return found, true
 		}
-		return o.readLive(ctx, want)
 	}
+	return nil, false
 }
 
-// appliedReader returns a reader of objects that an execution has applied: of the cache once it shows them, and of the API server while it
-// may show the previous version.
-func (o *objects) appliedReader(execution types.UID) reader {
-	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		cached, _, err := o.readCached(ctx, want)
-		if err != nil {
-			return nil, err
-		}
-		if (plan.Object{Live: cached}).AppliedBy(execution) {
-			if upToDate, seen := o.expectations.UpToDate(cached); upToDate && seen {
-				return cached, nil
-			}
-		}
-		return o.readLive(ctx, want)
-	}
+// lacks answers a read if the cache lacks the object.
+func lacks(_ *objects, _, cached *unstructured.Unstructured, filled bool) (*unstructured.Unstructured, bool) {
+	return nil, filled && cached == nil
 }
 
-// readBeforeApply is a reader before an apply: an object that the cache lacks counts as missing, because the apply then only creates an
-// object and changes none. Existing objects are read from the API server.
-func (o *objects) readBeforeApply(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if cached, filled, err := o.readCached(ctx, want); err != nil || filled && cached == nil {
-		return nil, err
-	}
-	return o.readLive(ctx, want)
-}
-
-// readBeforeDelete is a reader before a deletion of exactly the version that it returns: of the cache if that has the object or has seen
-// its deletion, and of the API server otherwise.
-func (o *objects) readBeforeDelete(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if !o.watches(want.GroupVersionKind()) {
-		return o.readLive(ctx, want)
-	}
-	cached, filled, err := o.readCached(ctx, want)
+// deletable answers a read if the cache has the object, which is being deleted if the engine has deleted it, or has seen its deletion. If the
+// cache may have missed the end of the deletion, the API server is asked, but not in every pass, and even less often once the object is gone.
+func deletable(o *objects, want, cached *unstructured.Unstructured, filled bool) (*unstructured.Unstructured, bool) {
 	noted, deleting := o.deletions.Get(placeOf(want))
-	last, _ := noted.(deletion)
-	switch {
-	case err != nil || cached == nil && !(filled && deleting):
-		return o.readLive(ctx, want)
-	case cached == nil:
-		return nil, nil
-	default:
-		return o.checkDeletion(ctx, cached, last)
+	if cached == nil {
+		return nil, filled && deleting
 	}
-}
-
-// checkDeletion returns an object in the cache, as being deleted if the engine has deleted it. If the cache may have missed the end of the
-// deletion, the object is read from the API server, but not in every pass, and even less often once it is gone.
-func (o *objects) checkDeletion(ctx context.Context, cached *unstructured.Unstructured, last deletion) (*unstructured.Unstructured, error) {
+	last, _ := noted.(deletion)
 	deleted := last.uid == cached.GetUID()
 	switch {
 	case deleted && last.gone && time.Since(last.at) < goneLifetime:
-		return nil, nil
+		return nil, true
 	case deleted && time.Since(last.at) > missedDeletionDelay || !deleted && isOverdue(cached):
 		o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now()})
-		live, err := o.readLive(ctx, cached)
-		if err == nil && live == nil {
-			o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now(), gone: true})
-		}
-		return live, err
+		return nil, false
 	case deleted:
-		return asDeleting(cached), nil
+		return asDeleting(cached), true
 	default:
-		return cached, nil
+		return cached, true
 	}
 }
 
@@ -446,15 +456,7 @@ func asDeleting(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return live
 }
 
-// readAndWatch is a reader of the API server that also watches the kind.
-func (o *objects) readAndWatch(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if err := o.ensureWatch(ctx, want.GroupVersionKind()); err != nil {
-		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
-	}
-	return o.readLive(ctx, want)
-}
-
-// readLive is a reader of the API server.
+// readLive reads an object from the API server; nil if it does not exist.
 func (o *objects) readLive(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -698,7 +700,7 @@ func (p *pass) deleteOwn(ctx context.Context, as clients, isOwn func(plan.Object
 		live, refused := p.objects.delete(ctx, as.client, object.Live)
 		if apierrors.IsConflict(refused) {
 			var err error
-			if object.Live, err = p.objects.readLive(ctx, object.Want); err != nil {
+			if object.Live, err = p.objects.read(ctx, object.Want, fromServer); err != nil {
 				return err
 			}
 			return refused

@@ -150,7 +150,7 @@ func (p *pass) deleteClaims(ctx context.Context, x *execution, claims []kudo.Inv
 	deletable := plan.WithoutRetained(claims, x.retainedClaims())
 	x.inventory.forget(claims...)
 	x.inventory.list(deletable...)
-	return p.deleteListed(ctx, x, deletable, p.objects.readBeforeDelete)
+	return p.deleteListed(ctx, x, deletable, beforeDelete)
 }
 
 // retainedClaims returns which volume claims, by name, the package requests to keep.
@@ -165,7 +165,7 @@ func (p *pass) deleteWaves(
 	ctx context.Context, x *execution, waves [][]kudo.InventoryEntry,
 ) (left []plan.Object, held bool, err error) {
 	for _, wave := range waves {
-		going, err := p.deleteListed(ctx, x, wave, p.objects.readBeforeDelete)
+		going, err := p.deleteListed(ctx, x, wave, beforeDelete)
 		if left = append(left, going...); err != nil || plan.HasHeldObject(going) {
 			return left, true, err
 		}

@@ -53,7 +53,7 @@ func (p *pass) effects(
 		if entry.Manual || entry.Pending {
 			continue
 		}
-		object, err := p.objects.readEntry(ctx, entry, p.objects.freshReader(live))
+		object, err := p.objects.readEntry(ctx, entry, asSeenOr(live))
 		if object.Unread = unreadable(err); err != nil && object.Unread == "" {
 			return nil, nil, err
 		}
@@ -98,7 +98,7 @@ func (p *pass) guard(ctx context.Context, x *execution, before kudo.InstanceStat
 	}
 	var workloads []plan.Object
 	for _, entry := range plan.Workloads(x.inventory.entries) {
-		workload, err := p.objects.readEntry(ctx, entry, p.objects.readFresh)
+		workload, err := p.objects.readEntry(ctx, entry, asSeen)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (p *pass) guard(ctx context.Context, x *execution, before kudo.InstanceStat
 func (p *pass) guardedWorkloads(ctx context.Context, x *execution, status kudo.InstanceStatus) ([]plan.Workload, error) {
 	var objects []plan.Object
 	for _, entry := range plan.GuardedWorkloads(status.Inventory) {
-		object, err := p.objects.readEntry(ctx, entry, p.objects.freshReader(x.inventory.live))
+		object, err := p.objects.readEntry(ctx, entry, asSeenOr(x.inventory.live))
 		if err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func (p *pass) forgetUnapplied(ctx context.Context, x *execution, rendered []kud
 		doubtful = slices.Clone(x.inventory.entries)
 	}
 	for _, entry := range doubtful {
-		object, err := p.objects.readEntry(ctx, entry, p.objects.readLive)
+		object, err := p.objects.readEntry(ctx, entry, fromServer)
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (p *pass) deleteBlockingJobs(ctx context.Context, x *execution, wants []*un
 		if !plan.IsJob(want) {
 			continue
 		}
-		object, err := p.objects.findLive(ctx, x.instance, want)
+		object, err := p.objects.find(ctx, x.instance, want, fromServerAndWatch)
 		if err != nil {
 			return outcomeOf(err)
 		}
@@ -131,14 +131,14 @@ func (p *pass) applyEach(ctx context.Context, x *execution, wants []*unstructure
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
 		var object plan.Object
-		look := p.objects.readBeforeApply
+		fresh := beforeApply
 		if started {
-			look = p.objects.appliedReader(x.UID)
+			fresh = asAppliedBy(x.UID)
 		}
 		// An object that another writer created or replaced between read and apply is read again, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-			object, err = p.apply(ctx, x, want, started, look)
-			look = p.objects.readAndWatch
+			object, err = p.apply(ctx, x, want, started, fresh)
+			fresh = fromServerAndWatch
 			return err
 		})
 		if err != nil {
@@ -151,10 +151,10 @@ func (p *pass) applyEach(ctx context.Context, x *execution, wants []*unstructure
 	return objects, nil
 }
 
-// apply applies an object, unless its task has started and look finds it up to date; its pods restart if the execution has a pending
+// apply applies an object, unless its task has started and it is up to date; its pods restart if the execution has a pending
 // restart.
-func (p *pass) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, started bool, look reader) (plan.Object, error) {
-	object, err := p.objects.find(ctx, x.instance, want, look)
+func (p *pass) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, started bool, fresh freshness) (plan.Object, error) {
+	object, err := p.objects.find(ctx, x.instance, want, fresh)
 	if err != nil || started && object.IsExpired() {
 		return object, err
 	}

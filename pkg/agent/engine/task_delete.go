@@ -29,7 +29,7 @@ func (p *pass) deleteAll(
 	x.forgetUndefined(undefined)
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
-		object, err := p.objects.find(ctx, x.instance, want, p.objects.readFresh)
+		object, err := p.objects.find(ctx, x.instance, want, asSeen)
 		if err == nil {
 			object, err = p.deleteOwn(ctx, p.acting, x.owner().Has, object)
 		}

@@ -87,7 +87,7 @@ func (run *piping) complete(rendered renderedTask, image string) (err error) {
 func (p *pass) hasStoredFiles(ctx context.Context, run *piping) (bool, error) {
 	kept := true
 	for _, artifact := range run.artifacts {
-		object, err := p.objects.findLive(ctx, run.instance, artifact)
+		object, err := p.objects.find(ctx, run.instance, artifact, fromServerAndWatch)
 		if err == nil {
 			err = run.owner().Claim(object)
 		}
@@ -105,9 +105,9 @@ func (p *pass) hasStoredFiles(ctx context.Context, run *piping) (bool, error) {
 
 // produce runs the pod until its files can be read, and stores them.
 func (p *pass) produce(ctx context.Context, run *piping) plan.Outcome {
-	pod, err := p.objects.findLive(ctx, run.instance, run.pod)
+	pod, err := p.objects.find(ctx, run.instance, run.pod, fromServerAndWatch)
 	if err == nil && pod.Live == nil {
-		pod, err = p.apply(ctx, run.execution, run.pod, false, p.objects.readBeforeApply)
+		pod, err = p.apply(ctx, run.execution, run.pod, false, beforeApply)
 	}
 	if err == nil {
 		err = run.owner().Claim(pod)
@@ -187,7 +187,7 @@ func (p *pass) readFile(ctx context.Context, pod types.NamespacedName, path stri
 
 // dropPod deletes the task's pod, if there is one.
 func (p *pass) dropPod(ctx context.Context, run *piping) (plan.Object, error) {
-	pod, err := p.objects.findLive(ctx, run.instance, run.pod)
+	pod, err := p.objects.find(ctx, run.instance, run.pod, fromServerAndWatch)
 	if err != nil || pod.Live == nil || !run.owner().Owns(pod.Live) {
 		return plan.Object{Want: run.pod}, err
 	}
