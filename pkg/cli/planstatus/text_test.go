@@ -37,7 +37,7 @@ func TestStatusText(t *testing.T) {
 
 func TestAddOnText(t *testing.T) {
 	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
-	const lacks = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
+	const lacks = "Required addon 'zookeeper' is not installed or not available. Brokers cannot read their metadata."
 	held.Status.Conditions = []metav1.Condition{
 		sample.Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks),
 		sample.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks+"\nOptional addon 'monitoring' …"),

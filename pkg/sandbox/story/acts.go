@@ -27,7 +27,7 @@ const (
 	kafkaVersion     = "kafka-3.9.0-1.0.0"
 	streamingVersion = "streaming-1.0.0"
 
-	lacksZookeeper  = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
+	lacksZookeeper  = "Required addon 'zookeeper' is not installed or not available. Brokers cannot read their metadata."
 	lacksMonitoring = "Optional addon 'monitoring' is not installed or not available. Broker metrics are not collected."
 )
 
@@ -177,7 +177,7 @@ func prepare(ctx context.Context, s *stage) error {
 	}
 	zookeeper := definition("zookeeper", zookeeperVersion)
 	kafka := definition("kafka", kafkaVersion,
-		addonv1alpha1.AddonDependency{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeRequired, Message: "Brokers keep their metadata there."},
+		addonv1alpha1.AddonDependency{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeRequired, Message: "Brokers cannot read their metadata."},
 		addonv1alpha1.AddonDependency{Name: "monitoring", Type: addonv1alpha1.DependencyTypeOptional, Message: "Broker metrics are not collected."})
 	for _, d := range []*addonv1alpha1.ClusterManagementAddOn{zookeeper, kafka} {
 		if err := s.define(ctx, d); err != nil {
