@@ -14,6 +14,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	coremirror "github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
@@ -37,7 +38,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		e.metrics.await(request.NamespacedName, "", false)
 		return result, err
 	}
-	if !mirror.HandedOver(instance) {
+	if !coremirror.HandedOver(instance) {
 		e.metrics.await(request.NamespacedName, "", false)
 		return reconcile.Result{}, e.disownOrphan(ctx, instance)
 	}

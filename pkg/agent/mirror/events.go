@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
@@ -34,9 +35,9 @@ func onHubChanged() predicate.Predicate {
 		i := o.(*kudo.Instance)
 		view := onHubView{
 			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.IsForceReleased(), uncleaned: i.SkipsCleanup(),
-			executed: i.Status.Execution != nil, children: Acknowledgements(i),
+			executed: i.Status.Execution != nil, children: mirror.Acknowledgements(i),
 		}
-		if isResolved(i) {
+		if mirror.IsResolved(i) {
 			view.resolved = meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).LastTransitionTime
 		}
 		return view
@@ -44,13 +45,10 @@ func onHubChanged() predicate.Predicate {
 }
 
 // isReleased reports whether the children of an Instance on the hub do not wait for its removal, or no longer do.
-func isReleased(parent client.Object) bool {
-	i := parent.(*kudo.Instance)
-	return i.IsRemoved() || i.IsForceReleased()
-}
+func isReleased(parent client.Object) bool { return mirror.IsReleased(parent.(*kudo.Instance)) }
 
 // childrenOf maps an Instance on the hub that is being deleted to its children there.
-func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconcile.Request {
+func (m *reconciler) childrenOf(ctx context.Context, parent client.Object) []reconcile.Request {
 	if parent.GetDeletionTimestamp() == nil {
 		return nil
 	}
@@ -93,7 +91,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 }
 
 // usersOf maps a mirrored OperatorVersion to the Instances in its namespace: a lost one is mirrored again.
-func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
+func (m *reconciler) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
 	_, own := m.created.LoadAndDelete(client.ObjectKeyFromObject(version))
 	list := &kudo.InstanceList{}
 	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -108,10 +106,4 @@ func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []r
 		requests = []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: version.Name}}}
 	}
 	return requests
-}
-
-// isResolved reports whether the hub has resolved this generation.
-func isResolved(i *kudo.Instance) bool {
-	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
-	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation
 }

@@ -3,13 +3,9 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
@@ -40,18 +37,29 @@ func Index(ctx context.Context, local ctrl.Manager) error {
 // Find reads the signed mirror of an Instance by its name, which is unique on the hub; nil if there is none. unsigned is true if instead there is
 // one of an earlier release, which is signed once the hub confirms it.
 func (s *Signer) Find(ctx context.Context, local client.Reader, name string) (existing *kudo.Instance, unsigned bool, err error) {
-	candidates, err := listMirrors(ctx, local, name)
+	chosen, err := s.find(ctx, local, name, nil)
+	if err != nil || chosen.Instance == nil || !chosen.Proof.Signed {
+		return nil, chosen.Instance != nil, err
+	}
+	return chosen.Instance, false, nil
+}
+
+// find reads the mirror of an Instance on the hub, which is nil if it does not exist, among the objects that claim to be it.
+func (s *Signer) find(ctx context.Context, local client.Reader, name string, wanted *kudo.Instance) (mirror.Candidate, error) {
+	claims, err := listMirrors(ctx, local, name)
 	if err != nil {
-		return nil, false, err
+		return mirror.Candidate{}, err
 	}
-	switch chosen := s.choose(candidates, nil); {
-	case chosen == nil:
-		return nil, false, nil
-	case s.IsSigned(chosen):
-		return chosen, false, nil
-	default:
-		return nil, true, nil
+	return mirror.Choose(s.candidates(claims), wanted), nil
+}
+
+// candidates returns Instances with what their signatures prove.
+func (s *Signer) candidates(instances []kudo.Instance) []mirror.Candidate {
+	found := make([]mirror.Candidate, len(instances))
+	for i := range instances {
+		found[i] = mirror.Candidate{Instance: &instances[i], Proof: s.ProofOf(&instances[i])}
 	}
+	return found
 }
 
 // listMirrors reads all Instances of that name that claim to be mirrors.
@@ -63,119 +71,9 @@ func listMirrors(ctx context.Context, local client.Reader, name string) ([]kudo.
 	return slices.DeleteFunc(list.Items, func(i kudo.Instance) bool { return !kudo.IsMirror(&i) }), nil
 }
 
-// choose returns the mirror of an Instance on the hub, which is nil if it does not exist, among the objects that claim to be it: the signed
-// one; without one, one that predates the signatures; without any, the one in the Instance's install namespace, which the agent corrects.
-// Objects in other namespaces cannot get in its way.
-func (s *Signer) choose(candidates []kudo.Instance, wanted *kudo.Instance) *kudo.Instance {
-	rank := func(i *kudo.Instance) int {
-		installed := wanted != nil && i.Namespace == wanted.TargetNamespace()
-		switch {
-		case s.IsSigned(i):
-			return 4
-		case s.Predates(i) && installed:
-			return 3
-		case s.Predates(i):
-			return 2
-		case installed:
-			return 1
-		default:
-			return 0
-		}
-	}
-	var best *kudo.Instance
-	for at := range candidates {
-		if candidate := &candidates[at]; rank(candidate) > 0 && (best == nil || rank(candidate) > rank(best)) {
-			best = candidate
-		}
-	}
-	return best
-}
-
-// mirrors reports whether a mirror was copied from exactly this Instance on the hub, and not from another one of that name.
-func mirrors(existing, wanted *kudo.Instance) bool {
-	return existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
-}
-
 // Source maps every mirror to its Instance on the hub.
 func Source(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*kudo.Instance]) source.Source {
 	return controller.Source(local, &kudo.Instance{}, func(_ context.Context, i *kudo.Instance) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: i.Name}}}
 	}, which...)
-}
-
-// VersionName returns the name on the managed cluster of a mirrored OperatorVersion. It contains the uid: an OperatorVersion that was
-// replaced on the hub is a different object here.
-func VersionName(onHub corev1.ObjectReference) string {
-	short, _, _ := strings.Cut(string(onHub.UID), "-")
-	return onHub.Name + "-" + short
-}
-
-// HubReference returns the identity on the hub of a mirrored OperatorVersion.
-func HubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
-	namespace, name, _ := strings.Cut(mirrored.Annotations[kudo.AnnotationHubOperatorVersion], string(types.Separator))
-	return corev1.ObjectReference{Namespace: namespace, Name: name, UID: types.UID(mirrored.Annotations[kudo.AnnotationHubUID])}
-}
-
-// HandedOver reports whether the mirror controller has completed its writes to the Instance and still manages it. Removal never waits for
-// this.
-func HandedOver(instance *kudo.Instance) bool {
-	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
-	return copied && !instance.IsOrphaned() || instance.IsRemoving()
-}
-
-// Acknowledgements returns status.children in a comparable form.
-func Acknowledgements(i *kudo.Instance) string {
-	if len(i.Status.Children) == 0 {
-		return ""
-	}
-	return fmt.Sprint(i.Status.Children)
-}
-
-// IsStale reports whether an Instance, as read from the cache of the hub, is older than its mirror; both may be nil. The mirror of the same
-// generation may have a request to cancel a plan, which is mirrored before the rest of the next generation.
-func IsStale(wanted, existing *kudo.Instance) bool {
-	if wanted == nil || existing == nil || !mirrors(existing, wanted) {
-		return false
-	}
-	request, known := existing.Spec.PlanExecution, existing.HubGeneration()
-	return wanted.Generation < known || wanted.Generation == known && request.Cancel && request != wanted.Spec.PlanExecution
-}
-
-// specOf returns the mirror's spec: the hub's, with the mirrored OperatorVersion.
-func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.InstanceSpec {
-	spec := *wanted.Spec.DeepCopy()
-	spec.OperatorVersion = version
-	spec.InstallNamespace = wanted.TargetNamespace()
-	return spec
-}
-
-func marksOf(wanted *kudo.Instance) map[string]string {
-	marks := identityOf(wanted)
-	marks[kudo.AnnotationHubGeneration] = strconv.FormatInt(wanted.Generation, 10)
-	return marks
-}
-
-// mark replaces the annotations of a mirror that its signature covers. What it says about its inventory is kept.
-func mark(mirrored *kudo.Instance, marks map[string]string) {
-	for _, name := range signedAnnotations {
-		if name != kudo.AnnotationInventoryRestored {
-			delete(mirrored.Annotations, name)
-		}
-	}
-	maps.Copy(mirrored.Annotations, marks)
-}
-
-// targetOf returns the name on the managed cluster of an Instance on the hub.
-func targetOf(wanted *kudo.Instance) types.NamespacedName {
-	return types.NamespacedName{Namespace: wanted.TargetNamespace(), Name: wanted.Name}
-}
-
-// identityOf returns the annotations of a mirror that do not change: the Instance on the hub, and the parent that created it, whose permissions
-// it may have. Other owners than the hub set no label.
-func identityOf(wanted *kudo.Instance) map[string]string {
-	marks := map[string]string{kudo.AnnotationHubUID: string(wanted.UID)}
-	if parent := wanted.Parent(); parent != nil && wanted.Labels[kudo.LabelRoot] != "" {
-		marks[kudo.AnnotationParent] = parent.Name
-	}
-	return marks
 }

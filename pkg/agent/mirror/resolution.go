@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
 )
 
 // resolution identifies one resolution of an Instance by the hub: as long as it holds, the Instance has the same OperatorVersion.
@@ -94,7 +95,7 @@ func (r *resolutions) forget(name string) {
 // recordLosses admits every event, and ends the resolution of an Instance that is not resolved.
 func (r *resolutions) recordLosses() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
-		if !isResolved(o.(*kudo.Instance)) {
+		if !mirror.IsResolved(o.(*kudo.Instance)) {
 			r.mutex.Lock()
 			defer r.mutex.Unlock()
 			r.losses[o.GetName()]++

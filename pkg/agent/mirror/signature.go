@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
 )
 
 // The versions begin the signatures. Another form of the signed content has another version.
@@ -57,24 +57,21 @@ type signed struct {
 	Spec        any               `json:"spec"`
 }
 
-// signedAnnotations are the annotations that a signature covers.
-var signedAnnotations = append(slices.Clone(kudo.MirrorAnnotations), kudo.AnnotationSkipCleanup)
-
 const instanceKind = "Instance"
 
 // contentOf returns what a signature covers of an Instance or OperatorVersion; false for other kinds.
 func contentOf(o client.Object) (signed, bool) {
 	content := signed{Namespace: o.GetNamespace(), Name: o.GetName(), Annotations: map[string]string{}}
-	for _, name := range signedAnnotations {
+	for _, name := range mirror.SignedAnnotations {
 		if value, exists := o.GetAnnotations()[name]; exists {
 			content.Annotations[name] = value
 		}
 	}
-	switch mirror := o.(type) {
+	switch mirrored := o.(type) {
 	case *kudo.Instance:
-		content.Kind, content.Spec = instanceKind, &mirror.Spec
+		content.Kind, content.Spec = instanceKind, &mirrored.Spec
 	case *kudo.OperatorVersion:
-		content.Kind, content.Spec = "OperatorVersion", &mirror.Spec
+		content.Kind, content.Spec = "OperatorVersion", &mirrored.Spec
 	default:
 		return signed{}, false
 	}
@@ -152,9 +149,15 @@ func (s *Signer) matches(o client.Object, signature string) bool {
 	return err == nil && hmac.Equal([]byte(want), []byte(signature))
 }
 
+// ProofOf returns what the signature and the age of an object prove.
+func (s *Signer) ProofOf(o client.Object) mirror.Proof {
+	signed := s.IsSigned(o)
+	return mirror.Proof{Signed: signed, Older: s.isOlder(o), Former: !signed && s.hasFormerSignature(o)}
+}
+
 // Predates reports whether a mirror may have been signed by an agent of another release, or not at all: its signature does not cover the uid,
 // or it is older than the key, which may have been lost. It is ignored until the hub confirms it.
-func (s *Signer) Predates(o client.Object) bool { return s.isOlder(o) || s.hasFormerSignature(o) }
+func (s *Signer) Predates(o client.Object) bool { return s.ProofOf(o).Predates() }
 
 // isOlder reports whether a mirror is older than the key. The API server sets both times.
 func (s *Signer) isOlder(o client.Object) bool {
@@ -173,9 +176,6 @@ func (s *Signer) hasFormerSignature(o client.Object) bool {
 	return err == nil && hmac.Equal([]byte(want), []byte(signature))
 }
 
-// confirms reports whether an agent has signed the content of this Instance, in whatever form.
-func (s *Signer) confirms(i *kudo.Instance) bool { return s.IsSigned(i) || s.hasFormerSignature(i) }
-
 // creates notes that an Instance is being created, until done is called.
 func (s *Signer) creates(name types.NamespacedName) (done func()) {
 	s.creating.Store(name, nil)
@@ -187,6 +187,3 @@ func (s *Signer) IsCreating(name types.NamespacedName) bool {
 	_, is := s.creating.Load(name)
 	return is
 }
-
-// hasObjects reports whether an Instance on the managed cluster may have objects: it is a mirror, of this release or an earlier one.
-func (s *Signer) hasObjects(i *kudo.Instance) bool { return s.IsSigned(i) || s.Predates(i) }

@@ -1,25 +1,25 @@
 package mirror
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
 )
 
 // copyVersion mirrors the OperatorVersion that the Instance's spec refers to, and returns the mirror's name. An OperatorVersion is immutable,
 // and one that replaces it is resolved again: it is read on the hub once per resolution, and again if its mirror was lost. Instances that are
 // resolved at the same time share a read.
-func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
+func (m *reconciler) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
 	resolution := m.resolutions.of(wanted)
 	if known, noted := m.resolutions.version(wanted.Name, resolution); noted {
 		if exists, err := m.hasVersion(ctx, known); err != nil || exists {
@@ -43,28 +43,23 @@ func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (types.
 
 // sharedVersion returns the existing mirror of the OperatorVersion that the Instance's spec refers to, if the OperatorVersion was read on the
 // hub after the Instance was seen; empty otherwise.
-func (m *mirror) sharedVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
-	key := m.versionKey(wanted)
+func (m *reconciler) sharedVersion(ctx context.Context, wanted *kudo.Instance) (types.NamespacedName, error) {
+	key := mirror.VersionKey(wanted, m.cluster)
 	uid, read := m.versions.after(key, m.sightings.of(wanted))
 	if chosen := wanted.VersionUID(); !read || chosen != "" && chosen != uid {
 		return types.NamespacedName{}, nil
 	}
-	name := types.NamespacedName{Namespace: wanted.TargetNamespace(), Name: VersionName(corev1.ObjectReference{Name: key.Name, UID: uid})}
+	name := types.NamespacedName{Namespace: wanted.TargetNamespace(), Name: mirror.VersionName(corev1.ObjectReference{Name: key.Name, UID: uid})}
 	if exists, err := m.hasVersion(ctx, name); err != nil || !exists {
 		return types.NamespacedName{}, err
 	}
 	return name, nil
 }
 
-// versionKey returns the name on the hub of the OperatorVersion that the Instance's spec refers to.
-func (m *mirror) versionKey(wanted *kudo.Instance) types.NamespacedName {
-	return types.NamespacedName{Namespace: cmp.Or(wanted.Spec.OperatorVersion.Namespace, m.cluster), Name: wanted.Spec.OperatorVersion.Name}
-}
-
 // readAndMirror mirrors the OperatorVersion on the hub that the Instance's spec refers to. If the hub has replaced the one that a child's
 // parent has chosen, it returns the mirror of that one. If a mirror may have been created in spite of an error, it returns both.
-func (m *mirror) readAndMirror(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
-	key := m.versionKey(wanted)
+func (m *reconciler) readAndMirror(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
+	key := mirror.VersionKey(wanted, m.cluster)
 	original, err := m.readVersion(ctx, key)
 	switch {
 	case err != nil:
@@ -77,9 +72,9 @@ func (m *mirror) readAndMirror(ctx context.Context, wanted *kudo.Instance) (*kud
 }
 
 // chosenVersion returns the mirror of the OperatorVersion that the child's parent has chosen and the hub has replaced since.
-func (m *mirror) chosenVersion(ctx context.Context, key types.NamespacedName, child *kudo.Instance) (*kudo.OperatorVersion, error) {
+func (m *reconciler) chosenVersion(ctx context.Context, key types.NamespacedName, child *kudo.Instance) (*kudo.OperatorVersion, error) {
 	chosen := &kudo.OperatorVersion{}
-	name := VersionName(corev1.ObjectReference{Name: key.Name, UID: child.VersionUID()})
+	name := mirror.VersionName(corev1.ObjectReference{Name: key.Name, UID: child.VersionUID()})
 	err := m.local.Get(ctx, types.NamespacedName{Namespace: child.TargetNamespace(), Name: name}, chosen)
 	if apierrors.IsNotFound(err) || err == nil && !m.signer.IsSigned(chosen) {
 		return nil, fmt.Errorf("OperatorVersion %q was replaced on the hub: run a plan of Instance %q to use the new one", key, child.Parent().Name)
@@ -91,7 +86,7 @@ func (m *mirror) chosenVersion(ctx context.Context, key types.NamespacedName, ch
 }
 
 // ensureVersion mirrors the OperatorVersion of that name on the hub.
-func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) error {
+func (m *reconciler) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) error {
 	original, err := m.readVersion(ctx, key)
 	if err == nil {
 		_, err = m.mirrorVersion(ctx, original, namespace)
@@ -99,7 +94,7 @@ func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, na
 	return err
 }
 
-func (m *mirror) readVersion(ctx context.Context, key types.NamespacedName) (*kudo.OperatorVersion, error) {
+func (m *reconciler) readVersion(ctx context.Context, key types.NamespacedName) (*kudo.OperatorVersion, error) {
 	began := m.clock()
 	original := &kudo.OperatorVersion{}
 	if err := m.hub.Get(ctx, key, original); err != nil {
@@ -110,20 +105,8 @@ func (m *mirror) readVersion(ctx context.Context, key types.NamespacedName) (*ku
 }
 
 // mirrorVersion creates the mirror of an OperatorVersion if it does not exist; Instances that are mirrored at the same time share the request.
-// The mirror, which has another name, names the operator.
-func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersion, namespace string) (*kudo.OperatorVersion, error) {
-	key := client.ObjectKeyFromObject(original)
-	made := &kudo.OperatorVersion{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:      VersionName(corev1.ObjectReference{Name: original.Name, UID: original.UID}),
-			Namespace: namespace,
-			Annotations: map[string]string{
-				kudo.AnnotationHubUID:             string(original.UID),
-				kudo.AnnotationHubOperatorVersion: key.String(),
-			},
-		},
-		Spec: *original.NamedSpec(),
-	}
+func (m *reconciler) mirrorVersion(ctx context.Context, original *kudo.OperatorVersion, namespace string) (*kudo.OperatorVersion, error) {
+	made := mirror.NewVersion(original, namespace)
 	mirrored := client.ObjectKeyFromObject(made)
 	_, err, _ := m.creations.Do(mirrored.String(), func() (any, error) {
 		if exists, err := m.hasVersion(ctx, mirrored); err != nil || exists {
@@ -139,13 +122,13 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 		return nil, err
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return made, fmt.Errorf("mirroring OperatorVersion %q: %w", key, err)
+		return made, fmt.Errorf("mirroring OperatorVersion %q: %w", client.ObjectKeyFromObject(original), err)
 	}
 	return made, nil
 }
 
 // hasVersion reports whether a signed mirror of an OperatorVersion exists, also if the cache does not have it yet.
-func (m *mirror) hasVersion(ctx context.Context, name types.NamespacedName) (bool, error) {
+func (m *reconciler) hasVersion(ctx context.Context, name types.NamespacedName) (bool, error) {
 	existing := &kudo.OperatorVersion{}
 	err := m.local.Get(ctx, name, existing, client.UnsafeDisableDeepCopy) // it is large, and only read
 	if apierrors.IsNotFound(err) {
@@ -157,7 +140,7 @@ func (m *mirror) hasVersion(ctx context.Context, name types.NamespacedName) (boo
 
 // dropVersions deletes mirrored OperatorVersions that no Instance needs, according to the cache and then to a live read, because the cache may
 // lack an Instance that was just written.
-func (m *mirror) dropVersions(ctx context.Context) error {
+func (m *reconciler) dropVersions(ctx context.Context) error {
 	if candidates, err := m.surplusVersions(ctx); err != nil || len(candidates) == 0 {
 		return err
 	}
@@ -181,13 +164,13 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 
 // surplusVersions returns the mirrored OperatorVersions to delete: according to the cache no Instance needs them, no resolved Instance has
 // chosen them, and no Instance on the hub that was not mirrored since the start may choose them.
-func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, error) {
+func (m *reconciler) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, error) {
 	versions := &kudo.OperatorVersionList{}
 	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing mirrored OperatorVersions: %w", err)
 	}
 	candidates := slices.DeleteFunc(m.resolutions.without(versions.Items), func(v kudo.OperatorVersion) bool {
-		return !m.signer.IsSigned(&v) && !m.signer.Predates(&v) // the object of another writer, whatever it claims to be
+		return !m.signer.ProofOf(&v).HasObjects() // the object of another writer, whatever it claims to be
 	})
 	if len(candidates) == 0 {
 		return nil, nil
@@ -199,40 +182,82 @@ func (m *mirror) surplusVersions(ctx context.Context) ([]kudo.OperatorVersion, e
 	return m.filterUnexpected(ctx, candidates)
 }
 
-// filterUnexpected returns the mirrored versions without those that an Instance on the hub refers to whose choice is not known: the agent
-// may have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
-func (m *mirror) filterUnexpected(ctx context.Context, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
+// filterUnexpected returns the mirrored versions without those that an Instance on the hub may choose.
+func (m *reconciler) filterUnexpected(ctx context.Context, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := m.hub.List(ctx, instances, client.InNamespace(m.cluster), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Instances on the hub: %w", err)
 	}
-	expected := map[string]bool{} // by namespace, and name on the hub
-	for i := range instances.Items {
-		if wanted := &instances.Items[i]; wanted.DeletionTimestamp == nil && !m.resolutions.hasChoice(wanted.Name) {
-			expected[wanted.TargetNamespace()+"/"+m.versionKey(wanted).String()] = true
-		}
-	}
-	return slices.DeleteFunc(versions, func(v kudo.OperatorVersion) bool {
-		return expected[v.Namespace+"/"+v.Annotations[kudo.AnnotationHubOperatorVersion]]
-	}), nil
+	return mirror.Unexpected(versions, instances.Items, m.cluster, m.resolutions.hasChoice), nil
 }
 
-// filterUnneeded lists the mirrored versions that are neither desired nor run by any Instance, nor replaced by a plan that is not complete:
-// its permissions are those of both versions.
+// filterUnneeded returns the mirrored versions that no Instance needs.
 func filterUnneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := local.List(ctx, instances, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
 	}
-	needed := map[types.NamespacedName]bool{}
-	for _, i := range instances.Items {
-		needed[types.NamespacedName{Namespace: i.Namespace, Name: i.Spec.OperatorVersion.Name}] = true
-		if i.Status.Execution != nil {
-			needed[types.NamespacedName{Namespace: i.Namespace, Name: VersionName(i.Status.Execution.OperatorVersion)}] = true
+	return mirror.Unneeded(versions, instances.Items), nil
+}
+
+// confirmVersions signs the mirrors of the OperatorVersions of an Instance that an earlier release has created, if the hub confirms them.
+func (m *reconciler) confirmVersions(ctx context.Context, wanted, existing *kudo.Instance) error {
+	for _, claim := range mirror.VersionsOf(wanted, existing) {
+		version := &kudo.OperatorVersion{}
+		err := m.local.Get(ctx, types.NamespacedName{Namespace: existing.Namespace, Name: claim.Name}, version, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			continue
 		}
-		if i.Status.Whole != nil {
-			needed[types.NamespacedName{Namespace: i.Namespace, Name: VersionName(i.Status.Whole.OperatorVersion)}] = true
+		if err != nil {
+			return fmt.Errorf("reading mirrored OperatorVersion %q: %w", claim.Name, err)
+		}
+		if proof := m.signer.ProofOf(version); proof.Signed || !proof.Predates() {
+			continue
+		}
+		if err := m.confirmVersion(ctx, version.DeepCopy(), claim.Reported); err != nil {
+			return err
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(versions), func(v kudo.OperatorVersion) bool { return needed[client.ObjectKeyFromObject(&v)] }), nil
+	return nil
+}
+
+// confirmVersion signs the mirror of an OperatorVersion if the hub confirms it.
+func (m *reconciler) confirmVersion(ctx context.Context, existing *kudo.OperatorVersion, reported bool) error {
+	reference := mirror.HubReference(existing)
+	original := &kudo.OperatorVersion{}
+	err := m.hub.Get(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, original)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		original = nil
+	case err != nil:
+		return fmt.Errorf("reading OperatorVersion %q on the hub: %w", reference.Name, err)
+	}
+	switch mirror.Confirm(existing, original, reported) {
+	case mirror.Different:
+		ctrl.LoggerFrom(ctx).Info("a mirrored OperatorVersion differs from the one on the hub: it is not signed, and nothing of it runs",
+			"mirror", client.ObjectKeyFromObject(existing))
+	case mirror.Confirmed:
+		if err := m.signAndWrite(ctx, existing, func() error { return m.updateAsIs(ctx, existing) }); err != nil {
+			return client.IgnoreNotFound(fmt.Errorf("signing mirrored OperatorVersion %q: %w", existing.Name, err))
+		}
+	}
+	return nil
+}
+
+// keepsUnsigned prepares the creation of a mirrored OperatorVersion whose name an unsigned object has: it signs and keeps that, or deletes it.
+func (m *reconciler) keepsUnsigned(ctx context.Context, made *kudo.OperatorVersion) (bool, error) {
+	existing := &kudo.OperatorVersion{}
+	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), existing)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	keeps, err := mirror.KeepsVersion(existing, made)
+	switch {
+	case err != nil:
+		return false, err
+	case keeps:
+		return true, m.signAndWrite(ctx, existing, func() error { return m.updateAsIs(ctx, existing) })
+	default:
+		return false, client.IgnoreNotFound(m.local.Delete(ctx, existing, client.Preconditions{UID: &existing.UID}))
+	}
 }

@@ -3,7 +3,6 @@ package mirror
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,26 +25,16 @@ func NewWrites() *controller.Writes {
 	return controller.NewExpectations(client.ObjectKeyFromObject, maxWrites)
 }
 
-// annotate adds annotations to the existing mirror.
-func (m *mirror) annotate(ctx context.Context, existing *kudo.Instance, marks map[string]string) error {
-	if existing.Annotations == nil {
-		existing.Annotations = map[string]string{}
+// update writes a mirror. The engine continues to ignore one that is not signed.
+func (m *reconciler) update(ctx context.Context, changed *kudo.Instance, signed bool) error {
+	write := func() error { return m.updateAsIs(ctx, changed) }
+	var err error
+	if signed {
+		err = m.signAndWrite(ctx, changed, write)
+	} else {
+		err = write()
 	}
-	maps.Copy(existing.Annotations, marks)
-	return m.update(ctx, existing)
-}
-
-func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.signAndWrite(ctx, changed, func() error { return m.updateAsIs(ctx, changed) }); err != nil {
-		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
-	}
-	m.writes.NoteIfNewer(changed)
-	return nil
-}
-
-// updateUnconfirmed updates a mirror without signing it: the engine continues to ignore one that is not signed.
-func (m *mirror) updateUnconfirmed(ctx context.Context, changed *kudo.Instance) error {
-	if err := m.updateAsIs(ctx, changed); err != nil {
+	if err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
 	m.writes.NoteIfNewer(changed)
@@ -54,7 +43,7 @@ func (m *mirror) updateUnconfirmed(ctx context.Context, changed *kudo.Instance) 
 
 // signAndWrite signs a mirror and writes it, again if the API server has normalized it, for example by a default of a newer resource
 // definition.
-func (m *mirror) signAndWrite(ctx context.Context, mirrored client.Object, write func() error) error {
+func (m *reconciler) signAndWrite(ctx context.Context, mirrored client.Object, write func() error) error {
 	if err := m.signer.Sign(mirrored); err != nil {
 		return err
 	}
@@ -67,12 +56,12 @@ func (m *mirror) signAndWrite(ctx context.Context, mirrored client.Object, write
 	return m.updateAsIs(ctx, mirrored)
 }
 
-func (m *mirror) updateAsIs(ctx context.Context, signed client.Object) error {
+func (m *reconciler) updateAsIs(ctx context.Context, signed client.Object) error {
 	return m.local.Update(ctx, signed, client.FieldOwner(fieldManager), apply.Unchecked)
 }
 
 // writeStatus writes the status of a mirror. The rest stays as it is to be signed: the response may have changes of another writer.
-func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error {
+func (m *reconciler) writeStatus(ctx context.Context, changed *kudo.Instance) error {
 	written := changed.DeepCopy()
 	if err := m.local.Status().Update(ctx, written, client.FieldOwner(fieldManager), apply.Unchecked); err != nil {
 		return fmt.Errorf("writing the status of mirrored Instance %q: %w", changed.Name, err)
@@ -83,7 +72,7 @@ func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error 
 }
 
 // createWithNamespace creates an object, after its namespace if that does not exist.
-func (m *mirror) createWithNamespace(ctx context.Context, made client.Object) error {
+func (m *reconciler) createWithNamespace(ctx context.Context, made client.Object) error {
 	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager), apply.Unchecked)
 	if !apierrors.IsNotFound(err) {
 		return err

@@ -28,6 +28,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	coremirror "github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
@@ -250,7 +251,7 @@ func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) 
 		return false, nil
 	}
 	version := &kudo.OperatorVersion{}
-	name := types.NamespacedName{Namespace: due.existing.Namespace, Name: mirror.VersionName(due.want.Execution.OperatorVersion)}
+	name := types.NamespacedName{Namespace: due.existing.Namespace, Name: coremirror.VersionName(due.want.Execution.OperatorVersion)}
 	if err := r.local.Get(ctx, name, version); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -298,7 +299,7 @@ func (r *reporter) hold(name string) (release func()) {
 // name.
 func (r *reporter) decide(onHub, existing *kudo.Instance) *kudo.InstanceStatus {
 	noted := r.statuses.Get(onHub)
-	mirrored := existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(existing)
+	mirrored := existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && coremirror.HandedOver(existing)
 	switch {
 	case noted.Removed:
 		rest := onHub.Status

@@ -3,7 +3,6 @@ package model
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,80 +10,71 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
-// mirror is one pass of the agent's mirror.
+// mirror is one pass of the agent's mirror: what core/mirror decides.
 func (w *world) mirror(name string, ago int) {
-	wanted, existing := w.view(w.hub, name, ago), w.mirrors.get(name)
-	isOf := wanted != nil && existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
-	if mirror.IsStale(wanted, existing) {
-		wanted = w.hub.get(name) // a live read
-	}
-	switch {
-	case existing != nil && existing.IsRemoving() && existing.IsRemoved() && !isOf:
-		w.drop(w.mirrors, "delete the mirror of Instance "+name, name)
-	case wanted == nil:
-		if existing != nil {
-			w.t.Fatalf("Instance %s is released on the hub, and its mirror is not removed", name)
-		}
-	case wanted.DeletionTimestamp != nil && existing == nil:
-		if wanted.Status.Execution == nil || wanted.IsRemoved() {
-			w.gone[wanted.UID] = true
-		}
-	case wanted.DeletionTimestamp != nil && !existing.IsRemoving():
-		existing.Annotations[kudo.AnnotationHubDeleted] = "true"
-		w.store(w.mirrors, "hand over the mirror of Instance "+name, existing)
-	case wanted.DeletionTimestamp != nil:
-	case isResolved(wanted):
-		w.copy(wanted, existing)
-	case existing != nil:
-		w.acknowledge(wanted, existing)
-	}
-}
-
-func isResolved(i *kudo.Instance) bool {
-	resolved := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
-	return resolved != nil && resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration == i.Generation
-}
-
-// copy updates the mirror to the generation on the hub.
-func (w *world) copy(wanted, existing *kudo.Instance) {
-	changed := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: wanted.Name, Namespace: cluster, Annotations: map[string]string{}}}
-	if existing != nil {
-		changed = existing.DeepCopy()
-	}
-	version := w.versions[wanted.Spec.OperatorVersion.Name]
-	changed.Spec = *wanted.Spec.DeepCopy()
-	changed.Spec.OperatorVersion = corev1.ObjectReference{Namespace: pushedTo, Name: version.Name, UID: version.UID}
-	maps.Copy(changed.Annotations, map[string]string{
-		kudo.AnnotationHubUID: string(wanted.UID), kudo.AnnotationHubGeneration: strconv.FormatInt(wanted.Generation, 10),
-	})
-	if parent := wanted.Parent(); parent != nil {
-		changed.Annotations[kudo.AnnotationParent] = parent.Name
-	}
-	if !w.store(w.mirrors, "mirror Instance "+wanted.Name, changed) {
-		w.acknowledge(wanted, changed)
-	}
-}
-
-// acknowledge copies the hub's status of children, and a request to cancel.
-func (w *world) acknowledge(wanted, existing *kudo.Instance) {
-	if existing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
-		return
-	}
-	if request := wanted.Spec.PlanExecution; request.Cancel && existing.Spec.PlanExecution != request {
-		existing.Spec.PlanExecution = request
-		if w.store(w.mirrors, "mirror the cancellation of Instance "+wanted.Name, existing) {
+	o := mirror.Observation{Now: noon, Wanted: w.view(w.hub, name, ago), Mirror: w.mirrors.get(name), Known: map[mirror.Fact]bool{}}
+	if mirror.NeedsLive(o.Wanted, o.Mirror) {
+		if o.Wanted = w.hub.get(name); o.Wanted == nil {
 			return
 		}
 	}
-	existing.Status.Children = wanted.DeepCopy().Status.Children
-	w.store(w.mirrors, "mirror the children of Instance "+wanted.Name, existing)
+	o.Proof.Signed = isSigned(o.Mirror)
+	decision := mirror.Decide(o)
+	for ; decision.Need != ""; decision = mirror.Decide(o) {
+		w.gather(&o, decision.Need, ago)
+		o.Known[decision.Need] = true
+	}
+	if decision.Removed {
+		w.gone[o.Wanted.UID] = true
+	}
+	var stored *kudo.Instance
+	for _, write := range decision.Writes {
+		if stored = write.Onto(stored); w.mirrorWrite(write, stored) {
+			return
+		}
+	}
+}
+
+// gather adds a fact to what the mirror observes.
+func (w *world) gather(o *mirror.Observation, fact mirror.Fact, ago int) {
+	switch fact {
+	case mirror.FactNamespace:
+		o.Namespace = mirror.NamespaceActive
+	case mirror.FactParent:
+		o.Parent = w.view(w.hub, o.Wanted.Parent().Name, ago)
+	case mirror.FactVersion:
+		version := w.versions[o.Wanted.Spec.OperatorVersion.Name]
+		o.Version = corev1.ObjectReference{Namespace: pushedTo, Name: version.Name, UID: version.UID}
+	}
+}
+
+// mirrorWrite makes one write of the mirror, and reports a conflict. Another writer never changes a mirror in the model, so that one with a signature
+// is signed.
+func (w *world) mirrorWrite(write mirror.Write, changed *kudo.Instance) (conflict bool) {
+	what := string(write.Kind) + " the mirror of Instance " + changed.Name
+	switch write.Kind {
+	case mirror.RestoreVersion:
+		return false
+	case mirror.Orphan:
+		w.t.Fatalf("Instance %s is released on the hub, and its mirror is not removed", changed.Name)
+	case mirror.Delete:
+		w.drop(w.mirrors, what, changed.Name)
+		return false
+	case mirror.Update:
+		changed.Annotations[kudo.AnnotationSignature] = "valid"
+	}
+	return w.store(w.mirrors, what, changed)
+}
+
+func isSigned(i *kudo.Instance) bool {
+	return i != nil && i.Annotations[kudo.AnnotationSignature] != ""
 }
 
 // report is one pass of the agent's reporter.
@@ -100,7 +90,7 @@ func (w *world) report(name string, ago int) {
 		ready, _ := apply.MergeCondition(status.Conditions, plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft), noon)
 		status.Conditions = slices.Clone(status.Conditions)
 		meta.SetStatusCondition(&status.Conditions, ready)
-	case existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(existing):
+	case existing != nil && mirror.Mirrors(existing, onHub) && mirror.HandedOver(existing):
 		status = *existing.Status.DeepCopy()
 		status.Children = onHub.Status.Children
 		meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionResolved)
@@ -133,7 +123,7 @@ func sameStatus(a, b kudo.InstanceStatus) bool {
 func (w *world) execute(name string, ago int) {
 	const maxRounds = 10
 	i := w.view(w.mirrors, name, ago)
-	if i == nil || !mirror.HandedOver(i) {
+	if !isSigned(i) || !mirror.HandedOver(i) {
 		return
 	}
 	for range maxRounds {

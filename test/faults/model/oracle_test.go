@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 )
@@ -283,7 +284,7 @@ func (w *world) hubUID(name string) string {
 // checkCause fails if an Instance at rest is not Ready although its desired state is valid and no plan has failed or was cancelled.
 func (w *world) checkCause() {
 	for _, i := range w.onHub() {
-		if m := w.mirrors.get(i.Name); !isResolved(&i) || m != nil && plan.ReachedState(m.Status, nil).FailedOwed() != "" {
+		if m := w.mirrors.get(i.Name); !mirror.IsResolved(&i) || m != nil && plan.ReachedState(m.Status, nil).FailedOwed() != "" {
 			return
 		}
 	}

@@ -2,11 +2,8 @@ package mirror
 
 import (
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -56,22 +53,9 @@ func TestIsStarted(t *testing.T) {
 		"a removal without cleanup": {func(existing, _ *kudo.Instance) { existing.Annotations[kudo.AnnotationSkipCleanup] = "true" }, false},
 		"an orphan":                 {func(existing, _ *kudo.Instance) { existing.Annotations[kudo.AnnotationOrphaned] = "true" }, false},
 	} {
-		existing := instanceMirror("apps", -time.Hour)
-		wanted := &kudo.Instance{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka", UID: "u", Generation: 7},
-			Spec: kudo.InstanceSpec{
-				OperatorVersion: corev1.ObjectReference{Name: "kafka-1.0.0"}, InstallNamespace: "apps", Parameters: map[string]string{"A": "1", "B": "2"},
-			},
-			Status: kudo.InstanceStatus{
-				Execution: &kudo.Execution{
-					UID: "e", Generation: 7, Parameters: map[string]string{"A": "1", "B": "2"},
-					OperatorVersion: corev1.ObjectReference{Namespace: "addon-packages", Name: "kafka-1.0.0", UID: "abc-def"},
-				},
-				HandledRequests: []types.UID{"handled"},
-			},
-		}
-		test.edit(&existing, wanted)
-		if got := isStarted(&existing, wanted); got != test.want {
+		existing, wanted := copied(), started()
+		test.edit(existing, wanted)
+		if got := isStarted(existing, wanted); got != test.want {
 			t.Errorf("%s: want %t, got %t", what, test.want, got)
 		}
 	}
