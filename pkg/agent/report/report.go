@@ -9,10 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
@@ -30,22 +27,22 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	coremirror "github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/report"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
-// The rate per second and the burst of reports of progress that is pending for maxProgressDelay, and of early reports, whose progress is
-// pending for less. Later reports replace early ones: most plans and removals end earlier, and then their progress needs no report. Reports
-// of progress of many Instances must not delay the reports of plans and removals that have ended.
+// The rate per second and the burst of reports of progress, and of early ones. Later reports replace early ones: most plans and removals end
+// earlier, and then their progress needs no report. Reports of progress of many Instances must not delay the reports of plans and removals that have
+// ended.
 const (
 	progressQPS   = 2
 	progressBurst = 10
 
-	earlyQPS         = 1
-	earlyBurst       = 5
-	maxProgressDelay = 10 * time.Second
+	earlyQPS   = 1
+	earlyBurst = 5
 )
 
 // reporter reports the status of every Instance to the hub. It combines all changes within the interval into one write, except for those
@@ -57,8 +54,7 @@ type reporter struct {
 	statuses *mirror.Statuses
 	signer   *mirror.Signer
 	interval time.Duration
-	early    flowcontrol.RateLimiter // for reports of progress that is pending for less than maxProgressDelay
-	progress flowcontrol.RateLimiter // for reports of other progress
+	budgets  map[report.Budget]flowcontrol.RateLimiter
 	clock    func() time.Time
 	// conflicts has the pauses of Instances whose reports conflict.
 	conflicts workqueue.TypedRateLimiter[string]
@@ -96,13 +92,15 @@ type Options struct {
 func Add(o Options, hub, local ctrl.Manager) error {
 	interval := cmp.Or(o.Interval, time.Second)
 	r := &reporter{
-		hub:       hub.GetClient(),
-		local:     local.GetClient(),
-		statuses:  o.Statuses,
-		signer:    o.Signer,
-		interval:  interval,
-		early:     flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
-		progress:  flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
+		hub:      hub.GetClient(),
+		local:    local.GetClient(),
+		statuses: o.Statuses,
+		signer:   o.Signer,
+		interval: interval,
+		budgets: map[report.Budget]flowcontrol.RateLimiter{
+			report.BudgetEarly:    flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
+			report.BudgetProgress: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
+		},
 		clock:     time.Now,
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCacheDelay, interval),
 		sent:      map[string]sent{},
@@ -149,8 +147,8 @@ func workChanged() predicate.TypedPredicate[*kudo.Instance] {
 // cacheLagTimeout is how long to wait for the cache to show a report.
 const cacheLagTimeout = 10 * time.Second
 
-// report is a pending report of an Instance.
-type report struct {
+// pending is a report of an Instance that was not sent yet.
+type pending struct {
 	onHub    *kudo.Instance
 	want     kudo.InstanceStatus
 	existing *kudo.Instance // the mirror; nil if there is none
@@ -158,18 +156,6 @@ type report struct {
 	// last is the last reported status, which the cache may lack; read is the resource version in the cache.
 	last kudo.InstanceStatus
 	read string
-}
-
-// hasEnded reports whether no plan of the Instance is running.
-func (r *report) hasEnded() bool {
-	last := r.want.Execution
-	return last != nil && r.want.PlanStatus[last.Plan].Status.IsTerminal()
-}
-
-// progress reports whether the Instance is on its way to another state, which a later report shows.
-func (r *report) progress() bool {
-	ready := meta.FindStatusCondition(r.want.Conditions, kudo.ConditionReady)
-	return r.want.Execution != nil && !r.hasEnded() || ready != nil && ready.Reason == kudo.ReasonRemoving
 }
 
 // Reconcile updates the agent's part of one Instance's status on the hub.
@@ -211,7 +197,7 @@ func (r *reporter) retry(name string, err error) (reconcile.Result, error) {
 }
 
 // overdue returns the pending report of an Instance; nil if there is none.
-func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*report, error) {
+func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*pending, error) {
 	onHub := &kudo.Instance{}
 	if err := r.hub.Get(ctx, name, onHub); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -225,18 +211,18 @@ func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*rep
 		return nil, err
 	}
 	want := r.decide(onHub, existing)
-	if want == nil || upToDate(onHub.Status, *want) {
+	if want == nil || report.IsUpToDate(onHub.Status, *want) {
 		r.nothingPending(onHub.Name)
 		return nil, nil
 	}
-	due := &report{onHub: onHub, want: *want, existing: existing, last: onHub.Status, read: onHub.ResourceVersion}
+	due := &pending{onHub: onHub, want: *want, existing: existing, last: onHub.Status, read: onHub.ResourceVersion}
 	r.catchUp(due)
 	return due, nil
 }
 
 // catchUp bases a report on the previous one if the cache lacks that: it often follows immediately, and would be rejected. A report that
 // the cache lacks for longer will never arrive, as on a hub that was restored.
-func (r *reporter) catchUp(due *report) {
+func (r *reporter) catchUp(due *pending) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	last, known := r.sent[due.onHub.Name]
@@ -246,7 +232,7 @@ func (r *reporter) catchUp(due *report) {
 }
 
 // asksForChild reports whether the hub has to act before the plan continues.
-func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) {
+func (r *reporter) asksForChild(ctx context.Context, due *pending) (bool, error) {
 	if due.existing == nil || due.want.Execution == nil {
 		return false, nil
 	}
@@ -260,7 +246,7 @@ func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) 
 
 // report sends a report, after the reports of children whose plans have ended: the parent's plan continued or failed after them, the hub
 // reruns failed ones, and watchers on the hub see the same order.
-func (r *reporter) report(ctx context.Context, due *report) error {
+func (r *reporter) report(ctx context.Context, due *pending) error {
 	for _, child := range due.onHub.Status.Children {
 		if !strings.HasPrefix(child.Instance, due.onHub.Name+".") { // guards against recursion through a manipulated status
 			continue
@@ -276,7 +262,7 @@ func (r *reporter) report(ctx context.Context, due *report) error {
 func (r *reporter) reportEnded(ctx context.Context, name types.NamespacedName) error {
 	defer r.hold(name.Name)()
 	due, err := r.overdue(ctx, name)
-	if err != nil || due == nil || !due.hasEnded() || upToDate(due.last, due.want) {
+	if err != nil || due == nil || !report.HasEnded(due.want) || report.IsUpToDate(due.last, due.want) {
 		return err
 	}
 	return r.report(ctx, due)
@@ -295,86 +281,36 @@ func (r *reporter) hold(name string) (release func()) {
 	return lock.Unlock
 }
 
-// decide returns the desired status on the hub; nil if the agent has nothing to report yet. It ignores a mirror of another Instance of that
-// name.
+// decide returns the desired status on the hub; nil if the agent has nothing to report yet.
 func (r *reporter) decide(onHub, existing *kudo.Instance) *kudo.InstanceStatus {
 	noted := r.statuses.Get(onHub)
-	mirrored := existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && coremirror.HandedOver(existing)
-	switch {
-	case noted.Removed:
-		rest := onHub.Status
-		rest.Inventory = nil
-		return r.withReady(onHub, rest, kudo.ReasonRemoved, plan.NothingLeft)
-	case mirrored && noted.Problem != "":
-		return r.withReady(onHub, existing.Status, kudo.ReasonNotMirrored, noted.Problem)
-	case mirrored:
-		return reportable(existing.Status)
-	case noted.Problem != "":
-		return r.withReady(onHub, onHub.Status, kudo.ReasonNotMirrored, noted.Problem)
-	default:
+	want := report.Status(report.Observation{OnHub: onHub, Mirror: existing, Removed: noted.Removed, Problem: noted.Problem})
+	if want == nil {
 		return nil
 	}
-}
-
-// withReady returns the agent's part of a status, with condition Ready as determined outside of the engine.
-func (r *reporter) withReady(onHub *kudo.Instance, status kudo.InstanceStatus, reason, message string) *kudo.InstanceStatus {
-	part := reportable(status)
-	ready := plan.Condition(metav1.ConditionFalse, reason, message)
-	ready.ObservedGeneration = onHub.Generation
-	settled, _ := apply.MergeCondition(onHub.Status.Conditions, ready, r.clock())
-	meta.RemoveStatusCondition(&part.Conditions, kudo.ConditionReady)
-	part.Conditions = append([]metav1.Condition{settled}, part.Conditions...)
-	return part
-}
-
-// reportable returns the agent's part of a status.
-func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
-	part := &kudo.InstanceStatus{
-		PlanStatus:         status.PlanStatus,
-		Execution:          status.Execution,
-		Whole:              status.Whole,
-		HandledRequests:    status.HandledRequests,
-		Inventory:          status.Inventory,
-		ObservedGeneration: status.ObservedGeneration,
-	}
-	for _, name := range []string{kudo.ConditionReady, kudo.ConditionLastRequestSucceeded} {
-		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
-			part.Conditions = append(part.Conditions, *condition)
+	for i, c := range want.Conditions {
+		if c.LastTransitionTime.IsZero() {
+			want.Conditions[i], _ = apply.MergeCondition(onHub.Status.Conditions, c, r.clock())
 		}
 	}
-	return part
+	return want
 }
 
-func upToDate(onHub, want kudo.InstanceStatus) bool {
-	return equality.Semantic.DeepEqual(*reportable(onHub), want)
-}
-
-// wait returns how long a report is delayed, so that an Instance is written at most once per interval. Progress waits for an interval even
-// if nothing was reported before. If too many Instances report progress, it waits for maxProgressDelay, and then for one interval after the
-// other until there are fewer.
-func (r *reporter) wait(due *report) time.Duration {
+// wait returns how long a report is delayed.
+func (r *reporter) wait(due *pending) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	name, now := due.onHub.Name, r.clock()
-	if _, pending := r.since[name]; !pending {
+	if _, known := r.since[name]; !known {
 		r.since[name] = now
 	}
-	last := r.sent[name].at
-	if due.progress() && r.since[name].After(last) {
-		last = r.since[name]
+	pace := report.PaceOf(report.Pending{
+		Progress: report.IsProgress(due.want), Now: now, Since: r.since[name], Sent: r.sent[name].at, Interval: r.interval,
+	})
+	if pace.Budget != "" && !r.budgets[pace.Budget].TryAccept() {
+		return pace.Refused
 	}
-	wait := r.interval - now.Sub(last)
-	if wait > 0 || !due.progress() {
-		return wait
-	}
-	left := maxProgressDelay - now.Sub(r.since[name])
-	switch {
-	case left > 0 && !r.early.TryAccept():
-		return left
-	case left <= 0 && !r.progress.TryAccept():
-		return r.interval
-	}
-	return wait
+	return pace.Wait
 }
 
 func (r *reporter) nothingPending(name string) {
@@ -393,7 +329,7 @@ func (r *reporter) forget(name string) {
 
 // send applies the agent's part of the status, and no other field. The status of an Instance must not be written to a later one of the same
 // name: with another Instance's execution it would never be deployed.
-func (r *reporter) send(ctx context.Context, due *report) error {
+func (r *reporter) send(ctx context.Context, due *pending) error {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&due.want)
 	if err != nil {
 		return fmt.Errorf("encoding the status of Instance %q: %w", due.onHub.Name, err)

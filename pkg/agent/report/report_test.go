@@ -7,12 +7,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/report"
 )
 
 func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
@@ -41,7 +41,7 @@ func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
 			}
 			onHub.Status = *first.DeepCopy()
 			now = now.Add(time.Minute)
-			if again := r.decide(onHub, test.existing); !upToDate(onHub.Status, *again) {
+			if again := r.decide(onHub, test.existing); !report.IsUpToDate(onHub.Status, *again) {
 				t.Errorf("it would be written again: %+v", again.Conditions)
 			}
 		})
@@ -87,103 +87,10 @@ func TestReportExtendsTheLastOneThatTheCacheLacks(t *testing.T) {
 				clock: func() time.Time { return now.Add(test.since) },
 			}
 			onHub := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: test.instance, ResourceVersion: test.read}}
-			due := &report{onHub: onHub, last: kudo.InstanceStatus{ObservedGeneration: 1}, read: test.read}
+			due := &pending{onHub: onHub, last: kudo.InstanceStatus{ObservedGeneration: 1}, read: test.read}
 			if r.catchUp(due); due.last.ObservedGeneration != test.reported || onHub.ResourceVersion != test.onto {
 				t.Errorf("told generation %d, goes onto %s", due.last.ObservedGeneration, onHub.ResourceVersion)
 			}
 		})
-	}
-}
-
-func TestProgressWaitsForTheInterval(t *testing.T) {
-	const interval = 10 * time.Second
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	running := func(status kudo.ExecutionStatus) kudo.InstanceStatus {
-		return kudo.InstanceStatus{
-			Execution: &kudo.Execution{Plan: "deploy"}, PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: status}},
-		}
-	}
-	with := func(status kudo.InstanceStatus, reason string) kudo.InstanceStatus {
-		status.Conditions = []metav1.Condition{plan.Condition(metav1.ConditionFalse, reason, "")}
-		return status
-	}
-	for name, test := range map[string]struct {
-		want          kudo.InstanceStatus
-		sent, pending time.Duration // ago; 0 if not
-		wait          time.Duration
-	}{
-		"the start of the first plan":                     {running(kudo.Pending), 0, 0, interval},
-		"a step of it":                                    {running(kudo.InProgress), 0, 4 * time.Second, 6 * time.Second},
-		"a task that has failed and is tried again":       {running(kudo.Error), 0, 4 * time.Second, 6 * time.Second},
-		"the end of the first plan":                       {running(kudo.Complete), 0, 4 * time.Second, -4 * time.Second},
-		"its failure":                                     {running(kudo.FatalError), 0, 4 * time.Second, -4 * time.Second},
-		"a plan that is still running after the interval": {running(kudo.InProgress), time.Minute, 10 * time.Second, 0},
-		"a step soon after a report":                      {running(kudo.InProgress), 3 * time.Second, 0, interval},
-		"the end soon after a report":                     {running(kudo.Complete), 3 * time.Second, time.Second, 7 * time.Second},
-		"a removal in progress":                           {with(running(kudo.Complete), kudo.ReasonRemoving), time.Minute, time.Second, 9 * time.Second},
-		"the end of a removal":                            {with(running(kudo.Complete), kudo.ReasonRemoved), time.Minute, time.Second, -50 * time.Second},
-		"why it cannot be mirrored":                       {with(kudo.InstanceStatus{}, kudo.ReasonNotMirrored), time.Minute, 0, -50 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &reporter{
-				interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{}, since: map[string]time.Time{},
-				early: flowcontrol.NewFakeAlwaysRateLimiter(), progress: flowcontrol.NewFakeAlwaysRateLimiter(),
-			}
-			if test.sent > 0 {
-				r.sent["kafka"] = sent{at: now.Add(-test.sent)}
-			}
-			if test.pending > 0 {
-				r.since["kafka"] = now.Add(-test.pending)
-			}
-			wait := r.wait(&report{onHub: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}, want: test.want})
-			if wait != test.wait && (wait > 0 || test.wait > 0) {
-				t.Errorf("it waits for %s, want %s", wait, test.wait)
-			}
-		})
-	}
-}
-
-func TestOnlyProgressWaitsWhileManyInstancesReportIt(t *testing.T) {
-	const interval = time.Second
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	always, never := flowcontrol.NewFakeAlwaysRateLimiter(), flowcontrol.NewFakeNeverRateLimiter()
-	for name, test := range map[string]struct {
-		status          kudo.ExecutionStatus
-		pending         time.Duration
-		early, progress flowcontrol.RateLimiter
-		wait            time.Duration
-	}{
-		"progress of few Instances":                                {kudo.InProgress, 2 * time.Second, always, never, 0},
-		"progress of many, most of which end soon":                 {kudo.InProgress, 2 * time.Second, never, always, 8 * time.Second},
-		"progress of many that has been pending for long":          {kudo.InProgress, maxProgressDelay, never, always, 0},
-		"progress of too many that has been pending for long":      {kudo.InProgress, maxProgressDelay, always, never, interval},
-		"the end of a plan, whatever the number of Instances":      {kudo.Complete, 2 * time.Second, never, never, 0},
-		"the failure of a plan, whatever the number of Instances":  {kudo.FatalError, 2 * time.Second, never, never, 0},
-		"progress of few Instances, within the interval":           {kudo.InProgress, time.Second / 2, always, always, time.Second / 2},
-		"progress of too many Instances, within the interval":      {kudo.InProgress, time.Second / 2, never, never, time.Second / 2},
-		"a failed task that is tried again, of too many Instances": {kudo.Error, 4 * time.Second, never, always, 6 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &reporter{
-				interval: interval, clock: func() time.Time { return now }, sent: map[string]sent{},
-				since: map[string]time.Time{"kafka": now.Add(-test.pending)}, early: test.early, progress: test.progress,
-			}
-			due := &report{onHub: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}, want: kudo.InstanceStatus{
-				Execution: &kudo.Execution{Plan: "deploy"}, PlanStatus: map[string]kudo.PlanStatus{"deploy": {Status: test.status}},
-			}}
-			if wait := r.wait(due); wait != test.wait && (wait > 0 || test.wait > 0) {
-				t.Errorf("it waits for %s, want %s", wait, test.wait)
-			}
-		})
-	}
-}
-
-func TestAnotherInstanceOfTheNameSaysNothing(t *testing.T) {
-	r := &reporter{statuses: mirror.NewStatuses(), clock: time.Now}
-	existing := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		kudo.AnnotationHubUID: "old", kudo.AnnotationHubGeneration: "1",
-	}}}
-	if got := r.decide(&kudo.Instance{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, existing); got != nil {
-		t.Errorf("it reports %+v", got)
 	}
 }

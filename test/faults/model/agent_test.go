@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/core/report"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
@@ -77,46 +78,30 @@ func isSigned(i *kudo.Instance) bool {
 	return i != nil && i.Annotations[kudo.AnnotationSignature] != ""
 }
 
-// report is one pass of the agent's reporter.
+// report is one pass of the agent's reporter: what core/report decides.
 func (w *world) report(name string, ago int) {
 	onHub, existing := w.hub.get(name), w.view(w.mirrors, name, ago)
 	if onHub == nil {
 		return
 	}
-	status := onHub.Status
-	switch {
-	case w.gone[onHub.UID]:
-		status.Inventory = nil
-		ready, _ := apply.MergeCondition(status.Conditions, plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft), noon)
-		status.Conditions = slices.Clone(status.Conditions)
-		meta.SetStatusCondition(&status.Conditions, ready)
-	case existing != nil && mirror.Mirrors(existing, onHub) && mirror.HandedOver(existing):
-		status = *existing.Status.DeepCopy()
-		status.Children = onHub.Status.Children
-		meta.RemoveStatusCondition(&status.Conditions, kudo.ConditionResolved)
-		if resolved := meta.FindStatusCondition(onHub.Status.Conditions, kudo.ConditionResolved); resolved != nil {
-			status.Conditions = append(status.Conditions, *resolved)
-		}
+	if !isSigned(existing) {
+		existing = nil
 	}
-	if sameStatus(onHub.Status, status) {
+	want := report.Status(report.Observation{OnHub: onHub, Mirror: existing, Removed: w.gone[onHub.UID]})
+	if want == nil {
 		return
 	}
-	onHub.Status = status
-	w.store(w.hub, "report Instance "+name, onHub)
-}
-
-// sameStatus compares two statuses, whose conditions may have different orders.
-func sameStatus(a, b kudo.InstanceStatus) bool {
-	byType := func(s kudo.InstanceStatus) map[string]metav1.Condition {
-		found := map[string]metav1.Condition{}
-		for _, c := range s.Conditions {
-			found[c.Type] = c
-		}
-		return found
+	reported := onHub.DeepCopy()
+	for i, c := range want.Conditions {
+		want.Conditions[i], _ = apply.MergeCondition(onHub.Status.Conditions, c, noon)
+		meta.SetStatusCondition(&reported.Status.Conditions, want.Conditions[i])
 	}
-	same := equality.Semantic.DeepEqual(byType(a), byType(b))
-	a.Conditions, b.Conditions = nil, nil
-	return same && equality.Semantic.DeepEqual(a, b)
+	if report.IsUpToDate(onHub.Status, *want) {
+		return
+	}
+	want.Children, want.Conditions = onHub.Status.Children, reported.Status.Conditions
+	reported.Status = *want
+	w.store(w.hub, "report Instance "+name, reported)
 }
 
 // execute is one pass of the agent's engine: rounds of observation, decision, action and commit.

@@ -1,0 +1,142 @@
+// Package report decides what the agent reports of an Instance to the hub, and when. It touches no cluster.
+package report
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+)
+
+// Observation is what a report depends on.
+type Observation struct {
+	OnHub *kudo.Instance
+	// Mirror is the signed mirror; nil if there is none.
+	Mirror *kudo.Instance
+	// Removed means that the removal is complete, and Problem is why the Instance cannot be mirrored: a mirror shows neither.
+	Removed bool
+	Problem string
+}
+
+// Status returns the desired status on the hub; nil if the agent has nothing to report yet. It ignores a mirror of another Instance of that
+// name. A condition that was determined outside of the engine has no time yet.
+func Status(o Observation) *kudo.InstanceStatus {
+	mirrored := o.Mirror != nil && mirror.Mirrors(o.Mirror, o.OnHub) && mirror.HandedOver(o.Mirror)
+	switch {
+	case o.Removed:
+		rest := o.OnHub.Status
+		rest.Inventory = nil
+		return withReady(o, rest, kudo.ReasonRemoved, plan.NothingLeft)
+	case mirrored && o.Problem != "":
+		return withReady(o, o.Mirror.Status, kudo.ReasonNotMirrored, o.Problem)
+	case mirrored:
+		return reportable(o.Mirror.Status)
+	case o.Problem != "":
+		return withReady(o, o.OnHub.Status, kudo.ReasonNotMirrored, o.Problem)
+	default:
+		return nil
+	}
+}
+
+// withReady returns the agent's part of a status, with condition Ready as determined outside of the engine.
+func withReady(o Observation, status kudo.InstanceStatus, reason, message string) *kudo.InstanceStatus {
+	part := reportable(status)
+	ready := plan.Condition(metav1.ConditionFalse, reason, message)
+	ready.ObservedGeneration = o.OnHub.Generation
+	meta.RemoveStatusCondition(&part.Conditions, kudo.ConditionReady)
+	part.Conditions = append([]metav1.Condition{ready}, part.Conditions...)
+	return part
+}
+
+// reportable returns the agent's part of a status.
+func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
+	part := &kudo.InstanceStatus{
+		PlanStatus:         status.PlanStatus,
+		Execution:          status.Execution,
+		Whole:              status.Whole,
+		HandledRequests:    status.HandledRequests,
+		Inventory:          status.Inventory,
+		ObservedGeneration: status.ObservedGeneration,
+	}
+	for _, name := range []string{kudo.ConditionReady, kudo.ConditionLastRequestSucceeded} {
+		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
+			part.Conditions = append(part.Conditions, *condition)
+		}
+	}
+	return part
+}
+
+// IsUpToDate reports whether the hub has the agent's part of a status.
+func IsUpToDate(onHub, want kudo.InstanceStatus) bool {
+	return equality.Semantic.DeepEqual(*reportable(onHub), want)
+}
+
+// HasEnded reports whether a status has an execution, and that has ended.
+func HasEnded(want kudo.InstanceStatus) bool {
+	last := want.Execution
+	return last != nil && want.PlanStatus[last.Plan].Status.IsTerminal()
+}
+
+// IsProgress reports whether an Instance with that status is on its way to another state, which a later report shows.
+func IsProgress(want kudo.InstanceStatus) bool {
+	ready := meta.FindStatusCondition(want.Conditions, kudo.ConditionReady)
+	return want.Execution != nil && !HasEnded(want) || ready != nil && ready.Reason == kudo.ReasonRemoving
+}
+
+// MaxProgressDelay is how long a report of progress waits while too many Instances report progress.
+const MaxProgressDelay = 10 * time.Second
+
+// Budget is a limited number of reports that a report needs a share of.
+type Budget string
+
+// The budgets.
+const (
+	// BudgetEarly admits reports of progress that is pending for less than MaxProgressDelay.
+	BudgetEarly Budget = "early"
+	// BudgetProgress admits reports of other progress.
+	BudgetProgress Budget = "progress"
+)
+
+// Pending is a report that was not sent yet.
+type Pending struct {
+	Progress bool
+	Now      time.Time
+	// Since is when it became pending, and Sent when the last report of the Instance was sent; zero if there was none.
+	Since, Sent time.Time
+	// Interval is the minimum time between two reports of one Instance.
+	Interval time.Duration
+}
+
+// Pace is when a report is sent.
+type Pace struct {
+	// Wait is how long it is delayed; it is sent now if that is not positive.
+	Wait time.Duration
+	// Budget has to admit it; empty if it needs none. It is delayed for Refused if the budget is spent.
+	Budget  Budget
+	Refused time.Duration
+}
+
+// PaceOf returns when a report is sent, so that an Instance is written at most once per interval. Progress waits for an interval even if nothing was
+// reported before. If too many Instances report progress, it waits for MaxProgressDelay, and then for one interval after the other until there are
+// fewer.
+func PaceOf(p Pending) Pace {
+	last := p.Sent
+	if p.Progress && p.Since.After(last) {
+		last = p.Since
+	}
+	pace := Pace{Wait: p.Interval - p.Now.Sub(last)}
+	if pace.Wait > 0 || !p.Progress {
+		return pace
+	}
+	if left := MaxProgressDelay - p.Now.Sub(p.Since); left > 0 {
+		pace.Budget, pace.Refused = BudgetEarly, left
+	} else {
+		pace.Budget, pace.Refused = BudgetProgress, p.Interval
+	}
+	return pace
+}
