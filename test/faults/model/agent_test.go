@@ -133,8 +133,9 @@ func (w *world) execute(name string, ago int) {
 // observe gathers what plan.Decide depends on.
 func (w *world) observe(i *kudo.Instance) plan.Observation {
 	o := plan.Observation{Now: noon, Instance: i, Owner: plan.Owner{Namespace: cluster, Name: render.InstanceName(i.Name)}}
-	o.Reference = i.Spec.OperatorVersion
-	o.Desired = &w.versionOf(o.Reference).Spec
+	if desired := w.versionOf(i.Spec.OperatorVersion); desired != nil { // a mirror that was lost before its removal refers to none
+		o.Reference, o.Desired = i.Spec.OperatorVersion, &desired.Spec
+	}
 	if last := i.Status.Execution; last != nil {
 		o.Running = &w.versionOf(last.OperatorVersion).Spec
 		return o.Normalize()

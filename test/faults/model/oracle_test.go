@@ -148,6 +148,7 @@ func predecessors(spec kudo.Plan, at plan.Task) []plan.Task {
 
 // recordCommit is called when a mirror was written.
 func (w *world) recordCommit(before, after *kudo.Instance) {
+	w.checkResolved(after)
 	last := after.Status.Execution
 	if last == nil {
 		return
@@ -166,6 +167,23 @@ func (w *world) recordCommit(before, after *kudo.Instance) {
 	if before == nil || before.Status.Execution == nil || before.Status.Execution.UID != last.UID {
 		w.recordStart(before, last)
 	}
+}
+
+// checkResolved fails if a mirror has a generation that the hub has not resolved.
+func (w *world) checkResolved(copied *kudo.Instance) {
+	isSource := func(i *kudo.Instance) bool {
+		return mirror.Mirrors(copied, i) && i.Generation == copied.HubGeneration() && isValid(i.Status.Conditions, i.Generation)
+	}
+	if copied.HubGeneration() > 0 && !slices.ContainsFunc(w.hub.of[copied.Name], isSource) {
+		w.t.Fatalf("the mirror of Instance %s has generation %d, which the hub has not resolved", copied.Name, copied.HubGeneration())
+	}
+}
+
+// isValid reports whether the hub has found the desired state of a generation to be valid: a naive reading of condition Resolved.
+func isValid(conditions []metav1.Condition, generation int64) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+		return c.Type == kudo.ConditionResolved && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
+	})
 }
 
 // recordStart is called when the start of an execution was committed.

@@ -16,9 +16,11 @@ func updateStep(set map[string]*string) step {
 	return changeStep(history.Change{Do: history.Update, Set: set})
 }
 
+func lossStep() step { return step{Change: history.Change{Do: doLose}} }
+
 func on(name, value string) map[string]*string { return map[string]*string{name: &value} }
 
-// TestFoundHistories plays the shortest histories by which TestHistories found a mistake.
+// TestFoundHistories plays the shortest histories by which TestHistories or a mutant found a mistake.
 func TestFoundHistories(t *testing.T) {
 	versions := loadPackages(t)
 	for name, steps := range map[string][]step{
@@ -39,6 +41,26 @@ func TestFoundHistories(t *testing.T) {
 			workStep(30),
 			{Change: history.Change{Do: doRestart}, rounds: 1},
 			passStep(mirrorer, 12),
+			passStep(executor, 0),
+		},
+		"the mirrors are lost: what was deployed is not deployed again": {
+			installStep(on("CACHE", "true")),
+			workStep(30),
+			lossStep(),
+			workStep(30),
+		},
+		"the mirrors are lost before the removal, which removes everything all the same": {
+			installStep(on("CACHE", "true")),
+			workStep(30),
+			lossStep(),
+			changeStep(history.Change{Do: history.Uninstall}),
+			workStep(30),
+		},
+		"a change is mirrored before the hub has resolved it": {
+			installStep(on("METRICS", "false")),
+			workStep(30),
+			updateStep(on("METRICS", "true")),
+			passStep(mirrorer, 0),
 			passStep(executor, 0),
 		},
 	} {

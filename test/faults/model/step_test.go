@@ -27,6 +27,7 @@ const (
 	doReplace = "replace"
 	doWebhook = "webhook"
 	doRestart = "restart"
+	doLose    = "lose"
 	doWork    = "work"
 	doPass    = "pass"
 )
@@ -47,6 +48,8 @@ func (s step) String() string {
 			pushedTo, root, s.Version, history.Folder)
 	case doWebhook:
 		return "# the admission webhook stops, or starts again"
+	case doLose:
+		return "# the managed cluster loses all mirrors, as with a restore from a backup"
 	case doRestart:
 		return fmt.Sprintf("# %s restarts", programs[s.rounds].name)
 	case doPass:
@@ -82,6 +85,10 @@ func (w *world) take(s step) {
 		w.fault = fault{}
 	case doRestart:
 		w.restart(s.rounds)
+	case doLose:
+		for _, name := range w.mirrors.names() {
+			w.drop(w.mirrors, "lose the mirror of Instance "+name, name)
+		}
 	case doReplace:
 		w.push(w.versions[root+"-"+s.Version])
 	case doWebhook:
