@@ -106,7 +106,12 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 	if err != nil {
 		return p.withRefusal(err)
 	}
-	p.do = func(ctx context.Context) error { return writeAll(ctx, c, found.Steps()) }
+	p.do = func(ctx context.Context) error {
+		if err := change.CheckParts(ctx, c, found.Changes); err != nil {
+			return err
+		}
+		return writeAll(ctx, c, found.Steps())
+	}
 	return p, nil
 }
 

@@ -92,6 +92,7 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	if err != nil {
 		return err
 	}
+	changes = o.accepted(ctx, h, changes, refused)
 	if o.dryRun {
 		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
@@ -143,6 +144,28 @@ func (o *changeOptions) changes(
 		return nil, nil, fmt.Errorf("none of the %d selected clusters has an Instance or add-on %q", len(clusters), o.name)
 	}
 	return changes, refused, nil
+}
+
+// accepted returns the changes that the hub does not refuse, and adds the others to refused, before anything is written.
+func (o *changeOptions) accepted(ctx context.Context, h hubclient.Hub, changes []change.Change, refused change.Refusals) []change.Change {
+	each := make([][]change.Change, len(changes))
+	for i := range changes {
+		each[i] = changes[i : i+1]
+	}
+	var accepted []change.Change
+	for i, problem := range checkAll(ctx, h, each, o.dryRun) {
+		c := changes[i]
+		switch {
+		case problem == nil:
+		case o.dryRun && change.IsForbidden(problem):
+			c.Remarks = append(c.Remarks, forbiddenText)
+		default:
+			refused[c.Cluster] = problem
+			continue
+		}
+		accepted = append(accepted, c)
+	}
+	return accepted
 }
 
 // edit returns the change of the existing object on a cluster.

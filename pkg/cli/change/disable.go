@@ -3,6 +3,7 @@ package change
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -152,7 +153,7 @@ func (d disabling) agree(o *DisableOptions) error {
 		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
 	}
 	suffer, required := impactTexts(d.there, d.detached)
-	if err := terminal.Warn(o.ErrOut, append(suffer, d.losses...)...); err != nil || o.force {
+	if err := terminal.Warn(o.ErrOut, slices.Concat(suffer, d.losses, keptTexts(d.there))...); err != nil || o.force {
 		return err
 	}
 	where := terminal.OnClusters(clustersOf(d.there))

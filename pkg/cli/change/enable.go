@@ -48,14 +48,15 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			"enabled too. The order does not matter: a plan-based add-on is installed once the add-ons that it requires are\n" +
 			"available.\n\n" +
 			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
-			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same.\n\n" +
+			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same. A config that\n" +
+			"an earlier installation has left is used only with -p, with all its parameters; the command names them.\n\n" +
 			"If the add-on is being removed from a cluster, the command waits until it is gone, and enables it again. With\n" +
 			"--with-dependencies the same applies to required add-ons.\n\n" + dryRunHelp,
 		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
 			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5 --dry-run",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := o.check(cmd, of)
+			err := o.checkFlags(cmd, of)
 			if err != nil {
 				return err
 			}
@@ -68,7 +69,8 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	}
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVar(&o.WithDependencies, "with-dependencies", false, "Also enable required add-ons that are missing.")
-	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.\n"+
+		"Defaults to the namespace that an AddOnDeploymentConfig of the add-on sets, else to open-cluster-management-agent-addon (OCM's default).")
 	parametersFlag(cmd, &parameters)
 	o.addDryRun(cmd)
 	o.addRefusal(cmd)
@@ -76,8 +78,8 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	return cmd
 }
 
-// check validates the flags.
-func (o *EnableOptions) check(cmd *cobra.Command, of string) error {
+// checkFlags validates the flags.
+func (o *EnableOptions) checkFlags(cmd *cobra.Command, of string) error {
 	if err := o.Require(cmd, of); err != nil {
 		return err
 	}
@@ -147,7 +149,27 @@ func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[s
 		}
 		all = append(all, next)
 	}
+	o.check(ctx, h, all)
 	return all
+}
+
+// check refuses what the hub would refuse, before anything is written. An add-on that is being removed is checked once it is gone.
+func (o *EnableOptions) check(ctx context.Context, h hubclient.Hub, all []enabling) {
+	changes := make([][]change.Change, len(all))
+	for i := range all {
+		if all[i].refused == nil && len(all[i].removals) == 0 {
+			changes[i] = all[i].Changes
+		}
+	}
+	for i, problem := range checkAll(ctx, h, changes, o.dryRun) {
+		switch {
+		case problem == nil:
+		case o.dryRun && change.IsForbidden(problem):
+			all[i].Remarks = append(all[i].Remarks, forbiddenText)
+		default:
+			all[i].refused = problem
+		}
+	}
 }
 
 // hints returns the warnings that the hub does not return.

@@ -181,7 +181,7 @@ func agreeToUninstall(ctx context.Context, c client.Reader, found []installed, d
 		}
 		suffer = append(suffer, lost...)
 	}
-	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.yes || o.force || len(found) == 0 {
+	if err := terminal.Warn(o.ErrOut, append(suffer, keptTexts(found)...)...); err != nil || o.yes || o.force || len(found) == 0 {
 		return err
 	}
 	where := terminal.OnClusters(clustersOf(found))

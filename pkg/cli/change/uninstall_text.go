@@ -38,6 +38,17 @@ func impactTexts(found []installed, detached sets.Set[string]) (texts []string, 
 	return suffers.Texts(), required
 }
 
+// keptTexts states that parameters of the found add-ons stay on the hub.
+func keptTexts(found []installed) []string {
+	texts := terminal.ClusterTexts{}
+	for _, i := range found {
+		if kept := change.Removal(i).KeptConfig(); kept != "" {
+			texts.Add(i.Namespace, kept)
+		}
+	}
+	return texts.Texts()
+}
+
 // lossTexts states what the removal of the found objects deletes besides them, and what it keeps. instances are those of the clusters, by cluster.
 func lossTexts(found []installed, instances map[string][]kudo.Instance) []string {
 	known := map[string]int{}

@@ -1,8 +1,28 @@
 package change
 
 import (
+	"context"
+
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 )
+
+// forbiddenText is the warning of a dry run about a change that the user may not make.
+const forbiddenText = "you do not have the permission to make this change"
+
+// checkAll asks the hub whether it would refuse the changes of each cluster: for a dry run all of them, else those that a refusal could leave
+// incomplete.
+func checkAll(ctx context.Context, h hubclient.Hub, changes [][]change.Change, isShown bool) []error {
+	check := change.CheckParts
+	if isShown {
+		check = change.Check
+	}
+	problems := make([]error, len(changes))
+	atOnce(len(changes), func(i int) { problems[i] = check(ctx, requester(h), changes[i]) }, func(int) {})
+	return problems
+}
 
 // writesAtOnce is the number of concurrent writes.
 const writesAtOnce = 10

@@ -22,17 +22,23 @@ func ClustersText(clusters []string, wide bool) string {
 	return fmt.Sprintf("%d (%s%s)", len(clusters), strings.Join(shown, ", "), rest)
 }
 
-// ClusterTexts groups clusters by text.
+// ClusterTexts groups clusters by text, apart from their names in it.
 type ClusterTexts map[string][]string
 
-// Add adds a text about a cluster.
-func (t ClusterTexts) Add(cluster, text string) { t[text] = append(t[text], cluster) }
+// anyCluster replaces the name of the cluster in a text.
+const anyCluster = "\x00"
 
-// Texts returns each text once, preceded by its clusters.
+// Add adds a text about a cluster.
+func (t ClusterTexts) Add(cluster, text string) {
+	text = strings.ReplaceAll(text, cluster, anyCluster)
+	t[text] = append(t[text], cluster)
+}
+
+// Texts returns each text once, as it is about the first of its clusters, and preceded by all of them.
 func (t ClusterTexts) Texts() []string {
 	var texts []string
 	for _, text := range slices.Sorted(maps.Keys(t)) {
-		texts = append(texts, fmt.Sprintf("on %s: %s", OnClusters(t[text]), text))
+		texts = append(texts, fmt.Sprintf("on %s: %s", OnClusters(t[text]), strings.ReplaceAll(text, anyCluster, t[text][0])))
 	}
 	return texts
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -54,6 +56,52 @@ func (c *Change) Write(ctx context.Context, hub client.Client, patch Patch) ([]W
 		c.After = current
 	}
 	return []Written{{kudo.GroupVersion.Group, "Instance", c.After.Name, c.Cluster, did}}, nil
+}
+
+// Check asks the hub for a dry run of the changes of one cluster, in their order, and returns the error with which it would refuse one of them.
+func Check(ctx context.Context, hub client.Client, changes []Change) error {
+	dry := client.NewDryRunClient(hub)
+	for _, c := range changes {
+		if _, err := c.copied().Write(ctx, dry, Request); err != nil && !lacksDryRun(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckParts is Check for changes that write several objects, so that a refusal leaves none of them behind. The hub checks a single write itself.
+func CheckParts(ctx context.Context, hub client.Client, changes []Change) error {
+	writes := 0
+	for _, c := range changes {
+		if c.Step != nil {
+			writes += len(c.Step.Objects())
+		}
+	}
+	if writes < 2 {
+		return nil
+	}
+	return Check(ctx, hub, changes)
+}
+
+// IsForbidden reports whether the hub refuses a write because of the user's permissions, and not because of the object.
+func IsForbidden(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " is forbidden: User ")
+}
+
+// lacksDryRun reports whether a webhook of the hub does not judge dry runs.
+func lacksDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+}
+
+// copied returns a copy whose objects can be written without changing those of c.
+func (c Change) copied() *Change {
+	c.After = c.After.DeepCopy()
+	if c.Step != nil {
+		step := *c.Step
+		step.Wanted, step.Config = step.Wanted.DeepCopy(), step.Config.DeepCopy()
+		c.Step = &step
+	}
+	return &c
 }
 
 // SameSpec reports whether two Instances have the same spec.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
@@ -27,6 +30,9 @@ func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *
 	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
 	if err := checkNotRolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
 		return s, err
+	}
+	if err := checkLengths(given.Parameters); err != nil {
+		return s, fmt.Errorf("add-on %q on cluster %s: %w", s.Wanted.Name, s.Wanted.Namespace, err)
 	}
 	wanted := s.Wanted.DeepCopy()
 	if err := addReference(definition, wanted, own); err != nil {
@@ -45,6 +51,74 @@ func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *
 	s.Wanted = wanted
 	s.Config, s.Parameters = withVariables(s.CurrentConfig, own, given.Parameters, given.Unset), given.Parameters
 	return s, nil
+}
+
+// maxListed is the number of objects or parameters that a message names.
+const maxListed = 5
+
+// maxVariable is the number of characters of a variable's value that OCM's AddOnDeploymentConfig accepts.
+const maxVariable = 1024
+
+// checkLengths returns an error that names the parameters whose values an AddOnDeploymentConfig does not accept.
+func checkLengths(values map[string]string) error {
+	invalid := parameter.InvalidError{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if count := utf8.RuneCountInString(values[name]); count > maxVariable {
+			invalid.Problems = append(invalid.Problems, parameter.Problem{Parameter: name, Reason: fmt.Sprintf(
+				"its value has %d characters, and an AddOnDeploymentConfig holds at most %d: store it in a ConfigMap or Secret and pass the name of that object",
+				count, maxVariable)})
+		}
+	}
+	if len(invalid.Problems) == 0 {
+		return nil
+	}
+	return &invalid
+}
+
+// keptRemarks returns a warning about the AddOnDeploymentConfig that an earlier installation of the add-on has left: which of its parameters
+// apply again, or that none does.
+func (s Step) keptRemarks(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn) []string {
+	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
+	if refersTo(definition, s.Current, own) {
+		return nil
+	}
+	if s.Config != nil {
+		again := variableNames(s.Config, s.Parameters)
+		if s.CurrentConfig == nil || len(again) == 0 {
+			return nil
+		}
+		return []string{fmt.Sprintf("these parameters apply too, because AddOnDeploymentConfig %s of an earlier installation sets them: %s",
+			own.Name, text.List(again, maxListed))}
+	}
+	kept := &addonv1alpha1.AddOnDeploymentConfig{}
+	if s.Current != nil || reader.Get(ctx, own, kept) != nil || len(kept.Spec.CustomizedVariables) == 0 {
+		return nil // one that cannot be read cannot be changed either
+	}
+	return []string{fmt.Sprintf("AddOnDeploymentConfig %s of an earlier installation is not used (it sets %s): -p refers to it again, with all its "+
+		"parameters; 'kubectl delete addondeploymentconfig %[1]s -n %[3]s' deletes it",
+		own.Name, text.List(variableNames(kept, nil), maxListed), own.Namespace)}
+}
+
+// refersTo reports whether the add-on, which may be nil, takes its parameters from that AddOnDeploymentConfig.
+func refersTo(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, config types.NamespacedName) bool {
+	referent := upstream.ConfigReferent(config)
+	if addOn != nil && slices.Contains(addOn.Spec.Configs, upstream.AddOnConfig{ConfigGroupResource: configResource, ConfigReferent: referent}) {
+		return true
+	}
+	return definition != nil && slices.ContainsFunc(definition.Spec.SupportedConfigs, func(c upstream.ConfigMeta) bool {
+		return c.ConfigGroupResource == configResource && c.DefaultConfig != nil && *c.DefaultConfig == referent
+	})
+}
+
+// variableNames returns the names of the config's variables without the given parameters.
+func variableNames(config *addonv1alpha1.AddOnDeploymentConfig, given map[string]string) []string {
+	var names []string
+	for _, variable := range config.Spec.CustomizedVariables {
+		if _, isGiven := given[variable.Name]; !isGiven {
+			names = append(names, variable.Name)
+		}
+	}
+	return names
 }
 
 // addReference makes the add-on refer to its AddOnDeploymentConfig own, after the default one. It returns an error if the add-on already refers to

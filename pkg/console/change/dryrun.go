@@ -93,7 +93,10 @@ func (c *Change) anywhere() *Change {
 		return i
 	}
 	moved := *c
-	moved.Unknown = strings.ReplaceAll(c.Unknown, c.Cluster, nowhere)
+	moved.Unknown, moved.Remarks = strings.ReplaceAll(c.Unknown, c.Cluster, nowhere), nil
+	for _, remark := range c.Remarks {
+		moved.Remarks = append(moved.Remarks, strings.ReplaceAll(remark, c.Cluster, nowhere))
+	}
 	moved.Cluster, moved.Before, moved.After, moved.Instances = nowhere, move(c.Before), move(c.After), nil
 	for i := range c.Instances {
 		moved.Instances = append(moved.Instances, *move(&c.Instances[i]))

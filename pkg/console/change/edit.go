@@ -104,6 +104,7 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	}
 	if err == nil {
 		err = e.checkUnset(found.Version, next.CurrentConfig)
+		found.Remarks = append(found.Remarks, next.keptRemarks(ctx, s.reader, definition.Object)...)
 	}
 	return found, err
 }

@@ -33,7 +33,7 @@ type EnableResult struct {
 	Changes []Change
 	// Waiting states which required add-ons the add-on waits for; empty if it waits for none, or if they are enabled too.
 	Waiting string
-	// Remarks are about configuration without effect, and reserved namespaces.
+	// Remarks are about configuration without effect, or of an earlier installation, and about namespaces.
 	Remarks []string
 }
 
@@ -133,7 +133,10 @@ func (e EnableRequest) Decide(ctx context.Context, reader Reader) (EnableResult,
 		if err == nil {
 			change, err = e.change(ctx, reader, s)
 		}
-		change.Remarks = append(change.Remarks, e.reservedWarnings(change)...)
+		change.Remarks = append(change.Remarks, e.namespaceWarnings(change)...)
+		if err == nil {
+			change.Remarks = append(change.Remarks, s.keptRemarks(ctx, reader, e.View.Definitions[name].Object)...)
+		}
 		for _, remark := range change.Remarks {
 			found.Remarks = append(found.Remarks, name+": "+remark)
 		}

@@ -1,9 +1,11 @@
 package change
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
@@ -16,14 +18,18 @@ func reservedWarnings(namespace string) []string {
 	return []string{fmt.Sprintf("addon-manager and addon-agent refuse namespace %q unless their flags --allow-namespaces list it: use another namespace", namespace)}
 }
 
-// reservedWarnings returns a warning about the namespace of a new plan-based add-on.
-func (e EnableRequest) reservedWarnings(c Change) []string {
-	switch {
-	case c.Step == nil || c.Step.Current != nil || !e.View.Definitions[c.Step.Wanted.Name].PlanManaged:
+// namespaceWarnings returns a warning about the namespace of a new plan-based add-on.
+func (e EnableRequest) namespaceWarnings(c Change) []string {
+	if c.Step == nil || c.Step.Current != nil || !e.View.Definitions[c.Step.Wanted.Name].PlanManaged {
 		return nil
-	case c.After != nil:
-		return reservedWarnings(c.After.TargetNamespace())
-	default:
-		return reservedWarnings(c.Step.Wanted.Spec.InstallNamespace)
 	}
+	namespace := cmp.Or(c.Step.Wanted.Spec.InstallNamespace, install.DefaultInstallNamespace)
+	if c.After != nil {
+		namespace = c.After.TargetNamespace()
+	}
+	if namespace == install.DefaultInstallNamespace {
+		return []string{fmt.Sprintf("it is installed in namespace %q, OCM's default, which holds credentials of other add-ons for the hub: "+
+			"to use another one, set --namespace", namespace)}
+	}
+	return reservedWarnings(namespace)
 }

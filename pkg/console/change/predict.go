@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,6 +70,7 @@ func resolveConfigs(
 // gatherInstall reads the hub's input for the installation after the step is written. Dependencies are checked elsewhere.
 func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1.ClusterManagementAddOn, s Step) (install.AddOn, error) {
 	definition, wanted := resolveConfigs(definition, s.Wanted)
+	wanted.Spec.InstallNamespace = cmp.Or(wanted.Spec.InstallNamespace, install.DefaultInstallNamespace) // as the hub does on create
 	namespaces, err := reader.namespaces(ctx, definition, wanted)
 	if err != nil {
 		return install.AddOn{}, err

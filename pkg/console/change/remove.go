@@ -75,6 +75,9 @@ func (r Removal) Object() string {
 func (s *State) Remove(ctx context.Context, r Removal) (Change, error) {
 	affected, _ := EffectsOnDependents(r.Name, r.Dependents)
 	going := Change{Cluster: r.Namespace, Warnings: affected, Object: r.Object()}
+	if kept := r.KeptConfig(); kept != "" {
+		going.Remarks = []string{kept}
+	}
 	if r.Instance == nil {
 		return going, nil
 	}
@@ -150,6 +153,16 @@ func (r Removal) Losses(instances []kudo.Instance) []Loss {
 	return losses
 }
 
+// KeptConfig states that the parameters of a disabled add-on stay, and how to delete them; empty if it has none of its own.
+func (r Removal) KeptConfig() string {
+	own := ConfigName(r.Namespace, r.Name)
+	if r.AddOn == nil || !refersTo(nil, r.AddOn, own) {
+		return ""
+	}
+	return fmt.Sprintf("its parameters stay in AddOnDeploymentConfig %s: to delete it, run 'kubectl delete addondeploymentconfig %[1]s -n %[2]s'",
+		own.Name, own.Namespace)
+}
+
 // takers returns the objects of an inventory whose deletion deletes others, and those that are kept.
 func takers(inventory []kudo.InventoryEntry) (definitions, namespaces, sets, kept []kudo.InventoryEntry) {
 	for _, entry := range inventory {
@@ -201,7 +214,6 @@ func kinds(entries []kudo.InventoryEntry) string {
 
 // listed lists objects, at most maxListed of them.
 func listed(entries []kudo.InventoryEntry, name func(kudo.InventoryEntry) string) string {
-	const maxListed = 5
 	names := make([]string, len(entries))
 	for i, entry := range entries {
 		names[i] = text.OneLine(name(entry))

@@ -226,9 +226,9 @@ func desiredInstance(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 	return instance
 }
 
-// defaultInstallNamespace is OCM's CRD default for the agentInstallNamespace of an AddOnDeploymentConfig and the installNamespace of a
+// DefaultInstallNamespace is OCM's CRD default for the agentInstallNamespace of an AddOnDeploymentConfig and the installNamespace of a
 // ManagedClusterAddOn.
-const defaultInstallNamespace = "open-cluster-management-agent-addon"
+const DefaultInstallNamespace = "open-cluster-management-agent-addon"
 
 // installNamespace returns the namespace set by the last AddOnDeploymentConfig that sets one, else by the ManagedClusterAddOn. OCM's
 // default counts as unset, because a default cannot be distinguished from an explicit value; it applies if no other namespace is set.
@@ -245,7 +245,7 @@ func installNamespace(a AddOn) string {
 }
 
 // isNamed reports whether a user has chosen the install namespace.
-func isNamed(namespace string) bool { return namespace != "" && namespace != defaultInstallNamespace }
+func isNamed(namespace string) bool { return namespace != "" && namespace != DefaultInstallNamespace }
 
 // installProblems lists the problems of a first installation: a reserved namespace, a name that is already in use, and the install gate, which opens once the Required
 // dependencies are known to be satisfied, and no plan updates them.

@@ -94,22 +94,22 @@ func TestDecide(t *testing.T) {
 			instance: &wanted{map[string]string{}, "second"},
 		},
 		"OCM's default names none beside an earlier AddOnDeploymentConfig that does": {
-			addOn:    addOn(variables("a", "first"), variables("b", defaultInstallNamespace)),
+			addOn:    addOn(variables("a", "first"), variables("b", DefaultInstallNamespace)),
 			instance: &wanted{map[string]string{}, "first"},
 		},
 		"nor beside the add-on's install namespace": {
-			addOn:    addOn(variables("a", defaultInstallNamespace)),
+			addOn:    addOn(variables("a", DefaultInstallNamespace)),
 			instance: &wanted{map[string]string{}, "default-namespace"},
 		},
 		"OCM's default on the add-on gives way to what an AddOnDeploymentConfig names": {
 			addOn: addOn(variables("a", "first")).with(func(a *AddOn) {
-				a.ManagedAddOn.Spec.InstallNamespace = defaultInstallNamespace
+				a.ManagedAddOn.Spec.InstallNamespace = DefaultInstallNamespace
 			}),
 			instance: &wanted{map[string]string{}, "first"},
 		},
 		"OCM's default holds where nothing else is named": {
-			addOn:    addOn(variables("a", defaultInstallNamespace)).with(func(a *AddOn) { a.ManagedAddOn.Spec.InstallNamespace = "" }),
-			instance: &wanted{map[string]string{}, defaultInstallNamespace},
+			addOn:    addOn(variables("a", DefaultInstallNamespace)).with(func(a *AddOn) { a.ManagedAddOn.Spec.InstallNamespace = "" }),
+			instance: &wanted{map[string]string{}, DefaultInstallNamespace},
 		},
 		"an existing Instance keeps its install namespace": {
 			addOn: addOn(variables("a", "moved")).with(func(a *AddOn) {

@@ -46,6 +46,9 @@ spec:
 `
 
 // The specs act as addon-manager and the agents.
+// forbidden is the warning of a dry run to a user who may only read.
+const forbidden = "  warning: you do not have the permission to make this change\n"
+
 var _ = Describe("changes", func() {
 	// reader is a user with read-only permissions.
 	const reader = "reader"
@@ -150,7 +153,7 @@ plans:
 		Expect(got.err).NotTo(HaveOccurred())
 		for i, cluster := range clusters {
 			Expect(got.out).To(ContainSubstring("cluster " + cluster + ": Instance mill would be created, mill-1.0.0\n" +
-				"  writes on the hub: instance.kudo.dev/mill\n" +
+				"  writes on the hub: instance.kudo.dev/mill\n" + forbidden +
 				"  plan deploy runs: no plan has run yet\n" +
 				"    main, app: task app (Apply)\n      create     Deployment app\n      create     Secret key\n" +
 				[]string{
@@ -188,14 +191,14 @@ plans:
 		got := run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-p", clusters[0]+"/KEY=new", "--dry-run", "--as", reader)
 		Expect(got.err).NotTo(HaveOccurred())
 		Expect(got.out).To(And(
-			ContainSubstring("cluster "+clusters[0]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+
+			ContainSubstring("cluster "+clusters[0]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+forbidden+
 				"  plan resize runs: change of parameter SIZE\n    pods restart only where they change (forcePodRestart is false)\n"+
 				"    main, app: task app (Apply)\n      change     Deployment "+clusters[0]+"/app\n      unchanged  Secret "+clusters[0]+"/key\n"+
 				"  plan deploy runs: change of parameter KEY\n    all pods of the applied objects restart\n"+
 				"    main, app: task app (Apply)\n      restart    Deployment "+clusters[0]+"/app\n      change     Secret "+clusters[0]+"/key\n"),
 			ContainSubstring("-  replicas: 1\n+  replicas: 5\n"), ContainSubstring("-  key: '*** (before)'\n+  key: '*** (after)'\n"),
 			ContainSubstring("cluster "+clusters[1]+": Instance oven would not change, oven-1.0.0\n  no plan runs\n"),
-			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+
+			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+forbidden+
 				"  plan deploy runs: no plan has run yet\n"),
 			Not(ContainSubstring("new")), Not(ContainSubstring("old")),
 		))
@@ -517,7 +520,7 @@ plans:
 			shown := run(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--dry-run", "--as", reader)
 			Expect(shown.err).NotTo(HaveOccurred())
 			Expect(shown.out).To(And(HavePrefix("cluster "+cluster+": Instance dock would be changed, dock-1.0.0\n"+
-				"  writes on the hub: addondeploymentconfig.addon.open-cluster-management.io/dock-parameters\n"+
+				"  writes on the hub: addondeploymentconfig.addon.open-cluster-management.io/dock-parameters\n"+forbidden+
 				"  plan resize runs: change of parameter SIZE\n"), ContainSubstring("-  replicas: 2\n+  replicas: 4\n")))
 
 			done := begin(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--wait")

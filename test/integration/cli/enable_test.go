@@ -344,6 +344,70 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster).errOut).To(BeEmpty(), "it is there")
 		})
 
+		It("writes nothing where the hub would refuse a part of it, and shows the same with --dry-run", func(ctx SpecContext) {
+			first, second := newCluster(ctx, nil), newCluster(ctx, nil)
+			packages := newNamespace(ctx)
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", packages).err).NotTo(HaveOccurred())
+			define(ctx, "ground", "", "")
+			define(ctx, "shop", packages, "shop-1.10-1.2.0", "ground")
+			lock(ctx, "vault", first)
+			command := []string{"enable", "shop", "--cluster", first + "," + second, "--with-dependencies", "-n", "vault", "-p", "SIZE=3"}
+			shown := run(ctx, append(command, "--dry-run")...)
+			Expect(shown.err).To(MatchError(MatchRegexp(`^the change would fail on 2 clusters \(.*\); nothing was written$`)))
+			Expect(shown.out).To(And(ContainSubstring(": refused: creating "), ContainSubstring("nothing is installed in vault"), Not(ContainSubstring("would be created"))))
+			refused := run(ctx, command...)
+			Expect(refused.code).To(Equal(cli.ExitFailure))
+			for _, cluster := range []string{first, second} {
+				Expect(refused.err).To(MatchError(And(ContainSubstring("creating "+cluster+"/shop: "), ContainSubstring("nothing is installed in vault"))))
+				for _, list := range []client.ObjectList{&addonv1alpha1.ManagedClusterAddOnList{}, &addonv1alpha1.AddOnDeploymentConfigList{}} {
+					Expect(hub.List(ctx, list, client.InNamespace(cluster))).To(Succeed())
+					Expect(meta.LenList(list)).To(BeZero())
+				}
+			}
+			Expect(refused.out).To(BeEmpty())
+		})
+
+		It("names the parameters that an earlier installation has left, and whether they apply", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market", "-p", "SIZE=3").errOut).To(BeEmpty())
+			config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop-parameters"}}
+			Expect(environment.Edit(ctx, hub, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Spec.CustomizedVariables = append(c.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: "COLOUR", Value: "red"})
+			})).To(Succeed())
+			disable := `'kubectl delete addondeploymentconfig shop-parameters -n ` + cluster + "'"
+			Expect(run(ctx, "uninstall", "shop", "--cluster", cluster, "--dry-run").out).To(ContainSubstring("  warning: its parameters stay in AddOnDeploymentConfig shop-parameters: "))
+			Expect(run(ctx, "disable", "shop", "--cluster", cluster, "--yes").errOut).To(ContainSubstring(
+				"Warning: on cluster " + cluster + ": its parameters stay in AddOnDeploymentConfig shop-parameters: to delete it, run " + disable + "\n"))
+
+			unused := "AddOnDeploymentConfig shop-parameters of an earlier installation is not used (it sets SIZE, COLOUR): -p refers to it again, with all its " +
+				"parameters; " + disable + " deletes it\n"
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market", "--dry-run").out).To(ContainSubstring("  warning: shop: " + unused))
+			again := run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market")
+			Expect(again.err).NotTo(HaveOccurred())
+			Expect(again.errOut).To(Equal("Warning: on cluster " + cluster + ": shop: " + unused))
+			Expect(enabled(ctx, cluster, "shop").Spec.Configs).To(BeEmpty())
+
+			const too = "these parameters apply too, because AddOnDeploymentConfig shop-parameters of an earlier installation sets them: COLOUR\n"
+			Expect(run(ctx, "update", "shop", "--cluster", cluster, "-p", "SIZE=4", "--dry-run").out).To(ContainSubstring("  warning: " + too))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=4").errOut).To(ContainSubstring("shop: " + too))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=5").errOut).NotTo(ContainSubstring("too"), "it refers to it now")
+		})
+
+		It("names the namespace that OCM sets if none is given", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir(configMap+"data: {where: '{{ .Namespace }}'}\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			const warning = `shop: it is installed in namespace "open-cluster-management-agent-addon", OCM's default, which holds credentials of other add-ons for ` +
+				"the hub: to use another one, set --namespace\n"
+			shown := run(ctx, "enable", "shop", "--cluster", cluster, "--dry-run", "-o", "wide")
+			Expect(shown.out).To(And(ContainSubstring("  warning: "+warning), ContainSubstring("+  where: open-cluster-management-agent-addon\n")))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).errOut).To(Equal("Warning: on cluster " + cluster + ": " + warning))
+			Expect(enabled(ctx, cluster, "shop").Spec.InstallNamespace).To(Equal("open-cluster-management-agent-addon"))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).errOut).To(BeEmpty(), "it is there")
+		})
+
 		It("enables an add-on for users who may not read what its plans depend on", func(ctx SpecContext) {
 			cluster, packages := newCluster(ctx, nil), newNamespace(ctx)
 			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", packages).err).NotTo(HaveOccurred())
@@ -624,5 +688,15 @@ var _ = Describe("add-ons", func() {
 		Expect(hub.Create(ctx, config)).To(Succeed())
 		config.Spec.CustomizedVariables[0].Value += "a"
 		Expect(hub.Update(ctx, config)).To(MatchError(ContainSubstring("Too long")))
+
+		Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
+		define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+		enable := []string{"enable", "shop", "--cluster", cluster, "-n", "market", "-p", "SIZE=" + strings.Repeat("ä", 1025)}
+		problem := ContainSubstring(`add-on "shop" on cluster ` + cluster + `: parameter "SIZE": its value has 1025 characters, and an AddOnDeploymentConfig holds at most 1024: ` +
+			"store it in a ConfigMap or Secret and pass the name of that object")
+		Expect(run(ctx, enable...).err).To(MatchError(problem))
+		shown := run(ctx, append(enable, "--dry-run")...)
+		Expect(shown.out).To(problem)
+		Expect(shown.code).To(Equal(cli.ExitFailure))
 	})
 })

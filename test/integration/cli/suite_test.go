@@ -209,3 +209,32 @@ func allow(ctx context.Context, namespace, user string, rules ...rbacv1.PolicyRu
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})).To(Succeed())
 }
+
+// lock makes the hub refuse add-ons with that install namespace, which it tries on a cluster.
+func lock(ctx context.Context, namespace, cluster string) {
+	GinkgoHelper()
+	policy, binding := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	for kind, object := range map[string]*unstructured.Unstructured{"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding} {
+		object.SetAPIVersion("admissionregistration.k8s.io/v1")
+		object.SetKind(kind)
+		object.SetName("lock-" + namespace)
+	}
+	policy.Object["spec"] = map[string]any{
+		"failurePolicy": "Fail",
+		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
+			"apiGroups": []any{addonv1alpha1.GroupVersion.Group}, "apiVersions": []any{"*"},
+			"operations": []any{"CREATE", "UPDATE"}, "resources": []any{"managedclusteraddons"},
+		}}},
+		"validations": []any{map[string]any{
+			"expression": fmt.Sprintf("object.spec.?installNamespace.orValue('') != %q", namespace), "message": "nothing is installed in " + namespace,
+		}},
+	}
+	binding.Object["spec"] = map[string]any{"policyName": policy.GetName(), "validationActions": []any{"Deny"}}
+	for _, object := range []client.Object{policy, binding} {
+		Expect(hub.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, object)).To(Succeed()) })
+	}
+	trial := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "trial"}}
+	trial.Spec.InstallNamespace = namespace
+	Eventually(func() error { return hub.Create(ctx, trial.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("nothing is installed in")))
+}

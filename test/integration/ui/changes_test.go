@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/url"
@@ -127,7 +128,7 @@ func (s site) session() string {
 // fill returns the values of a form with the hidden fields of a preview.
 func fill(shown string, values url.Values) url.Values {
 	filled := maps.Clone(values)
-	filled.Set("seen", field(shown, "seen"))
+	filled.Set("seen", html.UnescapeString(field(shown, "seen")))
 	return filled
 }
 
