@@ -49,9 +49,6 @@ func DefaultConfig() config.Controller {
 	return config.Controller{
 		// A process may restart its controllers, which validation would reject as duplicates. The lists of controllers keep names unique.
 		SkipNameValidation: ptr.To(true),
-		// The priority queue of controller-runtime 0.23 may never shut down while it is busy (its issue 3538): the process would hang until
-		// it is killed, and keep the leader's Lease.
-		UsePriorityQueue: ptr.To(false),
 	}
 }
 

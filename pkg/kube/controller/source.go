@@ -25,8 +25,8 @@ func Source[O client.Object](
 // Lend returns the lender, for controllers of the borrower, which may stop and be replaced: their event handlers are removed from the lender's
 // cache before the borrower has stopped. source.Kind leaves them there.
 //
-// The lender must not be stopped before the borrower has: client-go 0.35 may deadlock if an event handler is removed from an informer that is
-// stopping.
+// The lender must not be stopped before the borrower has: an informer that is stopping waits for its event handlers, and the removal of one waits
+// for that with locks that other handlers may need.
 func Lend(lender, borrower ctrl.Manager) (ctrl.Manager, error) {
 	lent := &lentCache{Cache: lender.GetCache()}
 	return lentManager{Manager: lender, cache: lent}, borrower.Add(lent)

@@ -14,10 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	protocols "k8s.io/apimachinery/pkg/util/remotecommand"
-	client "k8s.io/client-go/tools/remotecommand"
-	"k8s.io/kubelet/pkg/cri/streaming/remotecommand"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	"k8s.io/utils/exec"
 )
 
@@ -40,7 +37,7 @@ func Handler(open Opener) http.Handler {
 			return
 		}
 		remotecommand.ServeExec(w, r, executor{open}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"],
-			options, idleTimeout, creationTimeout, protocols.SupportedStreamingProtocols)
+			options, idleTimeout, creationTimeout, remotecommand.SupportedStreamingProtocols)
 	})
 	return mux
 }
@@ -49,8 +46,8 @@ func Handler(open Opener) http.Handler {
 type executor struct{ open Opener }
 
 // ExecInContainer implements remotecommand.Executor.
-func (e executor) ExecInContainer(_ context.Context, _ string, _ types.UID, _ string, command []string, _ io.Reader,
-	output, complaints io.WriteCloser, _ bool, _ <-chan client.TerminalSize, _ time.Duration,
+func (e executor) ExecInContainer(_ context.Context, _, _, _ string, command []string, _ io.Reader,
+	output, complaints io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration,
 ) error {
 	if complaints == nil {
 		complaints = output // a terminal has a single stream

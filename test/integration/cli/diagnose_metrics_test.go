@@ -17,10 +17,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/kubelet/pkg/cri/streaming/portforward"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
@@ -31,7 +30,7 @@ import (
 type localPods struct{}
 
 // PortForward implements portforward.PortForwarder.
-func (localPods) PortForward(ctx context.Context, _ string, _ types.UID, number int32, stream io.ReadWriteCloser) error {
+func (localPods) PortForward(ctx context.Context, _, _ string, number int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	pod, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(number))))
 	if err != nil {
