@@ -60,7 +60,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			if err != nil {
 				return err
 			}
-			if o.Parameters, err = parseParameters(cmd, parameters); err != nil {
+			if o.Parameters, err = parseForAll(cmd, parameters); err != nil {
 				return err
 			}
 			o.addOn = args[0]
@@ -214,14 +214,14 @@ func (o *EnableOptions) enableOn(
 	hints := terminal.ClusterTexts{}
 	var steps []change.Step
 	var result enabled
-	var problems []error
+	refused := change.Refusals{}
 	for _, e := range o.decide(ctx, h, fleet, clusters) {
 		for _, hint := range e.hints() {
 			hints.Add(e.cluster, hint)
 		}
 		switch {
 		case e.refused != nil:
-			problems = append(problems, e.refused)
+			refused[e.cluster] = e.refused
 		case len(e.removals) > 0:
 			for _, removed := range e.removals {
 				result.going = append(result.going, installed{ObjectKey: client.ObjectKeyFromObject(removed), AddOn: removed})
@@ -235,7 +235,7 @@ func (o *EnableOptions) enableOn(
 	}
 	var err error
 	result.done, err = carryOut(ctx, h, streams.Out, steps)
-	return result, errors.Join(append(problems, err)...)
+	return result, errors.Join(refused.Err(), err)
 }
 
 // carryOut writes the steps of each cluster in order and returns the completed steps. A failure stops the remaining steps of the same

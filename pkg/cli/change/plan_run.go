@@ -3,6 +3,8 @@ package change
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -50,7 +52,7 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 		Args: terminal.Exactly("NAME", "PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if o.parameters, err = parseParameters(cmd, parameters); err != nil {
+			if o.parameters, err = parseForAll(cmd, parameters); err != nil {
 				return err
 			}
 			o.name, o.plan = args[0], args[1]
@@ -94,6 +96,18 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 		parameters[name] = value
 	}
 	return parameters, nil
+}
+
+// parseForAll is parseParameters for commands that set parameters on all their clusters alike.
+func parseForAll(cmd *cobra.Command, given []string) (map[string]string, error) {
+	parameters, err := parseParameters(cmd, given)
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if strings.Contains(name, "/") {
+			return nil, terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: %s takes NAME=VALUE; "+
+				"only install, update and upgrade take CLUSTER/NAME=VALUE", name, cmd.Name())
+		}
+	}
+	return parameters, err
 }
 
 // planRun requests the plan and, if requested, waits for its end.

@@ -126,9 +126,11 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 		"no name":                        {given: []string{"=1"}, err: `invalid argument "=1" for "--parameter" flag: must be NAME=VALUE`},
 		"a value that is no text":        {given: []string{"A=a\xffb"}, err: `invalid argument for "--parameter" flag: "A" is not UTF-8 text: encode the value, for example with base64`},
 		"a name twice":                   {given: []string{"A=1", "A=2"}, err: `--parameter A is given twice`},
+		"a value for one cluster": {given: []string{"cluster1/A=1"},
+			err: `invalid argument "cluster1/A" for "--parameter" flag: run takes NAME=VALUE; only install, update and upgrade take CLUSTER/NAME=VALUE`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseParameters(cmd, test.given)
+			got, err := parseForAll(cmd, test.given)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -136,5 +138,15 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestPlanRunTakesASingleCluster(t *testing.T) {
+	cmd := NewCmdPlanRun(clitest.Factory(""), nil)
+	cmd.SetArgs([]string{"kafka", "backup", "--cluster", "cluster1,cluster2"})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	const want = "invalid argument \"cluster1,cluster2\" for \"--cluster\" flag: run takes a single cluster\nSee 'run --help' for usage."
+	if diff := cmp.Diff(want, fmt.Sprint(cmd.Execute())); diff != "" {
+		t.Error(diff)
 	}
 }

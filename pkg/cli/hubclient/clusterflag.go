@@ -1,6 +1,8 @@
 package hubclient
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -16,6 +18,9 @@ func ClusterFlag(cmd *cobra.Command, cluster *string, of string) {
 func checkCluster(cmd *cobra.Command, cluster, of string) error {
 	if cluster == "" {
 		return terminal.Usagef(cmd, "--cluster is required: name the managed cluster that %s", of)
+	}
+	if strings.Contains(cluster, ",") {
+		return terminal.Usagef(cmd, "invalid argument %q for \"--cluster\" flag: %s takes a single cluster", cluster, cmd.Name())
 	}
 	if cmd.Flags().Changed("namespace") {
 		return terminal.Usagef(cmd, "--namespace is not supported: --cluster selects the managed cluster and its namespace on the hub")

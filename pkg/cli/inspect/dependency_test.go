@@ -100,11 +100,12 @@ func checkRoots(t *testing.T, view sample.Cluster, lines []string) {
 func TestWhyText(t *testing.T) {
 	chain := func() sample.Cluster { return sample.NewCluster("shop: kafka", "kafka: zookeeper", "zookeeper:") }
 	for name, view := range map[string]sample.Cluster{
-		"why-healthy":           chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts(),
-		"why-updating":          sample.NewCluster("shop:").With("shop", sample.Updates),
-		"why-healthy-alone":     sample.NewCluster("shop:").With("shop", sample.Works),
-		"why-not-installed":     chain(),
-		"why-not-installed-top": chain().With("kafka", sample.Works).With("zookeeper", sample.Works),
+		"why-healthy":             chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts(),
+		"why-updating":            sample.NewCluster("shop:").With("shop", sample.Updates),
+		"why-healthy-alone":       sample.NewCluster("shop:").With("shop", sample.Works),
+		"why-not-installed":       chain(),
+		"why-not-installed-top":   chain().With("kafka", sample.Works).With("zookeeper", sample.Works),
+		"why-not-installed-plans": sample.NewCluster("shop:").Plans("shop"),
 		"why-chain-end-not-installed": chain().WithNeedMessage("shop", "kafka", "Orders are not taken").
 			With("shop", sample.Works).With("kafka", sample.Works).WithVerdicts(),
 		"why-chain-end-fails":     chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).WithVerdicts(),

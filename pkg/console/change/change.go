@@ -15,6 +15,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/preview"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Change is a change of an Instance, or of the add-on that determines it, on one cluster.
@@ -116,11 +117,37 @@ func referenceOf(i *kudo.Instance) corev1.ObjectReference {
 // Refusals holds the errors of clusters that are not changed, by cluster.
 type Refusals map[string]error
 
-// Err returns an error that lists the clusters with their reasons.
+// Err returns an error that lists each reason once, with the other clusters that have the same one apart from the name.
 func (r Refusals) Err() error {
 	var problems []error
-	for _, cluster := range slices.Sorted(maps.Keys(r)) {
-		problems = append(problems, r[cluster])
+	for _, group := range r.groups() {
+		problem := r[group.Clusters[0]]
+		if others := group.Clusters[1:]; len(others) > 0 {
+			problem = fmt.Errorf("%w (also on %s)", problem, text.List(others, maxListed))
+		}
+		problems = append(problems, problem)
 	}
 	return errors.Join(problems...)
+}
+
+// groups returns the reasons with their clusters.
+func (r Refusals) groups() []Refusal {
+	groups := []Refusal{}
+	for _, cluster := range slices.Sorted(maps.Keys(r)) {
+		message := r[cluster].Error()
+		same := func(r Refusal) bool { return strings.ReplaceAll(r.Message, r.Clusters[0], cluster) == message }
+		if i := slices.IndexFunc(groups, same); i >= 0 {
+			groups[i].Clusters = append(groups[i].Clusters, cluster)
+			continue
+		}
+		groups = append(groups, Refusal{Clusters: []string{cluster}, Message: message})
+	}
+	return groups
+}
+
+// Refusal is the reason why clusters are not changed.
+type Refusal struct {
+	Clusters []string `json:"clusters"`
+	// Message is the message for the first cluster; the other clusters have the same message apart from the name.
+	Message string `json:"message"`
 }

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,5 +46,16 @@ func TestChangesThatWouldFailAreRefused(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestRefusalsAreNamedOnce(t *testing.T) {
+	refused := Refusals{
+		"cluster1": errors.New("Instance cluster1/kafka: not a number"), "cluster2": errors.New("Instance cluster2/kafka: not a number"),
+		"cluster3": errors.New("Instance cluster3/kafka does not exist"),
+	}
+	const want = "Instance cluster1/kafka: not a number (also on cluster2)\nInstance cluster3/kafka does not exist"
+	if diff := cmp.Diff(want, errorText(refused.Err())); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -53,9 +53,6 @@ func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *
 	return s, nil
 }
 
-// maxListed is the number of objects or parameters that a message names.
-const maxListed = 5
-
 // maxVariable is the number of characters of a variable's value that OCM's AddOnDeploymentConfig accepts.
 const maxVariable = 1024
 

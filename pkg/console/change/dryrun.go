@@ -2,7 +2,6 @@ package change
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -20,13 +19,6 @@ type DryRun struct {
 	Refused []Refusal    `json:"refused"`
 	// NotChecked lists what only the clusters know about the changes: plans may fail because of it although the hub expects them to succeed.
 	NotChecked []string `json:"notChecked,omitempty"`
-}
-
-// Refusal is the reason why clusters are not changed.
-type Refusal struct {
-	Clusters []string `json:"clusters"`
-	// Message is the message for the first cluster; the other clusters have the same message apart from the name.
-	Message string `json:"message"`
 }
 
 // ChangeData is a change of an Instance on each of the clusters. The name is empty if an add-on has no Instance yet.
@@ -52,7 +44,7 @@ type ChangeData struct {
 
 // DryRunOf returns the changes, with identical changes of several clusters grouped.
 func DryRunOf(changes []Change, refused Refusals) DryRun {
-	data := DryRun{Changes: []ChangeData{}, Refused: []Refusal{}}
+	data := DryRun{Changes: []ChangeData{}, Refused: refused.groups()}
 	var kinds []ChangeData
 	for _, c := range changes {
 		kind := c.anywhere().Data()
@@ -61,15 +53,6 @@ func DryRunOf(changes []Change, refused Refusals) DryRun {
 			continue
 		}
 		kinds, data.Changes = append(kinds, kind), append(data.Changes, c.Data())
-	}
-	for _, cluster := range slices.Sorted(maps.Keys(refused)) {
-		message := refused[cluster].Error()
-		same := func(r Refusal) bool { return strings.ReplaceAll(r.Message, r.Clusters[0], cluster) == message }
-		if i := slices.IndexFunc(data.Refused, same); i >= 0 {
-			data.Refused[i].Clusters = append(data.Refused[i].Clusters, cluster)
-			continue
-		}
-		data.Refused = append(data.Refused, Refusal{Clusters: []string{cluster}, Message: message})
 	}
 	data.NotChecked = NotChecked(data.Changes)
 	return data

@@ -99,10 +99,7 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 		return found, err
 	}
 	found.Step = &next
-	if found, err = s.completeAddOn(ctx, found, definition.Object); err == nil {
-		err = e.checkParameters(found.Version)
-	}
-	if err == nil {
+	if found, err = s.completeAddOn(ctx, found, definition.Object, e); err == nil {
 		err = e.checkUnset(found.Version, next.CurrentConfig)
 		found.Remarks = append(found.Remarks, next.keptRemarks(ctx, s.reader, definition.Object)...)
 	}
@@ -133,9 +130,15 @@ func (s *State) upgrade(
 	return nil
 }
 
-// completeAddOn completes the change of an add-on with the Instance that the hub derives from it.
-func (s *State) completeAddOn(ctx context.Context, found Change, definition *addonv1alpha1.ClusterManagementAddOn) (Change, error) {
+// completeAddOn completes the change of an add-on with the Instance that the hub derives from it. It returns an error if a given parameter is
+// not defined.
+func (s *State) completeAddOn(
+	ctx context.Context, found Change, definition *addonv1alpha1.ClusterManagementAddOn, e EnableRequest,
+) (Change, error) {
 	a, err := gatherInstall(ctx, s.reader, definition, *found.Step)
+	if err == nil {
+		err = e.checkGiven(a, *found.Step)
+	}
 	if err != nil {
 		return found, err
 	}

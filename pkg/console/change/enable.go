@@ -251,6 +251,9 @@ func (e EnableRequest) change(ctx context.Context, reader Reader, s Step) (Chang
 	if s.Current == nil { // the Instance of an earlier add-on of that name is deleted with it
 		a.Instances = slices.DeleteFunc(a.Instances, func(i kudo.Instance) bool { return belongsToAddOn(&i, s.Wanted.Name) })
 	}
+	if err := e.checkGiven(a, s); err != nil { // before the remark that the hub ignores it
+		return found, err
+	}
 	found.Remarks = install.Decide(a).Remarks
 	if err := e.judge(a, s); err != nil {
 		return found, err
@@ -258,15 +261,21 @@ func (e EnableRequest) change(ctx context.Context, reader Reader, s Step) (Chang
 	return reader.foresee(ctx, found, a)
 }
 
-// judge returns an error if the hub would not install the add-on, or if a given parameter is not defined.
+// checkGiven returns an error if a given parameter is not defined.
+func (e EnableRequest) checkGiven(a install.AddOn, s Step) error {
+	if s.Wanted.Name != e.AddOn {
+		return nil
+	}
+	return e.checkParameters(a.Version)
+}
+
+// judge returns an error if the hub would not install the add-on.
 func (e EnableRequest) judge(a install.AddOn, s Step) error {
 	if s.Current != nil {
 		a.Instances = nil
 	}
-	if _, err := decide(a, nil); err != nil || s.Wanted.Name != e.AddOn {
-		return err
-	}
-	return e.checkParameters(a.Version)
+	_, err := decide(a, nil)
+	return err
 }
 
 // readNamesake reads the Instance that has the name of the add-on, whether or not it belongs to the add-on.

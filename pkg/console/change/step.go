@@ -12,6 +12,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
+// maxListed is the number of objects, parameters or clusters that a message names.
+const maxListed = 5
+
 // Desired is the requested state of an add-on on a cluster.
 type Desired struct {
 	// Namespace on the managed cluster; if empty, the default of the add-on's definition

@@ -53,8 +53,11 @@ func (e *Explanation) enableCommand(way ...string) {
 		}
 	}
 	command := text.Command("kubectl addon enable %s --cluster %s", name, e.view.Name)
-	if namespace != "" {
+	switch {
+	case namespace != "":
 		command += " --namespace " + text.ShellWord(namespace)
+	case e.view.Definitions[name].PlanManaged: // the user chooses one: OCM's default is not for packages
+		command += " --namespace NAMESPACE"
 	}
 	e.enable = append(e.enable, command)
 }

@@ -158,15 +158,15 @@ func TestAdmit(t *testing.T) {
 
 		"an immutable parameter is changed": {
 			before: with(), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is changed together with the version": {
 			before: with(), after: of("kafka-2.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is changed by the default of another version": {
 			before: with(), after: of("kafka-2.0.0", with()),
-			want: start + `parameter "FIXED": value "large": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": value "large": immutable, and its current value is "small": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is written out with another version":  {before: with(), after: of("kafka-2.0.0", with("FIXED", "small"))},
 		"it falls to a default of the same value": {before: of("kafka-2.0.0", with("FIXED", "small")), after: of("kafka-1.0.0", with())},
@@ -176,13 +176,13 @@ func TestAdmit(t *testing.T) {
 		},
 		"it is changed on the way to a version that does not exist": {
 			before: with(), after: of("kafka-9.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
 				"push its package (kubectl addon package push DIR -n addon-packages), or use another version"},
 		},
 		"it is changed on the way back from one": {
 			before: of("kafka-9.0.0", with()), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 
 		"it got another value past admission, and goes back to what was started": {
@@ -190,7 +190,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"it got another value past admission, and gets a third": {
 			before: asStarted(nil, with("FIXED", "huge")), after: asStarted(nil, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it got another value past admission, and something else changes": {
 			before: asStarted(nil, with("FIXED", "huge")), after: asStarted(nil, with("FIXED", "huge", "TEXT", "b")),
@@ -200,7 +200,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"what was started is changed after its version was lost": {
 			before: asStarted(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: asStarted(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is not shown: set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 
 		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},

@@ -18,7 +18,11 @@ func operatorName(s *subject) []Problem {
 	if name == "" {
 		return []Problem{problemAt(operatorField, "the operator has no name")}
 	}
-	return invalidName(name, validation.IsValidLabelValue(name))
+	why := validation.IsValidLabelValue(name)
+	if stricter := validation.IsDNS1123Subdomain(name); len(why) > 0 && len(stricter) > 0 {
+		why = stricter // the examples of the other would be refused by objectName
+	}
+	return invalidName(name, why)
 }
 
 // objectName: the name of a package's operator is valid as the name of the Operator that 'package push' creates.

@@ -121,6 +121,8 @@ func TestVerifyOperatorFile(t *testing.T) {
 				`operator.yaml:2: error: operator name "Shop" is not valid: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 				`operator.yaml:3: error: operatorVersion "one" is not a semantic version such as 1.2.0`,
 			}},
+		"a name that is valid for nothing": {"name: shop\n", "name: -rf\n",
+			[]string{`operator.yaml:2: error: operator name "-rf" is not valid: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`}},
 		"a list for a text": {"name: shop\n", "name: [shop]\n",
 			[]string{`operator.yaml:2: error: name: must be a string, got a list`}},
 		"a text for a list": {"        - app.yaml\n", "        app.yaml\n",

@@ -10,6 +10,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 
 	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // errorLine finds the line of a YAML syntax error.
@@ -18,7 +19,7 @@ var errorLine = regexp.MustCompile(`line ([0-9]+)`)
 // File reads a rendered parameter file (KEP-29): a YAML map from names to values. Numbers, booleans and texts are taken literally. Lists
 // and maps are converted to JSON. A name without a value is not set, so that its default applies.
 //
-// The file may hold secrets: an error gives the position of the problem, and never the content.
+// The file may hold secrets: an error gives the position of the problem, and never a value.
 func File(text string) (map[string]string, error) {
 	root, err := rootOf(text, yaml.MaxParameters)
 	if err != nil || root == nil {
@@ -47,7 +48,7 @@ func rootOf(text string, limit int) (*yamlv3.Node, error) {
 	case errors.As(err, &exceeded):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("%snot valid YAML: quote the values that the template inserts (| quote, or toYaml)", placeOf(err))
+		return nil, fmt.Errorf("%snot valid YAML: quote values with special characters (in a template with | quote or toYaml)", placeOf(err))
 	case more != nil:
 		return nil, errors.New("contains more than one YAML document: must be one map of parameters")
 	}
@@ -70,13 +71,16 @@ func valuesOf(root *yamlv3.Node) (map[string]string, error) {
 	if root.Kind != yamlv3.MappingNode {
 		return nil, fmt.Errorf("line %d: must be a map of parameters, such as NAME: value", root.Line)
 	}
-	seen := map[string]bool{}
+	lines := map[string]int{}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, node := root.Content[i], root.Content[i+1]
-		if name.Kind != yamlv3.ScalarNode || name.ShortTag() == "!!merge" || seen[name.Value] {
-			return nil, fmt.Errorf("line %d: must be the name of a parameter that is not set on an earlier line", name.Line)
+		if name.Kind != yamlv3.ScalarNode || name.ShortTag() == "!!merge" {
+			return nil, fmt.Errorf("line %d: must be the name of a parameter", name.Line)
 		}
-		seen[name.Value] = true
+		if earlier, twice := lines[name.Value]; twice {
+			return nil, fmt.Errorf("line %d: parameter %s is already set on line %d: remove one of them", name.Line, text.Quote(name.Value), earlier)
+		}
+		lines[name.Value] = name.Line
 		value, given, err := textOf(node)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", node.Line, err)

@@ -35,14 +35,14 @@ func TestFile(t *testing.T) {
 
 func TestErrorsOfFilesQuoteNoValue(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"no YAML":              {"A: x\nPASSWORD: geheim: x\n", "line 2: not valid YAML: quote the values that the template inserts (| quote, or toYaml)"},
-		"an alias":             {"PASSWORD: *geheim\n", "not valid YAML: quote the values that the template inserts (| quote, or toYaml)"},
+		"no YAML":              {"A: x\nPASSWORD: geheim: x\n", "line 2: not valid YAML: quote values with special characters (in a template with | quote or toYaml)"},
+		"an alias":             {"PASSWORD: *geheim\n", "not valid YAML: quote values with special characters (in a template with | quote or toYaml)"},
 		"an anchor in a list":  {"A:\n- &geheim x\n- *geheim\n", "line 2: the list or map is not valid: it must not contain anchors, aliases or duplicate keys"},
 		"no map":               {"- geheim\n", "line 1: must be a map of parameters, such as NAME: value"},
 		"a text alone":         {"geheim\n", "line 1: must be a map of parameters, such as NAME: value"},
-		"a name twice":         {"A: geheim\nA: geheim\n", "line 2: must be the name of a parameter that is not set on an earlier line"},
+		"a name twice":         {"A: geheim\nA: geheim\n", `line 2: parameter "A" is already set on line 1: remove one of them`},
 		"several documents":    {"A: geheim\n---\nB: geheim\n", "contains more than one YAML document: must be one map of parameters"},
-		"a merge":              {"<<: {A: geheim}\n", "line 1: must be the name of a parameter that is not set on an earlier line"},
+		"a merge":              {"<<: {A: geheim}\n", "line 1: must be the name of a parameter"},
 		"a key twice in a map": {"A: {geheim: 1, geheim: 2}\n", "line 1: the list or map is not valid: it must not contain anchors, aliases or duplicate keys"},
 	} {
 		t.Run(name, func(t *testing.T) {

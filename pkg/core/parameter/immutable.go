@@ -35,7 +35,7 @@ func Immutable(before, after Setting) []Problem {
 				"immutable, and its current value is %s, but the other OperatorVersion does not define it: use one that does", shownValue(was, kept))})
 		case now != nil && isTrue(now.Immutable) && !same(now.Type, InForce(now, after.Given), kept):
 			problems = append(problems, Problem{Parameter: was.Name, Value: presentable(now, InForce(now, after.Given)), Reason: fmt.Sprintf(
-				"immutable, and its current value is %s: set that value, or delete and re-create the Instance", shownValue(was, kept))})
+				"immutable, and its current value is %s: set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again", shownValue(was, kept))})
 		}
 	}
 	return problems

@@ -37,44 +37,44 @@ func TestImmutable(t *testing.T) {
 		"what was written out is left to the same default": {before: set("a", fixed("a")), after: unset(fixed("a"))},
 		"it is changed": {
 			before: unset(count("1")), after: set("2", count("1")),
-			want: `parameter "FIXED": value "2": immutable, and its current value is "1": set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": value "2": immutable, and its current value is "1": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is changed, and may be a password": {
 			before: set("hunter1", bare), after: set("hunter2", bare),
-			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is unset": {
 			before: set("2", count("1")), after: unset(count("1")),
-			want: `parameter "FIXED": value "1": immutable, and its current value is "2": set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": value "1": immutable, and its current value is "2": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is unset, and may be a password": {
 			before: set("hunter1", bare), after: unset(bare),
-			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"a list is written in another way": {before: set("[a, {b: 1}]", list), after: set(`["a",{"b":1}]`, list)},
 		"a list has another order": {
 			before: set("[a, b]", list), after: set("[b, a]", list),
-			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"another version makes a text of it": {
 			before: set("[a, b]", list), after: set("[a,b]", bare),
-			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": immutable, and its current value is not shown: set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is emptied": {
 			before: set("a", fixed("a")), after: set("", fixed("a")),
-			want: `parameter "FIXED": immutable, and its current value is "a": set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": immutable, and its current value is "a": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is unset and falls back to another default": {
 			before: set("b", fixed("a")), after: unset(fixed("a")),
-			want: `parameter "FIXED": value "a": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": value "a": immutable, and its current value is not shown: set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"it is set where nothing was": {
 			before: unset(bare), after: set("a", bare),
-			want: `parameter "FIXED": immutable, and its current value is "": set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": immutable, and its current value is "": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"another version has another default": {
 			before: unset(fixed("a")), after: unset(fixed("b")),
-			want: `parameter "FIXED": value "b": immutable, and its current value is "a": set that value, or delete and re-create the Instance`,
+			want: `parameter "FIXED": value "b": immutable, and its current value is "a": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`,
 		},
 		"another version has another default, and the value is written out": {before: unset(fixed("a")), after: set("a", fixed("b"))},
 		"another version does not define it": {

@@ -82,7 +82,7 @@ var _ = Describe("add-ons", func() {
 
 			moved := run(ctx, "enable", "graphs", "--cluster", first+","+second, "--namespace", "elsewhere")
 			Expect(moved.code).To(Equal(cli.ExitFailure))
-			Expect(moved.err).To(MatchError(And(ContainSubstring("on cluster "+first), ContainSubstring("on cluster "+second))))
+			Expect(moved.err).To(MatchError(MatchRegexp(`^add-on "graphs" is already enabled on cluster .*\(also on (` + first + "|" + second + `)\)$`)))
 		})
 
 		It("enables required add-ons too, and waits until all are available", func(ctx SpecContext) {
@@ -256,9 +256,8 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "package", "push", packageDir(configMap), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 			wrong := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZ=3")
-			Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: ` +
-				`AddOnDeploymentConfig ` + cluster + `/shop-parameters sets variable SIZ, which OperatorVersion "shop-1.10-1.2.0" does not define: ` +
-				`did you mean SIZE? Correct or remove the variable`)))
+			Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "shop" on cluster ` + cluster + `: parameter "SIZ": not defined: did you mean SIZE?`)))
+			Expect(wrong.errOut).NotTo(ContainSubstring("SIZ"), "it is not a variable that is ignored")
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "COLOUR=red").err).To(MatchError(ContainSubstring(
 				`add-on "shop" on cluster ` + cluster + `: parameter "COLOUR": not defined: the operator has SIZE`)))
 			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
@@ -357,8 +356,8 @@ var _ = Describe("add-ons", func() {
 			Expect(shown.out).To(And(ContainSubstring(": refused: creating "), ContainSubstring("nothing is installed in vault"), Not(ContainSubstring("would be created"))))
 			refused := run(ctx, command...)
 			Expect(refused.code).To(Equal(cli.ExitFailure))
+			Expect(refused.err).To(MatchError(MatchRegexp(`^creating .*/shop: .*nothing is installed in vault \(also on (` + first + "|" + second + `)\)$`)))
 			for _, cluster := range []string{first, second} {
-				Expect(refused.err).To(MatchError(And(ContainSubstring("creating "+cluster+"/shop: "), ContainSubstring("nothing is installed in vault"))))
 				for _, list := range []client.ObjectList{&addonv1alpha1.ManagedClusterAddOnList{}, &addonv1alpha1.AddOnDeploymentConfigList{}} {
 					Expect(hub.List(ctx, list, client.InNamespace(cluster))).To(Succeed())
 					Expect(meta.LenList(list)).To(BeZero())

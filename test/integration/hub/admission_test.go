@@ -456,7 +456,7 @@ var _ = Describe("Admission", func() {
 			},
 			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": must be an integer`),
 			Entry("changes an immutable parameter", func(i *kudo.Instance) { i.Spec.Parameters["FIXED"] = "huge" },
-				`parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`),
+				`parameter "FIXED": immutable, and its current value is "small": set that value, or uninstall it with its data ('kubectl addon uninstall') and install it again`),
 			Entry("changes it by another version's default", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = later.Name },
 				`parameter "FIXED": value "large": immutable, and its current value is "small"`),
 			Entry("triggers two plans",
