@@ -109,7 +109,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 		return err
 	}
 	if err := change.CheckDefined(definitions, o.addOn); err != nil {
-		return err
+		return change.ExplainUndefined(ctx, h, o.addOn, err)
 	}
 	if o.dryRun {
 		return o.preview(o.decide(ctx, h, fleet, clusters))

@@ -15,6 +15,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -63,6 +64,16 @@ func CheckDefined(definitions map[string]fleet.Definition, addOn string) error {
 	}
 	names := slices.Sorted(maps.Keys(definitions))
 	return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s", addOn, text.DidYouMean(addOn, names), text.ListOrNone(names))
+}
+
+// ExplainUndefined adds to the error of CheckDefined what makes an add-on of an operator of that name, if one is pushed.
+func ExplainUndefined(ctx context.Context, reader client.Reader, addOn string, undefined error) error {
+	stored, err := read.StoredVersions(ctx, reader, kudo.DefaultPackagesNamespace)
+	if err != nil || !slices.ContainsFunc(stored, func(v kudo.OperatorVersion) bool { return v.OperatorName() == addOn }) {
+		return undefined
+	}
+	return fmt.Errorf("%w; operator %q is pushed, but is no add-on: create a ClusterManagementAddOn of that name, or install it without one "+
+		"('kubectl addon install %[2]s')", undefined, addOn)
 }
 
 // NamespaceProblem returns why a name is not valid for a namespace on the managed clusters; empty if it is.

@@ -549,6 +549,13 @@ plans:
 			Expect(run(ctx, "install", "dock", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "dock" is enabled on cluster ` + cluster)))
 		})
 
+		It("are refused before its operator has a ClusterManagementAddOn, which enable says", func(ctx SpecContext) {
+			push(ctx, "quay", "1.0.0")
+			Expect(run(ctx, "enable", "quay", "--cluster", newCluster(ctx, nil)).err).To(MatchError(And(
+				HavePrefix(`ClusterManagementAddOn "quay" not found`), HaveSuffix(`; operator "quay" is pushed, but is no add-on: `+
+					`create a ClusterManagementAddOn of that name, or install it without one ('kubectl addon install quay')`))))
+		})
+
 		It("are refused if a Placement or a parent determines the Instance", func(ctx SpecContext) {
 			push(ctx, "pier", "1.0.0")
 			push(ctx, "pier", "2.0.0")
