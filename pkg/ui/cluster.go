@@ -173,12 +173,12 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 }
 
 // explanationOf explains the state of an add-on, as far as the user may read the definitions.
-func explanationOf(cluster fleet.Cluster, name string) why.Data {
+func explanationOf(cluster fleet.Cluster, name string, now time.Time) why.Data {
 	if cluster.Definitions == nil {
 		return why.Data{AddOn: name, Cluster: cluster.Name,
 			Explanation: "Its dependencies are unknown, because you may not list ClusterManagementAddOns. The conditions below are what it reports."}
 	}
-	return why.Of(cluster, name).Data(name)
+	return why.Of(cluster, name, now).Data(name)
 }
 
 // whyView is what page Why shows.
@@ -208,7 +208,7 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 		return frame{}, err
 	}
 	view := whyView{
-		Data: explanationOf(cluster, name), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
+		Data: explanationOf(cluster, name, v.now), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
 		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
 	}
 	if addOn := cluster.AddOns[name]; addOn != nil {

@@ -45,7 +45,7 @@ func FuzzForgedStatus(f *testing.F) {
 		shown.Instances = map[string]*kudo.Instance{"kafka": instance, "zookeeper": &child}
 		for name, addOn := range shown.AddOns {
 			renderPage(t, frame{Title: name, Template: "why", View: whyView{
-				Data: why.Of(shown.Cluster, name).Data(name), Glimpse: fleet.GlimpseOf(addOn), Conditions: addOn.Status.Conditions,
+				Data: why.Of(shown.Cluster, name, sample.Now).Data(name), Glimpse: fleet.GlimpseOf(addOn), Conditions: addOn.Status.Conditions,
 			}})
 		}
 		renderPage(t, frame{Title: "cluster1", Template: "cluster", View: clusterOf(shown.Cluster)})

@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/why"
+	"github.com/tandem-addons/tandem/test/sample"
 )
 
 var writeGolden = flag.Bool("update", false, "write testdata/*.html instead of comparing with it")
@@ -107,7 +108,7 @@ func TestPages(t *testing.T) {
 	view := cluster(at)
 	golden(t, "cluster", frame{Title: "Cluster cluster1", Template: "cluster", View: clusterOf(view)})
 	golden(t, "why", frame{Title: "kafka on cluster1", Template: "why", View: whyView{
-		Data: why.Of(view, "kafka").Data("kafka"), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: view.AddOns["kafka"].Status.Conditions,
+		Data: why.Of(view, "kafka", sample.Now).Data("kafka"), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: view.AddOns["kafka"].Status.Conditions,
 	}})
 	golden(t, "addon", frame{Title: "Add-on kafka", Template: "addon", View: addOnOf("kafka", small, view.Definitions)})
 	instance := view.Instances["kafka"]

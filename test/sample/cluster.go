@@ -13,7 +13,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 )
 
-var onceUponATime = metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+// Now is the time at which conditions of samples have changed.
+var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var onceUponATime = metav1.NewTime(Now)
 
 // Define returns the definition of the add-on "a" for "a: b c?", in which ? marks an optional dependency.
 func Define(line string) *addonv1alpha1.ClusterManagementAddOn {

@@ -113,9 +113,10 @@ func TestEnablePrintsWhatItWaitsFor(t *testing.T) {
 	}
 	const removal = "the removal of managedclusteraddon.addon.open-cluster-management.io/kafka%s is still in progress after 3s: Removing " +
 		"(see 'kubectl addon uninstall --help' for --force)"
-	pending := &target{trees: []terminal.Node{{Text: "kafka on c3: Available Unknown: not reported yet"}}}
-	const unavailable = "add-ons are still not available after 3s: kafka on c3: Available Unknown: not reported yet; " +
-		"see 'kubectl addon why ADDON --cluster CLUSTER'"
+	pending := &target{trees: []terminal.Node{{Text: "kafka on c3: Available Unknown (ProbeUnavailable): its lease is unknown."}}}
+	pending.Wanted = leaving("c3").AddOn
+	const unavailable = "add-ons are still not available after 3s: kafka on c3: Available Unknown (ProbeUnavailable): its lease is unknown; " +
+		"see 'kubectl addon why kafka --cluster c3'"
 	for name, test := range map[string]struct {
 		going   []installed
 		targets []*target

@@ -145,9 +145,9 @@ func (w *enableWait) timeoutError(after string) error {
 		problems = append(problems, fmt.Errorf("add-on %q is not enabled on %s: %w",
 			w.addOn, terminal.OnClusters(clustersOf(w.going)), w.goneWait.timeoutError(after)))
 	}
-	if slices.ContainsFunc(w.targets, func(t *target) bool { return !t.settled }) {
-		problems = append(problems, fmt.Errorf("add-ons are still not available%s: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
-			after, strings.Join(w.open(), "; ")))
+	if slices.ContainsFunc(w.targets, (*target).isOpen) {
+		problems = append(problems, fmt.Errorf("add-ons are still not available%s: %s; see '%s'",
+			after, strings.Join(w.open(), "; "), w.explainCommand()))
 	}
 	return errors.Join(problems...)
 }
@@ -157,13 +157,19 @@ func (w *enableWait) open() []string {
 	var texts []string
 	for _, t := range w.targets {
 		if !t.settled && len(t.trees) > 0 {
-			texts = append(texts, t.trees[len(t.trees)-1].Text)
+			texts = append(texts, strings.TrimSuffix(t.trees[len(t.trees)-1].Text, "."))
 		}
 	}
 	if left := len(texts) - terminal.ClustersShown; left > 0 {
 		texts = append(texts[:terminal.ClustersShown], fmt.Sprintf("%d more", left))
 	}
 	return texts
+}
+
+// explainCommand returns the command that explains the first add-on that is not available.
+func (w *enableWait) explainCommand() string {
+	first := w.targets[slices.IndexFunc(w.targets, (*target).isOpen)]
+	return text.Command("kubectl addon why %s --cluster %s", first.Wanted.Name, first.Wanted.Namespace)
 }
 
 // target is an add-on to wait for.
@@ -174,6 +180,8 @@ type target struct {
 	problem       error
 	trees         []terminal.Node
 }
+
+func (t *target) isOpen() bool { return !t.settled }
 
 func (t *target) look(ctx context.Context, reader client.Reader) error {
 	key, addOn, instance := client.ObjectKeyFromObject(t.Wanted), &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}

@@ -12,6 +12,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
@@ -56,7 +57,7 @@ func (i installed) now(ctx context.Context, c client.Reader) (installed, error) 
 		if err := c.List(ctx, &instances, client.InNamespace(i.Namespace)); err != nil {
 			return i, fmt.Errorf("listing Instances of cluster %q: %w", i.Namespace, err)
 		}
-		next.Below = change.Descendants(next.Instance, instances.Items)
+		next.Below = fleet.Descendants(next.Instance, instances.Items)
 	}
 	return next, nil
 }

@@ -56,7 +56,7 @@ func TestUninstallPrintsWhatItWaitsFor(t *testing.T) {
 		"the agent's add-on stays for those that only it can remove": {
 			installed{AddOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
 		"an Instance that addon-manager has not deleted yet": {
-			installed{AddOn: addOn, Instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
+			installed{AddOn: addOn, Instance: sample.Instance()}, "addon-manager has not deleted Instance kafka yet"},
 		"an Instance whose agent is silent": {
 			installed{Instance: newDeletedInstance()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance whose agent has reported nothing since it was healthy": {

@@ -1,13 +1,10 @@
 package change
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -110,53 +107,4 @@ func objectCount(objects int, of installed) string {
 }
 
 // waitText states why the object is not removed yet.
-func (i installed) waitText() string {
-	switch {
-	case i.Instance == nil:
-		return cmp.Or(progress.RemainingText(i.AddOn), progress.FinalizersText("ManagedClusterAddOn", i.AddOn))
-	case i.Instance.DeletionTimestamp.IsZero():
-		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(i.Name))
-	case i.Instance.IsForceReleased():
-		return fmt.Sprintf("addon-manager has not released Instance %s yet", text.Word(i.Name))
-	}
-	ready := meta.FindStatusCondition(i.Instance.Status.Conditions, kudo.ConditionReady)
-	switch {
-	case ready != nil && ready.Status == metav1.ConditionTrue && cleanedUp(i.Instance.Status):
-		return fmt.Sprintf("plan %q of Instance %s is complete; its applied objects are removed next",
-			kudo.CleanupPlan, text.Word(i.Name))
-	case ready == nil || ready.Status == metav1.ConditionTrue:
-		return fmt.Sprintf("the agent of cluster %s has not started to remove Instance %s",
-			text.Word(i.Namespace), text.Word(i.Name))
-	case ready.Reason == kudo.ReasonRemoved:
-		return i.removedText()
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
-}
-
-// removedText states why an Instance still exists although all its objects are removed.
-func (i installed) removedText() string {
-	if len(i.Below) == 0 {
-		return progress.FinalizersText("Instance", i.Instance)
-	}
-	return fmt.Sprintf("Instance %s has no objects left; its children are being removed: %s",
-		text.Word(i.Name), strings.Join(belowTexts(i.Below), ", "))
-}
-
-// belowTexts returns the names of Instances, each with the message of its condition Ready.
-func belowTexts(instances []kudo.Instance) []string {
-	texts := make([]string, len(instances))
-	for i := range instances {
-		texts[i] = text.Word(instances[i].Name)
-		ready := meta.FindStatusCondition(instances[i].Status.Conditions, kudo.ConditionReady)
-		if ready != nil && ready.Status != metav1.ConditionTrue {
-			texts[i] += " (" + strings.TrimSuffix(ready.Reason+": "+ready.Message, ": ") + ")"
-		}
-	}
-	return texts
-}
-
-// cleanedUp reports whether the cleanup plan of a removal is complete. A manually requested cleanup does not count.
-func cleanedUp(status kudo.InstanceStatus) bool {
-	last := status.Execution
-	return last != nil && last.Plan == kudo.CleanupPlan && last.UID != last.Request && status.PlanStatus[last.Plan].Status == kudo.Complete
-}
+func (i installed) waitText() string { return progress.RemovalText(i.AddOn, i.Instance, i.Below) }

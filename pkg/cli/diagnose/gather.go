@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,7 +104,7 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 	}
 	var whys, plans []string
 	for _, name := range view.AddOnNames() {
-		explained := why.Of(view, name)
+		explained := why.Of(view, name, time.Now())
 		whys = append(whys, name+"\n\n"+explained.Text())
 	}
 	for _, name := range slices.Sorted(maps.Keys(view.Instances)) {

@@ -11,7 +11,6 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
@@ -90,23 +89,37 @@ type instanceSummary struct {
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions"`
+		Whole      *kudo.WholeVersion `json:"whole"`
+		Execution  *struct {
+			Plan string `json:"plan"`
+		} `json:"execution"`
+		PlanStatus map[string]struct {
+			LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp"`
+		} `json:"planStatus"`
 	} `json:"status"`
 }
 
 // instance returns an Instance with the decoded fields.
 func (s *instanceSummary) instance() *kudo.Instance {
-	return &kudo.Instance{
+	instance := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Metadata.Namespace, Name: s.Metadata.Name, Annotations: s.Metadata.Annotations, OwnerReferences: s.Metadata.OwnerReferences,
 			CreationTimestamp: s.Metadata.CreationTimestamp, DeletionTimestamp: s.Metadata.DeletionTimestamp,
 		},
 		Spec:   kudo.InstanceSpec{OperatorVersion: s.Spec.OperatorVersion},
-		Status: kudo.InstanceStatus{Conditions: s.Status.Conditions},
+		Status: kudo.InstanceStatus{Conditions: s.Status.Conditions, Whole: s.Status.Whole},
 	}
+	if last := s.Status.Execution; last != nil {
+		instance.Status.Execution = &kudo.Execution{Plan: last.Plan}
+		instance.Status.PlanStatus = map[string]kudo.PlanStatus{
+			last.Plan: {LastUpdatedTimestamp: s.Status.PlanStatus[last.Plan].LastUpdatedTimestamp},
+		}
+	}
+	return instance
 }
 
-// EachInstance visits the independent Instances of the clusters, with nil for all, in the order of the hub's response. Only metadata, the
-// OperatorVersion and conditions are set. It visits none if the hub does not have the kind. If the user lacks permission, unreadable gets the error.
+// EachInstance visits the Instances of the clusters, with nil for all, in the order of the hub's response, without children. Only metadata, the
+// OperatorVersions, conditions, and the name and time of the last plan are set. It visits none if the hub does not have the kind. If the user lacks permission, unreadable gets the error.
 func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*kudo.Instance), unreadable func(error)) error {
 	list, err := h.Lists(kudo.GroupVersion.WithKind("Instance"))
 	if meta.IsNoMatchError(err) {
@@ -118,7 +131,7 @@ func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*ku
 	meant := clusterFilter(clusters)
 	for _, namespace := range read.NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *instanceSummary) {
-			if instance := s.instance(); meant(instance.Namespace) && fleet.Independent(instance) {
+			if instance := s.instance(); meant(instance.Namespace) && instance.Parent() == nil {
 				visit(instance)
 			}
 		})

@@ -173,7 +173,7 @@ func TestWhyText(t *testing.T) {
 		"why-agent-behind-true":           sample.NewCluster("shop: zookeeper", "zookeeper:").With("shop", sample.Works, sample.VerdictThen),
 		"why-malformed":                   sample.NewCluster("shop:").With("shop", sample.HeldBack, sample.VerdictThen).WithAnnotation("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
-		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, why.Of(view.Cluster, "shop").Text()) })
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, why.Of(view.Cluster, "shop", sample.Now).Text()) })
 	}
 }
 
@@ -185,7 +185,7 @@ func TestWhyBreaksACycleInOnePlace(t *testing.T) {
 	} {
 		for _, name := range []string{"shop", "kafka", "zookeeper"} {
 			view := sample.NewCluster(lines...).With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts()
-			if text := why.Of(view.Cluster, name).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
+			if text := why.Of(view.Cluster, name, sample.Now).Text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
 		}
@@ -201,7 +201,7 @@ func TestWhyQuotesNames(t *testing.T) {
 	instance.Name, instance.Status.Execution = "shop", &kudo.Execution{Plan: "$(reboot)"}
 	view.Instances = map[string]*kudo.Instance{"shop": instance}
 	const want = "kubectl addon plan run shop '$(reboot)' --cluster cluster1"
-	if text := why.Of(view.Cluster, "shop").Text(); !strings.Contains(text, want) {
+	if text := why.Of(view.Cluster, "shop", sample.Now).Text(); !strings.Contains(text, want) {
 		t.Errorf("want %q, got\n%s", want, text)
 	}
 }
@@ -213,7 +213,7 @@ func TestWhyExplainsRetryOfFailedPlan(t *testing.T) {
 	instance.Status.Execution = &kudo.Execution{Plan: "backup", Owed: []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed,
 		RetryTime: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}}}
 	view.Instances = map[string]*kudo.Instance{"shop": instance}
-	text := why.Of(view.Cluster, "shop").Text()
+	text := why.Of(view.Cluster, "shop", sample.Now).Text()
 	for _, want := range []string{
 		"Fix the cause: plan deploy starts again at 2026-01-02T03:04:05Z, or run it now.", "kubectl addon plan run shop deploy --cluster cluster1",
 	} {
@@ -231,7 +231,7 @@ func TestWhyExplainsMissingMirror(t *testing.T) {
 	ready.ObservedGeneration = 1
 	instance.Status.Conditions = []metav1.Condition{sample.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""), ready}
 	view.Instances = map[string]*kudo.Instance{"shop": instance}
-	text := why.Of(view.Cluster, "shop").Text()
+	text := why.Of(view.Cluster, "shop", sample.Now).Text()
 	const want = `The plans of shop do not run yet: namespace "shop" of the managed cluster is being deleted.`
 	if !strings.Contains(text, want) || strings.Contains(text, "check that addon-agent is running") {
 		t.Errorf("want %q, got\n%s", want, text)

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -90,6 +92,23 @@ func TestLetters(t *testing.T) {
 	}
 }
 
+// TestGetReportsAFailedUpgrade covers an add-on whose agent has not written condition Available since its plan failed.
+func TestGetReportsAFailedUpgrade(t *testing.T) {
+	view := sample.NewCluster("kafka:").Plans("kafka").With("kafka", sample.Works)
+	view.Definitions["kafka"].Object.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
+		DefaultConfig:       &upstream.ConfigReferent{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0"},
+	}}
+	instance := instanceOf("kafka", sample.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, ""))
+	instance.Status.Conditions[0].LastTransitionTime = metav1.NewTime(sample.Now.Add(time.Second))
+	instance.OwnerReferences = []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "kafka", Controller: ptr.To(true)}}
+	instance.Status.Whole = &kudo.WholeVersion{OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}}
+	item := itemOf(view.AddOns["kafka"], view.Definitions["kafka"], fleet.ReportOf(instance))
+	if got := item.versionText() + " " + string(item.Available) + " " + item.Reason; got != "kafka-3.8.0-0.9.0 -> kafka-3.9.0-1.0.0 False PlanFailed" {
+		t.Error(got)
+	}
+}
+
 func TestGet(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	view := sample.NewCluster("kafka: zookeeper graphs?", "zookeeper:", "shop: graphs?").Plans("kafka").
@@ -104,7 +123,7 @@ func TestGet(t *testing.T) {
 	for _, name := range view.AddOnNames() {
 		addOn := view.AddOns[name]
 		addOn.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))
-		list.AddOns = append(list.AddOns, itemOf(addOn, view.Definitions[name]))
+		list.AddOns = append(list.AddOns, itemOf(addOn, view.Definitions[name], fleet.Report{}))
 	}
 	clitest.Golden(t, "get", list.text(now))
 	clitest.Golden(t, "data-get", clitest.Render(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Render(t, "name", terminal.Shown{Names: list.names()}))

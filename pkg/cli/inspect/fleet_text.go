@@ -72,9 +72,12 @@ func (s summary) headline() string {
 	if len(s.Instances) > 0 {
 		line += ", " + text.Plural(len(s.Instances), "Instance")
 	}
-	line += fmt.Sprintf(": %d of %d are available", counts[fleet.Available], total)
+	line += fmt.Sprintf(": %d of %d are available", counts[fleet.Available]+counts[fleet.Degraded], total)
+	if degraded := counts[fleet.Degraded]; degraded > 0 {
+		line += fmt.Sprintf(" (%d of them degraded)", degraded)
+	}
 	for _, state := range fleet.States {
-		if state != fleet.Available && counts[state] > 0 {
+		if state != fleet.Available && state != fleet.Degraded && counts[state] > 0 {
 			line += fmt.Sprintf(", %d %s", counts[state], state.Text())
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -43,8 +44,9 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 		Use:   "get [ADDON]",
 		Short: "List add-ons and their status on managed clusters",
 		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of a plan-based add-on; until a\n" +
-			"rollout has reached the cluster, it is the one before. REASON is the reason of the first problem, or of condition\n" +
-			"Available if there is none. A second table lists the Instances that belong to no add-on; child Instances are omitted.\n\n" +
+			"rollout has reached the cluster, it is the one before. INSTALLED -> DESIRED means that another version was the last to be\n" +
+			"installed completely. REASON is the reason of the first problem, or of condition Available if there is none. A second table\n" +
+			"lists the Instances that belong to no add-on; child Instances are omitted.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon get\n" +
 			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
@@ -95,6 +97,8 @@ type addOnItem struct {
 	// OperatorVersion is the configured OperatorVersion or, until a rollout has reached the cluster, the one before; empty if the add-on is not
 	// plan-based, or it is unknown.
 	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// InstalledVersion is the OperatorVersion that was last installed completely if it is another one.
+	InstalledVersion string `json:"installedVersion,omitempty"`
 	// Available and Degraded are the statuses of the conditions; empty if a condition is missing.
 	Available metav1.ConditionStatus `json:"available,omitempty"`
 	Degraded  metav1.ConditionStatus `json:"degraded,omitempty"`
@@ -129,21 +133,26 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 		return list, err
 	}
 	isMeant := func(found string) bool { return name == "" || name == found }
+	reports := map[client.ObjectKey]fleet.Report{}
+	err = h.EachInstance(ctx, clusters, func(instance *kudo.Instance) {
+		switch {
+		case !isMeant(instance.Name):
+		case fleet.IsOfAddOn(instance):
+			reports[client.ObjectKeyFromObject(instance)] = fleet.ReportOf(instance)
+		case fleet.Independent(instance):
+			list.Instances = append(list.Instances, instanceItemOf(instance))
+		}
+	}, unread)
+	if err != nil {
+		return list, err
+	}
 	err = h.EachAddOn(ctx, clusters, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		if isMeant(addOn.Name) {
-			list.AddOns = append(list.AddOns, itemOf(addOn, definitions[addOn.Name]))
+			list.AddOns = append(list.AddOns, itemOf(addOn, definitions[addOn.Name], reports[client.ObjectKeyFromObject(addOn)]))
 		} else {
 			others[addOn.Name] = true
 		}
 	})
-	if err != nil {
-		return list, err
-	}
-	err = h.EachInstance(ctx, clusters, func(instance *kudo.Instance) {
-		if isMeant(instance.Name) {
-			list.Instances = append(list.Instances, instanceItemOf(instance))
-		}
-	}, unread)
 	if err != nil {
 		return list, err
 	}
@@ -174,11 +183,16 @@ func (l addOnList) sort() {
 	})
 }
 
-func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definition) addOnItem {
+// itemOf returns the item of an add-on, given the report of its Instance.
+func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definition, report fleet.Report) addOnItem {
+	addOn = fleet.Current(addOn, report)
 	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Created: addOn.CreationTimestamp,
 		Reason: fleet.ReasonOf(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)}
 	if definition.PlanManaged {
 		item.OperatorVersion = install.VersionInUse(definition.Object, addOn).Name
+	}
+	if item.OperatorVersion != report.Installed && item.OperatorVersion != "" {
+		item.InstalledVersion = report.Installed
 	}
 	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); condition != nil {
 		item.Available = condition.Status
@@ -219,7 +233,7 @@ func (l addOnList) addOnTable(now time.Time) string {
 	rows := make([][]string, 0, len(l.AddOns))
 	for _, i := range l.AddOns {
 		rows = append(rows, []string{
-			i.Cluster, i.AddOn, orNone(i.OperatorVersion), cmp.Or(string(i.Available), "Unknown"), orNone(string(i.Degraded)), orNone(i.Reason),
+			i.Cluster, i.AddOn, i.versionText(), cmp.Or(string(i.Available), "Unknown"), orNone(string(i.Degraded)), orNone(i.Reason),
 			duration.HumanDuration(now.Sub(i.Created.Time)),
 		})
 	}
@@ -235,6 +249,14 @@ func (l addOnList) instanceTable(now time.Time) string {
 		})
 	}
 	return terminal.Table([]string{"CLUSTER", "INSTANCE", "VERSION", "READY", "REASON", "AGE"}, rows)
+}
+
+// versionText returns the desired version, after the installed one if that is another one.
+func (i addOnItem) versionText() string {
+	if i.InstalledVersion == "" {
+		return orNone(i.OperatorVersion)
+	}
+	return i.InstalledVersion + " -> " + orNone(i.OperatorVersion)
 }
 
 func orNone(text string) string { return cmp.Or(text, "-") }

@@ -17,7 +17,7 @@ import (
 func TestWhatProgramsRead(t *testing.T) {
 	cluster := sample.NewCluster("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
 		With("shop", sample.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").WithAnnotation("broken", "{").WithVerdicts()
-	tree, explained := fleet.TreeOf(cluster.Cluster, nil), why.Of(cluster.Cluster, "shop")
+	tree, explained := fleet.TreeOf(cluster.Cluster, nil), why.Of(cluster.Cluster, "shop", sample.Now)
 	dependents := fleet.DependentsOf(fleet.DependentsView{
 		AddOn:     "zookeeper",
 		Direct:    dependency.Direct(map[string][]addonv1alpha1.AddonDependency{"kafka": sample.Define("kafka: zookeeper").Spec.Dependencies, "shop": sample.Define("shop: kafka?").Spec.Dependencies}),

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,6 @@ func runWhy(ctx context.Context, o *WhyOptions) error {
 	if err := view.CheckAddOn(o.addOn); err != nil {
 		return err
 	}
-	explained := why.Of(view, o.addOn)
+	explained := why.Of(view, o.addOn, time.Now())
 	return o.output.Print(o.Out, terminal.Shown{Text: explained.Text(), Data: explained.Data(o.addOn)})
 }

@@ -22,8 +22,11 @@ func Text(view progress.View) string {
 	if text := progress.LastChange(view); text != "" {
 		terminal.WriteField(&b, "Last change", text)
 	}
-	for _, kind := range progress.InstanceConditions {
-		terminal.WriteField(&b, kind, progress.ConditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
+	for _, condition := range []struct{ kind, absent string }{
+		{kudo.ConditionResolved, "Unknown: not reported yet; if this takes longer than a few seconds, check that addon-manager is running on the hub"},
+		{kudo.ConditionReady, "Unknown: not reported yet"},
+	} {
+		terminal.WriteField(&b, condition.kind, progress.ConditionText(instance.Status.Conditions, condition.kind, condition.absent))
 	}
 	if view.Unreadable != nil {
 		fmt.Fprintf(&b, "\nOnly the plan status that the agent has reported is shown: reading OperatorVersion %q: %v\n",

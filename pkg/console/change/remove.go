@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -37,7 +37,7 @@ func (s *State) Removal(key client.ObjectKey) (Removal, error) {
 	view, existing := s.fleet[key.Namespace], s.FindInstance(key)
 	r := Removal{ObjectKey: key, AddOn: view.AddOns[key.Name]}
 	if existing != nil && (r.AddOn == nil || metav1.IsControlledBy(existing, r.AddOn)) {
-		r.Instance, r.Below = existing, Descendants(existing, s.instances[key.Namespace])
+		r.Instance, r.Below = existing, fleet.Descendants(existing, s.instances[key.Namespace])
 	}
 	switch {
 	case r.AddOn != nil:
@@ -88,24 +88,6 @@ func (s *State) Remove(ctx context.Context, r Removal) (Change, error) {
 	going.Before, going.Instances = r.Instance, r.Below
 	going.Candidates, err = s.reader.candidates(install.VersionOf(r.Instance).Namespace, going.Started)
 	return going, err
-}
-
-// Descendants returns the Instance's descendants among instances, each before its own children.
-func Descendants(root *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
-	var found []kudo.Instance
-	met := map[types.UID]bool{root.UID: true} // stops at owner references that form a cycle
-	var add func(parent *kudo.Instance)
-	add = func(parent *kudo.Instance) {
-		for i := range instances {
-			if child := &instances[i]; metav1.IsControlledBy(child, parent) && !met[child.UID] {
-				met[child.UID] = true
-				found = append(found, *child)
-				add(child)
-			}
-		}
-	}
-	add(root)
-	return found
 }
 
 // Loss is what a removal deletes besides the objects of the Instances that it removes, or what it keeps.
@@ -197,7 +179,7 @@ func (r Removal) inventory(instances []kudo.Instance) []kudo.InventoryEntry {
 		root = &instances[at]
 	}
 	all := slices.Clone(root.Status.Inventory)
-	for _, below := range Descendants(root, instances) {
+	for _, below := range fleet.Descendants(root, instances) {
 		all = append(all, below.Status.Inventory...)
 	}
 	return all

@@ -264,8 +264,11 @@ func ReasonOf(object metav1.Object, conditions []metav1.Condition, health string
 		if resolved := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved); healthy == nil && resolved != nil {
 			return resolved.Reason
 		}
-		if healthy == nil {
+		switch {
+		case healthy == nil:
 			return ""
+		case healthy.Reason == addonv1alpha1.ReasonNotInstalled && meta.IsStatusConditionFalse(conditions, addonv1alpha1.ConditionResolved):
+			return meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved).Reason // why it is not installed
 		}
 		return healthy.Reason
 	}

@@ -71,6 +71,10 @@ func UnseenText(cluster string) string {
 		"cluster %s", cluster)
 }
 
+// UnprocessedText is the message about an object that addon-manager has not processed yet.
+const UnprocessedText = "addon-manager has not processed the add-on yet: if this takes longer than a few seconds, check that addon-manager is " +
+	"running on the hub"
+
 // RunningPlan returns the running plan, or an empty string.
 func RunningPlan(instance *kudo.Instance) string {
 	if last := instance.Status.Execution; last != nil && instance.Status.PlanStatus[last.Plan].Status.IsRunning() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 // Explanation is why an add-on is not available: sentences and suggested commands.
 type Explanation struct {
 	view      fleet.Cluster
+	now       time.Time
 	sentences []string
 	// roots lists the root causes mentioned in the sentences.
 	roots []dependency.Root
@@ -80,11 +82,15 @@ func (e *Explanation) suggest(format string, names ...string) {
 
 // suggestDetails suggests the command that shows more about an add-on: its plans if it is plan-based.
 func (e *Explanation) suggestDetails(addOn *addonv1alpha1.ManagedClusterAddOn) {
-	if meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
+	if e.isPlanBased(addOn) {
 		e.suggest("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
 		return
 	}
 	e.suggest("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
+}
+
+func (e *Explanation) isPlanBased(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	return e.view.Definitions[addOn.Name].PlanManaged || meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil
 }
 
 // lastVerdict returns condition Degraded with the hub's last verdict on an add-on's dependencies, or nil if none were unmet.

@@ -8,6 +8,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/availability"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
@@ -48,6 +49,10 @@ func (e *Explanation) explainReporter(addOn *addonv1alpha1.ManagedClusterAddOn) 
 	whose := "its own controller because its health check mode is Customized: " +
 		"check that this controller is running and writes condition Available"
 	lease, leased := availability.LeaseOf(addOn)
+	if e.isUnprocessed(addOn) {
+		e.explainUnprocessed(addOn)
+		return
+	}
 	switch host := addOn.Annotations[upstream.HostingClusterNameAnnotationKey]; {
 	case meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil:
 		whose = fmt.Sprintf("addon-agent on cluster %s, based on the plans of the add-on: check that addon-agent is running there", e.view.Name)
@@ -59,5 +64,17 @@ func (e *Explanation) explainReporter(addOn *addonv1alpha1.ManagedClusterAddOn) 
 			"check that this klusterlet is running and that the lease is renewed", e.view.Name, host)
 	}
 	e.addSentence("The availability of %s is reported by %s.", addOn.Name, whose)
+	e.suggestDetails(addOn)
+}
+
+// isUnprocessed reports whether addon-manager has not processed a plan-based add-on yet: no other program judges its availability.
+func (e *Explanation) isUnprocessed(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	return e.view.Definitions[addOn.Name].PlanManaged &&
+		meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) == nil
+}
+
+// explainUnprocessed states that addon-manager has not processed an add-on yet.
+func (e *Explanation) explainUnprocessed(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	e.addSentence("%s.", progress.UnprocessedText)
 	e.suggestDetails(addOn)
 }

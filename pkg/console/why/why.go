@@ -21,9 +21,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Of states why an add-on is not available, and how to fix it.
-func Of(view fleet.Cluster, name string) *Explanation {
-	e := &Explanation{view: view}
+// Of states why an add-on is not available, and how to fix it. now decides whether a running plan is recent.
+func Of(view fleet.Cluster, name string, now time.Time) *Explanation {
+	view = view.Current()
+	e := &Explanation{view: view, now: now}
 	verdict := view.Judge(name)
 	if addOn := view.AddOns[name]; addOn == nil {
 		e.explainNotInstalled(name)
@@ -65,12 +66,14 @@ func (e *Explanation) enableCommand(way ...string) {
 // explainInstalled explains an add-on on the cluster: its status, its unmet dependencies, and what holds up its installation.
 func (e *Explanation) explainInstalled(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
 	if !addOn.DeletionTimestamp.IsZero() {
-		e.addSentence("Deletion of add-on %s from cluster %s started at %s%s.", addOn.Name, e.view.Name,
-			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn))
+		e.explainDeletion(addOn)
 		return
 	}
 	seen := e.view.See(addOn.Name)
 	e.headline(addOn, seen, verdict)
+	if seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped {
+		e.explainPlan(addOn)
+	}
 	e.explainUnmet(addOn.Name, verdict, addonv1alpha1.DependencyTypeRequired)
 	e.explainUnmet(addOn.Name, verdict, addonv1alpha1.DependencyTypeOptional)
 	if problem := e.view.Definitions[addOn.Name].Malformed; problem != nil {
@@ -79,7 +82,7 @@ func (e *Explanation) explainInstalled(addOn *addonv1alpha1.ManagedClusterAddOn,
 		e.explainLag(addOn, seen, verdict.Reason())
 	}
 	e.explainOwnProblems(addOn)
-	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue {
+	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue && !e.isUpdateUnknown(addOn) {
 		e.addSentence("Nothing to do.")
 	}
 }
@@ -97,7 +100,7 @@ func (e *Explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen de
 	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
 		e.addSentence("%s is available %s, but degraded because optional dependencies are not satisfied.", subject, on)
 	case available.Status == metav1.ConditionTrue:
-		e.addSentence("%s is available %s%s.", subject, on, e.satisfiedText(addOn.Name, available, verdict))
+		e.addSentence("%s is available %s%s.", subject, on, e.satisfiedText(addOn, available, verdict))
 	case seen.Reason == addonv1alpha1.ReasonClusterLeaseStopped:
 		e.addSentence("The availability of add-on %s %s is unknown: the cluster has been unreachable since %s. Until it reconnects, the last "+
 			"known state of dependencies applies. Check that the cluster, its network and its agents are running.",
@@ -164,6 +167,9 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 	case root.Cause == dependency.Deleting:
 		addOn := e.view.AddOns[root.Name]
 		e.addSentence("%s, which is being deleted%s: enable it again after the deletion.", subject, waitsFor(addOn))
+		if e.view.InstanceOf(addOn) != nil {
+			e.suggest("kubectl addon why %s --cluster %s", addOn.Name, e.view.Name)
+		}
 	default:
 		e.explainFailure(subject, e.view.AddOns[root.Name], root.Held)
 	}
@@ -225,6 +231,7 @@ func (e *Explanation) explainFailure(subject string, addOn *addonv1alpha1.Manage
 	}
 	e.explainUndefined(addOn, seen)
 	e.explainHoldUp(addOn)
+	e.adviseParameters(addOn)
 	e.suggestDetails(addOn)
 	e.suggestRetry(addOn)
 }
@@ -233,7 +240,7 @@ func (e *Explanation) explainFailure(subject string, addOn *addonv1alpha1.Manage
 // and a failed plan restarts from the beginning.
 func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
-	if instance == nil || instance.Status.Execution == nil {
+	if instance == nil || instance.Status.Execution == nil || progress.RunningPlan(instance) != "" {
 		return
 	}
 	again := instance.Status.Execution.Plan
@@ -248,6 +255,9 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		retry := plan.NextRetry(instance.Status)
 		again = retry.Plan
 		e.addSentence("Fix the cause: plan %s starts again at %s, or run it now.", again, retry.RetryTime.UTC().Format(time.RFC3339))
+	case available.Reason == kudo.ReasonPlanFailed && plan.IsCancelled(instance.Status):
+		e.addSentence("Plan %s was cancelled: before it runs again, fix what it was waiting for. If that requires other parameters, set them with "+
+			"'%s', which also starts the plan.", again, text.Command("kubectl addon update %s --cluster %s -p NAME=VALUE", addOn.Name, e.view.Name))
 	case available.Reason == kudo.ReasonPlanFailed:
 		e.addSentence("Fix the cause, then run plan %s again.", again)
 	default:
@@ -269,6 +279,7 @@ func (e *Explanation) explainLastVerdict(addOn *addonv1alpha1.ManagedClusterAddO
 func (e *Explanation) explainOwnProblems(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.explainUndefined(addOn, e.view.See(addOn.Name))
 	e.explainHoldUp(addOn)
+	e.adviseParameters(addOn)
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
 		e.addSentence("It reports that it is degraded for a reason other than its dependencies: %s.", reasonText(degraded))
@@ -324,18 +335,4 @@ func (e *Explanation) explainUnseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		e.addSentence("Last change of %s: %s.", addOn.Name, progress.UnseenText(e.view.Name))
 		e.suggestDetails(addOn)
 	}
-}
-
-// satisfiedText states that an available add-on is being updated, or lists the dependencies, all of which are satisfied; empty if they
-// cannot be parsed.
-func (e *Explanation) satisfiedText(name string, available *metav1.Condition, verdict dependency.Verdict) string {
-	switch {
-	case available.Reason == addonv1alpha1.ReasonUpdating:
-		return " and is being updated: " + text.JoinMessage(available.Message)
-	case e.view.Definitions[name].Malformed != nil:
-		return ""
-	case len(verdict) == 0:
-		return " and has no dependencies"
-	}
-	return ", and its dependencies are satisfied: " + strings.Join(dependency.Names(verdict), ", ")
 }

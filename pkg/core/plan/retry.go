@@ -48,6 +48,12 @@ func NextRetry(status kudo.InstanceStatus) *kudo.OwedPlan {
 	return nil
 }
 
+// IsCancelled reports whether the last execution was cancelled, and its plan is still owed.
+func IsCancelled(status kudo.InstanceStatus) bool {
+	at := owedIndex(status.Execution.Owed, status.Execution.Plan)
+	return at >= 0 && status.Execution.Owed[at].Outcome == kudo.OwedCancelled
+}
+
 // Retries returns how often the plan of the last execution has started again by itself; zero if a manual request started it.
 func Retries(status kudo.InstanceStatus) int32 {
 	if status.Execution == nil || IsManual(status) {

@@ -43,7 +43,7 @@ var _ = Describe("plan status", func() {
 		Expect(status.out).To(Equal(`Instance:         shop (cluster ` + cluster + `)
 OperatorVersion:  shop-1.10-1.2.0
 Last plan:        deploy
-Resolved:         Unknown: not reported yet
+Resolved:         Unknown: not reported yet; if this takes longer than a few seconds, check that addon-manager is running on the hub
 Ready:            Unknown: not reported yet
 
 shop (operator shop, version 1.2.0)

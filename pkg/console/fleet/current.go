@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
+)
+
+// Current returns the cluster with the add-ons as their Instances report them, see Current.
+func (v Cluster) Current() Cluster {
+	addOns := make(map[string]*addonv1alpha1.ManagedClusterAddOn, len(v.AddOns))
+	for name, addOn := range v.AddOns {
+		addOns[name] = Current(addOn, ReportOf(v.InstanceOf(addOn)))
+	}
+	v.AddOns = addOns
+	return v
+}
+
+// InstanceOf returns the Instance of an add-on; nil if it has none.
+func (v Cluster) InstanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
+	if instance := v.Instances[addOn.Name]; instance != nil && IsOfAddOn(instance) {
+		return instance
+	}
+	return nil
+}
+
+// IsOfAddOn reports whether the Instance belongs to the add-on of its name.
+func IsOfAddOn(instance *kudo.Instance) bool {
+	owner := metav1.GetControllerOfNoCopy(instance)
+	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == instance.Name
+}
+
+// Report is what the Instance of an add-on reports about its plans.
+type Report struct {
+	// Ready is nil if it is not reported.
+	Ready *metav1.Condition
+	// Updated is when the status of the last plan changed; nil if there is none.
+	Updated *metav1.Time
+	// Installed is the OperatorVersion that was last installed completely; empty if there is none.
+	Installed string
+}
+
+// ReportOf returns what an Instance, which may be nil, reports.
+func ReportOf(instance *kudo.Instance) Report {
+	if instance == nil {
+		return Report{}
+	}
+	report := Report{}
+	if ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); ready != nil {
+		report.Ready = new(*ready) // does not keep the other conditions in memory
+	}
+	if last := instance.Status.Execution; last != nil {
+		report.Updated = instance.Status.PlanStatus[last.Plan].LastUpdatedTimestamp
+	}
+	if whole := instance.Status.Whole; whole != nil {
+		report.Installed = whole.OperatorVersion.Name
+	}
+	return report
+}
+
+// Current returns the add-on with the condition Available that its agent is about to write, if its Instance already reports a later change:
+// right after a change of the add-on, the agent delays the write.
+func Current(addOn *addonv1alpha1.ManagedClusterAddOn, report Report) *addonv1alpha1.ManagedClusterAddOn {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
+	if available == nil || addOn.DeletionTimestamp != nil {
+		return addOn
+	}
+	later := laterAvailable(*available, report)
+	if later == nil {
+		return addOn
+	}
+	current := addOn.DeepCopy()
+	meta.RemoveStatusCondition(&current.Status.Conditions, later.Type)
+	current.Status.Conditions = append(current.Status.Conditions, *later)
+	return current
+}
+
+// laterAvailable returns condition Available according to an Instance that has completed or failed since the add-on's was written; nil if it has
+// not. While a plan runs, only the agent knows whether the workloads stay available.
+func laterAvailable(available metav1.Condition, report Report) *metav1.Condition {
+	ready := report.Ready
+	if ready == nil || available.Status == metav1.ConditionUnknown || available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied {
+		return nil
+	}
+	changed := ready.LastTransitionTime
+	if report.Updated != nil && changed.Before(report.Updated) { // a plan that fails changes the reason of Ready only
+		changed = *report.Updated
+	}
+	if changed.Before(&available.LastTransitionTime) {
+		return nil
+	}
+	available.LastTransitionTime, available.Message = changed, ready.Message
+	switch {
+	case ready.Status == metav1.ConditionTrue && (available.Status != metav1.ConditionTrue || available.Reason == addonv1alpha1.ReasonUpdating):
+		available.Status, available.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
+	case ready.Reason == kudo.ReasonPlanFailed && available.Reason != kudo.ReasonPlanFailed:
+		available.Status, available.Reason = metav1.ConditionFalse, ready.Reason
+	default:
+		return nil
+	}
+	return &available
+}
+
+// InstanceList returns the Instances of the cluster, by name.
+func (v Cluster) InstanceList() []kudo.Instance {
+	var instances []kudo.Instance
+	for _, name := range slices.Sorted(maps.Keys(v.Instances)) {
+		instances = append(instances, *v.Instances[name])
+	}
+	return instances
+}
+
+// Running returns the Instance if a plan of it runs, else those of its descendants that run one.
+func (v Cluster) Running(root *kudo.Instance) []*kudo.Instance {
+	if progress.RunningPlan(root) != "" {
+		return []*kudo.Instance{root}
+	}
+	var running []*kudo.Instance
+	for _, child := range Descendants(root, v.InstanceList()) {
+		if progress.RunningPlan(&child) != "" {
+			running = append(running, &child)
+		}
+	}
+	return running
+}
+
+// Descendants returns the Instance's descendants among instances, each before its own children.
+func Descendants(root *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
+	var found []kudo.Instance
+	met := map[types.UID]bool{root.UID: true} // stops at owner references that form a cycle
+	var add func(parent *kudo.Instance)
+	add = func(parent *kudo.Instance) {
+		for i := range instances {
+			if child := &instances[i]; metav1.IsControlledBy(child, parent) && !met[child.UID] {
+				met[child.UID] = true
+				found = append(found, *child)
+				add(child)
+			}
+		}
+	}
+	add(root)
+	return found
+}
