@@ -31,7 +31,7 @@ type execution struct {
 	known  sensitive.Values
 	record *secret.Record
 
-	// renderings are those of the pass.
+	// renderings holds the rendered tasks of the pass.
 	renderings *renderings
 
 	// round counts the rounds of tasks since the last record.
@@ -73,7 +73,7 @@ func (x *execution) age(placed plan.Placed, now time.Time) time.Duration {
 	return 0
 }
 
-// renderedTask is a task with everything that its templates render to.
+// renderedTask holds everything that the templates of a task render to.
 type renderedTask struct {
 	action  plan.TaskAction
 	objects []*unstructured.Unstructured
@@ -121,19 +121,19 @@ type renderingKey struct {
 	plan, phase, step, task string
 }
 
-// outlines are those of all objects of a version. The error reports templates that cannot be rendered.
+// outlines holds the outlines of all objects of a version. The error reports templates that cannot be rendered.
 type outlines struct {
 	objects []*unstructured.Unstructured
 	err     error
 }
 
-// memo remembers values. It is safe for concurrent use.
+// memo caches values. It is safe for concurrent use.
 type memo[K comparable, V any] struct {
 	mutex  sync.Mutex
 	values map[K]V
 }
 
-// of returns the value of a key, which compute returns the first time. Concurrent callers may both compute it.
+// of returns the value of a key, which the first call computes. Concurrent calls may each compute it.
 func (m *memo[K, V]) of(key K, compute func() V) V {
 	m.mutex.Lock()
 	value, known := m.values[key]

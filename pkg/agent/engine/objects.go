@@ -296,10 +296,10 @@ func (o *objects) readCached(ctx context.Context, want *unstructured.Unstructure
 	return object, true, nil
 }
 
-// freshness is what a read object has to reflect.
+// freshness is how current the result of a read has to be.
 type freshness struct {
 	// suffices decides whether the cache answers the read, with the object that it has, or nil; filled reports whether it has listed the kind.
-	// The API server answers otherwise, and always if suffices is nil.
+	// Otherwise, and always if suffices is nil, the API server answers.
 	suffices func(o *objects, want, cached *unstructured.Unstructured, filled bool) (found *unstructured.Unstructured, answers bool)
 
 	// unwatched is true if the read starts no watch. All others watch the kind from then on.
@@ -317,14 +317,14 @@ var (
 	// object and changes none.
 	beforeApply = freshness{suffices: lacks}
 
-	// beforeDelete suits a deletion of exactly the version that is read.
+	// beforeDelete is sufficient for a deletion of exactly the version that is read.
 	beforeDelete = freshness{suffices: deletable, unwatched: true}
 )
 
-// asSeenOr is no older than what the engine has seen, in the cache or in these objects.
+// asSeenOr returns asSeen, but a read may also be answered with one of these objects.
 func asSeenOr(objects liveObjects) freshness { return freshness{suffices: objects.suffice} }
 
-// asAppliedBy is the version that an execution has applied, or a later one: the cache may show the previous version.
+// asAppliedBy requires the version that an execution has applied, or a later one: the cache may show the previous version.
 func asAppliedBy(execution types.UID) freshness {
 	return freshness{suffices: func(o *objects, _, cached *unstructured.Unstructured, _ bool) (*unstructured.Unstructured, bool) {
 		if !(plan.Object{Live: cached}).AppliedBy(execution) {
@@ -386,8 +386,9 @@ func lacks(_ *objects, _, cached *unstructured.Unstructured, filled bool) (*unst
 	return nil, filled && cached == nil
 }
 
-// deletable answers a read if the cache has the object, which is being deleted if the engine has deleted it, or has seen its deletion. If the
-// cache may have missed the end of the deletion, the API server is asked, but not in every pass, and even less often once the object is gone.
+// deletable answers a read if the cache has the object, or lacks it after the engine has deleted it. An object that the engine has deleted
+// is returned as being deleted. If the cache may have missed the end of the deletion, the API server is asked, but not in every pass, and
+// even less often once the object is gone.
 func deletable(o *objects, want, cached *unstructured.Unstructured, filled bool) (*unstructured.Unstructured, bool) {
 	noted, deleting := o.deletions.Get(placeOf(want))
 	if cached == nil {

@@ -17,12 +17,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// pass advances an Instance once: it observes, calls plan.Decide, executes the action, and commits the result. It holds what
-// the engine may do and know only for that Instance; nothing of it outlives the pass.
+// pass advances an Instance once: it observes, calls plan.Decide, executes the action, and commits the result. It holds what belongs to
+// that Instance alone, such as its permissions and sensitive values. Nothing of it outlives the pass.
 type pass struct {
 	*engine
 
-	// own acts with the agent's own identity: it removes objects. acting carries out the tasks of the Instance; hindrance is why it cannot.
+	// own acts with the agent's own identity, to remove objects. acting acts for the Instance, to execute its tasks; hindrance is the reason
+	// if it cannot.
 	own, acting clients
 	hindrance   error
 
@@ -32,11 +33,12 @@ type pass struct {
 	// draft is the progress of the Instance that is not recorded yet.
 	draft draft
 
-	// renderings are what the executions of the Instance render to.
+	// renderings holds what the executions of the Instance render to.
 	renderings renderings
 }
 
-// newPass returns a pass with the permissions of an Instance, and a view of its sensitive parameters. Instances without any cost no request.
+// newPass returns a pass with the permissions of an Instance, and a view of its sensitive parameters. The view causes no request if the
+// Instance has none.
 func (e *engine) newPass(ctx context.Context, instance *kudo.Instance) (*pass, error) {
 	p := &pass{engine: e}
 	if err := p.impersonate(ctx, instance); err != nil {
@@ -51,8 +53,8 @@ func (e *engine) newPass(ctx context.Context, instance *kudo.Instance) (*pass, e
 	return p, err
 }
 
-// advance makes a pass for an Instance. written is the updated Instance if there is more to do immediately; otherwise it is nil, and the result
-// states when to reconcile again.
+// advance executes a pass for an Instance. written is the updated Instance if there is more to do immediately; otherwise it is nil, and the
+// result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
 	p, err := e.newPass(ctx, instance)
 	if err != nil {

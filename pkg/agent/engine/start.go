@@ -109,10 +109,10 @@ func (p *pass) forgetUnapplied(ctx context.Context, x *execution, rendered []kud
 type planEntries struct {
 	own, owed []kudo.InventoryEntry
 
-	// unrenderable are the tasks whose objects cannot be rendered or whose kinds cannot be discovered: a task reports that when it runs.
+	// unrenderable holds the tasks whose objects cannot be rendered or whose kinds cannot be discovered. Each reports the error when it runs.
 	unrenderable map[string]bool
 
-	// distorted is about the first task of the plan in which a value changes the structure of a template: then no task runs.
+	// distorted is the error of the first task of the plan in which a value changes the structure of a template. If it is set, no task runs.
 	distorted error
 
 	// omissions are the fields of the plan's templates that are not applied.

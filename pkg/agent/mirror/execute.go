@@ -34,7 +34,7 @@ func (m *reconciler) execute(ctx context.Context, wanted *kudo.Instance, decisio
 	return decision.Err
 }
 
-// write makes one write. It updates the mirror to the one that is stored.
+// write makes one write. It updates changed to the stored mirror.
 func (m *reconciler) write(ctx context.Context, wanted *kudo.Instance, write mirror.Write, changed *kudo.Instance) error {
 	switch write.Kind {
 	case mirror.Create:
@@ -79,7 +79,7 @@ func (m *reconciler) create(ctx context.Context, wanted, made *kudo.Instance) er
 	return nil
 }
 
-// nameTakenError returns the error for a mirror whose name is taken: a conflict if another mirror has it, which the cache lacks.
+// nameTakenError returns the error for a mirror whose name is taken: a conflict if it is taken by another mirror, which the cache lacks.
 func (m *reconciler) nameTakenError(ctx context.Context, made *kudo.Instance, refused error) error {
 	existing := &kudo.Instance{}
 	if err := m.localLive.Get(ctx, client.ObjectKeyFromObject(made), existing); err != nil {
@@ -91,9 +91,9 @@ func (m *reconciler) nameTakenError(ctx context.Context, made *kudo.Instance, re
 	return mirror.NameTakenError(made)
 }
 
-// checkSlot returns an error if another Instance keeps the slot of the new mirror: one that precedes it on the hub, or one in the install namespace.
-// Only one mirror at a time is created in a slot, and the API server is read if there is another Instance: the cache may lack a mirror that was just
-// created.
+// checkSlot returns an error if another Instance has the slot of the new mirror: one with a prior claim on the hub, or one in the install
+// namespace. Only one mirror at a time is created in a slot, and the API server is read if there is another Instance: the cache may lack a
+// mirror that was just created.
 func (m *reconciler) checkSlot(ctx context.Context, wanted *kudo.Instance) error {
 	onHub := &kudo.InstanceList{}
 	if err := m.hub.List(ctx, onHub, client.InNamespace(m.cluster), client.UnsafeDisableDeepCopy); err != nil {

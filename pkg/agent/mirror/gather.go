@@ -64,8 +64,8 @@ func (m *reconciler) parentOf(ctx context.Context, child *kudo.Instance) (*kudo.
 }
 
 // isDetached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
-// live read that began after the deletion of the Instance was seen, because the namespace is marked before its objects, and at most a second
-// ago, because a child may have waited for its parent since. Instances that are deleted at the same time share reads.
+// live read that began at most a second ago, because a child may have waited for its parent since, and after the deletion of the Instance
+// was seen, because the namespace is marked before its objects. Instances that are deleted at the same time share reads.
 func (m *reconciler) isDetached(ctx context.Context, deleted *kudo.Instance) (bool, error) {
 	began := m.clock()
 	since := m.sightings.of(deleted)

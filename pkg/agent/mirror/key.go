@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 )
 
-// The Secret in the agent's namespace with the key of signatures.
+// The Secret in the agent's namespace with the key for signatures.
 const (
 	keySecret = "tandem-mirror-key"
 	keyBytes  = 32

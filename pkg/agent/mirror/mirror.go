@@ -61,7 +61,7 @@ type reconciler struct {
 	created   sync.Map
 }
 
-// namespaceInterval is the interval of checks whether a deleted install namespace exists again: namespaces are not watched.
+// namespaceInterval is how often to check whether a deleted install namespace exists again, because namespaces are not watched.
 const namespaceInterval = 10 * time.Second
 
 // Options configure the mirror.

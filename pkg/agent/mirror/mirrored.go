@@ -44,7 +44,7 @@ func (s *Signer) Find(ctx context.Context, local client.Reader, name string) (ex
 	return chosen.Instance, false, nil
 }
 
-// find reads the mirror of an Instance on the hub, which is nil if it does not exist, among the objects that claim to be it.
+// find reads the mirror of an Instance among the objects that claim to be it. wanted is the Instance on the hub; nil if it does not exist.
 func (s *Signer) find(ctx context.Context, local client.Reader, name string, wanted *kudo.Instance) (mirror.Candidate, error) {
 	claims, err := listMirrors(ctx, local, name)
 	if err != nil {

@@ -200,7 +200,7 @@ func filterUnneeded(ctx context.Context, local client.Reader, versions []kudo.Op
 	return mirror.Unneeded(versions, instances.Items), nil
 }
 
-// confirmVersions signs the mirrors of the OperatorVersions of an Instance that an earlier release has created, if the hub confirms them.
+// confirmVersions signs mirrored OperatorVersions of an Instance that an earlier release has created, if the hub confirms them.
 func (m *reconciler) confirmVersions(ctx context.Context, wanted, existing *kudo.Instance) error {
 	for _, claim := range mirror.VersionsOf(wanted, existing) {
 		version := &kudo.OperatorVersion{}
@@ -244,7 +244,8 @@ func (m *reconciler) confirmVersion(ctx context.Context, existing *kudo.Operator
 	return nil
 }
 
-// keepsUnsigned prepares the creation of a mirrored OperatorVersion whose name an unsigned object has: it signs and keeps that, or deletes it.
+// keepsUnsigned prepares the creation of a mirrored OperatorVersion whose name is taken by an unsigned object: it signs and keeps that
+// object, or deletes it.
 func (m *reconciler) keepsUnsigned(ctx context.Context, made *kudo.OperatorVersion) (bool, error) {
 	existing := &kudo.OperatorVersion{}
 	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), existing)

@@ -34,9 +34,9 @@ import (
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
-// The rate per second and the burst of reports of progress, and of early ones. Later reports replace early ones: most plans and removals end
-// earlier, and then their progress needs no report. Reports of progress of many Instances must not delay the reports of plans and removals that have
-// ended.
+// The rate per second and the burst of reports of progress, and of early ones. Early reports are optional, because later ones replace them:
+// most plans and removals end before that, and then their progress needs no report. Reports of progress of many Instances must not delay
+// the reports of plans and removals that have ended.
 const (
 	progressQPS   = 2
 	progressBurst = 10
@@ -147,7 +147,7 @@ func workChanged() predicate.TypedPredicate[*kudo.Instance] {
 // cacheLagTimeout is how long to wait for the cache to show a report.
 const cacheLagTimeout = 10 * time.Second
 
-// pending is a report of an Instance that was not sent yet.
+// pending is a report of an Instance that has not been sent yet.
 type pending struct {
 	onHub    *kudo.Instance
 	want     kudo.InstanceStatus

@@ -118,8 +118,9 @@ func (s *instanceSummary) instance() *kudo.Instance {
 	return instance
 }
 
-// EachInstance visits the Instances of the clusters, with nil for all, in the order of the hub's response, without children. Only metadata, the
-// OperatorVersions, conditions, and the name and time of the last plan are set. It visits none if the hub does not have the kind. If the user lacks permission, unreadable gets the error.
+// EachInstance visits the Instances of the clusters, with nil for all, in the order of the hub's response, without children. Only metadata,
+// the OperatorVersions, conditions, and the name and time of the last plan are set. It visits none if the hub does not have the kind. If
+// the user lacks permission, unreadable is set to the error.
 func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*kudo.Instance), unreadable func(error)) error {
 	list, err := h.Lists(kudo.GroupVersion.WithKind("Instance"))
 	if meta.IsNoMatchError(err) {

@@ -11,25 +11,26 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// authenticity is what the agent does with an object that claims to be a mirror.
+// authenticity classifies an object that claims to be a mirror.
 type authenticity string
 
 const (
-	// foreign is the object of another writer: it counts as missing.
+	// foreign is an object of another writer: it counts as missing.
 	foreign authenticity = "foreign"
-	// remnant is a mirror of an earlier release of which only the orphan remains, or what is left of its removal. It is not signed.
+	// remnant is a mirror whose Instance the hub no longer has: it is orphaned, or deleted after its removal. A mirror of an earlier release
+	// is not signed for that.
 	remnant authenticity = "remnant"
-	// unconfirmed is ignored until the hub has resolved its Instance.
+	// unconfirmed is a mirror without a valid signature that is ignored until the hub has resolved its Instance.
 	unconfirmed authenticity = "unconfirmed"
-	// confirmed is a mirror without a valid signature that is what the hub knows: it is signed now.
+	// confirmed is a mirror without a valid signature that the hub confirms: it is signed now.
 	confirmed authenticity = "confirmed"
-	// authentic is signed, now or with the copy of the Instance.
+	// authentic is a mirror that is signed already, or will be when the Instance is copied to it.
 	authentic authenticity = "authentic"
 )
 
-// authenticate judges a mirror: it is authentic if it is signed, or if the hub confirms it. Mirrors of a release that did not sign them, or whose
-// key is lost, are confirmed by the uid of the Instance on the hub, and are not changed otherwise: another writer may have changed a mirror whose
-// Instance the hub has not resolved.
+// authenticate classifies a mirror: it is authentic if it is signed, or if its Instance is resolved and will be copied to it. A mirror of a
+// release that did not sign them, or whose key is lost, is confirmed by the uid of the Instance on the hub. Unless the Instance is being
+// deleted, the mirror must also be what the agent has reported to the hub, because another writer may have changed it.
 func authenticate(o Observation) authenticity {
 	if o.Wanted == nil {
 		if o.Proof.HasObjects() {
@@ -60,8 +61,8 @@ func (o Observation) HomeNamespace() string {
 	return o.Wanted.TargetNamespace()
 }
 
-// isStarted reports whether a mirror is what the agent has started last, according to its report on the hub, which no writer on the managed cluster
-// changes. The hub no longer has the generation that the mirror was copied from.
+// isStarted reports whether a mirror has the spec that the agent started last, according to its report on the hub, which no writer on the
+// managed cluster can change. The hub no longer has the generation that the mirror was copied from.
 func isStarted(existing, wanted *kudo.Instance) bool {
 	last := wanted.Status.Execution
 	if last == nil || existing.HubGeneration() < last.Generation || existing.HubGeneration() > wanted.Generation {
@@ -78,7 +79,7 @@ func isStarted(existing, wanted *kudo.Instance) bool {
 	return existing.Namespace == wanted.TargetNamespace() && equality.Semantic.DeepEqual(existing.Spec, spec) && hasMarksOf(existing, wanted)
 }
 
-// hasMarksOf reports whether a mirror has no other annotations that a signature covers than the hub sets while an Instance exists.
+// hasMarksOf reports whether the signed annotations of a mirror are only those that it has while its Instance exists.
 func hasMarksOf(existing, wanted *kudo.Instance) bool {
 	marks := identityOf(wanted)
 	marks[kudo.AnnotationHubGeneration] = existing.Annotations[kudo.AnnotationHubGeneration]
@@ -95,8 +96,8 @@ func unconfirmedError(existing *kudo.Instance) error {
 		"until the hub has resolved its Instance", existing.Name, existing.Namespace)
 }
 
-// reset returns the unsigned mirror of an Instance that is being deleted as the hub has that, to be signed when it is marked for removal: another
-// writer may have changed it. Its inventory may lack objects.
+// reset returns an unsigned mirror with the hub's state of its Instance, which is being deleted, because another writer may have changed
+// the mirror. It is signed when it is marked for removal. Its inventory may lack objects.
 func reset(existing, wanted *kudo.Instance) *kudo.Instance {
 	mirrored := existing.DeepCopy()
 	mirrored.Spec = specOf(wanted, wanted.Spec.OperatorVersion)

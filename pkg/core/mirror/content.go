@@ -11,7 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// newMirror returns a mirror that does not exist yet.
+// newMirror returns the mirror to create for an Instance.
 func newMirror(wanted *kudo.Instance, version corev1.ObjectReference) *kudo.Instance {
 	made := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
@@ -28,7 +28,7 @@ func newMirror(wanted *kudo.Instance, version corev1.ObjectReference) *kudo.Inst
 	return made
 }
 
-// specOf returns the mirror's spec: the hub's, with the mirrored OperatorVersion.
+// specOf returns the mirror's spec: that of the Instance on the hub, with the mirrored OperatorVersion.
 func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.InstanceSpec {
 	spec := *wanted.Spec.DeepCopy()
 	spec.OperatorVersion = version
@@ -36,8 +36,8 @@ func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.Instance
 	return spec
 }
 
-// identityOf returns the annotations of a mirror that do not change: the Instance on the hub, and the parent that created it, whose permissions
-// it may have. Other owners than the hub set no label.
+// identityOf returns the annotations of a mirror that do not change: the Instance on the hub, and the parent that created it, whose
+// permissions it may have. Only the hub sets label kudo.dev/root: an owner that another writer has set has no effect.
 func identityOf(wanted *kudo.Instance) map[string]string {
 	marks := map[string]string{kudo.AnnotationHubUID: string(wanted.UID)}
 	if parent := wanted.Parent(); parent != nil && wanted.Labels[kudo.LabelRoot] != "" {
@@ -52,7 +52,7 @@ func marksOf(wanted *kudo.Instance) map[string]string {
 	return marks
 }
 
-// mark replaces the annotations of a mirror that its signature covers. What it says about its inventory is kept.
+// mark replaces the signed annotations of a mirror, except the one about its inventory.
 func mark(mirrored *kudo.Instance, marks map[string]string) {
 	for _, name := range SignedAnnotations {
 		if name != kudo.AnnotationInventoryRestored {
@@ -76,7 +76,7 @@ func addFinalizer(mirrored *kudo.Instance) {
 	}
 }
 
-// removeFinalizer reports whether the mirror had the finalizer.
+// removeFinalizer removes the finalizer, and reports whether the mirror had it.
 func removeFinalizer(mirrored *kudo.Instance) bool {
 	before := len(mirrored.Finalizers)
 	mirrored.Finalizers = slices.DeleteFunc(mirrored.Finalizers, func(f string) bool { return f == kudo.Finalizer })

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
-// keep keeps the mirror of an Instance that is not being deleted up to date.
+// keep updates the mirror of an Instance that is not being deleted.
 func keep(o Observation) Decision {
 	if d := respectNamespace(o); d.Need != "" || d.Err != nil {
 		return d
@@ -55,8 +55,8 @@ func copyOf(o Observation) Decision {
 	return Decision{Writes: append(writes, acknowledge(o.Wanted, changed)...)}
 }
 
-// refuses returns a *rights.Refused if an Instance would be installed in a reserved namespace. One that is installed there already stays, and its
-// spec is still followed: it is not uninstalled because the agent's flags or its release have changed.
+// refuses returns a *rights.Refused if an Instance would be installed in a reserved namespace. An Instance that is already installed there
+// stays, and its spec is still applied: a change of the agent's flags or release does not uninstall it.
 func refuses(o Observation) error {
 	if o.Wanted.Status.Execution != nil || o.Mirror != nil && Mirrors(o.Mirror, o.Wanted) {
 		return nil
@@ -78,9 +78,9 @@ func overwrite(o Observation, existing, prepared *kudo.Instance) *kudo.Instance 
 	return changed
 }
 
-// takeUp prepares the status of a mirror that was not handed over yet, that another writer has created, such as a backup program, or whose partial
-// removal was cancelled: then everything is deployed again, the inventory lists what else may exist, and handled requests stay handled. Objects
-// that only the removal has found are not pruned by a later plan.
+// takeUp prepares the status of a mirror that was not handed over yet, that another writer has created, such as a backup program, or whose
+// partial removal was cancelled. After a cancelled removal, everything is deployed again, the inventory lists what else may exist, and
+// handled requests stay handled. Objects that only the removal has found are not pruned by a later plan.
 func takeUp(o Observation, existing *kudo.Instance) (*kudo.Instance, []Write) {
 	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
 	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && (existing.Status.Execution != nil || len(existing.Status.Inventory) > 0):

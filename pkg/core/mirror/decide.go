@@ -29,7 +29,7 @@ func Decide(o Observation) Decision {
 	}
 }
 
-// sign signs a mirror before anything else.
+// sign signs a mirror, and then updates it.
 func sign(o Observation) Decision {
 	signed := o.Mirror.DeepCopy()
 	annotate(signed, identityOf(o.Wanted))
@@ -41,7 +41,7 @@ func sign(o Observation) Decision {
 	return next
 }
 
-// follow updates an authentic mirror.
+// follow updates, orphans or removes a mirror, depending on the Instance on the hub.
 func follow(o Observation) Decision {
 	switch {
 	case o.Mirror != nil && o.Mirror.IsRemoving() && o.Mirror.IsRemoved() && !isOf(o.Mirror, o.Wanted):
@@ -57,7 +57,7 @@ func follow(o Observation) Decision {
 	}
 }
 
-// isOf reports whether a mirror belongs to exactly this Instance on the hub, which has not released it.
+// isOf reports whether a mirror belongs to exactly this Instance on the hub, and the Instance was not force-released.
 func isOf(existing, wanted *kudo.Instance) bool {
 	return wanted != nil && !wanted.IsForceReleased() && Mirrors(existing, wanted)
 }

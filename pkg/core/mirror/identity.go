@@ -1,5 +1,5 @@
-// Package mirror decides how an Instance on the hub is copied to the managed cluster: which writes update, release or delete its copy there, the
-// mirror, and in which order. It touches no cluster.
+// Package mirror decides how an Instance on the hub is copied to the managed cluster: which writes update, release or delete its copy there
+// (the mirror), and in which order. It touches no cluster.
 package mirror
 
 import (
@@ -14,20 +14,20 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// VersionName returns the name on the managed cluster of a mirrored OperatorVersion. It contains the uid: an OperatorVersion that was
-// replaced on the hub is a different object here.
+// VersionName returns the name of a mirrored OperatorVersion on the managed cluster. It contains the uid, because an OperatorVersion that
+// was replaced on the hub is a different object there.
 func VersionName(onHub corev1.ObjectReference) string {
 	short, _, _ := strings.Cut(string(onHub.UID), "-")
 	return onHub.Name + "-" + short
 }
 
-// HubReference returns the identity on the hub of a mirrored OperatorVersion.
+// HubReference returns the namespace, name and uid on the hub of a mirrored OperatorVersion.
 func HubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
 	namespace, name, _ := strings.Cut(mirrored.Annotations[kudo.AnnotationHubOperatorVersion], string(types.Separator))
 	return corev1.ObjectReference{Namespace: namespace, Name: name, UID: types.UID(mirrored.Annotations[kudo.AnnotationHubUID])}
 }
 
-// TargetOf returns the name on the managed cluster of an Instance on the hub.
+// TargetOf returns the namespace and name of an Instance's mirror on the managed cluster.
 func TargetOf(wanted *kudo.Instance) types.NamespacedName {
 	return types.NamespacedName{Namespace: wanted.TargetNamespace(), Name: wanted.Name}
 }
@@ -37,8 +37,8 @@ func Mirrors(existing, wanted *kudo.Instance) bool {
 	return existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
 }
 
-// HandedOver reports whether the mirror controller has completed its writes to the Instance and still manages it. Removal never waits for
-// this.
+// HandedOver reports whether the mirror controller has completed its writes to the Instance and still manages it. A mirror that is being
+// removed always counts as handed over.
 func HandedOver(instance *kudo.Instance) bool {
 	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
 	return copied && !instance.IsOrphaned() || instance.IsRemoving()
@@ -61,10 +61,10 @@ func Acknowledgements(i *kudo.Instance) string {
 	return fmt.Sprint(i.Status.Children)
 }
 
-// NeedsLive reports whether an Instance is read live on the hub, because the cache has an older generation than the mirror, or may lack the removal
-// or the release. After a start, the cache may be filled with an older state, because of which a plan would delete what a newer plan has created, a
-// removal would be cancelled, a removed mirror would be created again, or the objects of a released Instance would be removed. A hub that was
-// restored also has an older generation. Both may be nil.
+// NeedsLive reports whether an Instance must be read live on the hub, because the cache has an older generation than the mirror, or may
+// lack the removal or the release. After a start, the cache may contain an older state. Then a plan would delete what a newer plan has
+// created, a removal would be cancelled, a removed mirror would be created again, or the objects of a force-released Instance would be
+// removed. A hub that was restored also has an older generation. Both arguments may be nil.
 func NeedsLive(wanted, existing *kudo.Instance) bool {
 	return isStale(wanted, existing) || mayLackRemoval(wanted, existing)
 }
@@ -79,8 +79,8 @@ func isStale(wanted, existing *kudo.Instance) bool {
 	return wanted.Generation < known || wanted.Generation == known && request.Cancel && request != wanted.Spec.PlanExecution
 }
 
-// mayLackRemoval reports whether an Instance in the cache of the hub may have been removed or released since: its mirror no longer exists, is
-// orphaned, or is in removal, although the Instance is not being deleted.
+// mayLackRemoval reports whether an Instance may have been removed or released on the hub without the cache showing it: its mirror no
+// longer exists, is orphaned, or is being removed, although the Instance in the cache is not being deleted.
 func mayLackRemoval(wanted, existing *kudo.Instance) bool {
 	switch {
 	case wanted == nil:

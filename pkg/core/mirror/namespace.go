@@ -33,7 +33,7 @@ func terminatingText(namespace string) string {
 		namespace)
 }
 
-// ProblemOf returns the part of an error about an Instance to report to the user; empty for temporary errors.
+// ProblemOf returns what to report to the user about an error of an Instance; empty for temporary errors.
 func ProblemOf(wanted *kudo.Instance, err error) string {
 	var network *url.Error
 	switch {
@@ -49,9 +49,9 @@ func ProblemOf(wanted *kudo.Instance, err error) string {
 	}
 }
 
-// respectNamespace returns a *NamespaceError if the install namespace of an installed Instance is deleted: then the Instance is not mirrored, and the
-// agent does not create the namespace again. The mirror in it is released, so that it does not block the deletion. It returns an empty Decision
-// if the Instance is mirrored.
+// respectNamespace returns a *NamespaceError if the install namespace of an installed Instance was deleted, or is being deleted: then the
+// Instance is not mirrored, and the agent does not create the namespace again. It removes the finalizer of the mirror in it, which would
+// block the deletion. The Decision is empty if the Instance is to be mirrored.
 func respectNamespace(o Observation) Decision {
 	switch {
 	case o.Mirror == nil && o.Wanted.Status.Execution == nil, o.Mirror != nil && o.Mirror.DeletionTimestamp == nil:
@@ -67,7 +67,7 @@ func respectNamespace(o Observation) Decision {
 	}
 }
 
-// leave releases the mirror, if there is one, in a namespace that is being deleted.
+// leave removes the finalizer of the mirror, if there is one, in a namespace that is being deleted.
 func leave(o Observation) []Write {
 	if o.Mirror == nil {
 		return nil
@@ -79,8 +79,8 @@ func leave(o Observation) []Write {
 	return []Write{{Kind: Leave, Mirror: left}}
 }
 
-// hasVanished reports whether everything that an Instance without a mirror had was deleted with its namespace. It needs the namespace if the
-// inventory lists objects in that alone.
+// hasVanished reports whether all objects of an Instance without a mirror were deleted with its namespace. It needs FactNamespace if the
+// inventory lists only objects in that namespace.
 func hasVanished(o Observation) (vanished bool, need Fact) {
 	name, listed := o.Wanted.TargetNamespace(), o.Wanted.Status.Inventory
 	if len(listed) == 0 || slices.ContainsFunc(listed, func(e kudo.InventoryEntry) bool { return e.Namespace != name }) {
@@ -92,8 +92,8 @@ func hasVanished(o Observation) (vanished bool, need Fact) {
 	return o.Namespace == NamespaceMissing, ""
 }
 
-// skipsCleanup reports whether a removal goes without the cleanup plan: as requested, or because the namespace is being deleted too, so that
-// the plan can create nothing in it.
+// skipsCleanup reports whether a removal skips the cleanup plan: on request, or because the namespace is being deleted too, so that the
+// plan cannot create anything in it.
 func skipsCleanup(o Observation) (skips bool, need Fact) {
 	switch {
 	case o.Wanted.SkipsCleanup():

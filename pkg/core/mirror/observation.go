@@ -12,19 +12,19 @@ import (
 // Observation is what a decision depends on. Its facts are gathered only when a decision needs them, because most of them are live reads.
 type Observation struct {
 	Now time.Time
-	// Wanted is the Instance on the hub; nil if that does not exist.
+	// Wanted is the Instance on the hub; nil if it does not exist.
 	Wanted *kudo.Instance
 	// Mirror is the object on the managed cluster that claims to be its mirror; nil if there is none.
 	Mirror *kudo.Instance
 	Proof  Proof
-	// Rights has the namespaces in which nothing is installed.
+	// Rights decides which namespaces are reserved, so that nothing is installed in them.
 	Rights rights.Policy
 
 	// Known are the facts that were gathered.
 	Known map[Fact]bool
 	// Namespace is the state of HomeNamespace.
 	Namespace NamespaceState
-	// Parent is the parent on the hub; nil if that does not exist.
+	// Parent is the parent on the hub; nil if it does not exist.
 	Parent *kudo.Instance
 	// Detached is true if the cluster is being detached from the hub.
 	Detached bool
@@ -59,13 +59,13 @@ const (
 // lacks reports whether a fact has to be gathered.
 func (o Observation) lacks(fact Fact) bool { return !o.Known[fact] }
 
-// Decision is what the agent does: it gathers a fact and decides again, or it writes.
+// Decision is what the agent does next: gather a fact and decide again, or write.
 type Decision struct {
 	// Need is a fact that the decision depends on. Nothing is written before it is known.
 	Need Fact
-	// Removed means that nothing of the Instance is left on the managed cluster. It is recorded before the writes.
+	// Removed means that the Instance has no objects on the managed cluster any more. It is recorded before the writes.
 	Removed bool
-	// Writes are made in this order.
+	// Writes are the writes to make, in this order.
 	Writes []Write
 	// Err is why the Instance cannot be mirrored, returned after the writes.
 	Err error
@@ -76,7 +76,7 @@ type WriteKind string
 
 // The kinds of writes.
 const (
-	// Create creates a mirror without a signature, in a slot that is free: the engine ignores it until it is signed.
+	// Create creates a mirror without a signature, if its slot is free: the engine ignores it until it is signed.
 	Create WriteKind = "create"
 	// RestoreVersion mirrors the OperatorVersion of the last execution, unless the hub no longer has it: the engine then continues with the one
 	// in the Instance's spec.
@@ -85,11 +85,11 @@ const (
 	UpdateStatus WriteKind = "update status"
 	// Update signs a mirror and writes it.
 	Update WriteKind = "update"
-	// Orphan is an update of a mirror whose Instance does not exist on the hub or has been released.
+	// Orphan is an update of a mirror whose Instance does not exist on the hub or was force-released.
 	Orphan WriteKind = "orphan"
-	// Leave is an update of a mirror whose namespace is being deleted. The mirror may be gone.
+	// Leave removes the finalizer of a mirror whose namespace is being deleted. The mirror may be gone already.
 	Leave WriteKind = "leave"
-	// Delete removes the finalizer of a mirror and deletes it. The mirror may be gone.
+	// Delete removes the finalizer of a mirror and deletes it. The mirror may be gone already.
 	Delete WriteKind = "delete"
 )
 
@@ -104,8 +104,8 @@ type Write struct {
 	Version corev1.ObjectReference
 }
 
-// Onto returns the mirror to write, given the one that the previous write has stored: the API server sets the identity of a mirror and may
-// normalize it. stored is nil before the first write.
+// Onto returns the mirror to write, given the one that the previous write has stored: the API server sets the uid and resource version of a
+// mirror, and may normalize it. stored is nil before the first write.
 func (w Write) Onto(stored *kudo.Instance) *kudo.Instance {
 	if stored == nil {
 		return w.Mirror.DeepCopy()

@@ -9,18 +9,19 @@ import (
 // SignedAnnotations are the annotations that a signature covers.
 var SignedAnnotations = append(slices.Clone(kudo.MirrorAnnotations), kudo.AnnotationSkipCleanup)
 
-// Proof is what the signature and the age of an object prove about its writer. Names, annotations and labels prove nothing: anyone who may write
-// objects in a namespace may write these.
+// Proof is what the signature and the age of an object prove about its writer. Names, annotations and labels prove nothing: anyone with
+// permission to write objects in a namespace can set them.
 type Proof struct {
 	// Signed means that the agent has signed exactly this object.
 	Signed bool
 	// Older means that a mirror is older than the key, which may have been lost.
 	Older bool
-	// Former means that an agent that did not sign uids has signed the content.
+	// Former means that the content was signed by an agent of an earlier release, which did not sign uids.
 	Former bool
 }
 
-// Predates reports whether a mirror may have been signed by an agent of another release, or not at all. It is ignored until the hub confirms it.
+// Predates reports whether a mirror may have been signed by an agent of an earlier release or with a lost key, or not at all. It is ignored
+// until the hub confirms it.
 func (p Proof) Predates() bool { return p.Older || p.Former }
 
 // HasObjects reports whether an Instance on the managed cluster may have objects: it is a mirror, of this release or an earlier one.
@@ -32,9 +33,9 @@ type Candidate struct {
 	Proof    Proof
 }
 
-// Choose returns the mirror of an Instance on the hub, which is nil if it does not exist, among the objects that claim to be it: the signed
-// one; without one, one that predates the signatures; without any, the one in the Instance's install namespace, which the agent corrects.
-// Objects in other namespaces cannot get in its way. It returns an empty Candidate if there is none.
+// Choose returns the mirror of an Instance among the objects that claim to be it: the signed one, else one that predates the signatures,
+// else the one in the Instance's install namespace, which the agent corrects. Other objects in other namespaces are ignored. wanted is the
+// Instance on the hub; nil if it does not exist. It returns an empty Candidate if there is none.
 func Choose(candidates []Candidate, wanted *kudo.Instance) Candidate {
 	best, highest := Candidate{}, 0
 	for _, candidate := range candidates {

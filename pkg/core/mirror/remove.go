@@ -6,8 +6,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// remove hands the mirror over for removal, unless it never had objects. Deleting the cluster's whole namespace is not a removal. A mirror
-// of another Instance of that name, as on a hub that was restored, is orphaned: nothing on the cluster belongs to the one being deleted.
+// remove hands the mirror over to the engine for removal, unless the Instance has no objects. Deleting the cluster's whole namespace is not
+// a removal. A mirror of another Instance of that name, for example after a restore of the hub, is orphaned: nothing on the cluster belongs
+// to the Instance that is being deleted.
 func remove(o Observation) Decision {
 	switch nothing, need := hasNothing(o); {
 	case need != "":
@@ -23,7 +24,7 @@ func remove(o Observation) Decision {
 	}
 }
 
-// removeNow hands the mirror over unless its parent is removed first, or the cluster is being detached.
+// removeNow hands the mirror over to the engine, unless its parent is removed first or the cluster is being detached.
 func removeNow(o Observation) Decision {
 	switch {
 	case o.Wanted.Parent() != nil && o.lacks(FactParent):
@@ -51,8 +52,9 @@ func hasNothing(o Observation) (nothing bool, need Fact) {
 	}
 }
 
-// waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, whose cleanup plan may
-// need it. The hub deletes them in that order; Kubernetes' garbage collector and a user who deletes all Instances together do not.
+// waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, because the parent's
+// cleanup plan may need the child. The hub deletes them in that order; Kubernetes' garbage collector and a user who deletes all Instances
+// together do not.
 func waitsForParent(o Observation) bool {
 	owner := o.Wanted.Parent()
 	return owner != nil && o.Parent != nil && o.Parent.UID == owner.UID && o.Parent.DeletionTimestamp != nil && !IsReleased(o.Parent)
@@ -97,9 +99,9 @@ func skipCleanup(o Observation) Decision {
 	return Decision{Writes: []Write{{Kind: Update, Mirror: changed}}}
 }
 
-// orphan marks a mirror whose Instance does not exist on the hub or has been released: its objects stay, and a removal in progress is
-// cancelled. It removes the finalizer, so that the mirror does not block the deletion of its namespace. A mirror of an earlier release, which the
-// hub does not confirm, is not signed.
+// orphan marks a mirror whose Instance does not exist on the hub or was force-released: its objects stay, and a removal in progress is
+// cancelled. It removes the finalizer, so that the mirror does not block the deletion of its namespace. A mirror of an earlier release,
+// which the hub does not confirm, is not signed.
 func orphan(o Observation) []Write {
 	if o.Mirror == nil || o.Mirror.IsRemoving() && o.Mirror.DeletionTimestamp != nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render"
 )
 
-// Precedes returns an error if another Instance on the hub precedes a new mirror in its slot.
+// Precedes returns an error if another Instance on the hub has a prior claim to the slot of a new mirror.
 func Precedes(wanted *kudo.Instance, onHub []kudo.Instance) error {
 	if collision := install.Collision(wanted, onHub); collision != nil {
 		return errors.New(collision.Message)
@@ -18,15 +18,15 @@ func Precedes(wanted *kudo.Instance, onHub []kudo.Instance) error {
 	return nil
 }
 
-// SharesSlot reports whether another Instance on the hub has the slot of a new mirror: the cache of the managed cluster may lack its mirror, which
-// may have just been created.
+// SharesSlot reports whether another Instance on the hub has the slot of a new mirror: the cache of the managed cluster may lack that
+// Instance's mirror, which may have just been created.
 func SharesSlot(wanted *kudo.Instance, onHub []kudo.Instance) bool {
 	return slices.ContainsFunc(onHub, func(i kudo.Instance) bool {
 		return i.Name != wanted.Name && install.SlotOf(&i) == install.SlotOf(wanted)
 	})
 }
 
-// Occupied returns an error if an Instance in the install namespace keeps the slot of a new mirror, orphaned or not.
+// Occupied returns an error if an Instance in the install namespace, orphaned or not, occupies the slot of a new mirror.
 func Occupied(wanted *kudo.Instance, candidates []Candidate) error {
 	for _, c := range candidates {
 		other := c.Instance
@@ -39,7 +39,7 @@ func Occupied(wanted *kudo.Instance, candidates []Candidate) error {
 	return nil
 }
 
-// NameTakenError returns the error for a mirror whose name an object of another writer has.
+// NameTakenError returns the error for a mirror whose name is taken by an object of another writer.
 func NameTakenError(made *kudo.Instance) error {
 	return fmt.Errorf("namespace %q already has an Instance %q that does not belong to the hub: install into another namespace "+
 		"(spec.installNamespace); on a hub that manages itself, it must not be the namespace of the cluster", made.Namespace, made.Name)

@@ -13,7 +13,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// NewVersion returns the mirror of an OperatorVersion on the hub. The mirror, which has another name, names the operator.
+// NewVersion returns the mirror of an OperatorVersion on the hub. Its name differs from that of the original, so its spec names the
+// operator.
 func NewVersion(original *kudo.OperatorVersion, namespace string) *kudo.OperatorVersion {
 	key := types.NamespacedName{Namespace: original.Namespace, Name: original.Name}
 	return &kudo.OperatorVersion{
@@ -41,7 +42,7 @@ type VersionClaim struct {
 	Reported bool
 }
 
-// VersionsOf returns the mirrored OperatorVersions of an Instance, which an earlier release may have created without a signature.
+// VersionsOf returns the mirrored OperatorVersions that an Instance uses. An earlier release may have created them without a signature.
 func VersionsOf(wanted, existing *kudo.Instance) []VersionClaim {
 	reported := usedVersions(wanted)
 	names := append([]string{existing.Spec.OperatorVersion.Name}, slices.Concat(reported, usedVersions(existing))...)
@@ -70,17 +71,17 @@ type Confirmation string
 
 // The confirmations.
 const (
-	// Confirmed means that the mirror is signed.
+	// Confirmed means that the hub confirms the mirror, which is then signed.
 	Confirmed Confirmation = "confirmed"
-	// Unknown means that the hub has neither the OperatorVersion nor reported it, or that the mirror has the name of another one.
+	// Unknown means that the hub neither has the OperatorVersion nor names it in a status, or that the mirror's name does not match.
 	Unknown Confirmation = "unknown"
 	// Different means that the hub has different content under its uid.
 	Different Confirmation = "different"
 )
 
-// Confirm judges the mirror of an OperatorVersion without a signature. Those that the hub still has must be equal; original is nil if it does not.
-// On the hub they may have been replaced or deleted since; those that its status names are signed as they are, because an OperatorVersion is
-// immutable.
+// Confirm compares an unsigned mirror of an OperatorVersion with the hub. If the hub still has the original, the mirror must be equal to
+// it. If the original was replaced or deleted since (then it may be nil), the mirror is confirmed if a status on the hub names it, because
+// an OperatorVersion is immutable.
 func Confirm(existing, original *kudo.OperatorVersion, reported bool) Confirmation {
 	reference := HubReference(existing)
 	switch {
@@ -97,8 +98,8 @@ func Confirm(existing, original *kudo.OperatorVersion, reported bool) Confirmati
 	return Confirmed
 }
 
-// KeepsVersion reports whether an unsigned object that has the name of a new mirrored OperatorVersion is equal to it, and is signed and kept. If it
-// only claims to be the mirror, it is deleted. An error means that it belongs to another writer.
+// KeepsVersion reports whether an unsigned object with the name of a new mirrored OperatorVersion is equal to it, and can be signed and
+// kept. If not, it only claims to be the mirror, and is to be deleted. An error means that it belongs to another writer.
 func KeepsVersion(existing, made *kudo.OperatorVersion) (bool, error) {
 	if !kudo.IsMirror(existing) {
 		return false, fmt.Errorf("namespace %q already has an OperatorVersion %q that does not belong to the hub: delete it, or install into another "+
@@ -107,8 +108,8 @@ func KeepsVersion(existing, made *kudo.OperatorVersion) (bool, error) {
 	return HubReference(existing) == HubReference(made) && equality.Semantic.DeepEqual(existing.Spec, made.Spec), nil
 }
 
-// Unneeded returns the mirrored versions that are neither desired nor run by any mirror, nor replaced by a plan that is not complete: its
-// permissions are those of both versions.
+// Unneeded returns the mirrored versions that no mirror uses. A mirror uses the version in its spec, the one that it runs, and, until the
+// plan that replaces it is complete, the previous one, because that plan has the permissions of both versions.
 func Unneeded(versions []kudo.OperatorVersion, mirrors []kudo.Instance) []kudo.OperatorVersion {
 	needed := map[types.NamespacedName]bool{}
 	for i := range mirrors {
@@ -119,8 +120,8 @@ func Unneeded(versions []kudo.OperatorVersion, mirrors []kudo.Instance) []kudo.O
 	return without(versions, needed)
 }
 
-// Unexpected returns the mirrored versions without those that an Instance on the hub refers to whose choice is not known: the agent may have
-// stopped between the creation of a mirrored OperatorVersion and that of its Instance.
+// Unexpected returns the mirrored versions that no Instance on the hub is about to use. An Instance may be about to use a version if its
+// choice is not known: the agent may have stopped between the creation of a mirrored OperatorVersion and that of its Instance.
 func Unexpected(versions []kudo.OperatorVersion, onHub []kudo.Instance, cluster string, hasChoice func(name string) bool) []kudo.OperatorVersion {
 	expected := map[string]bool{} // by namespace, and name on the hub
 	for i := range onHub {

@@ -1,4 +1,4 @@
-// Package report decides what the agent reports of an Instance to the hub, and when. It touches no cluster.
+// Package report decides what the agent reports to the hub about an Instance, and when. It touches no cluster.
 package report
 
 import (
@@ -24,7 +24,7 @@ type Observation struct {
 }
 
 // Status returns the desired status on the hub; nil if the agent has nothing to report yet. It ignores a mirror of another Instance of that
-// name. A condition that was determined outside of the engine has no time yet.
+// name. A condition that does not come from the engine has no transition time yet.
 func Status(o Observation) *kudo.InstanceStatus {
 	mirrored := o.Mirror != nil && mirror.Mirrors(o.Mirror, o.OnHub) && mirror.HandedOver(o.Mirror)
 	switch {
@@ -43,7 +43,7 @@ func Status(o Observation) *kudo.InstanceStatus {
 	}
 }
 
-// withReady returns the agent's part of a status, with condition Ready as determined outside of the engine.
+// withReady returns the agent's part of a status, with a condition Ready that does not come from the engine.
 func withReady(o Observation, status kudo.InstanceStatus, reason, message string) *kudo.InstanceStatus {
 	part := reportable(status)
 	ready := plan.Condition(metav1.ConditionFalse, reason, message)
@@ -76,13 +76,13 @@ func IsUpToDate(onHub, want kudo.InstanceStatus) bool {
 	return equality.Semantic.DeepEqual(*reportable(onHub), want)
 }
 
-// HasEnded reports whether a status has an execution, and that has ended.
+// HasEnded reports whether a status has an execution that has ended.
 func HasEnded(want kudo.InstanceStatus) bool {
 	last := want.Execution
 	return last != nil && want.PlanStatus[last.Plan].Status.IsTerminal()
 }
 
-// IsProgress reports whether an Instance with that status is on its way to another state, which a later report shows.
+// IsProgress reports whether a status is intermediate: a plan or a removal is in progress, and a later report will show its end.
 func IsProgress(want kudo.InstanceStatus) bool {
 	ready := meta.FindStatusCondition(want.Conditions, kudo.ConditionReady)
 	return want.Execution != nil && !HasEnded(want) || ready != nil && ready.Reason == kudo.ReasonRemoving
@@ -91,18 +91,18 @@ func IsProgress(want kudo.InstanceStatus) bool {
 // MaxProgressDelay is how long a report of progress waits while too many Instances report progress.
 const MaxProgressDelay = 10 * time.Second
 
-// Budget is a limited number of reports that a report needs a share of.
+// Budget names a rate limit that has to admit a report.
 type Budget string
 
 // The budgets.
 const (
-	// BudgetEarly admits reports of progress that is pending for less than MaxProgressDelay.
+	// BudgetEarly admits reports of progress that have been pending for less than MaxProgressDelay.
 	BudgetEarly Budget = "early"
-	// BudgetProgress admits reports of other progress.
+	// BudgetProgress admits all other reports of progress.
 	BudgetProgress Budget = "progress"
 )
 
-// Pending is a report that was not sent yet.
+// Pending is a report that has not been sent yet.
 type Pending struct {
 	Progress bool
 	Now      time.Time
@@ -114,16 +114,16 @@ type Pending struct {
 
 // Pace is when a report is sent.
 type Pace struct {
-	// Wait is how long it is delayed; it is sent now if that is not positive.
+	// Wait is the delay; the report is sent now if it is not positive.
 	Wait time.Duration
-	// Budget has to admit it; empty if it needs none. It is delayed for Refused if the budget is spent.
+	// Budget has to admit the report; empty if it needs none. If the budget is spent, the report is delayed by Refused.
 	Budget  Budget
 	Refused time.Duration
 }
 
-// PaceOf returns when a report is sent, so that an Instance is written at most once per interval. Progress waits for an interval even if nothing was
-// reported before. If too many Instances report progress, it waits for MaxProgressDelay, and then for one interval after the other until there are
-// fewer.
+// PaceOf returns when a report is sent, so that an Instance is written at most once per interval. Progress waits for an interval even if
+// nothing was reported before. If too many Instances report progress, it waits for MaxProgressDelay, and then for one interval at a time
+// until there are fewer.
 func PaceOf(p Pending) Pace {
 	last := p.Sent
 	if p.Progress && p.Since.After(last) {
