@@ -17,7 +17,7 @@ func Decide(o Observation) Decision {
 		return follow(o)
 	case judged == unconfirmed:
 		return Decision{Err: unconfirmedError(o.Mirror)}
-	case o.lacks(FactConfirmed):
+	case !o.Proof.Signed && o.lacks(FactConfirmed):
 		return Decision{Need: FactConfirmed}
 	case judged == authentic:
 		return follow(o)

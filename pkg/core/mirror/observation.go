@@ -37,7 +37,8 @@ type Fact string
 
 // The facts.
 const (
-	// FactConfirmed is established by signing the OperatorVersions of VersionsOf that the hub confirms.
+	// FactConfirmed is established by signing the OperatorVersions of VersionsOf that the hub confirms, before the mirror is signed. Afterwards the
+	// status on the hub may repeat what another writer has put into the status of the mirror, and confirms nothing.
 	FactConfirmed Fact = "confirmed OperatorVersions"
 	FactNamespace Fact = "namespace"
 	FactParent    Fact = "parent"
