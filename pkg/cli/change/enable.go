@@ -48,8 +48,8 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			"enabled too. The order does not matter: a plan-based add-on is installed once the add-ons that it requires are\n" +
 			"available.\n\n" +
 			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
-			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same. A config that\n" +
-			"an earlier installation has left is used only with -p, with all its parameters; the command names them.\n\n" +
+			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same. A config left\n" +
+			"by an earlier installation is used only with -p; then all its parameters apply, and the command names them.\n\n" +
 			"If the add-on is being removed from a cluster, the command waits until it is gone, and enables it again. With\n" +
 			"--with-dependencies the same applies to required add-ons.\n\n" + dryRunHelp,
 		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
@@ -69,7 +69,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	}
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVar(&o.WithDependencies, "with-dependencies", false, "Also enable required add-ons that are missing.")
-	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.\n"+
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into. "+
 		"Defaults to the namespace that an AddOnDeploymentConfig of the add-on sets, else to open-cluster-management-agent-addon (OCM's default).")
 	parametersFlag(cmd, &parameters)
 	o.addDryRun(cmd)
