@@ -41,7 +41,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		d.edit("web/templates/server.yaml", "          ports:\n", "          resources: {requests: {cpu: {{ .Params.CPUS | toJson }}}}\n          ports:\n")
 
 		faulty := d.fails(ctx, cli.ExitFailure, "package", "verify", "web")
-		Expect(faulty.lines()).To(ContainElement(`web/templates/server.yaml:19: error: parameter "CPUS" is not defined in params.yaml: did you mean CPU?`))
+		Expect(faulty.lines()).To(ContainElement(`web/templates/server.yaml:20: error: parameter "CPUS" is not defined in params.yaml: did you mean CPU?`))
 		Expect(d.fails(ctx, cli.ExitFailure, "package", "push", "web").all()).To(ContainSubstring("is not valid"))
 		Expect(d.hub.Get(ctx, d.version("0.1.0"), &kudo.OperatorVersion{})).NotTo(Succeed())
 
