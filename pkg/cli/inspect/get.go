@@ -121,12 +121,9 @@ type instanceItem struct {
 // unread gets the error if the user may not read Instances.
 func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection, name string, unread func(error)) (addOnList, error) {
 	list, others := addOnList{AddOns: []addOnItem{}, Instances: []instanceItem{}}, map[string]bool{}
-	var clusters []string
-	if !where.IsAll() {
-		var err error
-		if clusters, err = where.Clusters(ctx, h); err != nil {
-			return list, err
-		}
+	clusters, err := clustersOf(ctx, h, where)
+	if err != nil {
+		return list, err
 	}
 	definitions, err := read.Definitions(ctx, h)
 	if err != nil {
@@ -162,6 +159,14 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 	}
 	list.sort()
 	return list, nil
+}
+
+// clustersOf returns the selected clusters; nil if all are.
+func clustersOf(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {
+	if where.IsAll() {
+		return nil, nil
+	}
+	return where.Clusters(ctx, h)
 }
 
 // notEnabled returns the error that a selected add-on is not enabled, given whether it is defined and the names of those that are enabled.

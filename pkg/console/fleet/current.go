@@ -82,6 +82,14 @@ func Current(addOn *addonv1alpha1.ManagedClusterAddOn, report Report) *addonv1al
 	return current
 }
 
+// changed returns when a report with condition Ready last changed.
+func (r Report) changed() metav1.Time {
+	if r.Updated != nil && r.Ready.LastTransitionTime.Before(r.Updated) { // a plan that fails changes the reason of Ready only
+		return *r.Updated
+	}
+	return r.Ready.LastTransitionTime
+}
+
 // laterAvailable returns condition Available according to an Instance that has completed or failed since the add-on's was written; nil if it has
 // not. While a plan runs, only the agent knows whether the workloads stay available.
 func laterAvailable(available metav1.Condition, report Report) *metav1.Condition {
@@ -89,10 +97,7 @@ func laterAvailable(available metav1.Condition, report Report) *metav1.Condition
 	if ready == nil || available.Status == metav1.ConditionUnknown || available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied {
 		return nil
 	}
-	changed := ready.LastTransitionTime
-	if report.Updated != nil && changed.Before(report.Updated) { // a plan that fails changes the reason of Ready only
-		changed = *report.Updated
-	}
+	changed := report.changed()
 	if changed.Before(&available.LastTransitionTime) {
 		return nil
 	}

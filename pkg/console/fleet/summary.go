@@ -261,16 +261,7 @@ func ReasonOf(object metav1.Object, conditions []metav1.Condition, health string
 	}
 	healthy := meta.FindStatusCondition(conditions, health)
 	if healthy == nil || healthy.Status != metav1.ConditionTrue {
-		if resolved := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved); healthy == nil && resolved != nil {
-			return resolved.Reason
-		}
-		switch {
-		case healthy == nil:
-			return ""
-		case healthy.Reason == addonv1alpha1.ReasonNotInstalled && meta.IsStatusConditionFalse(conditions, addonv1alpha1.ConditionResolved):
-			return meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved).Reason // why it is not installed
-		}
-		return healthy.Reason
+		return unhealthyReason(healthy, meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved))
 	}
 	for _, against := range []struct {
 		kind string
@@ -281,6 +272,21 @@ func ReasonOf(object metav1.Object, conditions []metav1.Condition, health string
 		}
 	}
 	return healthy.Reason
+}
+
+// unhealthyReason returns the reason why an add-on or Instance is not available or ready: that of condition Resolved if it was not reported, or
+// not installed. Both conditions may be missing.
+func unhealthyReason(healthy, resolved *metav1.Condition) string {
+	switch {
+	case healthy == nil && resolved == nil:
+		return ""
+	case healthy == nil:
+		return resolved.Reason
+	case healthy.Reason == addonv1alpha1.ReasonNotInstalled && resolved != nil && resolved.Status == metav1.ConditionFalse:
+		return resolved.Reason
+	default:
+		return healthy.Reason
+	}
 }
 
 // marks are the symbols of the states.

@@ -65,12 +65,16 @@ func (e *Explanation) runningText(addOn *addonv1alpha1.ManagedClusterAddOn, root
 	if status.Status == kudo.Error {
 		sentence += ", and a task fails and is retried"
 	}
-	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
-	isStated := available != nil && available.Status != metav1.ConditionTrue && strings.Contains(available.Message, status.Message)
-	if status.Message != "" && !isStated {
+	if status.Message != "" && !isStated(addOn, status.Message) {
 		sentence += ": " + strings.TrimSuffix(text.JoinMessage(status.Message), ".")
 	}
 	return sentence + "."
+}
+
+// isStated reports whether condition Available of an add-on that is not available contains a message, so that it was explained already.
+func isStated(addOn *addonv1alpha1.ManagedClusterAddOn, message string) bool {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
+	return available != nil && available.Status != metav1.ConditionTrue && strings.Contains(available.Message, message)
 }
 
 // planPrefix returns the beginning of the sentence about a running plan: only a recent one is certain to progress.

@@ -251,19 +251,28 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	case plan.IsMissing(*available):
 		again = kudo.DeployPlan
 		e.addSentence("Plan %s re-creates the missing object: run it again.", again)
-	case available.Reason == kudo.ReasonPlanFailed && plan.NextRetry(instance.Status) != nil:
-		retry := plan.NextRetry(instance.Status)
-		again = retry.Plan
-		e.addSentence("Fix the cause: plan %s starts again at %s, or run it now.", again, retry.RetryTime.UTC().Format(time.RFC3339))
-	case available.Reason == kudo.ReasonPlanFailed && plan.IsCancelled(instance.Status):
-		e.addSentence("Plan %s was cancelled: before it runs again, fix what it was waiting for. If that requires other parameters, set them with "+
-			"'%s', which also starts the plan.", again, text.Command("kubectl addon update %s --cluster %s -p NAME=VALUE", addOn.Name, e.view.Name))
 	case available.Reason == kudo.ReasonPlanFailed:
-		e.addSentence("Fix the cause, then run plan %s again.", again)
+		again = e.adviseAfterFailure(addOn, instance.Status)
 	default:
 		return
 	}
 	e.suggest("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
+}
+
+// adviseAfterFailure advises what to do before the plan of a plan-based add-on that has failed runs again, and returns its name.
+func (e *Explanation) adviseAfterFailure(addOn *addonv1alpha1.ManagedClusterAddOn, status kudo.InstanceStatus) string {
+	failed, retry := status.Execution.Plan, plan.NextRetry(status)
+	switch {
+	case retry != nil:
+		e.addSentence("Fix the cause: plan %s starts again at %s, or run it now.", retry.Plan, retry.RetryTime.UTC().Format(time.RFC3339))
+		return retry.Plan
+	case plan.IsCancelled(status):
+		e.addSentence("Plan %s was cancelled: before it runs again, fix what it was waiting for. If that requires other parameters, set them with "+
+			"'%s', which also starts the plan.", failed, text.Command("kubectl addon update %s --cluster %s -p NAME=VALUE", addOn.Name, e.view.Name))
+	default:
+		e.addSentence("Fix the cause, then run plan %s again.", failed)
+	}
+	return failed
 }
 
 // explainLastVerdict states that the dependencies are malformed, and which verdict is kept.
