@@ -153,13 +153,15 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 	if err != nil {
 		return list, err
 	}
-	if name != "" && len(list.AddOns)+len(list.Instances) == 0 {
-		_, defined := definitions[name]
+	if _, defined := definitions[name]; list.lacks(name) {
 		return list, notEnabled(name, defined, slices.Sorted(maps.Keys(others)))
 	}
 	list.sort()
 	return list, nil
 }
+
+// lacks reports whether nothing was found under a name that was given.
+func (l addOnList) lacks(name string) bool { return name != "" && len(l.AddOns)+len(l.Instances) == 0 }
 
 // clustersOf returns the selected clusters; nil if all are.
 func clustersOf(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {

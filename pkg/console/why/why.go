@@ -243,7 +243,7 @@ func (e *Explanation) suggestRetry(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if instance == nil || instance.Status.Execution == nil || progress.RunningPlan(instance) != "" {
 		return
 	}
-	again := instance.Status.Execution.Plan
+	var again string
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
 	case available == nil || available.Status == metav1.ConditionTrue:
