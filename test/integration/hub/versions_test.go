@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -117,7 +118,7 @@ var _ = Describe("The add-on API", func() {
 				return err
 			}
 			return newer.Get(ctx, client.ObjectKeyFromObject(config), seen)
-		}).WithContext(ctx).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(5 * time.Minute).Should(Succeed())
 		Expect(seen.Spec.NodePlacement.Tolerations).To(HaveLen(many))
 		Expect(server.Delete(ctx, config)).To(Succeed())
 	})
