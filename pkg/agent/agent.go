@@ -147,40 +147,62 @@ func Run(ctx context.Context, o Options) error {
 
 // lead runs all controllers until ctx ends or one of them fails.
 func lead(ctx context.Context, o Options) error {
+	prepared := make(chan parts, 1)
+	go func() { prepared <- prepare(ctx, o) }() // discovery does not end with ctx
+	var p parts
+	select {
+	case p = <-prepared:
+	case <-ctx.Done(): // no controller has written anything
+		return nil
+	}
+	switch {
+	case p.err == nil:
+		return runBoth(ctx, o, p.kept, p.local)
+	case ctx.Err() != nil:
+		return nil
+	}
+	return p.err
+}
+
+// parts are what is prepared before the controllers run.
+type parts struct {
+	kept  shared
+	local ctrl.Manager
+	err   error
+}
+
+// prepare returns a manager of the managed cluster with its controllers, not started.
+func prepare(ctx context.Context, o Options) parts {
 	unserved := make(controller.Unserved)
-	local, err := localManager(o, unserved)
+	local, err := localManager(ctx, o, unserved)
 	if err != nil {
-		return fmt.Errorf("connecting to the managed cluster: %w", err)
+		return parts{err: fmt.Errorf("connecting to the managed cluster: %w", err)}
 	}
 	if err := mirror.Index(ctx, local); err != nil {
-		return fmt.Errorf("indexing Instances: %w", err)
+		return parts{err: fmt.Errorf("indexing Instances: %w", err)}
 	}
 	measured, err := addonstatus.NewMetrics(registry.Registry)
 	if err != nil {
-		return err
+		return parts{err: err}
 	}
 	secrets, err := secret.Add(ctx, secret.Options{
 		Namespace: cmp.Or(o.Namespace, DefaultNamespace), HubSecret: o.HubSecret, Rights: o.Rights,
 	}, local)
 	if err != nil {
-		return fmt.Errorf("adding sensitive values: %w", err)
+		return parts{err: fmt.Errorf("adding sensitive values: %w", err)}
 	}
 	signer, err := mirror.LoadSigner(ctx, cmp.Or(o.Namespace, DefaultNamespace), local)
 	if err != nil {
-		return err
+		return parts{err: err}
 	}
 	kept := shared{metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer, unserved: unserved}
-	if err := addLocal(ctx, o, kept, local); err != nil {
-		return err
-	}
-	return runBoth(ctx, o, kept, local)
+	return parts{kept: kept, local: local, err: addLocal(ctx, o, kept, local)}
 }
 
 // runBoth runs the controllers of the managed cluster, and those that connect to the hub, which end first: see controller.Lend.
 func runBoth(ctx context.Context, o Options, kept shared, local ctrl.Manager) error {
 	ctx, stop := context.WithCancel(ctx)
 	untilHub, hubEnded := context.WithCancel(context.WithoutCancel(ctx))
-	defer hubEnded()
 	ended := make(chan error, 1)
 	go func() {
 		defer stop()
@@ -189,16 +211,10 @@ func runBoth(ctx context.Context, o Options, kept shared, local ctrl.Manager) er
 	select {
 	case <-local.Elected(): // its caches are filled; it takes part in no election
 		keepHub(ctx, o, kept, local)
-		hubEnded()
-		return <-ended
 	case <-ctx.Done():
 	}
-	select {
-	case err := <-ended:
-		return err
-	default: // while caches are being filled, Start does not return; no controller has written anything
-		return nil
-	}
+	hubEnded()
+	return <-ended
 }
 
 // shared is used by controllers of both clusters, and outlives connections to the hub.
@@ -272,7 +288,9 @@ func runHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) err
 	if err != nil {
 		return fmt.Errorf("finding the hub: %w", err)
 	}
-	hub, err := hubManager(o, config)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hub, err := hubManager(ctx, o, config)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
@@ -283,8 +301,6 @@ func runHub(ctx context.Context, o Options, kept shared, local ctrl.Manager) err
 	if err := addHub(o, kept, hub, lent); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	go func() {
 		defer cancel()
 		if o.awaitConfigChange(ctx, config) {
@@ -348,7 +364,7 @@ func electionManager(o Options) (ctrl.Manager, error) {
 }
 
 // localManager caches Instances, OperatorVersions and StorageClasses, and other objects only if they carry KUDO's heritage label.
-func localManager(o Options, unserved controller.Unserved) (ctrl.Manager, error) {
+func localManager(ctx context.Context, o Options, unserved controller.Unserved) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -361,6 +377,7 @@ func localManager(o Options, unserved controller.Unserved) (ctrl.Manager, error)
 		MapperProvider: func(config *rest.Config, connection *http.Client) (meta.RESTMapper, error) {
 			return controller.NewMapper(config, connection)
 		},
+		NewCache: controller.NewCache(ctx),
 		Cache: cache.Options{
 			NewInformer:          unserved.NewInformer,
 			DefaultTransform:     cache.TransformStripManagedFields(),
@@ -388,7 +405,7 @@ func localManager(o Options, unserved controller.Unserved) (ctrl.Manager, error)
 }
 
 // hubManager only reads the cluster's own namespace on the hub.
-func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
+func hubManager(ctx context.Context, o Options, config *rest.Config) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -396,7 +413,8 @@ func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 	controllerConfig := controller.DefaultConfig()
 	controllerConfig.CacheSyncTimeout = 24 * time.Hour // wait for an unreachable hub instead of giving up
 	return ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme,
+		Scheme:   scheme,
+		NewCache: controller.NewCache(ctx),
 		Cache: cache.Options{
 			NewInformer:       controller.NewInformer,
 			DefaultTransform:  cache.TransformStripManagedFields(),

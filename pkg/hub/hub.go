@@ -143,7 +143,7 @@ func (o Options) webhook() webhook.Options {
 
 // Run runs the hub's controllers until ctx ends. It fails if the hub is unreachable at the start, or if leadership is lost.
 func Run(ctx context.Context, cfg *rest.Config, options Options) error {
-	mgr, err := newManager(cfg, options)
+	mgr, err := newManager(ctx, cfg, options)
 	if err != nil {
 		return fmt.Errorf("preparing the hub's controllers: %w", err)
 	}
@@ -176,7 +176,7 @@ func (o Options) leaseKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(o.LeaderElectionNamespace, o.Namespace), Name: leaderLease}
 }
 
-func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
+func newManager(ctx context.Context, cfg *rest.Config, options Options) (manager.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -186,6 +186,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        controller.Logger(options.Logger),
+		NewCache:                      controller.NewCache(ctx),
 		Cache:                         cache.Options{NewInformer: controller.NewInformer, DefaultTransform: read.Transform(), ByObject: cacheByObject(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,

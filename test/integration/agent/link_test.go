@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path"
 	"runtime/pprof"
 	"slices"
@@ -133,10 +134,18 @@ var _ = Describe("While the hub is away", func() {
 	})
 })
 
+// withoutWatches returns a connection to a server that answers no watch.
+func withoutWatches(to *rest.Config) *rest.Config {
+	return withRequestHook(to, func(request *http.Request) {
+		if request.URL.Query().Has("watch") {
+			<-request.Context().Done()
+		}
+	})
+}
+
 var _ = Describe("The way to the hub", func() {
-	It("is replaced when it leads elsewhere", func(ctx context.Context) {
-		nowhere := rest.CopyConfig(agentOnHub)
-		nowhere.Host = "https://127.0.0.1:1"
+	DescribeTable("is replaced when it leads elsewhere", func(ctx context.Context, from func() *rest.Config) {
+		nowhere := from()
 		var way atomic.Pointer[rest.Config]
 		way.Store(nowhere)
 		DeferCleanup(runAgentWith(nil, agentLocally, func(o *agent.Options) {
@@ -149,7 +158,18 @@ var _ = Describe("The way to the hub", func() {
 		way.Store(agentOnHub)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.finish(ctx)
-	})
+	},
+		Entry("from a server that refuses connections", func() *rest.Config {
+			nowhere := rest.CopyConfig(agentOnHub)
+			nowhere.Host = "https://127.0.0.1:1"
+			return nowhere
+		}),
+		Entry("from a server that answers no watch", func() *rest.Config {
+			unwatched := withoutWatches(agentOnHub)
+			unwatched.APIPath = "/unwatched" // clients do not use it
+			return unwatched
+		}),
+	)
 })
 
 // handlers counts the event handlers of all caches in this process.
@@ -614,3 +634,22 @@ func (h *hubPart) restore(ctx context.Context, backup *kudo.Instance) {
 	})
 	h.resolve(ctx)
 }
+
+var _ = Describe("An agent that is stopped while it starts", func() {
+	It("ends without an error", func(ctx context.Context) {
+		silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		DeferCleanup(silent.Close)
+		DeferCleanup(silent.CloseClientConnections) // runs first: what is read without a context ends with the connection
+		for _, locally := range []*rest.Config{agentLocally, withoutWatches(agentLocally), {Host: silent.URL}} {
+			for _, after := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+				By("stopping one of " + locally.Host + " after " + after.String())
+				running, end := context.WithTimeout(ctx, after)
+				DeferCleanup(end)
+				Expect(agent.Run(running, agent.Options{
+					ClusterName: clusterName, Hub: func() (*rest.Config, error) { return agentOnHub, nil }, Local: locally,
+					MetricsAddress: "0", ProbeAddress: "0",
+				})).To(Succeed())
+			}
+		}
+	})
+})

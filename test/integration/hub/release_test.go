@@ -77,3 +77,23 @@ var _ = Describe("On a cluster that is detached", func() {
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 })
+
+var _ = Describe("A hub that is stopped while it fills its caches", func() {
+	It("ends without an error", func(ctx SpecContext) {
+		stopHub()
+		asked := make(chan struct{}, 1)
+		_, stop := runHub(withTransport(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if !request.URL.Query().Has("watch") {
+				return next.RoundTrip(request)
+			}
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			<-request.Context().Done()
+			return nil, request.Context().Err()
+		}))
+		Eventually(asked).WithContext(ctx).Should(Receive())
+		stop()
+	})
+})
