@@ -103,8 +103,8 @@ type Options struct {
 	// ReportInterval is the minimum time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
 
-	// ProgressPace is how long the progress of a plan may remain unrecorded if nothing depends on it; half a second if zero.
-	ProgressPace time.Duration
+	// ProgressDelay is how long the progress of a plan may remain unrecorded if nothing depends on it; half a second if zero.
+	ProgressDelay time.Duration
 
 	// PlanRetryDelay is the delay before an owed plan that timed out starts again for the first time; plan.MinRetryDelay if zero.
 	PlanRetryDelay time.Duration
@@ -235,7 +235,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
-			Pace: o.ProgressPace, RetryDelay: o.PlanRetryDelay, Unserved: kept.unserved,
+			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, Unserved: kept.unserved,
 		}, local),
 		addonstatus.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),

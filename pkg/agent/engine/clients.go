@@ -161,13 +161,6 @@ type limits struct {
 	clock   func() time.Time
 }
 
-// RBAC applies a change of permissions after a moment, on each API server at another time. A request that lacks a permission is repeated for
-// requestRetryTimeout after a change. For taskRetryTimeout after it, its task is retried; then the permission is not declared.
-const (
-	requestRetryTimeout = 2 * time.Second
-	taskRetryTimeout    = 10 * time.Second
-)
-
 // missingRight reports that the package does not declare a permission that a task needs.
 type missingRight struct {
 	why   string

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,10 +22,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
-
-// minMessageInterval is the minimum time between status writes that only change messages. Timestamps in a status have whole seconds: it is
-// at least one.
-const minMessageInterval = 2 * time.Second
 
 // maxNoteBytes is the maximum number of bytes of a message in an event's note, which the API limits.
 const maxNoteBytes = 900
@@ -105,7 +100,7 @@ func resultOf(action plan.Action) result {
 // statusOf adds the conditions and the observed generation to the status, and returns when to reconcile again. It delays a write that only
 // changes messages if the stored status is recent, or if too many Instances progress at the same time: the message about a Deployment with many
 // pods changes all the time. Outcomes of tasks are written immediately.
-func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget flowcontrol.RateLimiter) (kudo.InstanceStatus, time.Duration) {
+func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, admit func() bool) (kudo.InstanceStatus, time.Duration) {
 	if r.postponed && !r.losesAvailability(stored) {
 		return stored, r.after
 	}
@@ -123,15 +118,11 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus, budget 
 	if !r.paced || !plan.OnlyMessagesDiffer(stored, status) || equality.Semantic.DeepEqual(stored, status) {
 		return status, r.after
 	}
-	written := stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp
-	switch age := o.Now.Sub(ptr.Deref(written, metav1.Time{}).Time).Abs(); {
-	case age < minMessageInterval:
-		return stored, soonest(r.after, minMessageInterval)
-	case age < maxMessageInterval && !budget.TryAccept():
-		return stored, soonest(r.after, min(longPace, maxMessageInterval-age))
-	default:
-		return status, r.after
+	written := ptr.Deref(stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp, metav1.Time{})
+	if wait := messageInterval.After(o.Now.Sub(written.Time)).Within(admit); wait > 0 {
+		return stored, soonest(r.after, wait)
 	}
+	return status, r.after
 }
 
 // losesAvailability reports whether an Instance that is recorded as available no longer is.
@@ -168,7 +159,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	if equality.Semantic.DeepEqual(stored, status) {
 		return nil, nil
 	}
-	e.drafts.drop(client.ObjectKeyFromObject(o.Instance))
+	e.drafts.Remove(client.ObjectKeyFromObject(o.Instance))
 	committed := o.Instance.DeepCopy()
 	committed.Status = status
 	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager), apply.Unchecked)
@@ -190,17 +181,24 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	return committed, nil
 }
 
-// emitStart emits the event of the start of a plan, once the plan has run for a while.
-func (e *engine) emitStart(x *execution, now time.Time) {
-	status, instance := x.instance.Status.PlanStatus[x.Plan], x.instance
-	wait := longPace - now.Sub(ptr.Deref(status.StartedTimestamp, metav1.Time{}).Time)
-	e.beginnings.schedule(instance.UID, x.UID, wait, func() {
-		if retries := plan.Retries(x.instance.Status); retries > 0 {
-			e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started again: retry %d", x.Plan, retries)
-			return
-		}
-		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", x.Plan)
-	})
+// emitStart emits the event of the start of a plan once the plan has run for recheckInterval, and returns the time until then; zero if it is over.
+// Most plans end earlier, and then the event of their end is enough. If the agent stops before, the event is lost.
+func (e *engine) emitStart(x *execution, now time.Time) time.Duration {
+	began := ptr.Deref(x.instance.Status.PlanStatus[x.Plan].StartedTimestamp, metav1.Time{})
+	if wait := recheckInterval - now.Sub(began.Time); wait > 0 {
+		e.started.Add(x.instance.UID, x.UID)
+		return wait
+	}
+	if last, known := e.started.Get(x.instance.UID); !known || last != x.UID {
+		return 0
+	}
+	e.started.Remove(x.instance.UID)
+	again := ""
+	if retries := plan.Retries(x.instance.Status); retries > 0 {
+		again = fmt.Sprintf(" again: retry %d", retries)
+	}
+	e.events.Eventf(x.instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started%s", x.Plan, again)
+	return 0
 }
 
 // emitEnd emits events for plans that have ended.
@@ -209,9 +207,6 @@ func (e *engine) emitEnd(o plan.Observation, after kudo.InstanceStatus) {
 		then, now := o.Instance.Status.PlanStatus[name], after.PlanStatus[name]
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
 			continue
-		}
-		if now.Status.IsTerminal() {
-			e.beginnings.cancel(o.Instance.UID, now.UID)
 		}
 		switch now.Status {
 		case kudo.Complete:

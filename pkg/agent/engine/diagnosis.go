@@ -18,18 +18,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// diagnosisInterval is how long a step may run before it is diagnosed, and the interval of further diagnoses: pods are not watched.
-const diagnosisInterval = 10 * time.Second
-
-// logTimeout is how long the diagnosis waits for a kubelet, which may be unreachable.
-const logTimeout = 3 * time.Second
-
 // explain adds to the message of a slow or failed step what is wrong with the pods of its workload: that one cannot be created, an image that cannot
 // be pulled, a command that fails, a probe that does not pass, a volume that is not provisioned. The workload's own status does not include this. A claim whose
 // StorageClass does not exist is an error.
 func (p *pass) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
-	late := outcome.Status == kudo.InProgress && x.age(placed, p.clock()) >= diagnosisInterval
+	late := outcome.Status == kudo.InProgress && x.age(placed, p.clock()) >= recheckInterval
 	if workload == nil || !late && outcome.Status != kudo.FatalError || p.view.IsOpaque(workload) {
 		return outcome
 	}
@@ -61,12 +55,6 @@ func (p *pass) creationFailure(ctx context.Context, workload *unstructured.Unstr
 	return ": " + failure
 }
 
-// probeInterval is the interval of questions why an object that is being deleted cannot be updated.
-const probeInterval = 30 * time.Second
-
-// probeTimeout limits such a question. The API server waits for an admission webhook for ten seconds unless it requests otherwise.
-const probeTimeout = 12 * time.Second
-
 // refusal is why the API server has refused an update of an object, empty if it did not, and when it was asked.
 type refusal struct {
 	at     time.Time
@@ -83,8 +71,8 @@ func (p *pass) probe(ctx context.Context, objects []plan.Object) []plan.Object {
 	live := objects[at].Live
 	noted, _ := p.objects.refusals.Get(live.GetUID())
 	last, known := noted.(refusal)
-	if !known || p.clock().Sub(last.at) >= probeInterval {
-		limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	if !known || p.clock().Sub(last.at) >= answerLifetime {
+		limited, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
 		last = refusal{at: p.clock()}
 		if err := apply.Probe(limited, p.own.client, live); err != nil && limited.Err() == nil {
@@ -104,7 +92,7 @@ const maxRefusal = 1024
 // pods cannot be listed. Like explain, it looks at the pods only while a slow plan waits for the workload.
 func (p *pass) crashLoop(ctx context.Context, x *execution, status kudo.InstanceStatus, workload plan.Object) string {
 	started := ptr.Deref(status.PlanStatus[x.Plan].StartedTimestamp, metav1.Time{})
-	if now := p.clock(); now.Sub(started.Time) < diagnosisInterval || !workload.NeedsLookAtPods() {
+	if now := p.clock(); now.Sub(started.Time) < recheckInterval || !workload.NeedsLookAtPods() {
 		return ""
 	}
 	pods, err := p.podsOf(ctx, x, workload.Live, plan.PodSelector(workload.Live))

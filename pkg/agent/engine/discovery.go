@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,9 +28,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
-
-// listTimeout is the timeout for listing one kind.
-const listTimeout = 5 * time.Second
 
 var (
 	// errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.

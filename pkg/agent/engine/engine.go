@@ -32,12 +32,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
 
-// A failed task is retried after one second at first, and after one minute at most.
-const (
-	minBackoff = time.Second
-	maxBackoff = time.Minute
-)
-
 // fieldManager is the field manager of the engine.
 const fieldManager = "addon-agent-engine"
 
@@ -64,11 +58,14 @@ type engine struct {
 	retryDelay time.Duration
 	blocked    *lru.Cache
 
-	// drafts hold progress that is not recorded yet.
-	drafts *drafts
+	// drafts hold progress that is not recorded yet, by Instance. It is recorded after progressDelay as long as budget admits that. A forgotten entry
+	// only repeats tasks.
+	drafts        *lru.Cache
+	progressDelay time.Duration
+	budget        flowcontrol.RateLimiter
 
-	// beginnings are the events of plans that have just started.
-	beginnings *startEvents
+	// started holds the executions that have just started, by the uid of the Instance. A forgotten entry only costs an event.
+	started *lru.Cache
 
 	policy     rights.Policy
 	bindings   *bindings.Keeper
@@ -101,8 +98,8 @@ type Options struct {
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
 
-	// Pace is how long progress that nothing depends on may remain unrecorded; half a second if zero.
-	Pace time.Duration
+	// ProgressDelay is how long progress that nothing depends on may remain unrecorded; half a second if zero.
+	ProgressDelay time.Duration
 
 	// RetryDelay is the delay before the first retry of an owed plan; plan.MinRetryDelay if zero.
 	RetryDelay time.Duration
@@ -141,7 +138,8 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 
 		signer:  o.Signer,
 		secrets: o.Secrets,
-		drafts:  newDrafts(cmp.Or(o.Pace, shortPace)), beginnings: newStartEvents(),
+		drafts:  lru.New(maxRemembered), started: lru.New(maxRemembered),
+		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
 		retryDelay: o.RetryDelay, blocked: lru.New(maxRemembered),

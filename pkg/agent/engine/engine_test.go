@@ -64,7 +64,7 @@ func ofPipe(resourceVersion string) *unstructured.Unstructured {
 
 func TestTasksThatWaitAreLookedAtAgain(t *testing.T) {
 	for status, want := range map[kudo.ExecutionStatus]time.Duration{
-		kudo.InProgress: diagnosisInterval, kudo.Pending: diagnosisInterval, kudo.Error: 0, kudo.Complete: 0, kudo.FatalError: 0,
+		kudo.InProgress: recheckInterval, kudo.Pending: recheckInterval, kudo.Error: 0, kudo.Complete: 0, kudo.FatalError: 0,
 	} {
 		if got := recheckDelay(map[plan.Task]plan.Outcome{{}: {Status: status}}); got != want {
 			t.Errorf("%s: want %v, got %v", status, want, got)
@@ -87,7 +87,7 @@ func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	if !slices.Equal(waits, want) {
 		t.Errorf("want %v, got %v", want, waits)
 	}
-	if wait := e.removalWait(o, nil); wait != removalInterval {
+	if wait := e.removalWait(o, nil); wait != pollInterval {
 		t.Errorf("nothing fails any more, and it waits %v", wait)
 	}
 }

@@ -36,10 +36,6 @@ import (
 // errUnwatchable reports that a kind supports neither list nor watch, so that changes of its objects cannot be observed.
 var errUnwatchable = errors.New("objects of this kind are not supported because they cannot be listed or watched")
 
-// readTimeout is the timeout for reading an object, including the first list of its kind. An aggregated API server may never respond, and
-// must not block unrelated objects.
-const readTimeout = 15 * time.Second
-
 // objects reads the objects of tasks on the managed cluster, and watches every kind that it has read.
 type objects struct {
 	client    client.Client
@@ -162,14 +158,6 @@ type deletion struct {
 	at   time.Time
 	gone bool
 }
-
-// missedDeletionDelay is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have missed the
-// deletion: it cannot list a kind again whose definition was deleted too.
-const missedDeletionDelay = 5 * time.Second
-
-// goneLifetime is how long an object that is gone is not looked for although the cache has it. It exists again if the API server was restored from a
-// backup.
-const goneLifetime = 30 * time.Second
 
 // maxRemembered is the maximum number of remembered object versions; other objects are read from the API server.
 const maxRemembered = 10000
@@ -397,7 +385,7 @@ func deletable(o *objects, want, cached *unstructured.Unstructured, filled bool)
 	last, _ := noted.(deletion)
 	deleted := last.uid == cached.GetUID()
 	switch {
-	case deleted && last.gone && time.Since(last.at) < goneLifetime:
+	case deleted && last.gone && time.Since(last.at) < answerLifetime:
 		return nil, true
 	case deleted && time.Since(last.at) > missedDeletionDelay || !deleted && isOverdue(cached):
 		o.deletions.Add(placeOf(cached), deletion{uid: cached.GetUID(), at: time.Now()})

@@ -14,6 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -31,7 +32,7 @@ type pass struct {
 	view secret.View
 
 	// draft is the progress of the Instance that is not recorded yet.
-	draft draft
+	draft pace.Draft
 
 	// renderings holds what the executions of the Instance render to.
 	renderings renderings
@@ -65,8 +66,8 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 }
 
 func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
-	p.draft = p.drafts.of(instance)
-	observed, err := p.observe(ctx, p.draft.onto(instance))
+	p.draft = p.draftOf(instance)
+	observed, err := p.observe(ctx, p.draft.Onto(instance))
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
@@ -79,7 +80,7 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 		return nil, reconcile.Result{}, err
 	}
 	done = done.withRemark(p.view.Refused).mask(p.view.Masker())
-	status, after := done.statusOf(observed, instance.Status, p.drafts.budget)
+	status, after := done.statusOf(observed, instance.Status, p.budget.TryAccept)
 	after = soonest(after, p.view.After)
 	p.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
 	written, err = p.commit(ctx, observed, instance.Status, status)
@@ -95,6 +96,17 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: soonest(after, p.untilRegrant())}, nil
+}
+
+// draftOf returns the draft of an Instance as read. A draft that continues another status is dropped.
+func (e *engine) draftOf(instance *kudo.Instance) pace.Draft {
+	key := client.ObjectKeyFromObject(instance)
+	kept, _ := e.drafts.Get(key)
+	if draft, known := kept.(pace.Draft); known && draft.IsOf(instance) {
+		return draft
+	}
+	e.drafts.Remove(key)
+	return pace.NewDraft(instance)
 }
 
 // remark emits events for remarks on a recorded result.

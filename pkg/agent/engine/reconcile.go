@@ -28,7 +28,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if apierrors.IsNotFound(err) {
 		e.metrics.await(request.NamespacedName, "", false)
 		e.secrets.Release(request.NamespacedName)
-		e.drafts.drop(request.NamespacedName)
+		e.drafts.Remove(request.NamespacedName)
 		return reconcile.Result{}, e.disown(ctx, request.NamespacedName)
 	}
 	if err != nil || pause > 0 {

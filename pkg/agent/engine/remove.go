@@ -17,9 +17,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// removalInterval is the interval of checks for remaining objects of an Instance: not all of them are watched.
-const removalInterval = time.Second
-
 // remove deletes all objects of the Instance, volume claims last, and waits until they are deleted. The mirror stays until the hub has
 // received this report: only the mirror records that the cleanup plan has run.
 func (p *pass) remove(ctx context.Context, o plan.Observation) result {
@@ -27,10 +24,9 @@ func (p *pass) remove(ctx context.Context, o plan.Observation) result {
 	if x.Execution == nil {
 		x.Execution, x.version = desiredExecution(o)
 	}
-	p.beginnings.cancel(o.Instance.UID, x.UID)
 	left, err := p.deleteOwned(ctx, x)
 	if errors.Is(err, errSearching) {
-		return result{postponed: true, after: removalInterval}
+		return result{postponed: true, after: pollInterval}
 	}
 	p.sweeper.forget(x.instance)
 	if err == nil && left.isNothing() {
@@ -50,7 +46,7 @@ func (p *pass) remove(ctx context.Context, o plan.Observation) result {
 func (p *pass) depart(ctx context.Context, o plan.Observation, action plan.Action) result {
 	if action.Kind == plan.ActionHold {
 		held := resultOf(action)
-		held.after, held.postponed = removalInterval, p.isPaced(o.Now, o.Departure.Since)
+		held.after, held.postponed = pollInterval, p.isPaced(o.Now, o.Departure.Since)
 		return held
 	}
 	x := p.executionOf(o)
@@ -105,8 +101,7 @@ func (p *pass) removing(ctx context.Context, o plan.Observation, x *execution, l
 // isPaced reports whether the progress of a removal need not be recorded yet: most removals end soon. Deleted objects stay in the
 // inventory until it is recorded.
 func (e *engine) isPaced(now, began time.Time) bool {
-	age := now.Sub(began).Abs()
-	return age < minMessageInterval || age < maxMessageInterval && !e.drafts.budget.TryAccept()
+	return messageInterval.After(now.Sub(began)).Within(e.budget.TryAccept) > 0
 }
 
 // desiredExecution returns the desired execution if nothing was started: existing objects remain from a cancelled removal.
@@ -221,7 +216,7 @@ func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
 	key := string(o.Instance.UID) + "/removal"
 	if err == nil {
 		e.backoff.DeleteEntry(key)
-		return removalInterval
+		return pollInterval
 	}
 	e.backoff.Next(key, o.Now)
 	return e.backoff.Get(key)

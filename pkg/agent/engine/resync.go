@@ -23,15 +23,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-// listedInterval is the interval of checks whether the cache has listed a kind.
-const listedInterval = time.Second
-
 // enqueueOnceListed returns a source that enqueues every Instance with listed objects of a kind, once its informer has listed that kind. An object
 // that was judged by a live read and deleted before that list is not in the cache, so its deletion causes no event.
 func (e *engine) enqueueOnceListed(informer cache.Informer, kind schema.GroupKind) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		go func() {
-			_ = wait.PollUntilContextCancel(ctx, listedInterval, true, func(ctx context.Context) (bool, error) {
+			_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 				return informer.IsStopped() || informer.HasSynced() && e.enqueueListed(ctx, kind, queue), nil
 			})
 		}()
@@ -69,13 +66,10 @@ type redefinitions struct {
 	followed map[string]definition.Definition
 }
 
-// agreementTimeout is about how long the API server may take to apply a definition.
-const agreementTimeout = time.Minute
-
 func newRedefinitions(of *objects, instances func(context.Context, string) []reconcile.Request, clock func() time.Time) *redefinitions {
 	return &redefinitions{
 		objects: of, instances: instances, clock: clock, enqueued: make(chan event.TypedGenericEvent[client.Object]),
-		backoff: flowcontrol.NewBackOff(time.Second, agreementTimeout), followed: map[string]definition.Definition{},
+		backoff: flowcontrol.NewBackOff(minBackoff, maxBackoff), followed: map[string]definition.Definition{},
 	}
 }
 
@@ -139,7 +133,7 @@ func (r *redefinitions) agreement(name string, defined definition.Definition) ti
 	r.backoff.GC()
 	for {
 		shown, err := r.objects.shown(definition.ResourceOf(name))
-		if err == nil && defined.Agrees(shown) || r.backoff.Get(name) >= agreementTimeout {
+		if err == nil && defined.Agrees(shown) || r.backoff.Get(name) >= maxBackoff {
 			r.backoff.DeleteEntry(name)
 			return 0
 		}

@@ -152,15 +152,12 @@ func (p *pass) forbids(objects []kudo.InventoryEntry) error {
 	return nil
 }
 
-// regrantDelay is how long to wait before permissions that could not be granted are granted again.
-const regrantDelay = 10 * time.Second
-
 // untilRegrant returns when to grant the permissions of an Instance again; zero if that is not necessary.
 func (p *pass) untilRegrant() time.Duration {
 	if refused := (*rights.Refused)(nil); p.hindrance == nil || errors.As(p.hindrance, &refused) {
 		return 0
 	}
-	return regrantDelay
+	return recheckInterval
 }
 
 // disown removes the permissions of an Instance that no longer exists.

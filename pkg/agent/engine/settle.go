@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,13 +35,10 @@ func (p *pass) judge(
 	judged := judgement{ready: o.SettledReady(objects, children)}
 	judged.available, judged.until = o.SettledAvailable(judged.ready, objects, children)
 	if slices.ContainsFunc(objects, func(o plan.Object) bool { return o.Unread != "" }) && judged.until.IsZero() {
-		judged.until = o.Now.Add(unreadInterval)
+		judged.until = o.Now.Add(maxBackoff)
 	}
 	return judged, nil
 }
-
-// unreadInterval is the interval of checks whether an object can be read again.
-const unreadInterval = time.Minute
 
 // effects reads the objects in the inventory on which condition Ready depends, and the children.
 func (p *pass) effects(

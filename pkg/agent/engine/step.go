@@ -4,25 +4,31 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
 // maxParallelTasks is the maximum number of tasks of one execution that run in parallel.
 const maxParallelTasks = 8
 
+// maxDraftRounds is the maximum number of rounds of tasks that are recorded together.
+const maxDraftRounds = 10
+
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := p.executionOf(o)
-	p.draft.resume(x)
-	p.emitStart(x, o.Now)
+	x.round, x.inventory.rounds = p.draft.Round, maps.Clone(p.draft.Claims)
+	untilEvent := p.emitStart(x, o.Now)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome
@@ -48,12 +54,35 @@ func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) 
 		status: status, judgement: judged, again: continues, paced: true,
 		after: soonest(soonest(after, p.until(plan.Deadline(spec, progress))), recheckDelay(outcomes)),
 	}
-	ended.after = soonest(ended.after, p.until(judged.until))
+	ended.after = soonest(soonest(ended.after, p.until(judged.until)), untilEvent)
 	if !continues && x.mayWait(outcomes) {
-		wait := p.drafts.keep(x, p.draft, status, o.Now)
+		wait := p.keepDraft(x.instance, p.draft.With(status, x.round, x.inventory.rounds), o.Now)
 		ended.postponed, ended.after = wait > 0, soonest(ended.after, wait)
 	}
 	return ended, nil
+}
+
+// mayWait reports whether the progress of a pass need not be recorded yet: nothing depends on it, and the tasks since the last record, all of
+// them in progress or complete, can run again without an effect. Jobs are recorded at once, because they may be deleted when they are complete,
+// and so are deletions, because other writers may create such objects again. Executions that do not influence condition Ready are recorded at
+// once, too.
+func (x *execution) mayWait(outcomes map[plan.Task]plan.Outcome) bool {
+	return x.round < maxDraftRounds && !x.inventory.once && !x.isAside() && len(x.inventory.entries) == len(x.instance.Status.Inventory) &&
+		plan.MayWait(x.version, *x.Execution, outcomes)
+}
+
+// keepDraft stores the draft of an Instance, and returns the time until it is recorded; zero if it is due, or if it has no progress.
+func (e *engine) keepDraft(instance *kudo.Instance, draft pace.Draft, now time.Time) time.Duration {
+	key := client.ObjectKeyFromObject(instance)
+	if !draft.Started {
+		e.drafts.Remove(key)
+		return 0
+	}
+	if draft.Due.IsZero() {
+		draft.Due = now.Add(pace.Delay{Min: e.progressDelay, Max: recheckInterval}.Within(e.budget.TryAccept))
+	}
+	e.drafts.Add(key, draft)
+	return max(draft.Due.Sub(now), 0)
 }
 
 // continues lists the objects of the next tasks, and reports whether another round can do more at once. Otherwise it takes a change of the
@@ -80,7 +109,7 @@ func (p *pass) judgeDuringPlan(ctx context.Context, o plan.Observation, x *execu
 	children, unread := p.children(ctx, o)
 	if err := cmp.Or(err, unread); err != nil { // the progress of the plan is recorded all the same
 		ctrl.LoggerFrom(ctx).Error(err, "failed to read what has to stay available during an update")
-		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(diagnosisInterval)
+		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(recheckInterval)
 		return judged, nil
 	}
 	spec, progress := x.version.Plans[x.Plan], status.PlanStatus[x.Plan]
@@ -156,7 +185,7 @@ func (p *pass) end(ctx context.Context, o plan.Observation, status kudo.Instance
 func recheckDelay(outcomes map[plan.Task]plan.Outcome) time.Duration {
 	for _, outcome := range outcomes {
 		if outcome.Status == kudo.InProgress || outcome.Status == kudo.Pending {
-			return diagnosisInterval
+			return recheckInterval
 		}
 	}
 	return 0

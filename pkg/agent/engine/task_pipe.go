@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,9 +16,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
-
-// fileTimeout is the timeout for reading one file from a container.
-const fileTimeout = 30 * time.Second
 
 // piping is a running Pipe task.
 type piping struct {

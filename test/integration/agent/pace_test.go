@@ -97,7 +97,7 @@ func after(method, name string, config *rest.Config, do func()) *rest.Config {
 }
 
 // withSlowPace keeps progress that nothing depends on unrecorded for as long as a busy machine may need for the next step.
-func withSlowPace(o *agent.Options) { o.ProgressPace = timeout }
+func withSlowPace(o *agent.Options) { o.ProgressDelay = timeout }
 
 var _ = Describe("A plan", func() {
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
