@@ -34,15 +34,19 @@ import (
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
-// The rate per second and the burst of reports of progress, and of early ones. Early reports are optional, because later ones replace them:
-// most plans and removals end before that, and then their progress needs no report. Reports of progress of many Instances must not delay
-// the reports of plans and removals that have ended.
 const (
+	// defaultInterval is the minimum time between two reports of one Instance, unless it is configured.
+	defaultInterval = time.Second
+
+	// cacheLagTimeout is how long to wait for the cache to show a report; then it was probably lost, with a hub that was restored.
+	cacheLagTimeout = 10 * time.Second
+
+	// The rate per second and the burst of reports of progress, and of early ones (report.DelayOf), which later ones replace. Reports of progress of
+	// many Instances must not delay the reports of plans and removals that have ended.
 	progressQPS   = 2
 	progressBurst = 10
-
-	earlyQPS   = 1
-	earlyBurst = 5
+	earlyQPS      = 1
+	earlyBurst    = 5
 )
 
 // reporter reports the status of every Instance to the hub. It combines all changes within the interval into one write, except for those
@@ -54,8 +58,11 @@ type reporter struct {
 	statuses *mirror.Statuses
 	signer   *mirror.Signer
 	interval time.Duration
-	budgets  map[report.Budget]flowcontrol.RateLimiter
 	clock    func() time.Time
+
+	// progress and early are the budgets of reports of progress.
+	progress, early flowcontrol.RateLimiter
+
 	// conflicts has the pauses of Instances whose reports conflict.
 	conflicts workqueue.TypedRateLimiter[string]
 
@@ -90,18 +97,18 @@ type Options struct {
 
 // Add adds the reporter to the manager of the hub.
 func Add(o Options, hub, local ctrl.Manager) error {
-	interval := cmp.Or(o.Interval, time.Second)
+	interval := cmp.Or(o.Interval, defaultInterval)
 	r := &reporter{
 		hub:      hub.GetClient(),
 		local:    local.GetClient(),
 		statuses: o.Statuses,
 		signer:   o.Signer,
 		interval: interval,
-		budgets: map[report.Budget]flowcontrol.RateLimiter{
-			report.BudgetEarly:    flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
-			report.BudgetProgress: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
-		},
-		clock:     time.Now,
+		clock:    time.Now,
+
+		progress: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst),
+		early:    flowcontrol.NewTokenBucketRateLimiter(earlyQPS, earlyBurst),
+
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[string](mirror.StaleCacheDelay, interval),
 		sent:      map[string]sent{},
 		since:     map[string]time.Time{},
@@ -143,9 +150,6 @@ func workChanged() predicate.TypedPredicate[*kudo.Instance] {
 		return strings.Join(work, "/")
 	})
 }
-
-// cacheLagTimeout is how long to wait for the cache to show a report.
-const cacheLagTimeout = 10 * time.Second
 
 // pending is a report of an Instance that has not been sent yet.
 type pending struct {
@@ -304,13 +308,11 @@ func (r *reporter) wait(due *pending) time.Duration {
 	if _, known := r.since[name]; !known {
 		r.since[name] = now
 	}
-	pace := report.PaceOf(report.Pending{
-		Progress: report.IsProgress(due.want), Now: now, Since: r.since[name], Sent: r.sent[name].at, Interval: r.interval,
-	})
-	if pace.Budget != "" && !r.budgets[pace.Budget].TryAccept() {
-		return pace.Refused
+	delay, early := report.DelayOf(due.want, report.Pending{Now: now, Since: r.since[name], Sent: r.sent[name].at, Interval: r.interval})
+	if early {
+		return delay.Within(r.early.TryAccept)
 	}
-	return pace.Wait
+	return delay.Within(r.progress.TryAccept)
 }
 
 func (r *reporter) nothingPending(name string) {

@@ -10,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/mirror"
+	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -88,55 +89,29 @@ func IsProgress(want kudo.InstanceStatus) bool {
 	return want.Execution != nil && !HasEnded(want) || ready != nil && ready.Reason == kudo.ReasonRemoving
 }
 
-// MaxProgressDelay is how long a report of progress waits while too many Instances report progress.
+// MaxProgressDelay is how long a report of progress waits while too many Instances report progress: most plans and removals end before, and then
+// their progress needs no report.
 const MaxProgressDelay = 10 * time.Second
-
-// Budget names a rate limit that has to admit a report.
-type Budget string
-
-// The budgets.
-const (
-	// BudgetEarly admits reports of progress that have been pending for less than MaxProgressDelay.
-	BudgetEarly Budget = "early"
-	// BudgetProgress admits all other reports of progress.
-	BudgetProgress Budget = "progress"
-)
 
 // Pending is a report that has not been sent yet.
 type Pending struct {
-	Progress bool
-	Now      time.Time
+	Now time.Time
 	// Since is when it became pending, and Sent when the last report of the Instance was sent; zero if there was none.
 	Since, Sent time.Time
 	// Interval is the minimum time between two reports of one Instance.
 	Interval time.Duration
 }
 
-// Pace is when a report is sent.
-type Pace struct {
-	// Wait is the delay; the report is sent now if it is not positive.
-	Wait time.Duration
-	// Budget has to admit the report; empty if it needs none. If the budget is spent, the report is delayed by Refused.
-	Budget  Budget
-	Refused time.Duration
-}
-
-// PaceOf returns when a report is sent, so that an Instance is written at most once per interval. Progress waits for an interval even if
-// nothing was reported before. If too many Instances report progress, it waits for MaxProgressDelay, and then for one interval at a time
-// until there are fewer.
-func PaceOf(p Pending) Pace {
-	last := p.Sent
-	if p.Progress && p.Since.After(last) {
-		last = p.Since
+// DelayOf returns how long the report of a status waits, so that an Instance is written at most once per interval. Progress waits for an interval even
+// if nothing was reported before. If too many Instances report progress, it waits for MaxProgressDelay, and then for one interval at a time until
+// there are fewer. early is whether the budget of early reports applies.
+func DelayOf(want kudo.InstanceStatus, p Pending) (delay pace.Delay, early bool) {
+	if !IsProgress(want) {
+		return pace.Interval{Min: p.Interval}.After(p.Now.Sub(p.Sent)), false
 	}
-	pace := Pace{Wait: p.Interval - p.Now.Sub(last)}
-	if pace.Wait > 0 || !p.Progress {
-		return pace
+	limit, age := max(MaxProgressDelay, p.Interval), p.Now.Sub(p.Since)
+	if age < limit {
+		return pace.Interval{Min: p.Interval, Retry: limit, Max: limit}.After(age), true
 	}
-	if left := MaxProgressDelay - p.Now.Sub(p.Since); left > 0 {
-		pace.Budget, pace.Refused = BudgetEarly, left
-	} else {
-		pace.Budget, pace.Refused = BudgetProgress, p.Interval
-	}
-	return pace
+	return pace.Delay{Max: p.Interval}, false
 }

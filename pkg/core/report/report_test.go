@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -106,33 +107,37 @@ func TestProgressWaitsForTheInterval(t *testing.T) {
 		"the end of a removal":                            {with(running(kudo.Complete), kudo.ReasonRemoved), time.Minute, time.Second, 0},
 		"why it cannot be mirrored":                       {with(kudo.InstanceStatus{}, kudo.ReasonNotMirrored), time.Minute, 0, 0},
 	} {
-		p := Pending{Progress: IsProgress(test.want), Now: noon, Since: noon.Add(-test.pending), Interval: interval}
+		p := Pending{Now: noon, Since: noon.Add(-test.pending), Interval: interval}
 		if test.sent > 0 {
 			p.Sent = noon.Add(-test.sent)
 		}
-		if pace := PaceOf(p); max(pace.Wait, 0) != test.wait {
-			t.Errorf("%s: it waits for %s, want %s", what, pace.Wait, test.wait)
+		if delay, _ := DelayOf(test.want, p); delay.Min != test.wait {
+			t.Errorf("%s: it waits for %s, want %s", what, delay.Min, test.wait)
 		}
 	}
 }
 
 func TestOnlyProgressWaitsWhileManyInstancesReportIt(t *testing.T) {
-	const interval = time.Second
 	for what, test := range map[string]struct {
-		status  kudo.ExecutionStatus
-		pending time.Duration
-		want    Pace // without a wait that has ended
+		status            kudo.ExecutionStatus
+		interval, pending time.Duration
+		want              pace.Delay
+		early             bool
 	}{
-		"progress": {kudo.InProgress, 2 * time.Second, Pace{0, BudgetEarly, 8 * time.Second}},
-		"progress that has been pending for long": {kudo.InProgress, MaxProgressDelay, Pace{0, BudgetProgress, interval}},
-		"progress within the interval":            {kudo.InProgress, time.Second / 2, Pace{Wait: time.Second / 2}},
-		"the end of a plan":                       {kudo.Complete, 2 * time.Second, Pace{}},
-		"the failure of a plan":                   {kudo.FatalError, 2 * time.Second, Pace{}},
-		"a failed task that is tried again":       {kudo.Error, 4 * time.Second, Pace{0, BudgetEarly, 6 * time.Second}},
+		"progress":                          {kudo.InProgress, time.Second, 2 * time.Second, pace.Delay{Max: 8 * time.Second}, true},
+		"progress of almost the limit":      {kudo.InProgress, time.Second, MaxProgressDelay - 1, pace.Delay{Max: 1}, true},
+		"progress of the limit":             {kudo.InProgress, time.Second, MaxProgressDelay, pace.Delay{Max: time.Second}, false},
+		"progress within the interval":      {kudo.InProgress, time.Second, time.Second / 2, pace.Delay{Min: time.Second / 2}, true},
+		"progress within a long interval":   {kudo.InProgress, time.Minute, MaxProgressDelay, pace.Delay{Min: 50 * time.Second}, true},
+		"progress of a long interval":       {kudo.InProgress, time.Minute, time.Minute, pace.Delay{Max: time.Minute}, false},
+		"progress after a clock was reset":  {kudo.InProgress, time.Second, -time.Hour, pace.Delay{}, true},
+		"the end of a plan":                 {kudo.Complete, time.Second, 2 * time.Second, pace.Delay{}, false},
+		"the failure of a plan":             {kudo.FatalError, time.Second, 2 * time.Second, pace.Delay{}, false},
+		"a failed task that is tried again": {kudo.Error, time.Second, 4 * time.Second, pace.Delay{Max: 6 * time.Second}, true},
 	} {
-		pace := PaceOf(Pending{Progress: IsProgress(running(test.status)), Now: noon, Since: noon.Add(-test.pending), Interval: interval})
-		if pace.Wait = max(pace.Wait, 0); pace != test.want {
-			t.Errorf("%s: got %+v, want %+v", what, pace, test.want)
+		delay, early := DelayOf(running(test.status), Pending{Now: noon, Since: noon.Add(-test.pending), Interval: test.interval})
+		if delay.Max = max(delay.Max, 0); delay != test.want || early != test.early {
+			t.Errorf("%s: got %+v, early %t, want %+v", what, delay, early, test.want)
 		}
 	}
 }
