@@ -137,12 +137,14 @@ func setCondition(status *kudo.InstanceStatus, condition metav1.Condition, now t
 	meta.SetStatusCondition(&status.Conditions, settled)
 }
 
-// soonest returns the shorter of two waits; zero means no wait.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
+// soonest returns the shortest of some waits; zero means no wait.
+func soonest(waits ...time.Duration) (first time.Duration) {
+	for _, wait := range waits {
+		if first == 0 || wait > 0 && wait < first {
+			first = wait
+		}
 	}
-	return min(a, b)
+	return first
 }
 
 // until returns the time until a deadline; zero if there is none, and a positive minimum otherwise.

@@ -40,6 +40,7 @@ func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) 
 		status = o.Advance(status, outcomes)
 		tasks = plan.EarlyTasks(x.version, status, outcomes)
 	}
+	after = cmp.Or(after, untilEvent) // a pass before the retry of a failed task would postpone that
 	progress := status.PlanStatus[x.Plan]
 	continues := p.continues(x, before, progress, outcomes)
 	status.Inventory = x.inventory.entries
@@ -52,9 +53,8 @@ func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) 
 	}
 	ended := result{
 		status: status, judgement: judged, again: continues, paced: true,
-		after: soonest(soonest(after, p.until(plan.Deadline(spec, progress))), recheckDelay(outcomes)),
+		after: soonest(after, p.until(plan.Deadline(spec, progress)), recheckDelay(outcomes), p.until(judged.until)),
 	}
-	ended.after = soonest(soonest(ended.after, p.until(judged.until)), untilEvent)
 	if !continues && x.mayWait(outcomes) {
 		wait := p.keepDraft(x.instance, p.draft.With(status, x.round, x.inventory.rounds), o.Now)
 		ended.postponed, ended.after = wait > 0, soonest(ended.after, wait)

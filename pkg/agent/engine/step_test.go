@@ -187,3 +187,20 @@ func TestOnlyAPlanThatRunsForAWhileHasAnEventOfItsStart(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSoonestOfSomeWaits(t *testing.T) {
+	for what, test := range map[string]struct {
+		waits []time.Duration
+		want  time.Duration
+	}{
+		"no wait":           {nil, 0},
+		"none that is set":  {[]time.Duration{0, 0}, 0},
+		"the only one":      {[]time.Duration{0, 3, 0}, 3},
+		"the shortest":      {[]time.Duration{3, 0, 2, 4}, 2},
+		"the first of them": {[]time.Duration{1, 0, 2}, 1},
+	} {
+		if got := soonest(test.waits...); got != test.want {
+			t.Errorf("%s: got %d, want %d", what, got, test.want)
+		}
+	}
+}
