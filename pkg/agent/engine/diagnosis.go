@@ -76,7 +76,7 @@ func (p *pass) probe(ctx context.Context, objects []plan.Object) []plan.Object {
 		defer cancel()
 		last = refusal{at: p.clock()}
 		if err := apply.Probe(limited, p.own.client, live); err != nil && limited.Err() == nil {
-			last.reason = text.Prefix(oneLine(p.view.Masker().Text(p.conceal(live, err).Error())), maxRefusal)
+			last.reason = text.Prefix(plan.OneLine(p.view.Masker().Text(p.conceal(live, err).Error())), maxRefusal)
 		}
 		p.objects.refusals.Add(live.GetUID(), last)
 	}

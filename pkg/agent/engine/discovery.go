@@ -26,15 +26,12 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/removal"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
-var (
-	// errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
-	errCutShort = errors.New("the search through all kinds was interrupted")
-	// errSearching reports that a search has not ended.
-	errSearching = errors.New("searching for remaining objects")
-)
+// errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
+var errCutShort = errors.New("the search through all kinds was interrupted")
 
 // sweeper searches the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and Instances that
 // are removed at the same time share the next one. None of the engine's workers waits for it.
@@ -74,18 +71,18 @@ type look struct {
 	done   chan struct{}
 
 	found []plan.Object
-	reads plan.Reads
+	reads removal.Reads
 	err   error
 }
 
 // findOwned searches the given kinds, or all kinds of the cluster if kinds is nil, by label for objects that tasks of the owner have
-// applied, and for the volume claims of its StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds
-// that it has searched or could not read. The error is errSearching until the search has ended: then the Instance is reconciled again.
+// applied, and for the volume claims of its StatefulSets. It omits objects with an owner, which are deleted with it. Once the search has ended,
+// the Instance is reconciled again.
 func (s *sweeper) findOwned(
 	ctx context.Context, instance *kudo.Instance, owner plan.Owner, kinds []schema.GroupKind,
-) (found []plan.Object, reads plan.Reads, err error) {
+) (found removal.Search, err error) {
 	if len(validation.IsValidLabelValue(owner.Name)) > 0 {
-		return nil, plan.Reads{}, nil // no object can carry such a label
+		return removal.Search{}, nil // no object can carry such a label
 	}
 	l, first := s.ask(instance, owner.Name, kinds)
 	if first {
@@ -94,14 +91,15 @@ func (s *sweeper) findOwned(
 	select {
 	case <-l.done:
 	default:
-		return nil, plan.Reads{}, errSearching
+		return removal.Search{Running: true}, nil
 	}
 	for _, object := range l.found {
 		if owner.Owns(object.Live) {
-			found = append(found, object)
+			found.Found = append(found.Found, object)
 		}
 	}
-	return found, l.reads, l.err
+	found.Reads = l.reads
+	return found, l.err
 }
 
 // ask returns the search that an Instance in that state waits for. If it waits for none, it joins the next search. first is true if the
@@ -164,17 +162,17 @@ func (s *sweeper) begin() {
 	s.next = nil
 }
 
-func (s *sweeper) lookFor(ctx context.Context, l *look) ([]plan.Object, plan.Reads, error) {
+func (s *sweeper) lookFor(ctx context.Context, l *look) ([]plan.Object, removal.Reads, error) {
 	selector, err := labelledFor(slices.Sorted(maps.Keys(l.owners)))
 	if err != nil {
-		return nil, plan.Reads{}, err
+		return nil, removal.Reads{}, err
 	}
 	kinds, groups, err := s.deletableKinds()
 	if err != nil {
-		return nil, plan.Reads{}, err
+		return nil, removal.Reads{}, err
 	}
 	var all []plan.Object
-	reads := plan.Reads{Kinds: map[schema.GroupKind]error{}, Groups: groups}
+	reads := removal.Reads{Kinds: map[schema.GroupKind]error{}, Groups: groups}
 	for _, kind := range kinds {
 		if !l.all && !l.kinds[kind.GroupKind()] {
 			continue

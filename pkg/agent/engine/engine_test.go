@@ -3,10 +3,8 @@ package engine
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/flowcontrol"
@@ -89,12 +87,5 @@ func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	}
 	if wait := e.removalWait(o, nil); wait != pollInterval {
 		t.Errorf("nothing fails any more, and it waits %v", wait)
-	}
-}
-
-func TestWhatAnAPIServerAnswersIsCutToALine(t *testing.T) {
-	got := oneLine("refused:\n" + strings.Repeat("ö", 1<<20))
-	if !strings.HasPrefix(got, "refused: ö") || len(got) > 4096 || !utf8.ValidString(got) {
-		t.Errorf("got %d bytes: %.20q", len(got), got)
 	}
 }

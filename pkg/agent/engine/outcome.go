@@ -13,7 +13,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // outcomeOf maps an error of the API server to an outcome: a permanent rejection is fatal, everything else may be temporary. A kind that the
@@ -50,16 +49,10 @@ func unreadable(err error) string {
 	case errors.As(err, &unserved) && unserved.definition != "":
 		return unserved.why
 	case errors.As(err, &status) && strings.HasPrefix(status.Status().Message, "conversion webhook for"):
-		return oneLine(status.Status().Message)
+		return plan.OneLine(status.Status().Message)
 	default:
 		return ""
 	}
-}
-
-// oneLine formats a masked message for a status. Responses of an API server may quote whole objects.
-func oneLine(message string) string {
-	const maxBytes = 4096
-	return text.Prefix(text.OneLine(message), maxBytes)
 }
 
 // missingKind returns the outcome of a task with an object of a kind that the cluster does not have: the task is retried, because the kind's

@@ -16,6 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/removal"
 )
 
 // pass advances an Instance once: it observes, calls plan.Decide, executes the action, and commits the result. It holds what belongs to
@@ -151,9 +152,7 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 		return p.step(ctx, o, action.Tasks)
 	case plan.ActionSettle:
 		return p.settle(ctx, o, action.Prune, nil)
-	case plan.ActionHold, plan.ActionWithdraw:
-		return p.depart(ctx, o, action), nil
-	case plan.ActionRemove:
+	case plan.ActionHold, plan.ActionWithdraw, plan.ActionRemove:
 		return p.remove(ctx, o), nil
 	default:
 		return resultOf(action), nil
@@ -172,7 +171,7 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	}
 	o.CleanupWait = p.cleanupWait(instance, o.Now)
 	o.Unblocked = p.isUnblocked(ctx, o)
-	if !isUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
+	if !removal.IsUntouched(instance) && (hasPipes(o.Running) || hasPipes(o.Desired)) {
 		o.Pods, err = p.objects.pods(ctx, o.Owner)
 	}
 	return o, err

@@ -16,6 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	coremirror "github.com/tandem-addons/tandem/pkg/core/mirror"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/removal"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
@@ -106,7 +107,7 @@ func (e *engine) readFresh(ctx context.Context, name types.NamespacedName) (*kud
 		switch {
 		case e.writes.StaleFor(instance) > 0:
 			return nil, mirror.StaleCacheDelay, nil
-		case isUntouched(instance) && !instance.IsRemoving():
+		case removal.IsUntouched(instance) && !instance.IsRemoving():
 			return instance, 0, nil
 		}
 	}

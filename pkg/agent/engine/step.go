@@ -198,7 +198,7 @@ func cleanupKey(instance *kudo.Instance) string { return string(instance.UID) + 
 // values. It is idempotent.
 func (p *pass) runTask(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
 	outcome := p.attempt(ctx, x, at)
-	outcome.Message = oneLine(p.view.Masker().Text(outcome.Message))
+	outcome.Message = plan.OneLine(p.view.Masker().Text(outcome.Message))
 	return outcome
 }
 

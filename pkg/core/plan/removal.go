@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -78,77 +77,6 @@ func DeletesDefinition(inventory []kudo.InventoryEntry, name string) bool {
 
 // HasHeldObject reports whether another writer's finalizer blocks the deletion of any object.
 func HasHeldObject(objects []Object) bool { return slices.ContainsFunc(objects, Object.isHeld) }
-
-// Claims separates volume claims from the rest. Volumes count as claims, because Kubernetes keeps them until their claims are deleted.
-func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
-	for _, entry := range entries {
-		kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
-		if IsClaim(kind) || kind == (schema.GroupKind{Kind: "PersistentVolume"}) {
-			claims = append(claims, entry)
-		} else {
-			others = append(others, entry)
-		}
-	}
-	return claims, others
-}
-
-// Reads are the results of a search through kinds of a cluster: the error of each kind that was searched, nil if it was read, and of each API
-// group that could not be discovered.
-type Reads struct {
-	Kinds  map[schema.GroupKind]error
-	Groups map[string]error
-}
-
-// CheckRequired returns why a kind could not be read that must be before an Instance counts as removed: volume claims, the kinds in the
-// inventory, and the kinds that the version renders. It returns nil if all of them were read, or if the cluster does not have them.
-func (r Reads) CheckRequired(inventory []kudo.InventoryEntry, rendered []*unstructured.Unstructured) error {
-	for _, kind := range RequiredKinds(inventory, rendered) {
-		if err := r.of(kind); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// RequiredKinds returns the kinds that must be read before an Instance counts as removed.
-func RequiredKinds(inventory []kudo.InventoryEntry, rendered []*unstructured.Unstructured) []schema.GroupKind {
-	kinds := []schema.GroupKind{volumeClaim}
-	for _, entry := range inventory {
-		kinds = append(kinds, schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
-	}
-	for _, o := range rendered {
-		kinds = append(kinds, o.GroupVersionKind().GroupKind())
-	}
-	return kinds
-}
-
-// UnsearchedEntries returns the entries of kinds that could not be read.
-func (r Reads) UnsearchedEntries(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
-	return only(inventory, func(e kudo.InventoryEntry) bool { return r.of(schema.GroupKind{Group: e.Group, Kind: e.Kind}) != nil })
-}
-
-// of returns why a kind could not be read. A kind of a group that could not be discovered was read if another version of it was.
-func (r Reads) of(kind schema.GroupKind) error {
-	if err, searched := r.Kinds[kind]; searched {
-		return err
-	}
-	return r.Groups[kind.Group]
-}
-
-// Unread describes everything that could not be read, in a sorted order; empty if everything was.
-func (r Reads) Unread() string {
-	var reasons []string
-	for _, err := range r.Kinds {
-		if err != nil {
-			reasons = append(reasons, err.Error())
-		}
-	}
-	for _, err := range r.Groups {
-		reasons = append(reasons, err.Error())
-	}
-	slices.Sort(reasons)
-	return strings.Join(reasons, "; ")
-}
 
 // Outline returns the part of a rendered object that a removal depends on: its identity, the kind that it defines, whether it is kept, and the
 // volume claims that it requests to keep. A version may render more than fits into memory.

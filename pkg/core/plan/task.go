@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/health"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Object is one object of a task: the desired object, and the live object on the cluster (nil if it does not exist).
@@ -223,6 +224,12 @@ func (o Object) health() health.Result {
 		result.Message = Describe(o.Live) + ": is not healthy, and " + sensitive.NotShown
 	}
 	return result
+}
+
+// OneLine formats a masked message for a status. Responses of an API server may quote whole objects.
+func OneLine(message string) string {
+	const maxBytes = 4096
+	return text.Prefix(text.OneLine(message), maxBytes)
 }
 
 // DeleteOutcome returns the outcome for deleted objects. It names the first one that still exists; objects blocked by a finalizer come

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -374,5 +375,12 @@ func TestMessagesAboutOpaqueObjectsHaveNoDetails(t *testing.T) {
 	}
 	if got := plan.ApplyOutcome([]plan.Object{{Want: failed, Opaque: true}}); !strings.Contains(got.Message, "no longer exists") {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestWhatAnAPIServerAnswersIsCutToALine(t *testing.T) {
+	got := plan.OneLine("refused:\n" + strings.Repeat("ö", 1<<20))
+	if !strings.HasPrefix(got, "refused: ö") || len(got) > 4096 || !utf8.ValidString(got) {
+		t.Errorf("got %d bytes: %.20q", len(got), got)
 	}
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -205,10 +204,8 @@ func (w *world) act(o plan.Observation, action plan.Action) result {
 		return w.step(o, action.Tasks)
 	case plan.ActionSettle:
 		return w.settle(o, action.Prune)
-	case plan.ActionWithdraw:
-		return w.withdraw(o)
-	case plan.ActionRemove:
-		return w.removeAll(o)
+	case plan.ActionHold, plan.ActionWithdraw, plan.ActionRemove:
+		return w.removeObjects(o)
 	default:
 		return resultOf(action)
 	}
@@ -312,52 +309,6 @@ func (w *world) judge(o plan.Observation, inventory []kudo.InventoryEntry) metav
 		}
 	}
 	return o.SettledReady(objects, w.childrenOf(o))
-}
-
-// withdraw deletes the custom resources of the Instance.
-func (w *world) withdraw(o plan.Observation) result {
-	x := executionOf(o)
-	custom, _ := plan.Teardown(x.inventory, o.Departure.Groups)
-	return w.removing(o, x, w.deleteWaves(x, custom), o.Departure.WaitText())
-}
-
-// removing returns the result of a pass that has deleted objects, of which some are left.
-func (w *world) removing(o plan.Observation, x *execution, left []plan.Object, wait string) result {
-	status := *o.Instance.Status.DeepCopy()
-	status.Inventory = x.inventory
-	return result{status: status, ready: plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, plan.DeleteOutcome(left).Message+wait)}
-}
-
-func (w *world) deleteWaves(x *execution, waves [][]kudo.InventoryEntry) (left []plan.Object) {
-	for _, wave := range waves {
-		left = append(left, w.deleteListed(x, wave)...)
-	}
-	return left
-}
-
-// removeAll deletes all objects of the Instance.
-func (w *world) removeAll(o plan.Observation) result {
-	x, tree := executionOf(o), w.tree(o.Instance)
-	if wait := tree.CleanupWaitText(); wait != "" {
-		return w.removing(o, x, nil, wait)
-	}
-	_, others := plan.Claims(x.inventory)
-	custom, rest := plan.Teardown(others, tree.Groups())
-	left := w.deleteWaves(x, custom)
-	if wait := tree.WithdrawalWaitText(); wait != "" {
-		return w.removing(o, x, left, wait)
-	}
-	w.outlives(o.Instance)
-	left = append(left, w.deleteWaves(x, rest)...)
-	if len(left) == 0 {
-		for _, entry := range slices.SortedFunc(maps.Keys(w.objects), byName) {
-			if live := w.live(entry); x.owner.Owns(live) {
-				w.t.Fatalf("%s is not in the inventory of Instance %s, which would lose it", plan.Describe(live), o.Instance.Name)
-			}
-		}
-		return resultOf(o.FinishRemoval())
-	}
-	return w.removing(o, x, left, "")
 }
 
 // childrenOf returns the children of an idle Instance.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -76,6 +77,7 @@ func (w *world) finish(versions []*kudo.OperatorVersion) {
 		w.take(changeStep(history.Change{Do: history.Uninstall}))
 		w.settleDown()
 	}
+	maps.DeleteFunc(w.objects, func(entry kudo.InventoryEntry, _ *unstructured.Unstructured) bool { return isRetained(entry) })
 	if len(w.hub.of)+len(w.mirrors.of)+len(w.objects) > 0 {
 		w.t.Fatalf("after the removal, there is still something left: %v\n%s", slices.Collect(maps.Keys(w.objects)), w.describe())
 	}
@@ -129,7 +131,7 @@ func (w *world) snapshot() map[string]any {
 		state[name] = history.Outcome(i, m, w.versions[i.Spec.OperatorVersion.Name], w.versionOf(m.Status.Execution.OperatorVersion))
 	}
 	for entry, o := range w.objects {
-		if !manual[entry] {
+		if !manual[entry] && !isRetained(entry) {
 			state[entry.String()] = history.Bare(o).Object
 		}
 	}

@@ -3,7 +3,6 @@ package model
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -332,12 +331,3 @@ func (w *world) owes(dashed string) string {
 }
 
 func noonTime() metav1.Time { return metav1.NewTime(noon) }
-
-// outlives checks that no custom resource of a descendant exists when the workloads of an Instance are deleted, which may have its controller.
-func (w *world) outlives(removed *kudo.Instance) {
-	for entry, o := range w.objects {
-		if entry.Group == "history.test" && strings.HasPrefix(o.GetLabels()[kudo.LabelInstance], render.InstanceName(removed.Name)+"-") {
-			w.t.Fatalf("%s would outlive the workloads of Instance %s\n%s", plan.Describe(o), removed.Name, w.describe())
-		}
-	}
-}

@@ -56,6 +56,27 @@ func TestFoundHistories(t *testing.T) {
 			changeStep(history.Change{Do: history.Uninstall}),
 			workStep(30),
 		},
+		"an Instance is removed together with custom resources and volume claims of its descendants": {
+			installStep(map[string]*string{"CACHE": new("true"), "PERSIST": new("true")}),
+			workStep(40),
+		},
+		"a parent is ready to delete its workloads before its grandchild has deleted custom resources": {
+			installStep(map[string]*string{"CACHE": new("true"), "PERSIST": new("true")}),
+			workStep(40),
+			changeStep(history.Change{Do: history.Uninstall}),
+			passStep(mirrorer, 0),
+			passStep(executor, 0),
+			{Change: history.Change{Do: doPass}, controller: executor, instance: root + ".cache.disk"},
+			{Change: history.Change{Do: doPass}, controller: executor, instance: root + ".cache"},
+			passStep(executor, 0),
+		},
+		"the mirrors are lost before the removal of descendants with custom resources and volume claims": {
+			installStep(map[string]*string{"CACHE": new("true"), "PERSIST": new("true")}),
+			workStep(40),
+			lossStep(),
+			changeStep(history.Change{Do: history.Uninstall}),
+			workStep(40),
+		},
 		"a change is mirrored before the hub has resolved it": {
 			installStep(on("METRICS", "false")),
 			workStep(30),

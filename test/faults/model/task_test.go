@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -229,54 +228,6 @@ func (w *world) prune(x *execution, surplus []kudo.InventoryEntry) []plan.Object
 	inherited, surplus := plan.Inherit(surplus, applied)
 	x.inventory = plan.List(x.inventory, inherited...)
 	return w.deleteListed(x, surplus)
-}
-
-// deleteListed deletes the objects of entries in the foreground, and returns those that still exist.
-func (w *world) deleteListed(x *execution, entries []kudo.InventoryEntry) []plan.Object {
-	var left []plan.Object
-	for _, entry := range entries {
-		object := w.liveOf(entry)
-		if !x.owner.Has(object) {
-			x.inventory = plan.Forget(x.inventory, entry)
-			continue
-		}
-		if !object.IsDeleted() {
-			w.write("delete "+plan.Describe(object.Live), func() {
-				deleted := noonTime()
-				w.objects[plan.Identity(entry)].SetDeletionTimestamp(&deleted)
-			})
-		}
-		left = append(left, w.liveOf(entry))
-	}
-	return left
-}
-
-// workloads is one pass of the managed cluster's own controllers: Deployments progress, and deleted objects disappear. It reports changes.
-func (w *world) workloads() (changed bool) {
-	for _, entry := range slices.SortedFunc(maps.Keys(w.objects), byName) {
-		o := w.objects[entry]
-		switch {
-		case o.GetDeletionTimestamp() != nil:
-			delete(w.objects, entry)
-			delete(w.due, entry)
-			changed = true
-		case o.GetKind() == "CustomResourceDefinition":
-			status := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
-			changed = changed || !equality.Semantic.DeepEqual(o.Object["status"], status)
-			o.Object["status"] = status
-		case o.GetKind() == "Deployment":
-			replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
-			if _, given, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas"); !given {
-				replicas = 1
-			}
-			status := map[string]any{
-				"observedGeneration": o.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas,
-			}
-			changed = changed || !equality.Semantic.DeepEqual(o.Object["status"], status)
-			o.Object["status"] = status
-		}
-	}
-	return changed
 }
 
 func byName(a, b kudo.InventoryEntry) int {

@@ -112,7 +112,8 @@ func loadPackages(t testing.TB) []*kudo.OperatorVersion {
 	return loaded
 }
 
-// customResource is a definition, and an object of it. Each Instance has its own, because the operator is the child of several.
+// customResource is a definition, an object of it that its controller has to release, and a workload with volume claims, of which one is kept. Each
+// Instance has its own, because the operator is the child of several.
 const customResource = `
 ---
 apiVersion: apiextensions.k8s.io/v1
@@ -121,7 +122,19 @@ metadata: {name: "{{ .Name }}.history.test"}
 ---
 apiVersion: history.test/v1
 kind: Backup
+metadata: {name: "{{ .Name }}", finalizers: [history.test/controller]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
 metadata: {name: "{{ .Name }}"}
+spec:
+  selector: {matchLabels: {app: "{{ .Name }}"}}
+  template:
+    metadata: {labels: {app: "{{ .Name }}"}}
+    spec: {containers: [{name: disk, image: disk}]}
+  volumeClaimTemplates:
+    - metadata: {name: data}
+    - metadata: {name: archive, annotations: {helm.sh/resource-policy: keep}}
 `
 
 // shelf holds the versions of each Instance, the current one last.

@@ -1,4 +1,4 @@
-package engine
+package removal
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestOnlyAnInstanceThatNeverHadObjectsIsUntouched(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			instance := &kudo.Instance{}
 			test.change(instance)
-			if got := isUntouched(instance); got != test.want {
+			if got := IsUntouched(instance); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
