@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -42,25 +42,13 @@ func (p *pass) listPending(x *execution, status kudo.PlanStatus) bool {
 	return len(x.inventory.entries) > before
 }
 
-// postpone delays a task until a commit has listed its objects, whose kind was unknown before. The outcome is fatal if no commit can list
-// them, because the inventory is full or because every rendering names the objects differently.
+// postpone delays a task until a commit has listed its objects, whose kind was unknown before.
 func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
-	if err := plan.CheckSize(plan.Track(x.instance.Status.Inventory, placed.Task.Name, x.isAside(), wants), x.Parameters); err != nil {
-		return fatal(err)
-	}
-	again := x.renderTask(placed)
-	if again.err != nil {
-		return fatal(again.err)
-	}
-	for _, want := range wants {
-		same := func(o *unstructured.Unstructured) bool {
-			return o.GetKind() == want.GetKind() && o.GetName() == want.GetName()
-		}
-		if !slices.ContainsFunc(again.objects, same) {
-			return fatal(fmt.Errorf("%s: its name changes with every rendering", plan.Describe(want)))
-		}
-	}
-	return plan.Outcome{Status: kudo.Pending}
+	tracked := plan.Track(x.instance.Status.Inventory, placed.Task.Name, x.isAside(), wants)
+	return outcome.OfUnlisted(tracked, x.Parameters, wants, func() ([]*unstructured.Unstructured, error) {
+		again := x.renderTask(placed)
+		return again.objects, again.err
+	})
 }
 
 // prune deletes objects that their task no longer applies, and returns those that still exist. Objects that the version applies in another

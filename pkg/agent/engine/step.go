@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
@@ -208,11 +209,11 @@ func (p *pass) attempt(ctx context.Context, x *execution, at plan.Task) plan.Out
 		return outcomeOf(p.hindrance)
 	}
 	if !found {
-		return fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
+		return outcome.Fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
 	}
 	rendered := x.task(placed)
 	if rendered.err != nil {
-		return fatal(rendered.err)
+		return outcome.Fatal(rendered.err)
 	}
 	started := x.status(at) == kudo.InProgress
 	switch rendered.action {

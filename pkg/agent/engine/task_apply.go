@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
@@ -26,7 +26,7 @@ func (p *pass) applyAll(
 ) plan.Outcome {
 	wants, undefined, err := p.objects.placeAll(x.instance, wants)
 	if err == nil {
-		err = x.checkDefined(undefined, p.objects.servedInstead)
+		err = outcome.CheckDefined(undefined, x.defines, p.objects.servedInstead)
 	}
 	if err != nil {
 		return outcomeOf(err)
@@ -47,8 +47,7 @@ func (p *pass) applyAll(
 		return outcomeOf(err)
 	}
 	if len(undefined) > 0 {
-		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waiting for its CustomResourceDefinition" +
-			p.objects.servedInstead(undefined[0])}
+		return outcome.OfUndefined(undefined[0], p.objects.servedInstead(undefined[0]))
 	}
 	x.inventory.markSurplus(placed.Task.Name, wants)
 	if outcome := plan.ApplyOutcome(p.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
@@ -60,18 +59,6 @@ func (p *pass) applyAll(
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.
 func (x *execution) mayApply(wants []*unstructured.Unstructured, started bool) bool {
 	return len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) == 0 && x.inventory.claim(x.round, started, wants)
-}
-
-// checkDefined returns an error if the package does not define the kinds that the cluster lacks. instead names the versions that the
-// cluster has.
-func (x *execution) checkDefined(undefined []*unstructured.Unstructured, instead func(*unstructured.Unstructured) string) error {
-	for _, want := range undefined {
-		if kind := want.GroupVersionKind(); !x.defines(kind.GroupKind()) {
-			return fmt.Errorf("%s: %w%s", plan.Describe(want),
-				&meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}, instead(want))
-		}
-	}
-	return nil
 }
 
 // deleteBlockingJobs deletes Jobs of earlier executions that block a task that has not started: Jobs that the task changes, which is not

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
@@ -18,13 +19,9 @@ import (
 // engine only waits for it.
 func (p *pass) child(ctx context.Context, x *execution, placed plan.Placed, action plan.TaskAction) plan.Outcome {
 	if placed.Plan == kudo.CleanupPlan {
-		return fatal(errors.New("a KudoOperator task cannot be part of the cleanup plan: children are removed after it"))
+		return outcome.Fatal(errors.New("a KudoOperator task cannot be part of the cleanup plan: children are removed after it"))
 	}
-	said := kudo.ChildStatus{Instance: tree.ChildName(x.instance.Name, placed.Task)}
-	if i := slices.IndexFunc(x.instance.Status.Children, func(c kudo.ChildStatus) bool { return c.Task == placed.Task.Name }); i >= 0 {
-		said = x.instance.Status.Children[i]
-	}
-	child, err := p.see(ctx, x.instance, said)
+	child, err := p.see(ctx, x.instance, tree.Acknowledged(x.instance, placed.Task))
 	if err != nil {
 		return outcomeOf(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
@@ -39,7 +40,7 @@ func (p *pass) pipe(ctx context.Context, x *execution, placed plan.Placed, rende
 	}
 	run := &piping{execution: x, task: placed.Task, artifacts: artifacts}
 	if err := run.complete(rendered, p.pipeImage); err != nil {
-		return fatal(err)
+		return outcome.Fatal(err)
 	}
 	kept, err := p.hasStoredFiles(ctx, run)
 	if err != nil {
@@ -114,18 +115,13 @@ func (p *pass) produce(ctx context.Context, run *piping) plan.Outcome {
 	if !pod.AppliedBy(run.UID) || pod.IsDeleted() { // belongs to an earlier execution, or is lost
 		return p.replacePod(ctx, run, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome(p.view.MaskObjects([]plan.Object{pod})).Message})
 	}
-	stage, message := p.progress(pod.Live)
-	switch stage {
-	case pipe.Ready:
+	switch next, result := outcome.OfPod(p.progress(pod.Live)); next {
+	case outcome.ReadFiles:
 		return p.keep(ctx, run)
-	case pipe.Retrying:
-		return plan.Outcome{Status: kudo.Error, Message: message}
-	case pipe.Lost:
-		return p.replacePod(ctx, run, pod, plan.Outcome{Status: kudo.Error, Message: message + "; starting a new Pod"})
-	case pipe.Failed:
-		return fatal(errors.New(message))
+	case outcome.ReplacePod:
+		return p.replacePod(ctx, run, pod, result)
 	default:
-		return plan.Outcome{Status: kudo.InProgress, Message: message}
+		return result
 	}
 }
 
@@ -157,13 +153,13 @@ func (p *pass) keep(ctx context.Context, run *piping) plan.Outcome {
 		case errors.As(err, &missing):
 			return outcomeOf(fmt.Errorf("reading file %q: %w", file.File+file.EnvFile, err))
 		case errors.As(err, &failed):
-			return fatal(fmt.Errorf("file %q cannot be read: %w", file.File+file.EnvFile, err))
+			return outcome.Fatal(fmt.Errorf("file %q cannot be read: %w", file.File+file.EnvFile, err))
 		case err != nil:
 			return plan.Outcome{Status: kudo.Error, Message: fmt.Sprintf("reading file %q from Pod %s: %v",
 				file.File+file.EnvFile, client.ObjectKeyFromObject(run.pod), err)}
 		}
 		if filled[i], err = pipe.Fill(run.artifacts[i], file, content); err != nil {
-			return fatal(err)
+			return outcome.Fatal(err)
 		}
 	}
 	if _, err := p.applyEach(ctx, run.execution, filled, false); err != nil {

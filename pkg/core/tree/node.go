@@ -61,6 +61,16 @@ func ChildName(parent string, task kudo.Task) string {
 	return parent + "." + cmp.Or(task.Spec.InstanceName, task.Spec.Package)
 }
 
+// Acknowledged returns what the hub has reported about the child that the task creates for the Instance parent; only its name if that is nothing.
+func Acknowledged(parent *kudo.Instance, task kudo.Task) kudo.ChildStatus {
+	for _, child := range parent.Status.Children {
+		if child.Task == task.Name {
+			return child
+		}
+	}
+	return kudo.ChildStatus{Instance: ChildName(parent.Name, task)}
+}
+
 // Descendant is a direct or transitive child of an Instance.
 type Descendant struct {
 	// Name of the Instance.

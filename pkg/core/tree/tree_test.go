@@ -248,3 +248,17 @@ func TestChildName(t *testing.T) {
 		})
 	}
 }
+
+func TestTheHubsReportAboutAChildIsFoundByItsTask(t *testing.T) {
+	task := kudo.Task{Name: "cache", Spec: kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: "redis"}}}
+	parent := &kudo.Instance{}
+	parent.Name = "shop"
+	parent.Status.Children = []kudo.ChildStatus{{Task: "other", Instance: "shop.other"}}
+	if got := tree.Acknowledged(parent, task); got.Instance != "shop.redis" || got.Task != "" {
+		t.Errorf("nothing was reported: got %+v", got)
+	}
+	parent.Status.Children = append(parent.Status.Children, kudo.ChildStatus{Task: "cache", Instance: "shop.former"})
+	if got := tree.Acknowledged(parent, task); got.Instance != "shop.former" {
+		t.Errorf("got %+v", got)
+	}
+}

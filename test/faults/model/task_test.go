@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -135,11 +134,7 @@ func (w *world) carryOut(x *execution, at plan.Task, round int) plan.Outcome {
 }
 
 func (w *world) childOutcome(x *execution, task kudo.Task, action plan.TaskAction) plan.Outcome {
-	said := kudo.ChildStatus{Instance: tree.ChildName(x.instance.Name, task)}
-	if i := slices.IndexFunc(x.instance.Status.Children, func(c kudo.ChildStatus) bool { return c.Task == task.Name }); i >= 0 {
-		said = x.instance.Status.Children[i]
-	}
-	return plan.ChildOutcome(action, x.UID, w.child(said))
+	return plan.ChildOutcome(action, x.UID, w.child(tree.Acknowledged(x.instance, task)))
 }
 
 func (w *world) applyAll(x *execution, placed plan.Placed, at plan.Task, wants []*unstructured.Unstructured, round int) plan.Outcome {
