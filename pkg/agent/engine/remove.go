@@ -33,7 +33,9 @@ func (p *pass) remove(ctx context.Context, o plan.Observation) result {
 	p.sweeper.forget(x.instance)
 	done := result{
 		status: decision.Status, judgement: judgement{ready: decision.Ready}, again: decision.Again, unsearched: decision.Unsearched,
-		postponed: decision.MayDelay && p.isPaced(o.Now, decision.Since),
+	}
+	if decision.MayDelay { // most removals end soon, and deleted objects stay in the inventory until that is recorded
+		done.postponed = messageInterval.After(o.Now.Sub(decision.Since)).Within(p.budget.TryAccept) > 0
 	}
 	if decision.Kind == removal.Record {
 		done.after = p.removalWait(o, decision.Err)
@@ -64,12 +66,6 @@ func (p *pass) gather(ctx context.Context, x *execution, seen *removal.Observati
 	}
 	seen.Known[decision.Need] = true
 	seen.Masker = p.view.Masker()
-}
-
-// isPaced reports whether the progress of a removal need not be recorded yet: most removals end soon. Deleted objects stay in the
-// inventory until it is recorded.
-func (e *engine) isPaced(now, began time.Time) bool {
-	return messageInterval.After(now.Sub(began)).Within(e.budget.TryAccept) > 0
 }
 
 // emitUnsearched emits an event for a completed removal that could not search all kinds of the cluster.
