@@ -136,12 +136,17 @@ func OfPod(stage pipe.Stage, message string) (PodStep, plan.Outcome) {
 	}
 }
 
-// ConversionFailure returns the message of an API server that cannot read objects of a kind because the webhook that converts them fails;
-// empty if the error has another cause.
+// ConversionFailure returns why an API server cannot read objects of a kind whose conversion webhook fails; empty if the error has another
+// cause. As of Kubernetes 1.37, an API server reports that the stored object is corrupt, and the webhook's error last.
 func ConversionFailure(err error) string {
+	const webhook = "conversion webhook for "
 	var status apierrors.APIStatus
-	if errors.As(err, &status) && strings.HasPrefix(status.Status().Message, "conversion webhook for") {
-		return plan.OneLine(status.Status().Message)
+	if !errors.As(err, &status) {
+		return ""
 	}
-	return ""
+	before, failure, found := strings.Cut(status.Status().Message, webhook)
+	if !found || before != "" && !strings.Contains(before, "object not decodable") {
+		return ""
+	}
+	return plan.OneLine(webhook + failure)
 }

@@ -124,11 +124,16 @@ func TestOutcomesOfPods(t *testing.T) {
 
 func TestConversionFailures(t *testing.T) {
 	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Message: "conversion webhook for example.com/v1, Kind=Widget failed:\nno endpoints"}}
+	corrupt := apierrors.NewInternalError(errors.New("StorageError: corrupt object, Code: 7, Key: /example.com/widgets/a/b, ResourceVersion: 0, " +
+		"AdditionalErrorMsg: object not decodable revision=1: " + refusal.ErrStatus.Message))
+	denial := &apierrors.StatusError{ErrStatus: metav1.Status{Message: `admission webhook "a" denied the request: ` + refusal.ErrStatus.Message}}
 	for what, test := range map[string]struct {
 		err  error
 		want string
 	}{
 		"no error":               {nil, ""},
+		"a denial that quotes":   {denial, ""},
+		"Kubernetes 1.37":        {corrupt, "conversion webhook for example.com/v1, Kind=Widget failed: no endpoints"},
 		"another error":          {errors.New("conversion webhook for x failed"), ""},
 		"another refusal":        {apierrors.NewBadRequest("bad"), ""},
 		"a webhook without pods": {fmt.Errorf("reading: %w", refusal), "conversion webhook for example.com/v1, Kind=Widget failed: no endpoints"},

@@ -83,9 +83,15 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 // the fields that belong to it: its agent continues to use them.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	runs := u.owners.Has(addOn.UID)
+	managers := managerOperations(addOn, u.addOnVersions)
+	if len(managers) > 0 {
+		if err := apply.Patch(ctx, u.client, addOn, managers); err != nil {
+			return true, fmt.Errorf("removing managed fields of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+		}
+	}
 	operations := releaseOperations(addOn, runs)
-	dirty := len(operations) > 0
-	if dirty {
+	dirty := len(managers)+len(operations) > 0
+	if len(operations) > 0 {
 		if err := apply.PatchStatus(ctx, u.client, addOn, operations); err != nil {
 			return dirty, fmt.Errorf("releasing ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 		}
@@ -104,6 +110,21 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 		dirty = true
 	}
 	return dirty, nil
+}
+
+// managerOperations returns operations that remove the managed fields of versions that the definition no longer has. The API server cannot
+// convert to these versions, and rejects every later server-side apply. Up to Kubernetes 1.36, it removed all managed fields in the next update.
+func managerOperations(addOn *addonv1alpha1.ManagedClusterAddOn, versions sets.Set[string]) []apply.Operation {
+	var operations []apply.Operation
+	for i, entry := range slices.Backward(addOn.ManagedFields) {
+		if len(versions) > 0 && !versions.Has(entry.APIVersion) {
+			path := fmt.Sprintf("/metadata/managedFields/%d", i)
+			operations = append(operations,
+				apply.Operation{Op: "test", Path: path + "/apiVersion", Value: entry.APIVersion},
+				apply.Operation{Op: "remove", Path: path})
+		}
+	}
+	return operations
 }
 
 // releaseOperations returns operations that remove addon-manager's fields from an add-on's status, and Available if it only repeats them:

@@ -94,6 +94,9 @@ func (u *uninstallation) endConversion(ctx context.Context) error {
 	}
 	for i := range definitions {
 		definition := &definitions[i]
+		if definition.Spec.Names.Kind == "ManagedClusterAddOn" {
+			u.addOnVersions = remainingVersions(definition)
+		}
 		operations := withoutConversion(definition)
 		if len(operations) == 0 {
 			continue

@@ -29,6 +29,8 @@ type uninstallation struct {
 	// instances are the existing Instances, and owners the uids of their owners.
 	instances []string
 	owners    sets.Set[types.UID]
+	// addOnVersions are the API versions that remain in Tandem's definition of add-ons; empty if the hub has another definition.
+	addOnVersions sets.Set[string]
 }
 
 // print prints progress to the user. Write errors are ignored.
@@ -89,6 +91,18 @@ func withoutConversion(definition *apiextensionsv1.CustomResourceDefinition) []a
 		}
 	}
 	return operations
+}
+
+// remainingVersions returns the API versions that a definition has without conversion by a webhook.
+func remainingVersions(definition *apiextensionsv1.CustomResourceDefinition) sets.Set[string] {
+	remaining := sets.New[string]()
+	converted := len(withoutConversion(definition)) > 0
+	for _, version := range definition.Spec.Versions {
+		if version.Storage || !converted {
+			remaining.Insert(definition.Spec.Group + "/" + version.Name)
+		}
+	}
+	return remaining
 }
 
 // The page size of add-on reads, small enough that items are recent when they are processed. All pages are read again until nothing is left

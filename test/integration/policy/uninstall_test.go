@@ -47,6 +47,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		old                                    *site
 		admin                                  client.WithWatch
 		required, preferred, own, waits, works types.NamespacedName
+		unconverted                            types.NamespacedName // no writer in v1beta1, and no conversion when it changes
 	)
 	children := []string{"child-a", "child-b"}
 	elsewhere()
@@ -100,6 +101,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(admin.Create(ctx, version)).To(Succeed())
 
 		required, preferred = enable(ctx, admin, needs("Required")), enable(ctx, admin, needs("Optional"))
+		unconverted = enable(ctx, admin, needs("Optional"))
 		own = enable(ctx, admin)
 		waits, works = planManaged(ctx, "some-1.0.0", needs("Required")), planManaged(ctx, "some-1.0.0")
 		Eventually(reportedCondition(admin, waits, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
@@ -112,7 +114,9 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			instance.Spec.OperatorVersion.Name = version.Name
 			Expect(admin.Create(ctx, instance)).To(Succeed())
 		}
-		Eventually(reportedCondition(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+		for _, key := range []types.NamespacedName{preferred, unconverted} {
+			Eventually(reportedCondition(admin, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+		}
 		for _, key := range []types.NamespacedName{required, preferred, own} {
 			said(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version to be removed
 		}
@@ -145,9 +149,9 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			g.Expect(admin.Get(ctx, types.NamespacedName{Namespace: "tandem-system", Name: "tandem-addon-manager"}, lease)).To(Succeed())
 			g.Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
 		}).WithContext(ctx).Should(Succeed())
-		said(ctx, admin, "v1alpha1", preferred, condition("Degraded", "False", "AllIsWell", ""))
+		said(ctx, admin, "v1alpha1", unconverted, condition("Degraded", "False", "AllIsWell", ""))
 		old.runHub()
-		Eventually(reportedCondition(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "the hub works")
+		Eventually(reportedCondition(admin, unconverted, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "the hub works")
 		out := &interrupter{}
 		Expect(uninstall(ctx, out)).To(MatchError(ContainSubstring("an addon-manager is running without a Lease")))
 		Expect(out.String()).To(BeEmpty())
