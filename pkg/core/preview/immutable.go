@@ -21,7 +21,7 @@ type immutableField struct {
 }
 
 // immutableFields are the fields that the API server does not change, by kind. Jobs are not listed, because agents replace them. Source: the
-// validation packages of k8s.io/kubernetes and k8s.io/apiextensions-apiserver at v1.36.
+// validation packages of k8s.io/kubernetes and k8s.io/apiextensions-apiserver at v1.37.
 var immutableFields = map[schema.GroupKind][]immutableField{
 	{Group: "apps", Kind: "DaemonSet"}:  {{path: "spec.selector"}},
 	{Group: "apps", Kind: "Deployment"}: {{path: "spec.selector"}},
