@@ -82,11 +82,6 @@ controlplane := go run ./hack/controlplane
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
 assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 
-# Builds Tandem while the control plane programs are downloaded. If the download fails, `assets` tries again and reports the error. The
-# downloader is built first, because two concurrent builds would compile the standard library twice.
-get-and-build = [ -n "$${TANDEM_ASSETS:-}" ] || { go build -o /dev/null ./hack/controlplane; $(controlplane) >/dev/null & }; \
-  $(MAKE) --no-print-directory build; wait
-
 ocm := hack/ocm/build.sh
 ocmassets := $${TANDEM_OCM_ASSETS:-$$($(ocm))}
 
@@ -131,12 +126,12 @@ addons: ## Build add-ons of the OCM community into the cache, and print the fold
 	@$(addons)
 
 .PHONY: demo
-demo: ## Run the demo on a hub and two managed clusters (CHECK=1 also checks which program writes what).
-	@$(get-and-build); assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
+demo: build ## Run the demo on a hub and two managed clusters (CHECK=1 also checks which program writes what).
+	@assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
 .PHONY: sandbox
-sandbox: ## Start a hub and two managed clusters without add-ons (OCM=1 runs OCM too).
-	@$(get-and-build); assets=$(assets); export TANDEM_ASSETS=$$assets; \
+sandbox: build ## Start a hub and two managed clusters without add-ons (OCM=1 runs OCM too).
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
 	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm --deliver-agents)
 
 .PHONY: demo-down

@@ -10,132 +10,94 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Size limits of downloaded files.
-const (
-	largestProgram   = 512 << 20
-	largestChecksums = 4 << 20
-)
-
-// download downloads the released programs concurrently and reports progress. Programs whose download fails are marked to be built.
-func (g *getter) download(ctx context.Context, folder, work string, items []*item) (received int64, err error) {
-	d := &downloader{mirror: g.mirror, timeout: g.timeouts, log: g.log, hosts: map[string]*host{}}
-	d.transport = http.DefaultTransport.(*http.Transport).Clone() // uses the proxies set in the environment
-	d.transport.DisableCompression = true
-	defer d.transport.CloseIdleConnections()
-
-	g.log.say("downloading %s for %s%s", versioned(items), g.on, g.mirror.mention())
-	started := time.Now()
-	left := &remaining{names: names(items)}
-	stop := every(g.interval, func() { g.log.say("%s", receiving(d.received.Load(), left.list(), time.Since(started))) })
-	defer stop()
-
-	failures := make([]error, len(items))
+// download downloads the released programs concurrently. It reports why a program could not be downloaded; the caller builds it.
+func (i *installer) download(ctx context.Context, programs []program, version, work, folder string) {
 	var downloading sync.WaitGroup
-	for n, i := range items {
+	var received atomic.Int64
+	for _, p := range programs {
+		if !p.released {
+			continue
+		}
 		downloading.Go(func() {
-			defer left.remove(i.name)
-			file, err := d.program(ctx, i, g.on, work)
-			if err == nil {
-				failures[n] = place(file, filepath.Join(folder, i.name))
-				return
+			url := fmt.Sprintf("%s/release/%s/bin/%s/%s", i.mirror, version, i.platform, p.name)
+			i.log("downloading %s %s for %s", p.name, version, i.platform)
+			if err := i.save(ctx, url, filepath.Join(work, p.name), filepath.Join(folder, p.name), &received); err != nil && ctx.Err() == nil {
+				i.log("%s is not downloaded: %v", p.name, err)
 			}
-			i.from = fromModules
-			d.report(ctx, i.name, err)
 		})
 	}
+	started := time.Now()
+	stop := every(i.interval, func() { i.log("%d MB downloaded (%s)", received.Load()>>20, time.Since(started).Round(time.Second)) })
 	downloading.Wait()
-	return d.received.Load(), errors.Join(failures...)
+	stop()
 }
 
-// downloader downloads files. It stops using a host after the first failure.
-type downloader struct {
-	transport *http.Transport
-	mirror    mirror
-	timeout   timeouts
-	log       *log
-	received  atomic.Int64
-
-	mu    sync.Mutex
-	hosts map[string]*host
-}
-
-// program downloads the program of an item and returns its file. The file, or the tarball that contains it, matches the published checksum.
-func (d *downloader) program(ctx context.Context, i *item, on platform, work string) (string, error) {
-	published, _ := i.released(i.version, on)
-	checksums, file := d.mirror.of(published.checksums), d.mirror.of(published.file)
-
-	var list bytes.Buffer
-	if err := d.copy(ctx, checksums, largestChecksums, &list); err != nil {
-		return "", err
+// save downloads a program that has the checksum published beside it.
+func (i *installer) save(ctx context.Context, url, temporary, name string, received *atomic.Int64) error {
+	var published bytes.Buffer
+	if err := i.fetch(ctx, url+".sha256", &published, received); err != nil {
+		return err
 	}
-	want, err := published.checksum(list.Bytes(), fileName(published.file))
+	file, err := os.Create(temporary)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", redacted(checksums), err)
-	}
-	name := filepath.Join(work, i.name)
-	got, err := d.save(ctx, file, name)
-	if err != nil {
-		return "", err
-	}
-	if got != want {
-		return "", fmt.Errorf("%s: its SHA-256 is %s, but %s has %s", redacted(file), got, redacted(checksums), want)
-	}
-	if published.member == "" {
-		return name, nil
-	}
-	member := name + ".member"
-	if err := unpack(name, published.member, member); err != nil {
-		return "", fmt.Errorf("%s: %w", redacted(file), err)
-	}
-	return member, nil
-}
-
-// save downloads a new file and returns its SHA-256.
-func (d *downloader) save(ctx context.Context, from, to string) (string, error) {
-	file, err := os.Create(to)
-	if err != nil {
-		return "", err
+		return err
 	}
 	sum := sha256.New()
-	err = d.copy(ctx, from, largestProgram, io.MultiWriter(file, sum))
-	if err := errors.Join(err, file.Close()); err != nil {
-		return "", err
+	if err := errors.Join(i.fetch(ctx, url, io.MultiWriter(file, sum), received), file.Close()); err != nil {
+		return err
 	}
-	return fmt.Sprintf("%x", sum.Sum(nil)), nil
-}
-
-// report reports why a program is built instead of downloaded, once for each failing host.
-func (d *downloader) report(ctx context.Context, name string, err error) {
-	var failed *hostError
-	switch {
-	case ctx.Err() != nil || errors.Is(err, errGivenUp):
-	case !errors.As(err, &failed):
-		d.log.say("%s: %v; building it instead", name, err)
-	case d.host(failed.host).giveUp():
-		d.log.say("%s: %v; building it instead, and all other programs from %s", name, err, failed.host)
+	if got, want := fmt.Sprintf("%x", sum.Sum(nil)), strings.TrimSpace(published.String()); got != want {
+		return fmt.Errorf("its SHA-256 is %s, but the published one is %q", got, want)
 	}
+	return place(temporary, name)
 }
 
-// remaining is the set of programs that are still being downloaded.
-type remaining struct {
-	mu    sync.Mutex
-	names []string
+// fetch writes the content of a URL. It fails when the server has sent nothing for a time, so that a run without a network continues soon.
+func (i *installer) fetch(ctx context.Context, url string, to io.Writer, received *atomic.Int64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(i.stall, func() { cancel(fmt.Errorf("no data received for %s", i.stall)) })
+	defer timer.Stop()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{CheckRedirect: checkRedirect}
+	response, err := client.Do(request)
+	if err == nil {
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		_, err = io.Copy(to, reading(func(into []byte) (int, error) {
+			n, err := response.Body.Read(into)
+			received.Add(int64(n))
+			timer.Reset(i.stall)
+			return n, err
+		}))
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
-func (r *remaining) remove(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.names = slices.DeleteFunc(r.names, func(other string) bool { return other == name })
+// checkRedirect refuses to leave encrypted connections, because the checksum comes from the same server.
+func checkRedirect(next *http.Request, before []*http.Request) error {
+	if len(before) >= 10 || next.URL.Scheme != "https" && before[0].URL.Scheme == "https" {
+		return errors.New("it redirects too often, or to a server without encryption")
+	}
+	return nil
 }
 
-func (r *remaining) list() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.names)
-}
+// reading is a function that reads.
+type reading func([]byte) (int, error)
+
+func (r reading) Read(into []byte) (int, error) { return r(into) }

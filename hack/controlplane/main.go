@@ -1,26 +1,27 @@
-// Command controlplane installs the control plane programs into a cache folder, and prints that folder on standard output.
+// Command controlplane installs the control plane programs into a cache folder, and prints that folder on standard output. It runs in the
+// root of Tandem's source tree:
 //
 //	CGO_ENABLED=0 go run -trimpath ./hack/controlplane [PROGRAM...]      all programs, or the given ones
 //
-// It links programs in KUBEBUILDER_ASSETS, keeps existing ones in the folder, links programs on PATH with exactly the required version,
-// downloads programs released for this platform, and builds the others from Go modules. The go.mod of the tool module in programs/ pins the
-// versions. It reads these environment variables:
+// Programs that are in the folder stay. Kubernetes' programs are downloaded if they are released for this platform; everything else is built
+// from Go modules. The go.mod of the tool module in programs/ pins the versions. It reads these environment variables:
 //
 //	TANDEM_CACHE     the cache; without it $XDG_CACHE_HOME/tandem, or ~/.cache/tandem
-//	TANDEM_MIRROR    a server that has the files of dl.k8s.io, github.com and api.github.com; "off" downloads nothing
+//	TANDEM_MIRROR    a server with the files of dl.k8s.io; "off" downloads nothing
 //	HTTPS_PROXY      and HTTP_PROXY, NO_PROXY: proxies for downloads
 //
-// The files programs.go, version.go, release.go, decide.go and progress.go decide, and use neither disk nor network. get.go runs the steps
-// in order: folder.go, observe.go, download.go (with transfer.go, host.go and unpack.go), build.go. It does not connect to a cluster.
+// It does not connect to a cluster.
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,58 +29,25 @@ import (
 )
 
 func main() {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 
-	folder, err := fromEnvironment(ctx)
+	i := &installer{
+		programs: controlPlane(),
+		source:   filepath.Join("hack", "controlplane", "programs"),
+		cache:    cache.Folder(os.Getenv),
+		platform: runtime.GOOS + "/" + runtime.GOARCH,
+		mirror:   strings.TrimRight(cmp.Or(os.Getenv("TANDEM_MIRROR"), "https://dl.k8s.io"), "/"),
+		stall:    10 * time.Second,
+		interval: 15 * time.Second,
+		log: func(format string, arguments ...any) {
+			fmt.Fprintf(os.Stderr, "control plane: "+format+"\n", arguments...)
+		},
+	}
+	folder, err := i.install(ctx, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "control plane:", err)
 		os.Exit(1)
 	}
 	fmt.Println(folder)
-}
-
-func fromEnvironment(ctx context.Context) (string, error) {
-	source, err := sourceFolder()
-	if err != nil {
-		return "", err
-	}
-	mirror, err := parseMirror(os.Getenv("TANDEM_MIRROR"))
-	if err != nil {
-		return "", err
-	}
-	getter := &getter{
-		programs: controlPlane(),
-		source:   source,
-		cache:    cache.Folder(os.Getenv),
-		given:    os.Getenv("KUBEBUILDER_ASSETS"),
-		mirror:   mirror,
-		on:       platform{runtime.GOOS, runtime.GOARCH},
-		timeouts: timeouts{answer: 3 * time.Second, stall: 10 * time.Second, version: 5 * time.Second},
-		interval: 15 * time.Second,
-		compiler: "go",
-		log:      &log{to: os.Stderr},
-	}
-	return getter.get(ctx, os.Args[1:])
-}
-
-// sourceFolder returns the folder of the tool module, below the working directory or one of its parents.
-func sourceFolder() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for at := start; ; at = filepath.Dir(at) {
-		source := filepath.Join(at, "hack", "controlplane")
-		if _, err := os.Stat(filepath.Join(source, "main.go")); err == nil {
-			return filepath.Join(source, toolModule), nil
-		}
-		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not in Tandem's source tree: hack/controlplane not found", start)
-		}
-	}
 }

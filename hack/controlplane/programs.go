@@ -2,94 +2,87 @@ package main
 
 import (
 	"fmt"
-	"path"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// program is a control plane program: its import path, how to print its version, and its releases.
+// program is a control plane program.
 type program struct {
 	name     string
-	main     string         // import path of its main package
-	pin      string         // module in the tool module's go.mod that determines the program's version
-	question []string       // arguments that make it print its version
-	answer   *regexp.Regexp // pattern of the version output; the first group is the version, with or without v
-	released func(version string, on platform) (release, bool)
+	module   string // its version in the tool module's go.mod is the version of the program
+	main     string // import path of its main package
+	output   string // the name that go build gives to it
+	released bool   // whether dl.k8s.io may have it
 }
 
-// platform is an operating system and an architecture, in Go's names.
-type platform struct{ os, arch string }
-
-func (p platform) String() string { return p.os + "/" + p.arch }
-
-// toolModule is the folder below hack/controlplane of the module whose go.mod pins the versions of all programs. With a single module, go
-// builds shared packages once, and all programs in one call that keeps all processors busy.
-const toolModule = "programs"
-
-// The modules whose versions determine the versions of the programs.
 const (
-	etcdPin       = "go.etcd.io/etcd/server/v3"
-	kubernetesPin = "k8s.io/kubernetes"
-	kwokPin       = "sigs.k8s.io/kwok"
+	kubernetes = "k8s.io/kubernetes"
+	kwok       = "sigs.k8s.io/kwok"
+	etcd       = "go.etcd.io/etcd/server/v3"
 )
 
-// Patterns of the version output.
-var (
-	etcdAnswer    = regexp.MustCompile(`^etcd Version: (\S+)\n`)
-	kwokAnswer    = regexp.MustCompile(`^kwok version (\S+) `)
-	serverAnswer  = regexp.MustCompile(`^Kubernetes (\S+)\n$`)
-	kubectlAnswer = regexp.MustCompile(`^\{\s*"clientVersion": ?\{[^{}]*"gitVersion": ?"([^"]+)"`)
-)
-
-// controlPlane returns the programs of a control plane, in the order of reports.
+// controlPlane returns the programs of a control plane.
 func controlPlane() []program {
-	ask := []string{"--version"}
-	kubernetes := func(name string, question []string, answer *regexp.Regexp, platforms string) program {
-		return program{name: name, main: kubernetesPin + "/cmd/" + name, pin: kubernetesPin,
-			question: question, answer: answer, released: kubernetesRelease(name, platforms)}
+	programs := []program{
+		{name: "etcd", module: etcd, main: etcd, output: "server"},
+		{name: "kwok", module: kwok, main: kwok + "/cmd/kwok", output: "kwok"},
 	}
-	return []program{
-		{name: "etcd", main: etcdPin, pin: etcdPin, question: ask, answer: etcdAnswer, released: etcdRelease},
-		{name: "kwok", main: kwokPin + "/cmd/kwok", pin: kwokPin, question: ask, answer: kwokAnswer, released: kwokRelease},
-		kubernetes("kubectl", []string{"version", "--client", "-o", "json"}, kubectlAnswer, clientPlatforms),
-		kubernetes("kube-scheduler", ask, serverAnswer, serverPlatforms),
-		kubernetes("kube-apiserver", ask, serverAnswer, serverPlatforms),
-		kubernetes("kube-controller-manager", ask, serverAnswer, serverPlatforms),
+	for _, name := range []string{"kubectl", "kube-scheduler", "kube-apiserver", "kube-controller-manager"} {
+		programs = append(programs, program{name: name, module: kubernetes, main: kubernetes + "/cmd/" + name, output: name, released: true})
 	}
+	return programs
 }
 
 // pick returns the programs of the given names in table order, or all programs if no names are given.
 func pick(programs []program, names []string) ([]program, error) {
-	var known []string
-	for _, p := range programs {
-		known = append(known, p.name)
-	}
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = true
-	}
-	var picked []program
-	for _, p := range programs {
-		if wanted[p.name] || len(names) == 0 {
-			picked = append(picked, p)
-		}
-		delete(wanted, p.name)
+	if len(names) == 0 {
+		return programs, nil
 	}
 	for _, name := range names {
-		if wanted[name] {
-			return nil, fmt.Errorf("unknown program %q: available programs are %s", name, strings.Join(known, ", "))
+		if !slices.Contains(namesOf(programs), name) {
+			return nil, fmt.Errorf("unknown program %q: available programs are %s", name, strings.Join(namesOf(programs), ", "))
 		}
 	}
-	return picked, nil
+	return slices.DeleteFunc(slices.Clone(programs), func(p program) bool { return !slices.Contains(names, p.name) }), nil
 }
 
-// majorVersion matches the last element of a module path with a major version suffix.
-var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
-
-// executable returns the name that go build gives to the program of a main package: the last path element that is not a version.
-func executable(main string) string {
-	if last := path.Base(main); !majorVersion.MatchString(last) {
-		return last
+func namesOf(programs []program) []string {
+	var names []string
+	for _, p := range programs {
+		names = append(names, p.name)
 	}
-	return path.Base(path.Dir(main))
+	return names
+}
+
+// versionsOf returns the version of each program's module that a go.mod requires.
+func versionsOf(goMod string, programs []program) (map[string]string, error) {
+	content, err := os.ReadFile(goMod)
+	if err != nil {
+		return nil, fmt.Errorf("reading the versions of programs: %w", err)
+	}
+	versions := map[string]string{}
+	for _, p := range programs {
+		required := regexp.MustCompile(`(?m)^\s*(?:require )?` + regexp.QuoteMeta(p.module) + ` (v\S+)`).FindSubmatch(content)
+		if required == nil {
+			return nil, fmt.Errorf("%s does not require %s, which has %s", goMod, p.module, p.name)
+		}
+		versions[p.module] = string(required[1])
+	}
+	return versions, nil
+}
+
+// linkerFlags returns flags that set the programs' versions as in released builds. Flags for packages that a program does not include have
+// no effect. (etcd has its version in its source.)
+func linkerFlags(versions map[string]string) string {
+	const component, consts = "k8s.io/component-base/version.", "sigs.k8s.io/kwok/pkg/consts."
+	number := strings.SplitN(strings.TrimPrefix(versions[kubernetes], "v"), ".", 3)
+	if len(number) < 3 {
+		return "-s -w"
+	}
+	return "-s -w -X " + strings.Join([]string{
+		component + "gitVersion=" + versions[kubernetes], component + "gitMajor=" + number[0], component + "gitMinor=" + number[1],
+		component + "gitTreeState=clean", consts + "Version=" + versions[kwok], consts + "PreRelease=GA",
+	}, " -X ")
 }

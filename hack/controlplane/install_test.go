@@ -1,0 +1,340 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	path     = "/release/v1.99.1/bin/linux/amd64/kubectl"
+	released = "#!/bin/sh\necho released\n"
+)
+
+// screen is what a run logs.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+	wait chan struct{} // is closed when a run waits for another one
+}
+
+func (s *screen) log(format string, arguments ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(&s.text, format+"\n", arguments...)
+	if strings.HasPrefix(format, "another run") {
+		close(s.wait)
+	}
+}
+
+func (s *screen) mustHave(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(s.text.String(), text) {
+			t.Errorf("it does not say %q:\n%s", text, &s.text)
+		}
+	}
+}
+
+// newInstaller returns an installer whose tool module has small programs that print the versions which the linker sets.
+func newInstaller(t *testing.T) (*installer, *screen) {
+	t.Helper()
+	source, goMod := t.TempDir(), "module example.com/programs\n\ngo 1.26\n"
+	for module, version := range map[string]string{
+		kubernetes: "v1.99.1", kwok: "v0.99.3", etcd: "v3.99.2", "k8s.io/component-base": "v0.99.1",
+	} {
+		folder := filepath.Join("modules", filepath.Base(module))
+		write(t, filepath.Join(source, folder, "go.mod"), "module "+module+"\n\ngo 1.26\n")
+		goMod += fmt.Sprintf("\nrequire %s %s\n\nreplace %s => ./%s\n", module, version, module, folder)
+	}
+	write(t, filepath.Join(source, "go.mod"), goMod)
+	write(t, filepath.Join(source, "modules/v3/main.go"), "package main\n\nfunc main() { println(`etcd`) }\n")
+	write(t, filepath.Join(source, "modules/component-base/version/base.go"),
+		"package version\n\nvar gitVersion, gitMajor, gitMinor string\n\nfunc Get() string { return gitVersion + ` ` + gitMajor + ` ` + gitMinor }\n")
+	write(t, filepath.Join(source, "modules/kwok/pkg/consts/consts.go"), "package consts\n\nvar Version, PreRelease string\n")
+	write(t, filepath.Join(source, "modules/kwok/cmd/kwok/main.go"),
+		"package main\n\nimport \"sigs.k8s.io/kwok/pkg/consts\"\n\nfunc main() { println(consts.Version, consts.PreRelease) }\n")
+	for _, p := range controlPlane()[2:] {
+		write(t, filepath.Join(source, "modules/kubernetes/cmd", p.name, "main.go"),
+			"package main\n\nimport \"k8s.io/component-base/version\"\n\nfunc main() { println(version.Get()) }\n")
+	}
+	shown := &screen{wait: make(chan struct{})}
+	return &installer{
+		programs: controlPlane(), source: source, cache: t.TempDir(), platform: "linux/amd64", mirror: "off",
+		stall: time.Minute, interval: time.Millisecond, log: shown.log,
+	}, shown
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve starts a server that has kubectl.
+func serve(t *testing.T, i *installer, handlers map[string]http.HandlerFunc) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		switch handler := handlers[request.URL.Path]; {
+		case handler != nil:
+			handler(answer, request)
+		case request.URL.Path == path:
+			fmt.Fprint(answer, released)
+		case request.URL.Path == path+".sha256":
+			fmt.Fprintf(answer, "%x\n", sha256.Sum256([]byte(released)))
+		default:
+			http.NotFound(answer, request)
+		}
+	}))
+	t.Cleanup(server.Close)
+	i.mirror = server.URL
+}
+
+// install installs programs and returns what each of them prints.
+func install(t *testing.T, i *installer, names ...string) map[string]string {
+	t.Helper()
+	folder, err := i.install(t.Context(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := map[string]string{}
+	for _, file := range files {
+		if file.Name() == ".lock" {
+			continue
+		}
+		text, err := exec.Command(filepath.Join(folder, file.Name())).CombinedOutput()
+		if err != nil {
+			t.Errorf("running %s: %v", file.Name(), err)
+		}
+		printed[file.Name()] = strings.TrimSpace(string(text))
+	}
+	return printed
+}
+
+func mustPrint(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the programs print (-want +got):\n%s", diff)
+	}
+}
+
+func TestProgramsAreBuiltWithTheirVersions(t *testing.T) {
+	i, shown := newInstaller(t)
+	want := map[string]string{"etcd": "etcd", "kwok": "v0.99.3 GA"}
+	for _, p := range controlPlane()[2:] {
+		want[p.name] = "v1.99.1 1 99"
+	}
+	mustPrint(t, install(t, i), want)
+	shown.mustHave(t, "building etcd, kwok, kubectl, kube-scheduler, kube-apiserver, kube-controller-manager from Go modules",
+		" modules downloaded, ", " packages compiled (0s)", "complete after")
+}
+
+func TestAReleasedProgramIsDownloadedAndTheOthersAreBuilt(t *testing.T) {
+	i, shown := newInstaller(t)
+	serve(t, i, nil)
+	mustPrint(t, install(t, i, "kubectl", "etcd"), map[string]string{"kubectl": "released", "etcd": "etcd"})
+	shown.mustHave(t, "downloading kubectl v1.99.1 for linux/amd64", "building etcd from")
+}
+
+func TestAnExistingProgramStays(t *testing.T) {
+	i, _ := newInstaller(t)
+	serve(t, i, nil)
+	install(t, i, "kubectl")
+	i.mirror = "off"
+	mustPrint(t, install(t, i, "kubectl"), map[string]string{"kubectl": "released"})
+}
+
+func TestAProgramThatCannotBeDownloadedIsBuilt(t *testing.T) {
+	for name, test := range map[string]struct {
+		handlers map[string]http.HandlerFunc
+		stall    time.Duration
+		says     string
+	}{
+		"a wrong checksum": {
+			handlers: map[string]http.HandlerFunc{path: func(answer http.ResponseWriter, _ *http.Request) { fmt.Fprint(answer, released+"exit\n") }},
+			says:     "its SHA-256 is ",
+		},
+		"a missing checksum": {handlers: map[string]http.HandlerFunc{path + ".sha256": http.NotFound}, says: "404 Not Found"},
+		"a broken download": {
+			handlers: map[string]http.HandlerFunc{path: func(answer http.ResponseWriter, _ *http.Request) {
+				answer.Header().Set("Content-Length", "1000")
+				fmt.Fprint(answer, released)
+			}},
+			says: "unexpected EOF",
+		},
+		"a server that stops sending": {
+			handlers: map[string]http.HandlerFunc{path: func(answer http.ResponseWriter, request *http.Request) {
+				fmt.Fprint(answer, released)
+				answer.(http.Flusher).Flush()
+				<-request.Context().Done()
+			}},
+			stall: 100 * time.Millisecond, says: "no data received for 100ms",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, shown := newInstaller(t)
+			serve(t, i, test.handlers)
+			if test.stall > 0 {
+				i.stall = test.stall
+			}
+			mustPrint(t, install(t, i, "kubectl"), map[string]string{"kubectl": "v1.99.1 1 99"})
+			shown.mustHave(t, "kubectl is not downloaded: ", test.says)
+		})
+	}
+}
+
+func TestProgramsAreBuiltWithoutANetwork(t *testing.T) {
+	i, shown := newInstaller(t)
+	i.mirror = "http://127.0.0.1:1"
+	mustPrint(t, install(t, i, "kubectl"), map[string]string{"kubectl": "v1.99.1 1 99"})
+	shown.mustHave(t, "connection refused")
+}
+
+func TestARedirectKeepsEncryption(t *testing.T) {
+	request := func(at string) *http.Request {
+		parsed, err := url.Parse(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &http.Request{URL: parsed}
+	}
+	if err := checkRedirect(request("http://b/"), []*http.Request{request("https://a/")}); err == nil {
+		t.Error("a redirect from https to http is followed")
+	}
+	if err := checkRedirect(request("https://b/"), []*http.Request{request("https://a/")}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTwoRunsDownloadOnce(t *testing.T) {
+	i, shown := newInstaller(t)
+	var downloads int
+	serve(t, i, map[string]http.HandlerFunc{path: func(answer http.ResponseWriter, _ *http.Request) {
+		downloads++
+		<-shown.wait
+		fmt.Fprint(answer, released)
+	}})
+	var runs sync.WaitGroup
+	for range 2 {
+		runs.Go(func() {
+			if _, err := i.install(t.Context(), []string{"kubectl"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	runs.Wait()
+	if downloads != 1 {
+		t.Errorf("%d downloads, want 1", downloads)
+	}
+	mustPrint(t, install(t, i, "kubectl"), map[string]string{"kubectl": "released"})
+}
+
+func TestAFailedBuildShowsWhatTheCompilerSays(t *testing.T) {
+	i, _ := newInstaller(t)
+	write(t, filepath.Join(i.source, "modules/kubernetes/cmd/kubectl/more.go"), "package main\n\nvar wrong int = \"text\"\n")
+	_, err := i.install(t.Context(), []string{"kubectl"})
+	for _, text := range []string{"building kubectl: go build: exit status 1", "more.go:3:17: cannot use \"text\""} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("the error does not say %q: %v", text, err)
+		}
+	}
+}
+
+// The compiler and its child process hold a pipe open until they end.
+func TestAnInterruptedBuildLeavesNeitherProcessesNorFiles(t *testing.T) {
+	i, _ := newInstaller(t)
+	tools := t.TempDir()
+	write(t, filepath.Join(tools, "go"), `#!/bin/sh
+echo half >"$7kubectl"
+exec 9>"${0%/*}/open"
+(read x <"${0%/*}/never") &
+wait
+`)
+	for _, name := range []string{"open", "never"} {
+		if err := syscall.Mkfifo(filepath.Join(tools, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	ctx, interrupt := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := i.install(ctx, []string{"kubectl"})
+		done <- err
+	}()
+	pipe, err := os.Open(filepath.Join(tools, "open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	interrupt()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := io.ReadAll(pipe); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(filepath.Join(i.cache, "*", "*"))
+	if err != nil || len(left) != 1 || filepath.Base(left[0]) != ".lock" {
+		t.Errorf("it leaves %q, %v", left, err)
+	}
+}
+
+func TestFilesOfAKilledRunAreRemoved(t *testing.T) {
+	i, _ := newInstaller(t)
+	serve(t, i, nil)
+	folder, err := i.openFolder(filepath.Join(i.source, "go.mod"), "v1.99.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, ".work", "kubectl"), "half")
+	mustPrint(t, install(t, i, "kubectl"), map[string]string{"kubectl": "released"})
+}
+
+func TestAnotherVersionHasAnotherFolder(t *testing.T) {
+	i, _ := newInstaller(t)
+	goMod := filepath.Join(i.source, "go.mod")
+	before, err := i.openFolder(goMod, "v1.99.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, goMod, "module example.com/programs\n")
+	if after, err := i.openFolder(goMod, "v1.99.1"); err != nil || after == before {
+		t.Errorf("both folders are %s, %v", after, err)
+	}
+}
+
+func TestAnUnknownProgramIsAnError(t *testing.T) {
+	i, _ := newInstaller(t)
+	if _, err := i.install(t.Context(), []string{"kubelet"}); err == nil || !strings.Contains(err.Error(), `unknown program "kubelet"`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestTheToolModuleHasAllVersions(t *testing.T) {
+	if _, err := versionsOf(filepath.Join("programs", "go.mod"), controlPlane()); err != nil {
+		t.Error(err)
+	}
+}
