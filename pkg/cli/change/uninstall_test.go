@@ -83,7 +83,7 @@ func TestUninstallPrintsWhatItWaitsFor(t *testing.T) {
 			},
 			"Instance kafka has no objects left; its children are being removed: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
 		"an Instance that was force-released": {
-			installed{AddOn: addOn, Instance: forced}, "addon-manager has not released Instance kafka yet"},
+			installed{AddOn: addOn, Instance: forced}, "addon-manager has not removed the finalizer of Instance kafka yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.ObjectKey = client.ObjectKey{Namespace: "cluster1", Name: "kafka"}

@@ -44,7 +44,7 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 		Use:   "get [ADDON]",
 		Short: "List add-ons and their status on managed clusters",
 		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of a plan-based add-on; until a\n" +
-			"rollout has reached the cluster, it is the one before. INSTALLED -> DESIRED means that another version was the last to be\n" +
+			"rollout has reached the cluster, it is the previous one. INSTALLED -> DESIRED means that another version was the last to be\n" +
 			"installed completely. REASON is the reason of the first problem, or of condition Available if there is none. A second table\n" +
 			"lists the Instances that belong to no add-on; child Instances are omitted.\n\n" +
 			"The command contacts only the hub.",

@@ -22,7 +22,7 @@ func RemovalText(addOn *addonv1alpha1.ManagedClusterAddOn, instance *kudo.Instan
 	case instance.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(instance.Name))
 	case instance.IsForceReleased():
-		return fmt.Sprintf("addon-manager has not released Instance %s yet", text.Word(instance.Name))
+		return fmt.Sprintf("addon-manager has not removed the finalizer of Instance %s yet", text.Word(instance.Name))
 	}
 	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
 	switch {

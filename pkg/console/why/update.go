@@ -63,7 +63,7 @@ func (e *Explanation) runningText(addOn *addonv1alpha1.ManagedClusterAddOn, root
 		sentence += " is running"
 	}
 	if status.Status == kudo.Error {
-		sentence += ", and a task fails and is retried"
+		sentence += ", and a task is failing and being retried"
 	}
 	if status.Message != "" && !isStated(addOn, status.Message) {
 		sentence += ": " + strings.TrimSuffix(text.JoinMessage(status.Message), ".")

@@ -89,7 +89,7 @@ func TestWhyExplainsUpdates(t *testing.T) {
 		},
 		"a plan that fails and is retried": {
 			alone(sample.Updates), instanceOf("shop", runs("update", kudo.Error, 25*time.Second, "quota exceeded")),
-			available + `Its update is not complete: plan "update" has been running since 2026-01-02T03:03:40Z, and a task fails and is retried: quota exceeded.` + planStatus,
+			available + `Its update is not complete: plan "update" has been running since 2026-01-02T03:03:40Z, and a task is failing and being retried: quota exceeded.` + planStatus,
 		},
 		"a plan that the add-on does not report yet": {
 			alone(sample.Works), instanceOf("shop", runs("deploy", kudo.InProgress, time.Second, sample.Waiting)),

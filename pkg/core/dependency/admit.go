@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
@@ -71,8 +73,8 @@ func FindRemoved(old, new *addonv1alpha1.ClusterManagementAddOn) (needs []addonv
 	return needs, where
 }
 
-// connect returns an error for each dependency that creates a cycle, and warns about existing cycles and dependencies that do not exist
-// yet.
+// connect returns an error for each dependency that creates a cycle or can never exist, and warns about existing cycles and dependencies that do
+// not exist yet.
 func connect(
 	addOn, where string, needs, before []addonv1alpha1.AddonDependency, needsOf func(name string) []addonv1alpha1.AddonDependency,
 ) (refused []error, warnings []string) {
@@ -83,6 +85,9 @@ func connect(
 			warnings = append(warnings, fmt.Sprintf("%s: %s", circular.Where, circular.problem()))
 		case circular.Cycle != nil:
 			refused = append(refused, circular)
+		case need.Name != "" && len(validation.IsDNS1123Subdomain(need.Name)) > 0 && !hasDependency(before, need.Name):
+			refused = append(refused, &MalformedError{AddOn: addOn, Where: circular.Where, Problem: fmt.Sprintf(
+				"%q cannot be the name of a ClusterManagementAddOn: names consist of lowercase letters, digits, '-' and '.'", need.Name)})
 		case need.Name != "" && needsOf(need.Name) == nil:
 			warnings = append(warnings, fmt.Sprintf("%s: ClusterManagementAddOn %q does not exist yet", circular.Where, need.Name))
 		}

@@ -65,6 +65,10 @@ func TestAdmit(t *testing.T) {
 		"an entry without a name": {
 			new: byField(need("")), errors: []string{inField + `[0]: name is required: set it to the name of a ClusterManagementAddOn`},
 		},
+		"a name that no add-on can have": {
+			new: byField(need("A_b")), errors: []string{inField + `[0]: "A_b" cannot be the name of a ClusterManagementAddOn: ` +
+				`names consist of lowercase letters, digits, '-' and '.'`},
+		},
 		"a malformed annotation": {
 			new: byAnnotation(`[{"name"`), errors: []string{inAnnotation + `: invalid JSON: unexpected end of JSON input`},
 		},

@@ -23,7 +23,7 @@ func (e *NamespaceError) Error() string {
 	if e.Deleting {
 		return terminatingText(e.Name) + "; the objects of the Instance in it are deleted, too"
 	}
-	return fmt.Sprintf("namespace %q was deleted on the managed cluster, together with the objects of the Instance in it: create the namespace there and "+
+	return fmt.Sprintf("namespace %q was deleted on the managed cluster, with the objects of the Instance in it: create the namespace there and "+
 		"run a plan to deploy the Instance again ('kubectl addon plan run'), or delete the Instance", e.Name)
 }
 

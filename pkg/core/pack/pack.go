@@ -124,7 +124,7 @@ func templateFiles(fsys fs.FS) ([]string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil // a package of Dummy tasks needs none; the rules find a task that refers to a missing template
 	case err != nil:
-		return nil, fmt.Errorf("cannot be read: %w", err)
+		return nil, unreadable(err)
 	case !info.IsDir():
 		return nil, errors.New("is not a folder")
 	}

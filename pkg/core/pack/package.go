@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -77,7 +78,7 @@ func (p *Package) readFile(fsys fs.FS, name string) (string, bool) {
 	info, err := fs.Stat(fsys, name)
 	switch {
 	case err != nil:
-		p.problem(name, 0, "cannot be read: %v", err)
+		p.problem(name, 0, "%v", unreadable(err))
 		return "", false
 	case !info.Mode().IsRegular():
 		p.problem(name, 0, "is not a regular file")
@@ -89,7 +90,7 @@ func (p *Package) readFile(fsys fs.FS, name string) (string, bool) {
 	}
 	text, err := fs.ReadFile(fsys, name)
 	if err != nil {
-		p.problem(name, 0, "cannot be read: %v", err)
+		p.problem(name, 0, "%v", unreadable(err))
 		return "", false
 	}
 	if !utf8.Valid(text) {
@@ -130,4 +131,16 @@ func (p *Package) locate(f Problem) Problem {
 // parentField removes the last part of a path such as tasks[0].spec.resources[1].
 func parentField(field string) string {
 	return field[:max(strings.LastIndexAny(field, ".["), 0)]
+}
+
+// unreadable returns the error of a file that cannot be read, without its path, which the problem names.
+func unreadable(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	if strings.Contains(err.Error(), "path escapes from parent") { // os.Root has no exported error
+		err = errors.New("it is a symbolic link that leads out of the package")
+	}
+	return fmt.Errorf("cannot be read: %w", err)
 }

@@ -17,6 +17,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,6 +43,9 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 
 // maxMisfits is the number of fields that are listed for an object.
 const maxMisfits = 3
+
+// maxShown is the number of characters of a value that a message shows.
+const maxShown = 64
 
 // misfits lists what the API server would reject in an object: a kind that Kubernetes does not have in its own API groups, fields that do not fit a
 // kind of Kubernetes, and names and labels that are not valid. Sensitive values, which are not known on the hub, are not judged.
@@ -119,6 +123,8 @@ func (s *search) below(path string, value any, alone func(any) any) {
 		switch {
 		case errors.As(err, &mismatch):
 			s.found = append(s.found, fmt.Sprintf("%s: must be %s, not %s", path, mismatch.Type, mismatch.Value))
+		case errors.Is(err, resource.ErrFormatWrong):
+			s.found = append(s.found, fmt.Sprintf("%s: %q is not a quantity, such as 500m or 1Gi", path, text.Head(fmt.Sprint(value), maxShown)))
 		case err != nil:
 			s.found = append(s.found, fmt.Sprintf("%s: %v", path, err))
 		}

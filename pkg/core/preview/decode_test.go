@@ -20,7 +20,7 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 	containers := func(flow string) string {
 		return deployment + "spec: {template: {spec: {containers: [" + flow + "]}}}\n"
 	}
-	const quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+	const quantity = `"lots" is not a quantity, such as 500m or 1Gi`
 	for sentence, test := range map[string]struct {
 		template string
 		cpu      string

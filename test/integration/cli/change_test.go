@@ -402,7 +402,7 @@ plans:
 		for version, failure := range map[string]string{
 			"2.0.0": `task "app": Deployment ` + cluster + "/app: spec.selector cannot be changed while the object exists: " +
 				"delete the object and run the plan again, or give it another name in the package",
-			"3.0.0": `task "app": Deployment ` + cluster + "/app: spec.template.spec.containers[0].resources.requests.cpu: quantities must match",
+			"3.0.0": `task "app": Deployment ` + cluster + "/app: spec.template.spec.containers[0].resources.requests.cpu: \"lots\" is not a quantity",
 			"4.0.0": `Deployment kube-system/app: nothing is applied to namespace "kube-system": use another one (the agent's flag to allow it is --allow-namespaces)`,
 			"5.0.0": `task "app": Deploymnt ` + cluster + `/app: Kubernetes has no kind "Deploymnt" in apps/v1 (did you mean Deployment?)`,
 		} {
