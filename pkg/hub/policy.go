@@ -41,7 +41,7 @@ func (*enforcement) NeedLeaderElection() bool { return false }
 // Start checks and reports. Read errors do not keep the controllers from running.
 func (e *enforcement) Start(ctx context.Context) error {
 	unenforced, err := e.findUnenforced(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		e.logger.Error(err, "failed to check which rules the API server enforces")
 	}
 	for _, u := range unenforced {

@@ -27,7 +27,7 @@ func LoadSigner(ctx context.Context, namespace string, local ctrl.Manager) (*Sig
 	err := wait.PollUntilContextCancel(ctx, keyDelay, true, func(ctx context.Context) (bool, error) {
 		var err error
 		name := types.NamespacedName{Namespace: namespace, Name: keySecret}
-		if key, err = secret.EnsureKey(ctx, local.GetClient(), local.GetAPIReader(), name, keyBytes); err != nil {
+		if key, err = secret.EnsureKey(ctx, local.GetClient(), local.GetAPIReader(), name, keyBytes); err != nil && ctx.Err() == nil {
 			local.GetLogger().Error(err, "failed to read the key of mirrors; retrying", "after", keyDelay)
 		}
 		return err == nil, nil
