@@ -83,7 +83,7 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 // the fields that belong to it: its agent continues to use them.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	runs := u.owners.Has(addOn.UID)
-	managers := managerOperations(addOn, u.addOnVersions)
+	managers := managerOperations(addOn, u.versions["ManagedClusterAddOn"])
 	if len(managers) > 0 {
 		if err := apply.Patch(ctx, u.client, addOn, managers); err != nil {
 			return true, fmt.Errorf("removing managed fields of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
@@ -114,9 +114,9 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 
 // managerOperations returns operations that remove the managed fields of versions that the definition no longer has. The API server cannot
 // convert to these versions, and rejects every later server-side apply. Up to Kubernetes 1.36, it removed all managed fields in the next update.
-func managerOperations(addOn *addonv1alpha1.ManagedClusterAddOn, versions sets.Set[string]) []apply.Operation {
+func managerOperations(object client.Object, versions sets.Set[string]) []apply.Operation {
 	var operations []apply.Operation
-	for i, entry := range slices.Backward(addOn.ManagedFields) {
+	for i, entry := range slices.Backward(object.GetManagedFields()) {
 		if len(versions) > 0 && !versions.Has(entry.APIVersion) {
 			path := fmt.Sprintf("/metadata/managedFields/%d", i)
 			operations = append(operations,

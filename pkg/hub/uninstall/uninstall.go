@@ -11,11 +11,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -34,7 +37,9 @@ type Options struct {
 //
 // It refuses to run while an addon-manager runs, which would restore everything, and then changes nothing.
 func Run(ctx context.Context, c client.Client, options Options, out io.Writer) error {
-	u := &uninstallation{client: c, out: out, concurrency: max(1, options.Concurrency), now: time.Now}
+	u := &uninstallation{
+		client: c, out: out, concurrency: max(1, options.Concurrency), now: time.Now, versions: map[string]sets.Set[string]{},
+	}
 	if err := u.refuseWhileLed(ctx, options.Lease); err != nil {
 		return err
 	}
@@ -47,6 +52,7 @@ func Run(ctx context.Context, c client.Client, options Options, out io.Writer) e
 		u.removeAdmission, // first, because the policies would revert the rest
 		u.endConversion,   // before add-ons are written, which may require conversion by the API server
 		u.releaseAddOns,
+		u.nameUnconverted,
 		u.nameWhatRuns,
 	} {
 		if err := step(ctx); err != nil {
@@ -94,9 +100,7 @@ func (u *uninstallation) endConversion(ctx context.Context) error {
 	}
 	for i := range definitions {
 		definition := &definitions[i]
-		if definition.Spec.Names.Kind == "ManagedClusterAddOn" {
-			u.addOnVersions = remainingVersions(definition)
-		}
+		u.versions[definition.Spec.Names.Kind] = remainingVersions(definition)
 		operations := withoutConversion(definition)
 		if len(operations) == 0 {
 			continue
@@ -111,6 +115,31 @@ func (u *uninstallation) endConversion(ctx context.Context) error {
 
 // namedAtMost is the maximum number of listed Instances; the others are counted.
 const namedAtMost = 20
+
+// nameUnconverted lists the objects with managed fields of removed versions that addon-manager may not write, and how to remove these.
+func (u *uninstallation) nameUnconverted(ctx context.Context) error {
+	var names []string
+	for _, kind := range []string{"ClusterManagementAddOn", "AddOnDeploymentConfig"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(addonv1alpha1.GroupVersion.WithKind(kind + "List"))
+		if err := u.client.List(ctx, list); meta.IsNoMatchError(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("listing %ss: %w", kind, err)
+		}
+		for i := range list.Items {
+			if len(managerOperations(&list.Items[i], u.versions[kind])) > 0 {
+				names = append(names, kind+" "+strings.TrimPrefix(client.ObjectKeyFromObject(&list.Items[i]).String(), "/"))
+			}
+		}
+	}
+	if len(names) > 0 {
+		u.print("these objects have managed fields in a removed version, with which server-side applies fail as of Kubernetes 1.37: %s\n"+
+			`To remove them, run: kubectl patch KIND NAME --type=json -p '[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]'`,
+			text.List(names, namedAtMost))
+	}
+	return nil
+}
 
 // nameWhatRuns lists what continues to run without addon-manager, and how to remove it.
 func (u *uninstallation) nameWhatRuns(context.Context) error {

@@ -29,8 +29,8 @@ type uninstallation struct {
 	// instances are the existing Instances, and owners the uids of their owners.
 	instances []string
 	owners    sets.Set[types.UID]
-	// addOnVersions are the API versions that remain in Tandem's definition of add-ons; empty if the hub has another definition.
-	addOnVersions sets.Set[string]
+	// versions are the API versions that remain in Tandem's definition of each kind; none if the hub has another definition.
+	versions map[string]sets.Set[string]
 }
 
 // print prints progress to the user. Write errors are ignored.

@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -88,6 +89,15 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Eventually(func() error { return writeStatus(ctx, admin, c, version, key, statusWrite{conditions: conditions}) }).WithContext(ctx).Should(Succeed())
 	}
 
+	// label applies the ClusterManagementAddOn of an add-on in a version.
+	label := func(ctx context.Context, version string) error {
+		applied := &unstructured.Unstructured{}
+		applied.SetGroupVersionKind(schema.GroupVersionKind{Group: addOnGroup, Version: version, Kind: "ClusterManagementAddOn"})
+		applied.SetName(required.Name)
+		applied.SetLabels(map[string]string{"applied": version})
+		return admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("applier"), client.ForceOwnership)
+	}
+
 	BeforeAll(func(ctx SpecContext) {
 		old = startSite()
 		admin = old.as("")
@@ -120,6 +130,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		for _, key := range []types.NamespacedName{required, preferred, own} {
 			said(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version to be removed
 		}
+		Eventually(func() error { return label(ctx, "v1beta1") }).WithContext(ctx).Should(Succeed())
 		said(ctx, old.asOCM(), "v1alpha1", own, ownDegraded)
 		said(ctx, old.asAgent(cluster), "v1alpha1", waits, condition("Available", "False", addonv1alpha1.ReasonNotInstalled, ""))
 		Eventually(reportedCondition(admin, required, "Available")).WithContext(ctx).Should(Equal(gated))
@@ -185,6 +196,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		for _, name := range append(slices.Clone(children), works.Name) {
 			Expect(out.String()).To(ContainSubstring(cluster + "/" + name))
 		}
+		Expect(out.String()).To(ContainSubstring("as of Kubernetes 1.37: ClusterManagementAddOn " + required.Name + "\n"))
 
 		for _, addOn := range all(ctx) {
 			available, degraded := seenOf(addOn.Status.Conditions, "Available"), seenOf(addOn.Status.Conditions, "Degraded")
@@ -234,6 +246,14 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			return serverSideApply(ctx, old.asOCM(), object, statusWrite{conditions: []metav1.Condition{workApplied}})
 		}).WithContext(ctx).Should(Succeed())
 		Expect(reportedCondition(admin, required, "Available")(Default, ctx)).To(Equal(of(workApplied)))
+	})
+
+	It("names the objects that it may not write and in which no user can apply, and how to change that", func(ctx SpecContext) {
+		Expect(label(ctx, "v1alpha1")).To(MatchError(ContainSubstring("request to convert CR to an invalid group/version")))
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: required.Name}}
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]`))
+		Expect(admin.Patch(ctx, definition, patch)).To(Succeed())
+		Expect(label(ctx, "v1alpha1")).To(Succeed())
 	})
 
 	It("never touches the definitions of a stock OCM", func(ctx SpecContext) {
