@@ -110,7 +110,7 @@ func (u *uninstallation) refuseWhileJudged(ctx context.Context) error {
 			return err
 		}
 		for i := range page {
-			if !slices.ContainsFunc(page[i].Status.Conditions, isVerdict) {
+			if !slices.ContainsFunc(page[i].Status.Conditions, isVerdict) || needsConversion(&page[i]) {
 				continue
 			}
 			tried, err := u.tryOn(ctx, &page[i])
@@ -120,6 +120,14 @@ func (u *uninstallation) refuseWhileJudged(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// needsConversion reports whether the API server has to convert an add-on to apply to it: then an addon-manager that serves no webhooks cannot
+// restore the verdict. Up to Kubernetes 1.36, it could not be removed either.
+func needsConversion(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	return slices.ContainsFunc(addOn.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.APIVersion != addonv1alpha1.GroupVersion.String()
+	})
 }
 
 // tryOn removes the verdict from one add-on, and fails if it is restored. tried is false if it cannot be removed: another writer was
