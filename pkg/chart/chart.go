@@ -1,0 +1,70 @@
+// Package chart renders Helm charts: it is the only door to Helm. It reaches no cluster. Charts are loaded and executed in a child process with
+// limits, because no function of ours bounds what a template of Helm may do.
+package chart
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	helm "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+)
+
+// MaxArchiveBytes limits the archive of a chart, compressed.
+const MaxArchiveBytes = 16 << 20
+
+// maxFiles limits the files of a chart, without those in archives of subcharts.
+const maxFiles = 10_000
+
+// Load loads the archive (.tgz) of a chart with its subcharts, as Helm does, and refuses links, which Helm loads as empty files.
+func Load(archive []byte) (*helm.Chart, error) {
+	if len(archive) > MaxArchiveBytes {
+		return nil, fmt.Errorf("the archive of the chart has %d bytes, more than the limit of %d", len(archive), MaxArchiveBytes)
+	}
+	if err := checkEntries(archive); err != nil {
+		return nil, fmt.Errorf("the archive of the chart %w", err)
+	}
+	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("loading the chart: %w", err)
+	}
+	return loaded, checkDependencies(loaded)
+}
+
+// checkEntries checks the entries of an archive before their contents are read.
+func checkEntries(archive []byte) error {
+	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return fmt.Errorf("is not a gzipped archive: %w", err)
+	}
+	entries := tar.NewReader(unzipped)
+	for count := 1; ; count++ {
+		entry, err := entries.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot be read: %w", err)
+		case entry.Typeflag == tar.TypeSymlink || entry.Typeflag == tar.TypeLink:
+			return fmt.Errorf("contains the link %q: replace it by the file", entry.Name)
+		case count > maxFiles:
+			return fmt.Errorf("has more than %d files", maxFiles)
+		}
+	}
+}
+
+// checkDependencies returns an error for a dependency in Chart.yaml that is not in charts/, as `helm install` does; like Helm, it does not check
+// those of subcharts.
+func checkDependencies(c *helm.Chart) error {
+	for _, dependency := range c.Metadata.Dependencies {
+		if !slices.ContainsFunc(c.Dependencies(), func(present *helm.Chart) bool { return present.Name() == dependency.Name }) {
+			return fmt.Errorf("chart %q: dependency %q is in Chart.yaml, but not in folder charts: run 'helm dependency build'", c.Name(), dependency.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package chart
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// Limits of one rendering.
+type Limits struct {
+	// MemoryBytes is what the process may allocate, and CPU its time on all cores; both only on Linux.
+	MemoryBytes uint64
+	CPU         time.Duration
+	// Timeout is the time after which the process is killed.
+	Timeout time.Duration
+	// OutputBytes limits what is rendered, in JSON.
+	OutputBytes int64
+}
+
+// DefaultLimits are enough for every public chart that was tried.
+func DefaultLimits() Limits {
+	return Limits{MemoryBytes: 512 << 20, CPU: 20 * time.Second, Timeout: 2 * time.Minute, OutputBytes: 64 << 20}
+}
+
+// LimitError reports that a rendering was ended because it reached a limit.
+type LimitError struct{ Limit string }
+
+func (e *LimitError) Error() string { return "rendering the chart requires more than " + e.Limit }
+
+// maxStackBytes limits the depth of templates that execute each other: Helm limits include, and not tpl.
+const maxStackBytes = 64 << 20
+
+// limitFormat is the argument with which a process receives its limits.
+const limitFormat = "%d,%d"
+
+func (l Limits) argument() string {
+	return fmt.Sprintf(limitFormat, l.MemoryBytes, int64(l.CPU/time.Second))
+}
+
+// limit limits this process.
+func limit(argument string) error {
+	var memory, seconds uint64
+	if _, err := fmt.Sscanf(argument, limitFormat, &memory, &seconds); err != nil {
+		return fmt.Errorf("invalid limits %q: %w", argument, err)
+	}
+	debug.SetMaxStack(maxStackBytes)
+	debug.SetMemoryLimit(int64(memory - memory/4))
+	return restrict(memory, seconds)
+}
+
+// reached returns which limit ended a process without an output.
+func (l Limits) reached(ended *os.ProcessState, stderr string) error {
+	switch {
+	case ended.ExitCode() < 0: // killed by a signal, and not by Render
+		return &LimitError{Limit: l.CPU.String() + " of CPU time, or more memory than the machine has"}
+	case strings.Contains(stderr, "stack exceeds"):
+		return &LimitError{Limit: fmt.Sprintf("%d MiB of stack: its templates execute each other without an end", maxStackBytes>>20)}
+	case strings.Contains(stderr, "fatal error: "): // the runtime gives up in many places when it gets no memory
+		return &LimitError{Limit: fmt.Sprintf("%d MiB of memory", l.MemoryBytes>>20)}
+	}
+	return fmt.Errorf("the process that renders the chart ended: %s", ended)
+}

@@ -1,0 +1,158 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Renderer renders charts in child processes.
+type Renderer struct {
+	// Command starts a process that calls Serve; the limits are added as its last argument.
+	Command []string
+	Limits  Limits
+}
+
+// message is what the child sends: a question, or the end. The parent sends the Input first, and an object for each question.
+type message struct {
+	Lookup *question `json:",omitempty"`
+	Output *Output   `json:",omitempty"`
+	Error  string    `json:",omitempty"`
+}
+
+// question is a call of lookup.
+type question struct{ APIVersion, Kind, Namespace, Name string }
+
+// Render renders a chart. Errors of templates and schemas are those of Helm; a *LimitError states which limit was reached, and an error of lookup
+// ends the rendering.
+func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*Output, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Limits.Timeout)
+	defer cancel()
+	child, err := r.start(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("starting a process to render the chart: %w", err)
+	}
+	out, err := child.converse(ctx, in, lookup, r.Limits.OutputBytes)
+	ended := child.end(!errors.Is(err, errEnded))
+	switch {
+	case out != nil || err != nil && !errors.Is(err, errEnded):
+		return out, err
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return nil, &LimitError{Limit: r.Limits.Timeout.String()}
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, r.Limits.reached(ended, child.stderr.String())
+}
+
+// child is a process that renders one chart.
+type child struct {
+	command *exec.Cmd
+	stdin   io.WriteCloser
+	stdout  io.ReadCloser
+	stderr  tail
+}
+
+func (r *Renderer) start(ctx context.Context) (*child, error) {
+	c := &child{command: exec.CommandContext(ctx, r.Command[0], append(r.Command[1:len(r.Command):len(r.Command)], r.Limits.argument())...)}
+	c.command.Env, c.command.Dir, c.command.Stderr = []string{}, os.TempDir(), &c.stderr
+	c.command.WaitDelay = time.Second
+	var err error
+	if c.stdin, err = c.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if c.stdout, err = c.command.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return c, c.command.Start()
+}
+
+// errEnded is the error of a conversation that the child has left.
+var errEnded = errors.New("the process has ended")
+
+// converse sends the input, and answers questions until the child has an output.
+func (c *child) converse(ctx context.Context, in Input, lookup Lookup, most int64) (*Output, error) {
+	to, limited := json.NewEncoder(c.stdin), &io.LimitedReader{R: c.stdout, N: most}
+	from := json.NewDecoder(limited)
+	if err := to.Encode(in); err != nil {
+		return nil, errEnded
+	}
+	for {
+		var said message
+		switch err := from.Decode(&said); {
+		case err != nil && limited.N <= 0:
+			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB", most>>20)}
+		case err != nil:
+			return nil, errEnded
+		case said.Error != "":
+			return nil, errors.New(said.Error)
+		case said.Output != nil:
+			return said.Output, nil
+		case said.Lookup == nil:
+			return nil, errEnded
+		}
+		q := said.Lookup
+		object, err := lookup(ctx, q.APIVersion, q.Kind, q.Namespace, q.Name)
+		if err != nil {
+			return nil, fmt.Errorf("looking up %s %s: %w", q.Kind, strings.TrimPrefix(q.Namespace+"/"+q.Name, "/"), err)
+		}
+		if err := to.Encode(object); err != nil {
+			return nil, errEnded
+		}
+	}
+}
+
+// end waits for the end of the process, which is killed if it has not ended by itself.
+func (c *child) end(kill bool) *os.ProcessState {
+	_ = c.stdin.Close()
+	if kill {
+		_ = c.command.Process.Kill()
+	}
+	_ = c.command.Wait()
+	return c.command.ProcessState
+}
+
+// maxTail is how many bytes are kept of what a process writes to its standard error. They are not shown: a panic may quote values.
+const maxTail = 64 << 10
+
+// tail keeps the beginning of what is written to it.
+type tail struct{ bytes.Buffer }
+
+func (t *tail) Write(p []byte) (int, error) {
+	_, _ = t.Buffer.Write(p[:min(len(p), maxTail-min(t.Len(), maxTail))])
+	return len(p), nil
+}
+
+// Serve renders the chart that it reads, in the process that Renderer.Command starts. limits is the last argument of the process.
+func Serve(ctx context.Context, limits string, in io.Reader, out io.Writer) error {
+	if err := limit(limits); err != nil {
+		return err
+	}
+	log.SetOutput(io.Discard) // Helm logs warnings
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	from, to := json.NewDecoder(in), json.NewEncoder(out)
+	var input Input
+	if err := from.Decode(&input); err != nil {
+		return fmt.Errorf("reading the input: %w", err)
+	}
+	output, err := render(ctx, input, func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+		if err := to.Encode(message{Lookup: &question{apiVersion, kind, namespace, name}}); err != nil {
+			return nil, err
+		}
+		var object map[string]any
+		return object, from.Decode(&object)
+	})
+	if err != nil {
+		return to.Encode(message{Error: err.Error()})
+	}
+	return to.Encode(message{Output: output})
+}
