@@ -20,6 +20,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// Output is what a chart renders.
+type Output struct {
+	// Definitions are the objects in crds/ of the chart and of its enabled subcharts.
+	Definitions []Object
+	// Hooks are in the order in which Helm runs those of one event.
+	Hooks []Hook
+	// Objects are all others, in the order in which Helm installs them.
+	Objects []Object
+	// Warnings are problems with which Helm renders the chart all the same.
+	Warnings []string
+}
+
 // Object is an object of a chart, and the file that it comes from.
 type Object struct {
 	Source string

@@ -35,21 +35,23 @@ type question struct{ APIVersion, Kind, Namespace, Name string }
 // Render renders a chart. Errors of templates and schemas are those of Helm; a *LimitError states which limit was reached, and an error of lookup
 // ends the rendering.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*Output, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Limits.Timeout)
+	limited, cancel := context.WithTimeout(ctx, r.Limits.Timeout)
 	defer cancel()
-	child, err := r.start(ctx)
+	child, err := r.start(limited)
 	if err != nil {
 		return nil, fmt.Errorf("starting a process to render the chart: %w", err)
 	}
-	out, err := child.converse(ctx, in, lookup, r.Limits.OutputBytes)
+	out, err := child.converse(limited, in, lookup, r.Limits.OutputBytes)
 	ended := child.end(!errors.Is(err, errEnded))
 	switch {
-	case out != nil || err != nil && !errors.Is(err, errEnded):
-		return out, err
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return nil, &LimitError{Limit: r.Limits.Timeout.String()}
+	case out != nil:
+		return out, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case limited.Err() != nil:
+		return nil, &LimitError{Limit: r.Limits.Timeout.String()}
+	case !errors.Is(err, errEnded):
+		return nil, err
 	}
 	return nil, r.Limits.reached(ended, child.stderr.String())
 }
@@ -80,8 +82,8 @@ func (r *Renderer) start(ctx context.Context) (*child, error) {
 var errEnded = errors.New("the process has ended")
 
 // converse sends the input, and answers questions until the child has an output.
-func (c *child) converse(ctx context.Context, in Input, lookup Lookup, most int64) (*Output, error) {
-	to, limited := json.NewEncoder(c.stdin), &io.LimitedReader{R: c.stdout, N: most}
+func (c *child) converse(ctx context.Context, in Input, lookup Lookup, maxBytes int64) (*Output, error) {
+	to, limited := json.NewEncoder(c.stdin), &io.LimitedReader{R: c.stdout, N: maxBytes}
 	from := json.NewDecoder(limited)
 	if err := to.Encode(in); err != nil {
 		return nil, errEnded
@@ -90,7 +92,7 @@ func (c *child) converse(ctx context.Context, in Input, lookup Lookup, most int6
 		var said message
 		switch err := from.Decode(&said); {
 		case err != nil && limited.N <= 0:
-			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB", most>>20)}
+			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB", maxBytes>>20)}
 		case err != nil:
 			return nil, errEnded
 		case said.Error != "":

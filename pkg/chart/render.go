@@ -44,18 +44,6 @@ type Capabilities struct {
 // Lookup answers Helm's function lookup: an object, a list if name is empty, or an empty map if there is none.
 type Lookup func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error)
 
-// Output is what a chart renders.
-type Output struct {
-	// Definitions are the objects in crds/ of the chart and of its enabled subcharts.
-	Definitions []Object
-	// Hooks are in the order in which Helm runs those of one event.
-	Hooks []Hook
-	// Objects are all others, in the order in which Helm installs them.
-	Objects []Object
-	// Warnings are problems with which Helm renders the chart all the same.
-	Warnings []string
-}
-
 // notes is the suffix of the names of templates that render no object.
 const notes = "NOTES.txt"
 
