@@ -12,77 +12,30 @@ import (
 	"strings"
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
-	release "helm.sh/helm/v4/pkg/release/v1"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
-)
 
-// Output is what a chart renders.
-type Output struct {
-	// Definitions are the objects in crds/ of the chart and of its enabled subcharts.
-	Definitions []Object
-	// Hooks are in the order in which Helm runs those of one event.
-	Hooks []Hook
-	// Objects are all others, in the order in which Helm installs them.
-	Objects []Object
-	// Warnings are problems with which Helm renders the chart all the same.
-	Warnings []string
-}
-
-// Object is an object of a chart, and the file that it comes from.
-type Object struct {
-	Source string
-	Object *unstructured.Unstructured
-}
-
-// Hook is an object of a chart that is applied when something happens to its release.
-type Hook struct {
-	Object
-	Events []Event
-	Weight int
-	// DeletePolicies are those of the annotation helm.sh/hook-delete-policy; before-hook-creation if it has none.
-	DeletePolicies []DeletePolicy
-}
-
-// Event is what a hook is applied at.
-type Event string
-
-// The events at which hooks are applied. Helm has further ones, for rollbacks and for tests.
-const (
-	PreInstall  = Event(release.HookPreInstall)
-	PostInstall = Event(release.HookPostInstall)
-	PreUpgrade  = Event(release.HookPreUpgrade)
-	PostUpgrade = Event(release.HookPostUpgrade)
-	PreDelete   = Event(release.HookPreDelete)
-	PostDelete  = Event(release.HookPostDelete)
+	"github.com/tandem-addons/tandem/pkg/core/release"
 )
 
 // events are all that Helm knows.
 var events = []string{
-	string(PreInstall), string(PostInstall), string(PreUpgrade), string(PostUpgrade), string(PreDelete), string(PostDelete),
-	string(release.HookPreRollback), string(release.HookPostRollback), string(release.HookTest), "test-success",
+	string(release.PreInstall), string(release.PostInstall), string(release.PreUpgrade), string(release.PostUpgrade),
+	string(release.PreDelete), string(release.PostDelete),
+	string(helmrelease.HookPreRollback), string(helmrelease.HookPostRollback), string(helmrelease.HookTest), "test-success",
 }
 
-// DeletePolicy states when a hook is deleted.
-type DeletePolicy string
-
-// The delete policies of hooks.
-const (
-	Succeeded          = DeletePolicy(release.HookSucceeded)
-	Failed             = DeletePolicy(release.HookFailed)
-	BeforeHookCreation = DeletePolicy(release.HookBeforeHookCreation)
-)
-
 // outputOf returns the objects of rendered files, by name, and of the definitions of a chart.
-func outputOf(loaded *helm.Chart, files map[string]string) (*Output, error) {
+func outputOf(loaded *helm.Chart, files map[string]string) (*release.Rendering, error) {
 	hooks, manifests, err := util.SortManifests(files, nil, util.InstallOrder)
 	if err != nil {
 		return nil, err
 	}
-	out := &Output{Warnings: unknownHooks(files)}
+	out := &release.Rendering{Warnings: unknownHooks(files)}
 	crds := loaded.CRDObjects()
 	slices.SortStableFunc(crds, func(a, b helm.CRD) int { return strings.Compare(a.Filename, b.Filename) }) // subcharts have no order
 	for _, crd := range crds {
@@ -95,14 +48,14 @@ func outputOf(loaded *helm.Chart, files map[string]string) (*Output, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(hooks, func(a, b *release.Hook) int {
+	slices.SortStableFunc(hooks, func(a, b *helmrelease.Hook) int {
 		if a.Weight != b.Weight {
 			return a.Weight - b.Weight
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
 	for _, hook := range hooks {
-		var objects []Object
+		var objects []release.Object
 		if err := decode(hook.Path, hook.Manifest, &objects); err != nil {
 			return nil, err
 		}
@@ -113,22 +66,22 @@ func outputOf(loaded *helm.Chart, files map[string]string) (*Output, error) {
 	return out, nil
 }
 
-func hookOf(object Object, hook *release.Hook) Hook {
-	h := Hook{Object: object, Weight: hook.Weight}
+func hookOf(object release.Object, hook *helmrelease.Hook) release.Hook {
+	h := release.Hook{Object: object, Weight: hook.Weight}
 	for _, event := range hook.Events {
-		h.Events = append(h.Events, Event(event))
+		h.Events = append(h.Events, release.Event(event))
 	}
 	for _, policy := range hook.DeletePolicies {
-		h.DeletePolicies = append(h.DeletePolicies, DeletePolicy(policy))
+		h.DeletePolicies = append(h.DeletePolicies, release.DeletePolicy(policy))
 	}
 	if len(h.DeletePolicies) == 0 {
-		h.DeletePolicies = []DeletePolicy{BeforeHookCreation}
+		h.DeletePolicies = []release.DeletePolicy{release.BeforeHookCreation}
 	}
 	return h
 }
 
 // decode adds the objects of a manifest: the items of a list are objects of their own, and documents without content none.
-func decode(source, manifest string, to *[]Object) error {
+func decode(source, manifest string, to *[]release.Object) error {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(manifest), len(manifest)+1)
 	for {
 		object, err := next(decoder)
@@ -143,7 +96,7 @@ func decode(source, manifest string, to *[]Object) error {
 			return fmt.Errorf("%s: an object has no apiVersion or no kind", source)
 		}
 		if !object.IsList() {
-			*to = append(*to, Object{Source: source, Object: object})
+			*to = append(*to, release.Object{Source: source, Object: object})
 			continue
 		}
 		list, err := object.ToList()
@@ -151,7 +104,7 @@ func decode(source, manifest string, to *[]Object) error {
 			return fmt.Errorf("%s: %w", source, err)
 		}
 		for i := range list.Items {
-			*to = append(*to, Object{Source: source, Object: &list.Items[i]})
+			*to = append(*to, release.Object{Source: source, Object: &list.Items[i]})
 		}
 	}
 }
@@ -181,7 +134,7 @@ func unknownHooks(files map[string]string) []string {
 			if yaml.Unmarshal([]byte(documents[key]), &head) != nil || head.Metadata == nil { // SortManifests returns the error
 				continue
 			}
-			for event := range strings.SplitSeq(head.Metadata.Annotations[release.HookAnnotation], ",") {
+			for event := range strings.SplitSeq(head.Metadata.Annotations[helmrelease.HookAnnotation], ",") {
 				if event = strings.ToLower(strings.TrimSpace(event)); event != "" && !slices.Contains(events, event) {
 					warnings = append(warnings, fmt.Sprintf("%s: %s %q is omitted, because Helm has no hook %q", name, head.Kind, head.Metadata.Name, event))
 				}

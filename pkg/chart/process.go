@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/tandem-addons/tandem/pkg/core/release"
 )
 
 // Renderer renders charts in child processes.
@@ -24,9 +26,9 @@ type Renderer struct {
 
 // message is what the child sends: a question, or the end. The parent sends the Input first, and an object for each question.
 type message struct {
-	Lookup *question `json:",omitempty"`
-	Output *Output   `json:",omitempty"`
-	Error  string    `json:",omitempty"`
+	Lookup *question          `json:",omitempty"`
+	Output *release.Rendering `json:",omitempty"`
+	Error  string             `json:",omitempty"`
 }
 
 // question is a call of lookup.
@@ -34,7 +36,7 @@ type question struct{ APIVersion, Kind, Namespace, Name string }
 
 // Render renders a chart. Errors of templates and schemas are those of Helm; a *LimitError states which limit was reached, and an error of lookup
 // ends the rendering.
-func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*Output, error) {
+func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
 	limited, cancel := context.WithTimeout(ctx, r.Limits.Timeout)
 	defer cancel()
 	child, err := r.start(limited)
@@ -82,7 +84,7 @@ func (r *Renderer) start(ctx context.Context) (*child, error) {
 var errEnded = errors.New("the process has ended")
 
 // converse sends the input, and answers questions until the child has an output.
-func (c *child) converse(ctx context.Context, in Input, lookup Lookup, maxBytes int64) (*Output, error) {
+func (c *child) converse(ctx context.Context, in Input, lookup Lookup, maxBytes int64) (*release.Rendering, error) {
 	to, limited := json.NewEncoder(c.stdin), &io.LimitedReader{R: c.stdout, N: maxBytes}
 	from := json.NewDecoder(limited)
 	if err := to.Encode(in); err != nil {

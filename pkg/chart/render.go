@@ -13,6 +13,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	helmutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
+
+	"github.com/tandem-addons/tandem/pkg/core/release"
 )
 
 // Input is what a rendering depends on, besides the objects that its templates look up.
@@ -48,7 +50,7 @@ type Lookup func(ctx context.Context, apiVersion, kind, namespace, name string) 
 const notes = "NOTES.txt"
 
 // render renders a chart in this process: equal to `helm install` or `helm upgrade` with --dry-run=server, object for object.
-func render(ctx context.Context, in Input, lookup Lookup) (*Output, error) {
+func render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
 	loaded, err := Load(in.Archive)
 	if err != nil {
 		return nil, err

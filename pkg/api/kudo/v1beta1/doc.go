@@ -28,6 +28,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Operator{}, &OperatorList{},
 		&OperatorVersion{}, &OperatorVersionList{},
 		&Instance{}, &InstanceList{},
+		&OperatorContent{}, &OperatorContentList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

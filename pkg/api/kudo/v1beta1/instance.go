@@ -264,6 +264,13 @@ type InstanceStatus struct {
 	// +kubebuilder:validation:MaxItems=10000
 	Inventory []InventoryEntry `json:"inventory,omitempty"`
 
+	// tasks lists what later executions need to know of Helm tasks. Not part of KUDO's API.
+	// +optional
+	// +listType=map
+	// +listMapKey=task
+	// +kubebuilder:validation:MaxItems=256
+	Tasks []TaskRecord `json:"tasks,omitempty"`
+
 	// children is the list of the hub's acknowledgements of KudoOperator tasks. Not part of KUDO's API.
 	// +optional
 	// +listType=map
@@ -418,6 +425,84 @@ type InventoryEntry struct {
 	// when the object was last applied.
 	// +optional
 	Keep bool `json:"keep,omitempty"`
+
+	// hook is true for a hook of a chart: its health does not influence the Instance, and no plan deletes it as surplus.
+	// +optional
+	Hook bool `json:"hook,omitempty"`
+}
+
+// TaskRecord is what later executions need to know of a Helm task.
+type TaskRecord struct {
+	// task is the name of the task.
+	Task string `json:"task"`
+
+	// execution is the uid of the execution that last rendered the chart.
+	// +optional
+	Execution types.UID `json:"execution,omitempty"`
+
+	// release is the name of the release, as templates read it. It cannot change while the task has objects.
+	// +optional
+	Release string `json:"release,omitempty"`
+
+	// revision is the number of executions that have rendered the chart.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// installed is true once the task has completed, until its objects are removed.
+	// +optional
+	Installed bool `json:"installed,omitempty"`
+
+	// digest is the SHA-256 of what the chart rendered, as sha256:HEX. The agent keeps that on the managed cluster.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// applied is true once the execution has applied all manifests.
+	// +optional
+	Applied bool `json:"applied,omitempty"`
+
+	// hooks lists the hooks that the execution has started.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Hooks []HookRecord `json:"hooks,omitempty"`
+}
+
+// HookState is the state of a hook of a chart.
+//
+// +kubebuilder:validation:Enum=Running;Succeeded;Failed
+type HookState string
+
+const (
+	// HookRunning means that the hook's object is applied.
+	HookRunning HookState = "Running"
+	// HookSucceeded means that the hook has succeeded. It does not run again in the same execution.
+	HookSucceeded HookState = "Succeeded"
+	// HookFailed means that the hook has failed.
+	HookFailed HookState = "Failed"
+)
+
+// HookRecord is the state of a hook in an execution.
+type HookRecord struct {
+	// event is what the hook runs at, such as pre-install.
+	Event string `json:"event"`
+
+	// kind is the kind of the hook's object.
+	Kind string `json:"kind"`
+
+	// namespace is the namespace of the hook's object. It is empty for cluster-scoped objects.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the hook's object.
+	Name string `json:"name"`
+
+	// state is Running, Succeeded or Failed.
+	State HookState `json:"state"`
+
+	// message is why the hook has failed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
 }
 
 // ChildState is the result of a KudoOperator task on the hub.

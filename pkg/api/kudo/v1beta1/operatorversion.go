@@ -55,10 +55,38 @@ type OperatorVersionSpec struct {
 	// +listType=atomic
 	UpgradableFrom []corev1.ObjectReference `json:"upgradableFrom,omitempty"`
 
+	// content lists the files of the package that are too large for the OperatorVersion: charts, and large templates. They are stored in
+	// OperatorContents, and not in templates. Set by 'kubectl addon package push'. Not part of KUDO's API.
+	// +optional
+	// +nullable
+	// +listType=map
+	// +listMapKey=file
+	// +kubebuilder:validation:MaxItems=256
+	Content []ContentFile `json:"content,omitempty"`
+
 	// permissions are the permissions that plans need on the managed cluster. If it is set, plans have exactly these permissions; otherwise
 	// they have those of the parent, of a service account, or of the agent. Not part of KUDO's API.
 	// +optional
 	Permissions *Permissions `json:"permissions,omitempty"`
+}
+
+// ContentFile is a file of a package that OperatorContents hold.
+type ContentFile struct {
+	// file is the name of the file: of a template as tasks refer to it, or of the archive of a chart.
+	// +kubebuilder:validation:MaxLength=253
+	File string `json:"file"`
+
+	// digest is the SHA-256 of the file, as sha256:HEX.
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest"`
+
+	// size is the size of the file, in bytes.
+	Size int64 `json:"size"`
+
+	// parts lists the digests of the file's parts, in order, each in an OperatorContent.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Parts []string `json:"parts"`
 }
 
 // Ordering is the order of execution of the phases of a plan or the steps of a phase.
@@ -153,6 +181,8 @@ const (
 	TaskDummy = "Dummy"
 	// TaskKudoOperator creates or updates a child Instance (KEP-29).
 	TaskKudoOperator = "KudoOperator"
+	// TaskHelm applies a Helm chart: its definitions, hooks and manifests.
+	TaskHelm = "Helm"
 	// TaskOperator is an alias of TaskKudoOperator, its first name in KEP-29.
 	TaskOperator = "Operator"
 )
@@ -163,7 +193,7 @@ type Task struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// kind is the kind of the task: Apply, Delete, Toggle, Pipe, Dummy or KudoOperator (alias Operator).
+	// kind is the kind of the task: Apply, Delete, Toggle, Pipe, Dummy, KudoOperator (alias Operator) or Helm.
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
@@ -180,6 +210,7 @@ type TaskSpec struct {
 	PipeTaskSpec         `json:",inline"`
 	ToggleTaskSpec       `json:",inline"`
 	KudoOperatorTaskSpec `json:",inline"`
+	HelmTaskSpec         `json:",inline"`
 }
 
 // ResourceTaskSpec is the spec of Apply, Delete and Toggle tasks.
@@ -280,6 +311,83 @@ type KudoOperatorTaskSpec struct {
 	// enablingParameter is the name of the boolean parameter that determines whether the child exists (KEP-36). Not part of KUDO's API.
 	// +optional
 	EnablingParameter string `json:"enablingParameter,omitempty"`
+}
+
+// CRDPolicy is what a Helm task does with the CustomResourceDefinitions in the folder crds of its chart.
+//
+// +kubebuilder:validation:Enum=Apply;Skip;""
+type CRDPolicy string
+
+const (
+	// ApplyCRDs applies them at install and upgrade. This is the default.
+	ApplyCRDs CRDPolicy = "Apply"
+	// SkipCRDs applies none.
+	SkipCRDs CRDPolicy = "Skip"
+)
+
+// ClaimPolicy is what becomes of the volume claims of a chart's StatefulSets when the objects of the chart are removed.
+//
+// +kubebuilder:validation:Enum=Keep;Delete;""
+type ClaimPolicy string
+
+const (
+	// KeepClaims keeps them, as Helm does. This is the default.
+	KeepClaims ClaimPolicy = "Keep"
+	// DeleteClaims deletes them.
+	DeleteClaims ClaimPolicy = "Delete"
+)
+
+// PostHookPolicy is when the post-install and post-upgrade hooks of a chart start.
+//
+// +kubebuilder:validation:Enum=Applied;Healthy;""
+type PostHookPolicy string
+
+const (
+	// PostHooksApplied starts them once the manifests are applied, as Helm does without --wait. This is the default.
+	PostHooksApplied PostHookPolicy = "Applied"
+	// PostHooksHealthy starts them once the manifests are healthy.
+	PostHooksHealthy PostHookPolicy = "Healthy"
+)
+
+// HelmTaskSpec is the spec of Helm tasks, which have enablingParameter too. Not part of KUDO's API.
+type HelmTaskSpec struct {
+	// chart is the Helm chart. In a package on disk, it is a folder or an archive in the package, the reference of an OCI artifact
+	// (oci://…) or, with repository, a name; in a pushed package, it is the name of the archive in content.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+
+	// version is the version of the chart in a registry or repository.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// repository is the URL of a chart repository.
+	// +optional
+	Repository string `json:"repository,omitempty"`
+
+	// valuesFile is the name of the template that renders the chart's values. Without it, the chart has its default values.
+	// +optional
+	ValuesFile string `json:"valuesFile,omitempty"`
+
+	// releaseName is what the chart reads as .Release.Name. It cannot be changed.
+	// Defaults to .Name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=53
+	ReleaseName string `json:"releaseName,omitempty"`
+
+	// crds is what to do with the CustomResourceDefinitions in the folder crds of the chart: Apply or Skip.
+	// Defaults to Apply.
+	// +optional
+	CRDs CRDPolicy `json:"crds,omitempty"`
+
+	// claims is what becomes of the volume claims of StatefulSets when they are removed: Keep or Delete.
+	// Defaults to Keep.
+	// +optional
+	Claims ClaimPolicy `json:"claims,omitempty"`
+
+	// postHooks is when the post-install and post-upgrade hooks start: once the manifests are Applied, or Healthy.
+	// Defaults to Applied.
+	// +optional
+	PostHooks PostHookPolicy `json:"postHooks,omitempty"`
 }
 
 // ParameterType is the type of a parameter's value.
