@@ -39,8 +39,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/addonstatus"
 	"github.com/tandem-addons/tandem/pkg/agent/engine"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	"github.com/tandem-addons/tandem/pkg/agent/rendering"
 	"github.com/tandem-addons/tandem/pkg/agent/report"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
+	"github.com/tandem-addons/tandem/pkg/agent/sweep"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
@@ -195,7 +197,10 @@ func prepare(ctx context.Context, o Options) parts {
 	if err != nil {
 		return parts{err: err}
 	}
-	kept := shared{metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer, unserved: unserved}
+	kept := shared{
+		metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer, unserved: unserved,
+		renderings: rendering.New(cmp.Or(o.Namespace, DefaultNamespace), local.GetClient(), local.GetAPIReader()),
+	}
 	return parts{kept: kept, local: local, err: addLocal(ctx, o, kept, local)}
 }
 
@@ -224,6 +229,8 @@ type shared struct {
 	writes *controller.Writes
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
+	// renderings are what charts have rendered.
+	renderings *rendering.Store
 	// signer signs and recognizes mirrors.
 	signer *mirror.Signer
 	// unserved receives the kinds of the managed cluster that its API server no longer serves.
@@ -260,7 +267,13 @@ func addHub(o Options, kept shared, hub, local ctrl.Manager) error {
 		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval, Signer: kept.signer}, hub, local),
 		addonstatus.Add(addonstatus.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics, Signer: kept.signer}, hub, local),
 		addonstatus.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
-		kept.secrets.AddSweep(o.ClusterName, cmp.Or(o.SweepInterval, time.Minute), hub),
+		sweep.Add(sweep.Options{
+			Cluster: o.ClusterName, Interval: cmp.Or(o.SweepInterval, time.Minute),
+			Stores: []sweep.Store{
+				{Content: "copies of sensitive values", UIDs: kept.secrets.UIDs, Remove: kept.secrets.Remove},
+				{Content: "renderings of charts", UIDs: kept.renderings.UIDs, Remove: kept.renderings.Forget},
+			},
+		}, hub, local),
 	)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,20 +135,12 @@ func (s *Store) Concerns(i *kudo.Instance) bool {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return len(s.copies) > 0 && len(s.copies[hubUID(i)]) > 0
-}
-
-// hubUID returns the uid of the Instance on the hub, under which its values are found again if the mirror is lost.
-func hubUID(i *kudo.Instance) types.UID {
-	if uid := i.Annotations[kudo.AnnotationHubUID]; uid != "" {
-		return types.UID(uid)
-	}
-	return i.UID
+	return len(s.copies) > 0 && len(s.copies[i.HubUID()]) > 0
 }
 
 // copiedValues returns the values in the copy of an Instance.
 func (s *Store) copiedValues(ctx context.Context, i *kudo.Instance) (sensitive.Values, error) {
-	uid := hubUID(i)
+	uid := i.HubUID()
 	s.mutex.Lock()
 	values, known := s.copies[uid]
 	known = known || s.listed
@@ -181,7 +174,7 @@ func (s *Store) remember(uid types.UID, values sensitive.Values) {
 
 // Keep replaces the copy of an Instance's values, before an execution is recorded that uses them.
 func (s *Store) Keep(ctx context.Context, i *kudo.Instance, values sensitive.Values) error {
-	uid := hubUID(i)
+	uid := i.HubUID()
 	if len(values) == 0 {
 		return s.Forget(ctx, i)
 	}
@@ -206,15 +199,22 @@ func (s *Store) Keep(ctx context.Context, i *kudo.Instance, values sensitive.Val
 
 // Forget deletes the copy of an Instance's values, if there is one.
 func (s *Store) Forget(ctx context.Context, i *kudo.Instance) error {
-	uid := hubUID(i)
+	uid := i.HubUID()
 	if known, err := s.copiedValues(ctx, i); err != nil || len(known) == 0 {
 		return err
 	}
-	return s.remove(ctx, uid)
+	return s.Remove(ctx, uid)
 }
 
-// remove deletes the copy of the values of the Instance with that uid on the hub.
-func (s *Store) remove(ctx context.Context, uid types.UID) error {
+// UIDs returns the uids on the hub of the Instances with copies.
+func (s *Store) UIDs(context.Context) ([]types.UID, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.DeleteFunc(slices.Collect(maps.Keys(s.copies)), func(uid types.UID) bool { return len(s.copies[uid]) == 0 }), nil
+}
+
+// Remove deletes the copy of the values of the Instance with that uid on the hub.
+func (s *Store) Remove(ctx context.Context, uid types.UID) error {
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: copyPrefix + string(uid)}}
 	if err := s.client.Delete(ctx, stored); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Secret %s/%s: %w", stored.Namespace, stored.Name, err)

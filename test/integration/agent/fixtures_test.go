@@ -213,7 +213,7 @@ func (h *hubPart) tamperStatus(ctx context.Context, change func(*kudo.Instance))
 // loseMirror deletes the mirror while no agent is running.
 func (h *hubPart) loseMirror(ctx context.Context) {
 	GinkgoHelper()
-	Expect(release(ctx, h.onCluster())).To(Succeed())
+	Expect(removeFinalizers(ctx, h.onCluster())).To(Succeed())
 	Expect(managed.Delete(ctx, h.onCluster())).To(Succeed())
 }
 

@@ -241,7 +241,7 @@ var _ = Describe("A Job", func() {
 			Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Pending))
 			Expect(h.job(ctx).UID).To(Equal(old.UID))
 
-			Expect(release(ctx, old)).To(Succeed())
+			Expect(removeFinalizers(ctx, old)).To(Succeed())
 			Eventually(func() types.UID { return h.job(ctx).UID }).ShouldNot(Equal(old.UID))
 			Expect(h.job(ctx).Spec.Template.Spec.Containers[0].Env[0].Value).To(Equal("two"))
 			Consistently(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }, "300ms").ShouldNot(Equal(kudo.Complete),

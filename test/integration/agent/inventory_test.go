@@ -160,8 +160,8 @@ func gadget(name, namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// release removes all finalizers from an object.
-func release(ctx context.Context, o client.Object) error {
+// removeFinalizers removes all finalizers from an object.
+func removeFinalizers(ctx context.Context, o client.Object) error {
 	return managed.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 }
 
@@ -712,7 +712,7 @@ var _ = Describe("Removal", func() {
 				g.Expect(held.GetDeletionTimestamp()).NotTo(BeNil())
 			}).Should(Succeed())
 			Consistently(operator).Should(Equal("one"), "it has yet to let go of %s", name)
-			Eventually(func() error { return release(ctx, gadget(name, h.namespace)) }).Should(Succeed())
+			Eventually(func() error { return removeFinalizers(ctx, gadget(name, h.namespace)) }).Should(Succeed())
 		}
 		h.finish(ctx)
 		Expect(operator()).To(BeEmpty())
@@ -743,7 +743,7 @@ var _ = Describe("Removal", func() {
 			"Gadget "+h.namespace+"/"+h.name+"-held: is being deleted, held by finalizer "+hold+", whose removal is refused: "))
 		Expect(h.ready(ctx).Message).To(ContainSubstring(`failed calling webhook "dead.tandem.test"`))
 		Expect(managed.Delete(ctx, dead)).To(Succeed())
-		Eventually(func() error { return release(ctx, gadget(h.name+"-held", h.namespace)) }).Should(Succeed())
+		Eventually(func() error { return removeFinalizers(ctx, gadget(h.name+"-held", h.namespace)) }).Should(Succeed())
 		h.finish(ctx)
 	})
 
@@ -765,7 +765,7 @@ var _ = Describe("Removal", func() {
 
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() bool { return h.local(ctx, "-claim", claim) }).Should(BeFalse())
-		Eventually(func() error { return release(ctx, volume) }).Should(Succeed(), "as Kubernetes does then")
+		Eventually(func() error { return removeFinalizers(ctx, volume) }).Should(Succeed(), "as Kubernetes does then")
 		h.finish(ctx)
 		Expect(apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(volume), volume))).To(BeTrue())
 	})

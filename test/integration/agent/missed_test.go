@@ -80,7 +80,7 @@ var _ = Describe("An agent that loses the event of a deletion", func() {
 			g.Expect(h.local(ctx, "-gadget", gadget)).To(BeTrue())
 			g.Expect(gadget.GetDeletionTimestamp()).NotTo(BeNil())
 		}).Should(Succeed())
-		Expect(release(ctx, gadget)).To(Succeed())
+		Expect(removeFinalizers(ctx, gadget)).To(Succeed())
 		to.Thaw(true)
 		h.finish(ctx)
 	})

@@ -750,6 +750,14 @@ func IsMirror(o metav1.Object) bool {
 	return identified || copied
 }
 
+// HubUID returns the uid on the hub of a mirror's Instance. It outlives the mirror; that of an Instance that is no mirror is its own.
+func (i *Instance) HubUID() types.UID {
+	if uid := i.Annotations[AnnotationHubUID]; uid != "" {
+		return types.UID(uid)
+	}
+	return i.UID
+}
+
 // HubGeneration returns the generation on the hub that a mirror was copied from, or zero if it has none.
 func (i *Instance) HubGeneration() int64 {
 	generation, _ := strconv.ParseInt(i.Annotations[AnnotationHubGeneration], 10, 64)
