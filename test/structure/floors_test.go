@@ -10,7 +10,7 @@ import (
 var floors = [][]string{
 	{"cli"},
 	{"hub", "agent", "ui"},
-	{"console", "kube", "sandbox"},
+	{"chart", "console", "kube", "sandbox"},
 	{"core"},
 	{"api", "text"},
 }
