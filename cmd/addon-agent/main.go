@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/availability"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
@@ -31,6 +32,7 @@ const systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 var version = "devel"
 
 func main() {
+	chart.ServeChild()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "addon-agent:", err)
 		os.Exit(1)

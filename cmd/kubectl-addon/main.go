@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -19,7 +20,10 @@ import (
 // version is set by the linker (see the Makefile).
 var version = "devel"
 
-func main() { os.Exit(run()) }
+func main() {
+	chart.ServeChild()
+	os.Exit(run())
+}
 
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

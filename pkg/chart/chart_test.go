@@ -23,27 +23,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const serveArgument = "render-chart"
-
 // TestMain makes the test's program also the one that renders charts.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == serveArgument {
-		if err := Serve(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	ServeChild()
 	os.Exit(m.Run())
 }
 
 func renderer(t *testing.T) *Renderer {
 	t.Helper()
-	program, err := os.Executable()
+	r, err := NewRenderer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Renderer{Command: []string{program, serveArgument}, Limits: DefaultLimits()}
+	return r
 }
 
 // folder holds the files of a chart by path.

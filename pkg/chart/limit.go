@@ -19,9 +19,10 @@ type Limits struct {
 	OutputBytes int64
 }
 
-// DefaultLimits are enough for every public chart that was tried.
+// DefaultLimits are enough for every public chart that was tried. Most need less than 96 MiB and a second; one with definitions of 8 MB and 230
+// objects needs 256 MiB.
 func DefaultLimits() Limits {
-	return Limits{MemoryBytes: 512 << 20, CPU: 20 * time.Second, Timeout: 2 * time.Minute, OutputBytes: 64 << 20}
+	return Limits{MemoryBytes: 512 << 20, CPU: 30 * time.Second, Timeout: time.Minute, OutputBytes: 64 << 20}
 }
 
 // LimitError reports that a rendering was ended because it reached a limit.

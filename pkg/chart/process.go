@@ -22,6 +22,8 @@ type Renderer struct {
 	// Command starts a process that calls Serve; the limits are added as its last argument.
 	Command []string
 	Limits  Limits
+	// slots holds a value for each process that runs; nil does not limit them.
+	slots chan struct{}
 }
 
 // message is what the child sends: a question, or the end. The parent sends the Input first, and an object for each question.
@@ -37,6 +39,10 @@ type question struct{ APIVersion, Kind, Namespace, Name string }
 // Render renders a chart. Errors of templates and schemas are those of Helm; a *LimitError states which limit was reached, and an error of lookup
 // ends the rendering.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
+	if err := r.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer r.leave()
 	limited, cancel := context.WithTimeout(ctx, r.Limits.Timeout)
 	defer cancel()
 	child, err := r.start(limited)
@@ -58,6 +64,25 @@ func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*releas
 	return nil, r.Limits.reached(ended, child.stderr.String())
 }
 
+// enter waits until another process may start.
+func (r *Renderer) enter(ctx context.Context) error {
+	if r.slots == nil {
+		return nil
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *Renderer) leave() {
+	if r.slots != nil {
+		<-r.slots
+	}
+}
+
 // child is a process that renders one chart.
 type child struct {
 	command *exec.Cmd
@@ -68,7 +93,7 @@ type child struct {
 
 func (r *Renderer) start(ctx context.Context) (*child, error) {
 	c := &child{command: exec.CommandContext(ctx, r.Command[0], append(r.Command[1:len(r.Command):len(r.Command)], r.Limits.argument())...)}
-	c.command.Env, c.command.Dir, c.command.Stderr = []string{}, os.TempDir(), &c.stderr
+	c.command.Env, c.command.Dir, c.command.Stderr = []string{}, "/", &c.stderr
 	c.command.WaitDelay = time.Second
 	var err error
 	if c.stdin, err = c.command.StdinPipe(); err != nil {

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"os"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -41,6 +43,12 @@ var (
 	managed                  client.WithWatch
 	agentOnHub, agentLocally *rest.Config
 )
+
+// TestMain makes the suite's program also the one that renders charts.
+func TestMain(m *testing.M) {
+	chart.ServeChild()
+	os.Exit(m.Run())
+}
 
 func TestAgent(t *testing.T) {
 	RegisterFailHandler(Fail)

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/kube/identity"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -36,6 +38,12 @@ var (
 	server, managed client.WithWatch
 	hubOnHub, here  *rest.Config
 )
+
+// TestMain makes the suite's program also the one that renders charts.
+func TestMain(m *testing.M) {
+	chart.ServeChild()
+	os.Exit(m.Run())
+}
 
 func TestCluster(t *testing.T) {
 	RegisterFailHandler(Fail)

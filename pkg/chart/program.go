@@ -1,0 +1,44 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// childArgument is the first argument of a program that renders one chart; the limits follow.
+const childArgument = "render-chart"
+
+// ServeChild renders a chart, and ends the program, if this is a process that a Renderer has started. Programs that use NewRenderer call it before
+// anything else.
+func ServeChild() {
+	if len(os.Args) != 3 || os.Args[1] != childArgument {
+		return
+	}
+	if err := Serve(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// maxProcesses limits how many charts a program renders at a time; others wait.
+const maxProcesses = 2
+
+// NewRenderer returns a renderer with default limits whose processes run the program of this one.
+func NewRenderer() (*Renderer, error) {
+	program, err := ownProgram()
+	if err != nil {
+		return nil, fmt.Errorf("finding the program that renders charts: %w", err)
+	}
+	return &Renderer{Command: []string{program, childArgument}, Limits: DefaultLimits(), slots: make(chan struct{}, maxProcesses)}, nil
+}
+
+// ownProgram returns the path of this program. On Linux the path also leads to it once another file has its name, as during an upgrade.
+func ownProgram() (string, error) {
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err == nil {
+		return self, nil
+	}
+	return os.Executable()
+}
