@@ -1,0 +1,162 @@
+package release
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Guard checks that values of parameters stay values in what a chart renders. A chart may insert them without quotes, and nothing shows where.
+type Guard struct {
+	defs   []kudo.Parameter
+	values map[string]string
+	// suspects are the parameters whose values are not plain, in declared order.
+	suspects []string
+}
+
+// NewGuard returns a guard of the values that an Instance gives, with those of sensitive parameters. A parameter with structure: true may have any
+// value, and so may one with its default or a value of its enum, which are the package's own text.
+func NewGuard(defs []kudo.Parameter, given map[string]string) (*Guard, error) {
+	g := &Guard{defs: defs, values: given}
+	var templates []string
+	for i := range defs {
+		def := &defs[i]
+		value, has := given[def.Name]
+		if !has || isTrusted(def, value) {
+			continue
+		}
+		plain, template, err := inspect(def, value)
+		if err != nil {
+			return nil, err
+		}
+		if template {
+			templates = append(templates, def.Name)
+		}
+		if !plain {
+			g.suspects = append(g.suspects, def.Name)
+		}
+	}
+	if len(templates) > 0 {
+		return nil, &GuardError{Parameters: templates, Reason: "contains {{ or ends with {, which the chart could execute as a template"}
+	}
+	return g, nil
+}
+
+func isTrusted(def *kudo.Parameter, value string) bool {
+	return value == "" || def.Structure != nil && *def.Structure || def.Default != nil && value == *def.Default || slices.Contains(def.Enum, value)
+}
+
+// inspect reports whether all texts and keys of a value are plain, and whether one of them is a template.
+func inspect(def *kudo.Parameter, value string) (plain, template bool, err error) {
+	plain = true
+	see := func(s string) { plain, template = plain && isPlain(s), template || isTemplate(s) }
+	switch def.Type {
+	case kudo.ArrayType, kudo.MapType:
+		decoded, err := parameter.Decode(def.Type, value)
+		if err != nil {
+			return false, false, fmt.Errorf("parameter %q: %w", def.Name, err)
+		}
+		visit(decoded, see)
+	case "", kudo.StringType:
+		see(value)
+	}
+	return plain, template, nil
+}
+
+// GuardError reports that values of parameters are more than values in what a chart renders. It contains no part of them.
+type GuardError struct {
+	// Parameters are one or more that cause it, in declared order.
+	Parameters []string
+	Reason     string
+}
+
+func (e *GuardError) Error() string {
+	subject := "the value of parameter " + namesOf(e.Parameters)
+	if len(e.Parameters) > 1 {
+		subject = "the value of one of the parameters " + namesOf(e.Parameters)
+	}
+	return fmt.Sprintf("%s %s: use a value without special characters of YAML and templates, or, if the package means to allow it, "+
+		"set structure: true for the parameter", subject, e.Reason)
+}
+
+func namesOf(parameters []string) string {
+	const shown = 8
+	quoted := make([]string, len(parameters))
+	for i, name := range parameters {
+		quoted[i] = text.Quote(name)
+	}
+	return strings.Join(text.Limit(quoted, shown, "more"), ", ")
+}
+
+// maxAlone limits how many parameters are tried alone in order to find the one that changes the structure.
+const maxAlone = 8
+
+// Check returns a *GuardError if values change the structure of a rendering. It renders nothing if all are plain; otherwise a second time, with plain
+// texts of the same length in place of the others, and if the structure differs, a few times more in order to name the parameter. render renders the
+// chart with other values of the parameters, and everything else unchanged.
+func (g *Guard) Check(rendered Rendering, render func(values map[string]string) (Rendering, error)) error {
+	if len(g.suspects) == 0 {
+		return nil
+	}
+	difference, err := g.difference(rendered, render, g.suspects)
+	if err != nil || difference == "" {
+		return err
+	}
+	if len(g.suspects) > 1 && len(g.suspects) <= maxAlone {
+		for _, suspect := range g.suspects {
+			alone, err := g.difference(rendered, render, []string{suspect})
+			if err != nil {
+				return err
+			}
+			if alone != "" {
+				return &GuardError{Parameters: []string{suspect}, Reason: reasonOf(alone)}
+			}
+		}
+	}
+	return &GuardError{Parameters: g.suspects, Reason: reasonOf(difference)}
+}
+
+func reasonOf(difference string) string {
+	return fmt.Sprintf("changes the structure of what the chart renders (%s)", difference)
+}
+
+// difference returns how the structure differs from that with plain values of some parameters. A chart that does not accept these is a difference.
+func (g *Guard) difference(rendered Rendering, render func(map[string]string) (Rendering, error), parameters []string) (string, error) {
+	tokens, values := newTokens(), maps.Clone(g.values)
+	for i := range g.defs {
+		def := &g.defs[i]
+		if !slices.Contains(parameters, def.Name) {
+			continue
+		}
+		value, err := tokens.inValue(def, values[def.Name])
+		if err != nil {
+			return "", err
+		}
+		values[def.Name] = value
+	}
+	plain, err := render(values)
+	if err != nil {
+		return "", fmt.Errorf("the chart renders with the values of the parameters %s, and not with plain ones of the same length, so it is unknown "+
+			"whether they change the structure; if the package means to allow that, set structure: true for them: %w", namesOf(parameters), err)
+	}
+	return tokens.sameStructure(rendered, plain), nil
+}
+
+// inValue returns a value with tokens in place of texts and keys that are not plain.
+func (t *tokens) inValue(def *kudo.Parameter, value string) (string, error) {
+	if def.Type != kudo.ArrayType && def.Type != kudo.MapType {
+		return t.of(value), nil
+	}
+	decoded, err := parameter.Decode(def.Type, value)
+	if err != nil {
+		return "", fmt.Errorf("parameter %q: %w", def.Name, err)
+	}
+	encoded, err := json.Marshal(t.in(decoded))
+	return string(encoded), err
+}
