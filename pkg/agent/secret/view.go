@@ -54,22 +54,12 @@ func (s *Store) View(ctx context.Context, i *kudo.Instance, reader Reader) (View
 	if err != nil {
 		return View{}, err
 	}
-	v := s.current(ctx, i, key, s.references(ctx, i, reader, copied))
-	v.Values = v.Values.With(copied)
+	v := newView(i, key, s.references(ctx, i, reader, copied), copied)
 	v.Record = s.record(i)
-	last := i.Status.Execution
-	if last == nil {
+	if i.Status.Execution == nil {
 		return v, nil
 	}
-	identify := func(from kudo.ParameterFrom, value string) kudo.StartedParameterFrom {
-		return key.Identify(i.Namespace, i.Name, from, value)
-	}
-	v.Rebased = sensitive.Rebase(last.ParametersFrom, v.From, v.Values, key.ID, identify)
-	if _, unknown := v.Values.Of(last.ParametersFrom); len(unknown) > 0 && v.Rebased == nil {
-		v.Lost = fmt.Sprintf("the copies of the values of sensitive parameters %s are lost: "+
-			"restore their Secrets in namespace %q of the managed cluster", text.List(unknown, shown), i.Namespace)
-	}
-	return v, s.tidy(ctx, i, v, copied)
+	return v, s.Keep(ctx, i, usedValues(i, v.Values, copied))
 }
 
 // shown is the number of parameters that a message names.
@@ -84,9 +74,12 @@ type reference struct {
 	refused error
 	passing bool
 	kept    []byte
+	// stored is the Secret, if it is read, and problem why it cannot be.
+	stored  *corev1.Secret
+	problem string
 }
 
-// references returns the references of the spec, and watches the Secrets that are read for them.
+// references reads the references of the spec, and watches the Secrets that are read for them.
 func (s *Store) references(ctx context.Context, i *kudo.Instance, reader Reader, copied sensitive.Values) []reference {
 	references := make([]reference, len(i.Spec.ParametersFrom))
 	read := map[types.NamespacedName]bool{}
@@ -102,6 +95,11 @@ func (s *Store) references(ctx context.Context, i *kudo.Instance, reader Reader,
 		references[at] = r
 	}
 	s.follow(client.ObjectKeyFromObject(i), read)
+	for at := range references {
+		if r := &references[at]; r.refused == nil {
+			r.stored, r.problem, r.passing = s.readSecret(ctx, r.secret, r.SecretKeyRef.Key)
+		}
+	}
 	return references
 }
 
@@ -118,19 +116,19 @@ func keptValue(i *kudo.Instance, from kudo.ParameterFrom, copied sensitive.Value
 	return nil
 }
 
-// current returns the references of the spec with the current values.
-func (s *Store) current(ctx context.Context, i *kudo.Instance, key sensitive.Key, references []reference) View {
+// newView returns a view with what was read for the references of the spec, and with the copied values.
+func newView(i *kudo.Instance, key sensitive.Key, references []reference, copied sensitive.Values) View {
 	v := View{Values: sensitive.Values{}}
 	v.From = plan.WithoutDigests(i.Spec.ParametersFrom)
 	var problems, refusals []string
 	total := 0
 	for at, r := range references {
-		r, value, problem := s.resolve(ctx, r)
+		value, problem, refused := r.value()
 		if r.passing {
 			v.After = retryInterval
 		}
-		if r.refused != nil {
-			refusals = append(refusals, fmt.Sprintf("parameter %q: %v", r.Name, r.refused))
+		if refused != nil {
+			refusals = append(refusals, fmt.Sprintf("parameter %q: %v", r.Name, refused))
 		}
 		if total += len(value); problem == "" && total > sensitive.MaxBytes {
 			problem = fmt.Sprintf("all sensitive values together have more than %d bytes: shorten them", sensitive.MaxBytes)
@@ -146,44 +144,59 @@ func (s *Store) current(ctx context.Context, i *kudo.Instance, key sensitive.Key
 	if v.Unresolved == "" && v.Refused != "" && v.After > 0 {
 		v.After = refusedInterval
 	}
+	v.Values = v.Values.With(copied)
+	if i.Status.Execution != nil {
+		v.compare(i, key)
+	}
 	return v
+}
+
+// compare compares the current values with those of the last execution.
+func (v *View) compare(i *kudo.Instance, key sensitive.Key) {
+	last := i.Status.Execution.ParametersFrom
+	v.Rebased = sensitive.Rebase(last, v.From, v.Values, key.ID, func(from kudo.ParameterFrom, value string) kudo.StartedParameterFrom {
+		return key.Identify(i.Namespace, i.Name, from, value)
+	})
+	if _, unknown := v.Values.Of(last); len(unknown) > 0 && v.Rebased == nil {
+		v.Lost = fmt.Sprintf("the copies of the values of sensitive parameters %s are lost: "+
+			"restore their Secrets in namespace %q of the managed cluster", text.List(unknown, shown), i.Namespace)
+	}
 }
 
 func joinProblems(problems []string) string {
 	return strings.Join(text.Limit(problems, shown, "more"), "; ")
 }
 
-// resolve returns the value of a reference, or the problem with it.
-func (s *Store) resolve(ctx context.Context, r reference) (resolved reference, value []byte, problem string) {
-	stored := &corev1.Secret{}
-	if r.refused == nil {
-		if stored, problem, r.passing = s.readSecret(ctx, r.secret, r.SecretKeyRef.Key); problem != "" {
-			return r, nil, problem
-		}
-		r.refused = rights.CheckSecretType(stored)
+// value returns the value of a reference, the problem with it, and why its Secret is not read, in which case the value is the kept one.
+func (r reference) value() (value []byte, problem string, refused error) {
+	if r.problem != "" {
+		return nil, r.problem, nil
 	}
-	if r.refused != nil {
+	if refused = r.refused; refused == nil {
+		refused = rights.CheckSecretType(r.stored)
+	}
+	if refused != nil {
 		if r.kept == nil {
-			problem = r.refused.Error()
+			problem = refused.Error()
 		}
-		return r, r.kept, problem
+		return r.kept, problem, refused
 	}
-	value, exists := stored.Data[r.SecretKeyRef.Key]
+	value, exists := r.stored.Data[r.SecretKeyRef.Key]
 	switch {
 	case !exists:
 		problem = fmt.Sprintf("Secret %s has no key %q: add it", r.secret, r.SecretKeyRef.Key)
 	case sensitive.Problem(value) != "":
 		problem = fmt.Sprintf("Secret %s, key %q: %s", r.secret, r.SecretKeyRef.Key, sensitive.Problem(value))
 	}
-	return r, value, problem
+	return value, problem, nil
 }
 
-// tidy makes the copy hold the values that the last execution uses: all of them, and no others once it has ended.
-func (s *Store) tidy(ctx context.Context, i *kudo.Instance, v View, copied sensitive.Values) error {
+// usedValues returns the values that the last execution uses, which the copy holds: all of them, and no others once it has ended.
+func usedValues(i *kudo.Instance, values, copied sensitive.Values) sensitive.Values {
 	last := i.Status.Execution
-	used := v.Values.Only(last.ParametersFrom)
+	used := values.Only(last.ParametersFrom)
 	if i.Status.PlanStatus[last.Plan].Status.IsRunning() {
 		used = used.With(copied)
 	}
-	return s.Keep(ctx, i, used)
+	return used
 }

@@ -83,9 +83,7 @@ func sweep(ctx context.Context, cluster string, store Store, cached, live sides)
 // sides read the Instances on the hub and their mirrors on the managed cluster.
 type sides struct{ hub, local client.Reader }
 
-// neededUIDs returns the uids on the hub of the Instances that may continue their last execution: those on the hub, whose mirrors may be lost, and
-// those with a mirror, which the hub may have lost. A mirror that is orphaned during its removal starts from the beginning if its Instance
-// reappears; if that is being deleted again, its cleanup plan needs the Secrets themselves.
+// neededUIDs reads the Instances on both sides, and returns the uids on the hub of those that need what is stored.
 func (from sides) neededUIDs(ctx context.Context, cluster string) (map[types.UID]bool, error) {
 	onHub, mirrors := &kudo.InstanceList{}, &kudo.InstanceList{}
 	if err := from.hub.List(ctx, onHub, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
@@ -94,16 +92,23 @@ func (from sides) neededUIDs(ctx context.Context, cluster string) (map[types.UID
 	if err := from.local.List(ctx, mirrors, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
 	}
+	return neededUIDs(onHub.Items, mirrors.Items), nil
+}
+
+// neededUIDs returns the uids on the hub of the Instances that may continue their last execution: those on the hub, whose mirrors may be lost, and
+// those with a mirror, which the hub may have lost. A mirror that is orphaned during its removal starts from the beginning if its Instance
+// reappears; if that is being deleted again, its cleanup plan needs the Secrets themselves.
+func neededUIDs(onHub, mirrors []kudo.Instance) map[types.UID]bool {
 	needed := map[types.UID]bool{}
-	for i := range onHub.Items {
-		needed[onHub.Items[i].UID] = true
+	for i := range onHub {
+		needed[onHub[i].UID] = true
 	}
-	for i := range mirrors.Items {
-		mirror := &mirrors.Items[i]
+	for i := range mirrors {
+		mirror := &mirrors[i]
 		_, deleted := mirror.Annotations[kudo.AnnotationHubDeleted]
 		if released := deleted && !mirror.IsRemoving(); !released {
 			needed[mirror.HubUID()] = true
 		}
 	}
-	return needed, nil
+	return needed
 }

@@ -11,15 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
-	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
 // releaseAddOns removes the fields written by addon-manager from every add-on. An add-on that changes meanwhile is retried in the next
@@ -79,37 +76,55 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 	return int(released.Load()), err
 }
 
-// release removes the fields written by addon-manager from one add-on, and reports whether there were any. An add-on with an Instance keeps
-// the fields that belong to it: its agent continues to use them.
+// release removes the fields written by addon-manager from one add-on, and reports whether there were any.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
-	runs := u.owners.Has(addOn.UID)
-	managers := managerOperations(addOn, u.versions["ManagedClusterAddOn"])
-	if len(managers) > 0 {
-		if err := apply.Patch(ctx, u.client, addOn, managers); err != nil {
-			return true, fmt.Errorf("removing managed fields of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+	r := newRemoval(addOn, u.owners.Has(addOn.UID), u.versions["ManagedClusterAddOn"])
+	return !r.isEmpty(), u.execute(ctx, addOn, r)
+}
+
+// execute removes managed fields first: with those of a removed version, the API server may reject all other writes.
+func (u *uninstallation) execute(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, r removal) error {
+	if len(r.managers) > 0 {
+		if err := apply.Patch(ctx, u.client, addOn, r.managers); err != nil {
+			return fmt.Errorf("removing managed fields of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 		}
 	}
-	operations := releaseOperations(addOn, runs)
-	dirty := len(managers)+len(operations) > 0
-	if len(operations) > 0 {
-		if err := apply.PatchStatus(ctx, u.client, addOn, operations); err != nil {
-			return dirty, fmt.Errorf("releasing ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+	if len(r.status) > 0 {
+		if err := apply.PatchStatus(ctx, u.client, addOn, r.status); err != nil {
+			return fmt.Errorf("releasing ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 		}
 	}
-	finalizers := []string{addonv1alpha1.FinalizerAgent}
-	if !runs {
-		finalizers = append(finalizers, kudo.Finalizer)
-	}
-	for _, finalizer := range finalizers {
-		if !controllerutil.ContainsFinalizer(addOn, finalizer) {
-			continue
+	if len(r.finalizers) > 0 {
+		if err := apply.Patch(ctx, u.client, addOn, r.finalizers); err != nil {
+			return fmt.Errorf("removing finalizers of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 		}
-		if err := controller.RemoveFinalizer(ctx, u.client, addOn, finalizer); err != nil {
-			return true, err
-		}
-		dirty = true
 	}
-	return dirty, nil
+	return nil
+}
+
+// removal is what is removed from one add-on.
+type removal struct{ managers, status, finalizers []apply.Operation }
+
+// newRemoval returns what is removed from an add-on. An add-on with an Instance that runs keeps the fields that belong to the Instance: its
+// agent continues to use them. versions are the API versions that remain.
+func newRemoval(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool, versions sets.Set[string]) removal {
+	return removal{
+		managers: managerOperations(addOn, versions), status: releaseOperations(addOn, runs), finalizers: finalizerOperations(addOn, runs),
+	}
+}
+
+func (r removal) isEmpty() bool { return len(r.managers)+len(r.status)+len(r.finalizers) == 0 }
+
+// finalizerOperations returns operations that remove addon-manager's finalizers.
+func finalizerOperations(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool) []apply.Operation {
+	var operations []apply.Operation
+	for i, finalizer := range slices.Backward(addOn.Finalizers) {
+		if finalizer == addonv1alpha1.FinalizerAgent || finalizer == kudo.Finalizer && !runs {
+			path := fmt.Sprintf("/metadata/finalizers/%d", i)
+			operations = append(operations, apply.Operation{Op: "test", Path: path, Value: finalizer}, apply.Operation{Op: "remove", Path: path})
+		}
+	}
+	return operations
 }
 
 // managerOperations returns operations that remove the managed fields of versions that the definition no longer has. The API server cannot
@@ -163,7 +178,6 @@ func isWritten(condition metav1.Condition, runs bool) bool {
 
 // findInstances finds the running Instances. A hub without the resource definition has none.
 func (u *uninstallation) findInstances(ctx context.Context) error {
-	u.owners = sets.New[types.UID]()
 	options := &client.ListOptions{Limit: releasePage}
 	for {
 		page := &metav1.PartialObjectMetadataList{}
@@ -174,17 +188,21 @@ func (u *uninstallation) findInstances(ctx context.Context) error {
 			return fmt.Errorf("listing Instances: %w", err)
 		}
 		for i := range page.Items {
-			instance := &page.Items[i]
-			if kudo.IsMirror(instance) {
-				continue
-			}
-			u.instances = append(u.instances, client.ObjectKeyFromObject(instance).String())
-			if owner := metav1.GetControllerOf(instance); owner != nil {
-				u.owners.Insert(owner.UID)
-			}
+			u.addInstance(&page.Items[i])
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return nil
 		}
+	}
+}
+
+// addInstance adds an Instance, unless it is a mirror: an agent on a cluster that is also the hub has these.
+func (u *uninstallation) addInstance(instance metav1.Object) {
+	if kudo.IsMirror(instance) {
+		return
+	}
+	u.instances = append(u.instances, instance.GetNamespace()+"/"+instance.GetName())
+	if owner := metav1.GetControllerOf(instance); owner != nil {
+		u.owners.Insert(owner.UID)
 	}
 }

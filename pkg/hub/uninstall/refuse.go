@@ -30,16 +30,21 @@ func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.Namespace
 	if err != nil {
 		return fmt.Errorf("reading Lease %s: %w", key, err)
 	}
-	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-	if holder == "" || lease.Spec.RenewTime == nil {
-		return nil
-	}
-	until := lease.Spec.RenewTime.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second)
+	holder, until := holderOf(&lease)
 	if !u.now().Before(until) {
 		return nil
 	}
 	return fmt.Errorf("an addon-manager is running and would restore everything: %s holds Lease %s until %s; stop it first "+
 		"(kubectl -n %s scale deployment addon-manager --replicas=0)", holder, key, until.UTC().Format(time.RFC3339), key.Namespace)
+}
+
+// holderOf returns the holder of a Lease, and until when it holds it without a renewal; the zero time if there is none.
+func holderOf(lease *coordinationv1.Lease) (string, time.Time) {
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	if holder == "" || lease.Spec.RenewTime == nil {
+		return "", time.Time{}
+	}
+	return holder, lease.Spec.RenewTime.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second)
 }
 
 // conversionTimeout is ample time for an addon-manager to convert one object. An API server waits 30 s for an unreachable one.
@@ -70,14 +75,13 @@ func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 func (u *uninstallation) findConverted(
 	ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition,
 ) (*metav1.PartialObjectMetadata, error) {
-	other := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage })
-	stored := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
-	if withoutConversion(definition) == nil || other < 0 || stored < 0 {
+	stored, converted := versionsOf(definition)
+	if stored == "" || converted == "" {
 		return nil, nil
 	}
 	kind := schema.GroupVersionKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
 	found := &metav1.PartialObjectMetadataList{}
-	found.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[stored].Name))
+	found.SetGroupVersionKind(kind.GroupKind().WithVersion(stored))
 	if err := u.client.List(ctx, found, client.Limit(1)); err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("listing %s: %w", definition.Name, err)
 	}
@@ -87,11 +91,24 @@ func (u *uninstallation) findConverted(
 	ctx, cancel := context.WithTimeout(ctx, conversionTimeout)
 	defer cancel()
 	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[other].Name))
+	object.SetGroupVersionKind(kind.GroupKind().WithVersion(converted))
 	if err := u.client.Get(ctx, client.ObjectKeyFromObject(&found.Items[0]), object); err != nil {
 		return nil, nil // no webhook responds, or the object is deleted
 	}
 	return object, nil
+}
+
+// versionsOf returns the version in which objects are stored, and one that requires conversion by a webhook; empty if there is none.
+func versionsOf(definition *apiextensionsv1.CustomResourceDefinition) (stored, converted string) {
+	for _, version := range definition.Spec.Versions {
+		switch {
+		case version.Storage:
+			stored = version.Name
+		case version.Served && withoutConversion(definition) != nil:
+			converted = version.Name
+		}
+	}
+	return stored, converted
 }
 
 const (

@@ -38,7 +38,8 @@ type Options struct {
 // It refuses to run while an addon-manager runs, which would restore everything, and then changes nothing.
 func Run(ctx context.Context, c client.Client, options Options, out io.Writer) error {
 	u := &uninstallation{
-		client: c, out: out, concurrency: max(1, options.Concurrency), now: time.Now, versions: map[string]sets.Set[string]{},
+		client: c, out: out, concurrency: max(1, options.Concurrency), now: time.Now,
+		owners: sets.New[types.UID](), versions: map[string]sets.Set[string]{},
 	}
 	if err := u.refuseWhileLed(ctx, options.Lease); err != nil {
 		return err
@@ -69,18 +70,7 @@ func (u *uninstallation) removeAdmission(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	isBinding := func(o *unstructured.Unstructured) bool { return strings.HasSuffix(o.GetKind(), "Binding") }
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
-		switch {
-		case isBinding(a) == isBinding(b):
-			return 0
-		case isBinding(a):
-			return -1
-		default:
-			return 1
-		}
-	})
-	for _, object := range objects {
+	for _, object := range bindingsFirst(objects) {
 		switch err := u.client.Delete(ctx, object); {
 		case err == nil:
 			u.print("removed %s %s", object.GetKind(), object.GetName())
@@ -89,6 +79,13 @@ func (u *uninstallation) removeAdmission(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// bindingsFirst returns the bindings, then the other objects.
+func bindingsFirst(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	isBinding := func(o *unstructured.Unstructured) bool { return strings.HasSuffix(o.GetKind(), "Binding") }
+	others := slices.DeleteFunc(slices.Clone(objects), isBinding)
+	return append(slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !isBinding(o) }), others...)
 }
 
 // endConversion reduces Tandem's resource definitions to their storage version. It leaves those of a stock OCM, which do not have Tandem's
