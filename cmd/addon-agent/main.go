@@ -112,9 +112,7 @@ func run() error {
 	if s.options.Local, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil { // if empty, the in-cluster configuration
 		return fmt.Errorf("reading --kubeconfig: %w", err)
 	}
-	if err := s.local.ApplyTo(s.options.Local); err != nil {
-		return err
-	}
+	s.local.ApplyTo(s.options.Local)
 	return agent.Run(ctrl.SetupSignalHandler(), s.options)
 }
 
@@ -166,7 +164,8 @@ func (s *settings) toHub() (*rest.Config, error) {
 	if err := s.trust(config); err != nil {
 		return nil, fmt.Errorf("reading --hub-certificate-authority: %w", err)
 	}
-	return config, s.hub.ApplyTo(config)
+	s.hub.ApplyTo(config)
+	return config, nil
 }
 
 // trust adds the certificate authority given by the flag to the authorities in the kubeconfig. A kubeconfig without an authority means the

@@ -55,5 +55,6 @@ func connection(limit *controller.Limit) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the hub (set its kubeconfig with --kubeconfig): %w", err)
 	}
-	return cfg, limit.ApplyTo(cfg)
+	limit.ApplyTo(cfg)
+	return cfg, nil
 }

@@ -78,15 +78,13 @@ func startAgents(ctx context.Context, hub, managed *sandbox.Cluster, clusters []
 
 // runAgent runs one agent until ctx ends.
 func runAgent(ctx context.Context, cluster string, hub, local *rest.Config) error {
-	var toHub, toLocal controller.Limit
-	if err := toLocal.ApplyTo(local); err != nil {
-		return err
-	}
+	new(controller.Limit).ApplyTo(local)
 	return agent.Run(ctx, agent.Options{
 		ClusterName: cluster, Standalone: true, Local: local, MetricsAddress: "0", ProbeAddress: "0",
 		Hub: func() (*rest.Config, error) {
 			config := rest.CopyConfig(hub)
-			return config, toHub.ApplyTo(config)
+			new(controller.Limit).ApplyTo(config)
+			return config, nil
 		},
 	})
 }
