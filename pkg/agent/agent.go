@@ -398,6 +398,7 @@ func localManager(ctx context.Context, o Options, unserved controller.Unserved) 
 			ByObject: map[client.Object]cache.ByObject{
 				&kudo.Instance{}:        everything,
 				&kudo.OperatorVersion{}: everything,
+				&kudo.OperatorContent{}: everything, // only metadata
 				// The health of volume claims depends on StorageClasses, which belong to no Instance.
 				&storagev1.StorageClass{}: everything,
 				// Node leases are many, and belong to no add-on.
@@ -433,8 +434,10 @@ func hubManager(ctx context.Context, o Options, config *rest.Config) (ctrl.Manag
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: map[string]cache.Config{o.ClusterName: {}},
 		},
-		// OperatorVersions may be read with get, but not with list or watch.
-		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
+		// OperatorVersions and OperatorContents may be read with get, but not with list or watch.
+		Client: client.Options{Cache: &client.CacheOptions{
+			DisableFor: []client.Object{&kudo.OperatorVersion{}, &kudo.OperatorContent{}},
+		}},
 		Controller:             controllerConfig,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",

@@ -31,6 +31,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/hub/uninstall"
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
 )
@@ -111,6 +112,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace, reserved: reserved, verifications: read.NewVerifications(), written: controller.NewWrites(),
+			contents: content.NewVerifier(mgr.GetClient(), mgr.GetAPIReader()),
 		},
 		&children{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: options.PackagesNamespace,

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,9 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	corecontent "github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
@@ -38,6 +41,7 @@ type instances struct {
 	packagesNamespace string
 	reserved          []string // namespaces of managed clusters in which nothing is installed
 	verifications     read.Verifications
+	contents          *content.Verifier
 	written           *controller.Writes
 }
 
@@ -48,6 +52,7 @@ func (i *instances) SetUp(mgr manager.Manager) error {
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(read.Parent), builder.WithPredicates(controller.Deletion())).
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(i.runningVersion), builder.WithPredicates(controller.Existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
+		WatchesMetadata(content.Metadata(), controller.EnqueueFrom(i.withContent), builder.WithPredicates(controller.AfterStart())).
 		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart())).
 		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
 		Complete(&controller.Reconciler[*kudo.Instance]{
@@ -115,6 +120,11 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	}
 	state.Reserved = i.reserved
 	state.VersionProblems = i.verifications.Of(state.Version)
+	if state.Version != nil && len(state.VersionProblems) == 0 { // else its list of parts means nothing
+		if state.Incomplete, err = i.contents.Problems(ctx, state.Version); err != nil {
+			return state, err
+		}
+	}
 	return state, read.Tree(ctx, i.client, &state)
 }
 
@@ -212,6 +222,12 @@ func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconci
 // runningVersion returns the Instances that a changed OperatorVersion affects.
 func (i *instances) runningVersion(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
 	return read.InstancesRunning(ctx, i.client, version)
+}
+
+// withContent returns the Instances of the OperatorVersion that a changed OperatorContent belongs to.
+func (i *instances) withContent(ctx context.Context, part client.Object) ([]reconcile.Request, error) {
+	version := types.NamespacedName{Namespace: part.GetNamespace(), Name: corecontent.VersionOf(part)}
+	return read.InstanceRequests(ctx, i.client, client.MatchingFields{read.ByVersion: version.String()})
 }
 
 // forget drops the cached problems of a deleted OperatorVersion. It requests no reconciliation.

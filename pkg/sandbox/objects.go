@@ -28,7 +28,7 @@ func (c clusterPlan) customResourceDefinitions() ([]*unstructured.Unstructured, 
 	if err != nil || c.isManaged() && c.DeliverAgents {
 		return nil, err
 	}
-	mirrored := []string{"instances.kudo.dev", "operatorversions.kudo.dev"}
+	mirrored := []string{"instances.kudo.dev", "operatorcontents.kudo.dev", "operatorversions.kudo.dev"}
 	return slices.DeleteFunc(all, func(crd *unstructured.Unstructured) bool {
 		if c.isManaged() {
 			return !slices.Contains(mirrored, crd.GetName())

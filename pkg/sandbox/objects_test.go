@@ -13,14 +13,14 @@ func TestEachClusterGetsItsDefinitions(t *testing.T) {
 		plan clusterPlan
 		want []string
 	}{
-		"a managed cluster those of the mirror only": {clusterPlan{Name: "cluster1"}, []string{"instances.kudo.dev", "operatorversions.kudo.dev"}},
+		"a managed cluster those of the mirror only": {clusterPlan{Name: "cluster1"}, []string{"instances.kudo.dev", "operatorcontents.kudo.dev", "operatorversions.kudo.dev"}},
 		"a hub all": {clusterPlan{Name: hubName}, []string{
 			"addondeploymentconfigs.addon.open-cluster-management.io", "clustermanagementaddons.addon.open-cluster-management.io",
 			"managedclusteraddons.addon.open-cluster-management.io", "managedclusters.cluster.open-cluster-management.io",
-			"instances.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
+			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
 		}},
 		"a hub with OCM all but OCM's": {clusterPlan{Name: hubName, OCM: "/ocm"}, []string{
-			"instances.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
+			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// complete is a reader that reads from the hub what the cache does not have, if the user may read it: the templates of packages, and the
-// parameters of add-ons.
+// complete is a reader that reads from the hub what the cache does not have, if the user may read it: the templates and the content of
+// packages, and the parameters of add-ons.
 type complete struct{ reader }
 
 // Get reads an object that the user may read.
@@ -19,6 +19,8 @@ func (c complete) Get(ctx context.Context, key client.ObjectKey, object client.O
 	switch object.(type) {
 	case *kudo.OperatorVersion:
 		k = kind{gvk: kudo.GroupVersion.WithKind("OperatorVersion"), resource: "operatorversions"}
+	case *kudo.OperatorContent:
+		k = kind{gvk: kudo.GroupVersion.WithKind("OperatorContent"), resource: "operatorcontents"}
 	case *addonv1alpha1.AddOnDeploymentConfig:
 		k = kind{gvk: addonv1alpha1.GroupVersion.WithKind("AddOnDeploymentConfig"), resource: "addondeploymentconfigs"}
 	default:

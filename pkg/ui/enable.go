@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -83,7 +84,7 @@ func enableAddOn(ctx context.Context, c client.Client, r *http.Request) (proposa
 	if err != nil {
 		return proposal{}, err
 	}
-	reader := change.NewReader(ctx, c)
+	reader := change.NewReader(ctx, content.NewFillingReader(c))
 	version, err := e.Version(ctx, reader)
 	if err != nil {
 		return proposal{}, err

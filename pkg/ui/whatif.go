@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -79,7 +80,7 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	}
 	view.Clusters, view.More = len(clusters), max(0, len(clusters)-maxForecasts)
 	clusters = clusters[:len(clusters)-view.More]
-	state, err := change.GatherCached(ctx, read.NewCachingReader(complete{v.reader}), clusters)
+	state, err := change.GatherCached(ctx, read.NewCachingReader(content.NewFillingReader(complete{v.reader})), clusters)
 	if err != nil {
 		return frame{}, err
 	}

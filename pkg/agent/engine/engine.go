@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/bindings"
@@ -49,6 +50,9 @@ type engine struct {
 
 	// signer recognizes the Instances and OperatorVersions that the agent has mirrored. Others are ignored.
 	signer *mirror.Signer
+
+	// contents are the files that are too large for OperatorVersions.
+	contents *content.Files
 
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
@@ -136,9 +140,10 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		signer:  o.Signer,
-		secrets: o.Secrets,
-		drafts:  lru.New(maxRemembered), started: lru.New(maxRemembered),
+		signer:   o.Signer,
+		contents: content.NewFiles(local.GetAPIReader()),
+		secrets:  o.Secrets,
+		drafts:   lru.New(maxRemembered), started: lru.New(maxRemembered),
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
 

@@ -42,7 +42,7 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 		Now: e.clock(), Instance: instance, RetryDelay: e.retryDelay,
 		Owner: plan.Owner{Namespace: instance.Namespace, Name: render.InstanceName(instance.Name), UID: instance.UID},
 	}
-	desired, err := e.version(ctx, instance, instance.Spec.OperatorVersion.Name)
+	desired, err := e.filledVersion(ctx, instance, instance.Spec.OperatorVersion.Name)
 	if err != nil {
 		return o, err
 	}
@@ -56,13 +56,27 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 	case desired != nil && desired.Name == mirror.VersionName(last.OperatorVersion):
 		o.Running = &desired.Spec
 	default:
-		started, err := e.version(ctx, instance, mirror.VersionName(last.OperatorVersion))
+		started, err := e.filledVersion(ctx, instance, mirror.VersionName(last.OperatorVersion))
 		if err != nil || started == nil {
 			return o, err
 		}
 		o.Running = &started.Spec
 	}
 	return o.Normalize(), nil
+}
+
+// filledVersion returns the signed OperatorVersion of an Instance with the templates that its content stores; nil if it does not exist. If
+// content is missing, only a removal continues.
+func (e *engine) filledVersion(ctx context.Context, of *kudo.Instance, name string) (*kudo.OperatorVersion, error) {
+	version, err := e.version(ctx, of, name)
+	if err != nil {
+		return nil, err
+	}
+	filled, err := e.contents.Fill(ctx, version)
+	if err != nil && of.IsRemoving() {
+		return version, nil
+	}
+	return filled, err
 }
 
 // version returns the signed OperatorVersion of an Instance; nil if it does not exist. After the first start, one that the cache lacks is read

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -93,17 +94,29 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 // usersOf maps a mirrored OperatorVersion to the Instances in its namespace: a lost one is mirrored again.
 func (m *reconciler) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
 	_, own := m.created.LoadAndDelete(client.ObjectKeyFromObject(version))
+	requests := m.usersIn(ctx, version.Namespace)
+	if len(requests) == 0 && !own { // the agent may have stopped before it deleted it; any request makes it do so
+		requests = []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: version.Name}}}
+	}
+	return requests
+}
+
+// usersIn returns the Instances in a namespace of the managed cluster.
+func (m *reconciler) usersIn(ctx context.Context, namespace string) []reconcile.Request {
 	list := &kudo.InstanceList{}
-	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", version.Namespace)
+	if err := m.local.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", namespace)
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: list.Items[i].Name}})
 	}
-	if len(requests) == 0 && !own { // the agent may have stopped before it deleted it; any request makes it do so
-		requests = []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: version.Name}}}
-	}
 	return requests
+}
+
+// isDeleted admits only deletions.
+var isDeleted = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
+	CreateFunc: func(event.TypedCreateEvent[*metav1.PartialObjectMetadata]) bool { return false },
+	UpdateFunc: func(event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool { return false },
 }

@@ -29,6 +29,8 @@ func (m *reconciler) gather(ctx context.Context, o *mirror.Observation, fact mir
 		var version types.NamespacedName
 		version, err = m.copyVersion(ctx, o.Wanted)
 		o.Version = corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}
+	case mirror.FactContent:
+		err = m.copyContents(ctx, o)
 	}
 	return err
 }

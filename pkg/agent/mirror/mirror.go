@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -59,6 +60,10 @@ type reconciler struct {
 	// their first change.
 	creations singleflight.Group
 	created   sync.Map
+
+	// contents verifies the content of mirrored OperatorVersions; fetches holds, by their names, when missing content is fetched.
+	contents *content.Verifier
+	fetches  sync.Map
 }
 
 // namespaceInterval is how often to check whether a deleted install namespace exists again, because namespaces are not watched.
@@ -98,12 +103,14 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		attached:    newReads[string, struct{}](),
 		slots:       keymutex.NewHashed(Workers),
 		dropped:     lru.New(maxWrites),
+		contents:    content.NewVerifier(local.GetClient(), local.GetAPIReader()),
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(m.resolutions.recordLosses(), m.sightings.record(), onHubChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.ChangeIn(isReleased))).
 		WatchesRawSource(Source(o.Cluster, local, mirrorChanged())).
 		WatchesRawSource(controller.Source(local, &kudo.OperatorVersion{}, m.usersOf)).
+		WatchesRawSource(controller.Source(local, content.Metadata(), m.contentUsers, isDeleted)).
 		Complete(m)
 	if err != nil {
 		return fmt.Errorf("adding the mirror: %w", err)
@@ -137,13 +144,26 @@ func (m *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	m.needs.RLock()
 	err = m.follow(ctx, mirror.Observation{Wanted: wanted, Mirror: found.Instance, Proof: found.Proof, Rights: m.rights, Known: map[mirror.Fact]bool{}})
 	m.needs.RUnlock()
-	if apierrors.IsConflict(err) { // the cache is stale: the next reconciliation uses the current state
-		return reconcile.Result{RequeueAfter: StaleCacheDelay}, nil
+	if wait := delayOf(err); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if wanted != nil {
 		m.statuses.SetProblem(wanted, mirror.ProblemOf(wanted, err))
 	}
 	return m.resultOf(ctx, err)
+}
+
+// delayOf returns when to reconcile again after an error that is no problem; 0 for other errors.
+func delayOf(err error) time.Duration {
+	var postponed *controller.PostponedError
+	switch {
+	case apierrors.IsConflict(err): // the cache is stale: the next reconciliation uses the current state
+		return StaleCacheDelay
+	case errors.As(err, &postponed):
+		return postponed.For
+	default:
+		return 0
+	}
 }
 
 // resultOf returns the result of a reconciliation after the mirror was followed, with that error.

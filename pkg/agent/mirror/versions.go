@@ -88,10 +88,14 @@ func (m *reconciler) chosenVersion(ctx context.Context, key types.NamespacedName
 // ensureVersion mirrors the OperatorVersion of that name on the hub.
 func (m *reconciler) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) error {
 	original, err := m.readVersion(ctx, key)
-	if err == nil {
-		_, err = m.mirrorVersion(ctx, original, namespace)
+	if err != nil {
+		return err
 	}
-	return err
+	mirrored, err := m.mirrorVersion(ctx, original, namespace)
+	if err != nil {
+		return err
+	}
+	return m.copyExistingContent(ctx, client.ObjectKeyFromObject(mirrored))
 }
 
 func (m *reconciler) readVersion(ctx context.Context, key types.NamespacedName) (*kudo.OperatorVersion, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 )
 
 // changeOptions selects the Instances and add-ons to change, the change, and how to apply it.
@@ -84,7 +85,7 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	if err != nil {
 		return err
 	}
-	state, err := change.Gather(ctx, read.NewCachingReader(h), clusters)
+	state, err := change.Gather(ctx, read.NewCachingReader(content.NewFillingReader(h)), clusters)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 )
 
 // EnableOptions holds the arguments and flags of the command.
@@ -136,7 +137,7 @@ type enabling struct {
 
 // decide returns what enables the add-on on each of the clusters. It is refused where a plan would fail, unless that is forced or only shown.
 func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string) []enabling {
-	reader := change.NewReader(ctx, read.NewCachingReader(h))
+	reader := change.NewReader(ctx, read.NewCachingReader(content.NewFillingReader(h)))
 	var all []enabling
 	for _, cluster := range clusters {
 		e := change.EnableRequest{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}

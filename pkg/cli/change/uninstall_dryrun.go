@@ -8,11 +8,12 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 )
 
 // uninstallChanges returns the changes made by uninstalling the found objects. Nothing changes on detached clusters.
 func uninstallChanges(ctx context.Context, c client.Client, found []installed, detached sets.Set[string]) ([]change.Change, error) {
-	state := change.NewState(ctx, read.NewCachingReader(c))
+	state := change.NewState(ctx, read.NewCachingReader(content.NewFillingReader(c)))
 	changes := make([]change.Change, len(found))
 	for i, removed := range found {
 		if detached.Has(removed.Namespace) {

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +22,8 @@ import (
 // collected is a kind of objects to collect.
 type collected struct {
 	group, version, kind string // the server's preferred version, if empty
+	// metadata means that only the metadata is read: the rest is large.
+	metadata bool
 	// only filters the objects; nil collects all.
 	only func(*unstructured.Unstructured) bool
 	// shorten removes fields that are not useful.
@@ -36,6 +40,7 @@ var (
 		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "AddOnDeploymentConfig"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Operator"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorContent", metadata: true},
 		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "Placement"},
 		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "PlacementDecision"},
 	}
@@ -73,6 +78,7 @@ var (
 	ofMirror = []collected{
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorContent", metadata: true},
 	}
 	// ofWorkloads lists the kinds that packages apply to a managed cluster. Their specs come from the packages.
 	ofWorkloads = []collected{
@@ -191,10 +197,8 @@ func (d *diagnosis) list(ctx context.Context, of side, namespace string, kind co
 	if err != nil {
 		return nil, err
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind)
-	options := append([]client.ListOption{client.InNamespace(namespace), client.Limit(objectsPerList)}, kind.options...)
-	if err := of.List(ctx, list, options...); err != nil {
+	list, err := listKind(ctx, of, mapping.GroupVersionKind, kind, client.InNamespace(namespace))
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -213,6 +217,33 @@ func (d *diagnosis) list(ctx context.Context, of side, namespace string, kind co
 			kind.shorten(object)
 		}
 		found = append(found, object)
+	}
+	return found, nil
+}
+
+// listKind reads objects of a kind, or their metadata, up to a limit.
+func listKind(
+	ctx context.Context, c client.Reader, gvk schema.GroupVersionKind, kind collected, in client.InNamespace,
+) (*unstructured.UnstructuredList, error) {
+	options := append([]client.ListOption{in, client.Limit(objectsPerList)}, kind.options...)
+	found := &unstructured.UnstructuredList{}
+	if !kind.metadata {
+		found.SetGroupVersionKind(gvk)
+		return found, c.List(ctx, found, options...)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	if err := c.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	found.SetContinue(list.Continue)
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(gvk)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+		if err != nil {
+			return nil, fmt.Errorf("converting the metadata of %s: %w", gvk.Kind, err)
+		}
+		found.Items = append(found.Items, unstructured.Unstructured{Object: content})
 	}
 	return found, nil
 }

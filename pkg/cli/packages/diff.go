@@ -53,11 +53,11 @@ func runDiff(ctx context.Context, o *DiffOptions) error {
 // comparePackages finds both packages and compares them.
 func comparePackages(ctx context.Context, f *Finder, from, to string) (diffData, error) {
 	f.onHub = f.repository == "" && !(IsPlace(from) && IsPlace(to))
-	before, err := f.find(ctx, from)
+	before, err := f.findFilled(ctx, from)
 	if err != nil {
 		return diffData{}, err
 	}
-	after, err := f.find(ctx, to)
+	after, err := f.findFilled(ctx, to)
 	if err != nil {
 		return diffData{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -66,6 +67,24 @@ func (f *Finder) findNamed(ctx context.Context, name string) (packageView, error
 	}
 	view, err := storedPackage(ctx, c, f.Namespace(), name)
 	return view, hubclient.Advise(err, f.Namespace())
+}
+
+// findFilled returns the package of that name with the templates that its content stores on the hub.
+func (f *Finder) findFilled(ctx context.Context, name string) (packageView, error) {
+	view, err := f.find(ctx, name)
+	if err != nil || len(view.version.Spec.Content) == 0 {
+		return view, err
+	}
+	c, err := f.Hub()
+	if err != nil {
+		return view, err
+	}
+	filled, err := content.Fill(ctx, c, &view.version)
+	if err != nil {
+		return view, hubclient.Advise(err, f.Namespace())
+	}
+	view.version = *filled
+	return view, nil
 }
 
 // IsPlace reports whether a name is a location: a URL or a path.

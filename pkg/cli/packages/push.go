@@ -19,9 +19,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
-	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // PushOptions holds the arguments and flags of the command.
@@ -72,8 +72,8 @@ func runPush(ctx context.Context, o *PushOptions) error {
 	return hubclient.Advise(push(ctx, c, o.Out, b, namespace), namespace)
 }
 
-// push stores a package and its dependencies, dependencies first. It stores nothing if one of the versions exists on the hub with different
-// content.
+// push stores a package and its dependencies, dependencies first, and what is too large for each OperatorVersion after it. It stores nothing if one
+// of the versions exists on the hub with different content.
 func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string) error {
 	members := b.distinct()
 	exists, err := findExisting(ctx, c, members, namespace)
@@ -82,6 +82,9 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 	}
 	describing, err := highestVersions(ctx, c, members, namespace)
 	if err != nil {
+		return err
+	}
+	if err := checkServesContent(c, members); err != nil {
 		return err
 	}
 	for _, m := range members {
@@ -94,7 +97,11 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 		case exists[version.Name]:
 			err = report(out, "operatorversion", version.Name, "unchanged")
 		default:
-			err = store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, version)
+			stored, _ := pack.Divide(version)
+			err = store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, stored)
+		}
+		if err == nil {
+			err = storeContent(ctx, c, out, version, exists[version.Name])
 		}
 		if err != nil {
 			return err
@@ -184,10 +191,4 @@ func store(ctx context.Context, c client.Client, out io.Writer, kind string, cur
 		did = "unchanged"
 	}
 	return report(out, kind, want.GetName(), did)
-}
-
-// report prints the result as kubectl does.
-func report(out io.Writer, kind, name, did string) error {
-	_, err := fmt.Fprintf(out, "%s %s\n", text.ObjectName(kudo.GroupVersion.Group, kind, name), did)
-	return err
 }

@@ -12,6 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -30,8 +31,10 @@ type packageData struct {
 	// Permissions are those that the package declares; nil if it declares none.
 	Permissions *kudo.Permissions `json:"permissions,omitempty"`
 	// Templates lists the names of the templates.
-	Templates    []string      `json:"templates"`
-	Dependencies []packageNode `json:"dependencies"`
+	Templates []string `json:"templates"`
+	// Content lists the files that are too large for the OperatorVersion.
+	Content      []kudo.ContentFile `json:"content,omitempty"`
+	Dependencies []packageNode      `json:"dependencies"`
 	// Problem states why the dependencies are unknown.
 	Problem string `json:"problem,omitempty"`
 }
@@ -43,13 +46,26 @@ func (v packageView) data() packageData {
 		Operator: spec.Operator.Name, Version: spec.Version, AppVersion: spec.AppVersion, OperatorSpec: v.operator,
 		Parameters: append([]kudo.Parameter{}, spec.Parameters...), Plans: spec.Plans, Tasks: append([]kudo.Task{}, spec.Tasks...),
 		Permissions:  spec.Permissions,
-		Templates:    append([]string{}, slices.Sorted(maps.Keys(spec.Templates))...),
+		Templates:    templatesOf(&spec),
+		Content:      spec.Content,
 		Dependencies: append([]packageNode{}, v.tree.Children...),
 	}
 	if v.problem != nil {
 		data.Problem = v.problem.Error()
 	}
 	return data
+}
+
+// templatesOf returns the names of all templates, also of those that the content stores.
+func templatesOf(spec *kudo.OperatorVersionSpec) []string {
+	names, resources := append([]string{}, slices.Collect(maps.Keys(spec.Templates))...), content.Resources(spec)
+	for _, file := range spec.Content {
+		if resources[file.File] {
+			names = append(names, file.File)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (v packageView) names() []string {

@@ -14,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Instance holds everything that decides about one Instance on the hub. It is read-only.
@@ -30,6 +32,8 @@ type Instance struct {
 	Version *kudo.OperatorVersion
 	// VersionProblems are the problems that pack.Check finds in Version.
 	VersionProblems []pack.Problem
+	// Incomplete are the parts of Version's content that are missing or altered.
+	Incomplete []*content.Error
 	// Tree is the tree of Version and its child operators; nil without a Version, or if TreeProblem describes a problem.
 	Tree        *tree.Node
 	TreeProblem *tree.Error
@@ -48,7 +52,7 @@ type Instance struct {
 
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
-	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
+	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, contentRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
 }
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
@@ -86,7 +90,7 @@ func (i Instance) asChosen() Instance {
 	if i.Version == nil || Chooses(i.Instance, i.Version) {
 		return i
 	}
-	i.Version, i.VersionProblems, i.Tree, i.TreeProblem, i.replaced = nil, nil, nil, nil, true
+	i.Version, i.VersionProblems, i.Incomplete, i.Tree, i.TreeProblem, i.replaced = nil, nil, nil, nil, nil, true
 	return i
 }
 
@@ -226,6 +230,23 @@ func versionRule(i Instance) []Problem {
 	}
 	return []Problem{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(
 		"OperatorVersion %s is invalid; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
+}
+
+// maxIncomplete is the number of missing or altered parts that a message names.
+const maxIncomplete = 3
+
+// contentRule requires that the content of the OperatorVersion is complete: the agent copies it, and runs nothing without it.
+func contentRule(i Instance) []Problem {
+	if len(i.Incomplete) == 0 {
+		return nil
+	}
+	lines := make([]string, len(i.Incomplete))
+	for at, problem := range i.Incomplete[:min(len(i.Incomplete), maxIncomplete)] {
+		lines[at] = problem.Error()
+	}
+	version := VersionOf(i.Instance)
+	return []Problem{{kudo.ReasonContentIncomplete, fmt.Sprintf("the content of OperatorVersion %s is incomplete; push the same package again "+
+		"(kubectl addon package push DIR -n %s): %s", version, version.Namespace, strings.Join(text.Limit(lines, maxIncomplete, "more parts"), "; "))}}
 }
 
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The

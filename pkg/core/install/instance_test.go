@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
@@ -75,6 +76,29 @@ func parentOf(operator string) *tree.Node {
 	task := kudo.Task{Name: "child", Kind: kudo.TaskKudoOperator}
 	task.Spec.Package = operator
 	return &tree.Node{Version: version(), Children: []tree.Child{{Task: task, Node: &tree.Node{Version: version()}}}}
+}
+
+func TestJudgeRequiresContent(t *testing.T) {
+	listed := content.List("large.yaml", make([]byte, 5*content.PartBytes))
+	input := Instance{Instance: newInstance("shop"), Version: version(), PackagesNamespace: packages}
+	for part := range listed.Parts {
+		input.Incomplete = append(input.Incomplete, &content.Error{Namespace: packages, File: listed, Part: part})
+	}
+	input.Incomplete[1].Found = content.DigestOf(nil)
+	const of = `of 5 (PART) of file "large.yaml" (FILE) of the package is `
+	want := `the content of OperatorVersion addon-packages/kafka-1.0.0 is incomplete; push the same package again ` +
+		`(kubectl addon package push DIR -n addon-packages): part 1 ` + of + `missing in namespace "addon-packages"; ` +
+		`part 2 ` + of + `altered in namespace "addon-packages": it is ` + content.DigestOf(nil) + `; ` +
+		`part 3 ` + of + `missing in namespace "addon-packages"; and 2 more parts`
+	want = strings.NewReplacer("PART", listed.Parts[0], "FILE", listed.Digest).Replace(want)
+	got := Judge(input)
+	if diff := cmp.Diff(want, got.Message); diff != "" || got.Reason != kudo.ReasonContentIncomplete || got.Status != metav1.ConditionFalse {
+		t.Errorf("%s, %s: %s", got.Status, got.Reason, diff)
+	}
+	input.Instance = childOf("kafka", "another")
+	if got := Judge(input); got.Reason != kudo.ReasonOperatorVersionNotFound || strings.Contains(got.Message, "content") {
+		t.Errorf("of a replaced version: %s: %s", got.Reason, got.Message)
+	}
 }
 
 func TestJudgeOutsideOfManagedClusters(t *testing.T) {

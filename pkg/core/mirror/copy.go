@@ -27,7 +27,7 @@ func keep(o Observation) Decision {
 	}
 }
 
-// copyOf updates the mirror to the generation on the hub: first the OperatorVersion, then the Instance, and last the mark that lets the
+// copyOf updates the mirror to the generation on the hub: first the OperatorVersion with its content, then the Instance, and last the mark that lets the
 // engine proceed.
 func copyOf(o Observation) Decision {
 	if o.Mirror != nil && o.Mirror.Namespace != o.Wanted.TargetNamespace() {
@@ -37,8 +37,10 @@ func copyOf(o Observation) Decision {
 	if err := refuses(o); err != nil {
 		return Decision{Err: err}
 	}
-	if o.lacks(FactVersion) {
-		return Decision{Need: FactVersion}
+	for _, fact := range []Fact{FactVersion, FactContent} {
+		if o.lacks(fact) {
+			return Decision{Need: fact}
+		}
 	}
 	var writes []Write
 	existing := o.Mirror

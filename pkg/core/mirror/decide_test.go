@@ -212,7 +212,7 @@ type decisionTest struct {
 
 const (
 	versions = "? confirmed OperatorVersions\n"
-	chosen   = "? mirrored OperatorVersion\n"
+	chosen   = "? mirrored OperatorVersion\n? content of the mirrored OperatorVersion\n"
 )
 
 func deleted(s *situation) { s.Wanted.DeletionTimestamp = &metav1.Time{Time: noon} }
@@ -236,9 +236,9 @@ func edits(edits ...func(*situation)) func(*situation) {
 func TestCopy(t *testing.T) {
 	play(t, map[string]decisionTest{
 		"nothing has changed": {func(*situation) {}, strings.TrimSpace(chosen)},
-		"a new Instance":      {edits(absent, func(s *situation) { s.Wanted.Status.Execution = nil }), "? mirrored OperatorVersion\n" + createFirst + "\n" + signCopy},
+		"a new Instance":      {edits(absent, func(s *situation) { s.Wanted.Status.Execution = nil }), chosen + createFirst + "\n" + signCopy},
 		"a new Instance that the hub has not resolved": {edits(absent, unresolved, func(s *situation) { s.Wanted.Status.Execution = nil }), ""},
-		"a lost mirror": {absent, "? namespace\n? mirrored OperatorVersion\n" +
+		"a lost mirror": {absent, "? namespace\n" + chosen +
 			"create in apps +hub-uid=u +inventory-restored=true kafka-1.0.0-abc in apps map[A:1 B:2] finalizer=true\n" + restored + "\n" + signCopy},
 		"a lost mirror whose namespace is lost, too": {edits(absent, func(s *situation) { s.Namespace = NamespaceMissing }),
 			"? namespace\nerror: " + (&NamespaceError{Name: "apps"}).Error()},

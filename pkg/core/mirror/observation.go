@@ -45,6 +45,8 @@ const (
 	FactDetached  Fact = "detached"
 	// FactVersion is established by mirroring the OperatorVersion of the Instance's spec.
 	FactVersion Fact = "mirrored OperatorVersion"
+	// FactContent is established by copying the missing content of that OperatorVersion: the engine runs nothing without it.
+	FactContent Fact = "content of the mirrored OperatorVersion"
 )
 
 // NamespaceState is the state of a namespace on the managed cluster.

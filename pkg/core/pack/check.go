@@ -21,6 +21,7 @@ var rules = []func(*subject) []Problem{
 	versions,
 	operatorDetails,
 	boundedSize,
+	contentFiles,
 	declaredPermissions,
 
 	parameterNames,

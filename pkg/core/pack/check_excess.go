@@ -64,6 +64,10 @@ func tallyOf(spec *kudo.OperatorVersionSpec) *tally {
 	for name := range spec.Templates {
 		all.add(name)
 	}
+	for _, file := range spec.Content {
+		all.add(file.File)
+		all.items += len(file.Parts)
+	}
 	for i := range spec.Parameters {
 		p := &spec.Parameters[i]
 		all.add(p.Name, string(p.Type), p.Trigger)

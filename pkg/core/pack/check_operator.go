@@ -2,10 +2,12 @@ package pack
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -85,13 +87,14 @@ func versionText(field, version string) []Problem {
 
 // boundedSize: a larger OperatorVersion cannot be stored.
 func boundedSize(s *subject) []Problem {
-	bytes := size(s.OperatorVersionSpec)
+	stored := s.asStored()
+	bytes := size(stored)
 	if bytes <= MaxSize {
 		return nil
 	}
 	largest := ""
-	for name, text := range s.Templates {
-		longer := cmp.Compare(len(text), len(s.Templates[largest]))
+	for name, text := range stored.Templates {
+		longer := cmp.Compare(len(text), len(stored.Templates[largest]))
 		if longer > 0 || (longer == 0 && name < largest) {
 			largest = name
 		}
@@ -99,4 +102,30 @@ func boundedSize(s *subject) []Problem {
 	return []Problem{problemAt("templates",
 		"the OperatorVersion has %d bytes, more than the limit of %d: "+
 			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, text.Quote(largest))}
+}
+
+// contentFiles: the files that OperatorContents store can be read, and do not exceed what agents store.
+func contentFiles(s *subject) []Problem {
+	var problems []Problem
+	total, met, files := int64(0), map[string]bool{}, s.asStored().Content
+	if len(files) > content.MaxFiles {
+		return []Problem{problemAt("content", "%d files are too large for the OperatorVersion, more than the limit of %d: split the operator",
+			len(files), content.MaxFiles)}
+	}
+	for i, file := range files {
+		field, name := fmt.Sprintf("content[%d]", i), text.Quote(file.File)
+		if err := content.Validate(file); err != nil {
+			problems = append(problems, problemAt(field, "file %s %v", name, err))
+		}
+		if _, inline := s.Templates[file.File]; inline && !s.whole || met[file.File] {
+			problems = append(problems, problemAt(field, "file %s is stored twice: push the package with 'kubectl addon package push'", name))
+		}
+		met[file.File] = true
+		total += max(0, min(file.Size, content.MaxBytes+1))
+	}
+	if total > content.MaxBytes {
+		problems = append(problems, problemAt("content", "the files that are too large for the OperatorVersion have more than %d bytes in total: "+
+			"split the operator", content.MaxBytes))
+	}
+	return problems
 }

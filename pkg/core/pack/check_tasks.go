@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -118,7 +118,9 @@ func taskResources(s *subject) []Problem {
 				"spec"), "task %s has no resources and does nothing", text.Quote(t.Name)))
 		}
 		for j, name := range t.Spec.Resources {
-			problems = append(problems, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
+			if _, isContent := content.Find(s.OperatorVersionSpec, name); !isContent {
+				problems = append(problems, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
+			}
 		}
 		visitRepeated(t.Spec.Resources, func(j, first int) {
 			if t.Spec.Resources[j] != t.Spec.Resources[first] {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 )
 
 // Section is the part of an OperatorVersion that a Change belongs to.
@@ -19,6 +20,7 @@ const (
 	InPlans      Section = "plans"
 	InTasks      Section = "tasks"
 	InTemplates  Section = "templates"
+	InContent    Section = "content"
 )
 
 // ChangeKind is the kind of a Change.
@@ -34,12 +36,13 @@ const (
 // Change is one difference between two OperatorVersions.
 type Change struct {
 	Section Section `json:"section"`
-	// Name of the parameter, plan, task or template; in InVersion the name of the field.
+	// Name of the parameter, plan, task, template or other file; in InVersion the name of the field.
 	Name string     `json:"name"`
 	Kind ChangeKind `json:"kind"`
 	// Field is the changed field, such as default or phases[main].steps[app].tasks; empty if the whole changed.
 	Field string `json:"field,omitempty"`
-	// From and To are the values of the field before and after, as in JSON; nil if it is missing, and for templates.
+	// From and To are the values of the field before and after, as in JSON, and the digests of another file; nil if it is missing, and for
+	// templates.
 	From any `json:"from,omitempty"`
 	To   any `json:"to,omitempty"`
 }
@@ -57,14 +60,51 @@ func Compare(before, after *kudo.OperatorVersionSpec) []Change {
 	for _, section := range []Section{InParameters, InPlans, InTasks} {
 		changes = append(changes, compareThings(section, thingsIn(from[string(section)]), thingsIn(to[string(section)]))...)
 	}
-	for _, name := range union(before.Templates, after.Templates) {
-		text, was := before.Templates[name]
-		next, is := after.Templates[name]
-		if was != is || text != next {
-			changes = append(changes, Change{Section: InTemplates, Name: name, Kind: kindOf(was, is)})
+	changes = append(changes, compareFiles(InTemplates, templateDigests(before), templateDigests(after))...)
+	return append(changes, compareFiles(InContent, otherDigests(before), otherDigests(after))...)
+}
+
+// compareFiles compares files by their digests.
+func compareFiles(section Section, before, after map[string]string) []Change {
+	var changes []Change
+	for _, name := range union(before, after) {
+		digest, was := before[name]
+		next, is := after[name]
+		if was != is || digest != next {
+			change := Change{Section: section, Name: name, Kind: kindOf(was, is)}
+			if section == InContent && was && is {
+				change.From, change.To = digest, next
+			}
+			changes = append(changes, change)
 		}
 	}
 	return changes
+}
+
+// templateDigests returns the digests of all templates, whether they are in the OperatorVersion or in its content.
+func templateDigests(spec *kudo.OperatorVersionSpec) map[string]string {
+	digests := map[string]string{}
+	for name, text := range spec.Templates {
+		digests[name] = content.DigestOf([]byte(text))
+	}
+	resources := content.Resources(spec)
+	for _, file := range spec.Content {
+		if resources[file.File] {
+			digests[file.File] = file.Digest
+		}
+	}
+	return digests
+}
+
+// otherDigests returns the digests of the files in the content that are no templates, such as charts.
+func otherDigests(spec *kudo.OperatorVersionSpec) map[string]string {
+	digests, resources := map[string]string{}, content.Resources(spec)
+	for _, file := range spec.Content {
+		if !resources[file.File] {
+			digests[file.File] = file.Digest
+		}
+	}
+	return digests
 }
 
 // object is a JSON object.

@@ -48,7 +48,7 @@ func (p *Package) open(fsys fs.FS, file string) (*document, *yamlv3.Node) {
 		p.problem(file, 0, "file not found: a package consists of operator.yaml, params.yaml and templates/")
 		return nil, nil
 	}
-	text, ok := p.readFile(fsys, file)
+	text, ok := p.readFile(fsys, file, MaxSize, "an OperatorVersion")
 	if !ok {
 		return nil, nil
 	}

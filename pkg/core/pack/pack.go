@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tandem-addons/tandem/pkg/core/content"
 )
 
 // Load decodes operator.yaml, params.yaml and every file under templates/ strictly, and ignores other files. The problems name all unknown
@@ -32,6 +34,7 @@ func (p *Package) Verify() []Problem {
 		return problems
 	}
 	subject := newSubject(&p.Version)
+	subject.whole = true
 	subject.operator, subject.blind, subject.unread = p.Operator, !p.hasParams, p.unreadTemplates()
 	judged := append(subject.judge(), objectName(subject)...)
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
@@ -157,7 +160,7 @@ func Files(fsys fs.FS) ([]string, error) {
 }
 
 func (p *Package) loadTemplate(fsys fs.FS, name string) {
-	text, ok := p.readFile(fsys, name)
+	text, ok := p.readFile(fsys, name, content.MaxTemplateBytes, "a template")
 	if !ok {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
@@ -693,9 +694,14 @@ func TestVerifyFiles(t *testing.T) {
 		"a template is not used": {map[string]string{"templates/sub/b.yaml": "a: b"}, []string{`templates/sub/b.yaml: warning: template "sub/b.yaml" is not used by any task`}},
 		"a file expands to more than allowed": {map[string]string{"params.yaml": "parameters:\n- &x {name: A, description: " + strings.Repeat("x", 10_000) + "}\n" + strings.Repeat("- *x\n", 1000)},
 			[]string{`params.yaml: error: is not valid: it expands to more than 8 MiB, with its aliases written out and 64 bytes for each value: remove aliases, or divide it`}},
-		"a template of a task is larger than allowed, which is all that is said of it": {map[string]string{"templates/app.yaml": strings.Repeat("x", pack.MaxSize+1)},
-			[]string{`templates/app.yaml: error: has 1048577 bytes, more than the limit of 1048576 for an OperatorVersion: split the operator or shorten the file`}},
-		"a template is larger than allowed": {map[string]string{"templates/b": strings.Repeat("x", pack.MaxSize+1)}, []string{`templates/b: error: has 1048577 bytes, more than the limit of 1048576 for an OperatorVersion: split the operator or shorten the file`}},
+		"a template of a task is larger than any that renders, which is all that is said of it": {
+			map[string]string{"templates/app.yaml": strings.Repeat("x", content.MaxTemplateBytes+1)},
+			[]string{`templates/app.yaml: error: has 4194305 bytes, more than the limit of 4194304 for a template: split the operator or shorten the file`}},
+		"a template that is not applied is larger than an OperatorVersion": {map[string]string{"templates/b": strings.Repeat("x", pack.MaxSize+1)}, []string{
+			`operator.yaml: error: the OperatorVersion has 1049100 bytes, more than the limit of 1048576: split the operator or shorten its templates; the largest is "b"`,
+			`templates/b: warning: template "b" is not used by any task`}},
+		"the parameters are larger than allowed": {map[string]string{"params.yaml": strings.Repeat("#", pack.MaxSize+1)}, []string{
+			`params.yaml: error: has 1048577 bytes, more than the limit of 1048576 for an OperatorVersion: split the operator or shorten the file`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, verify(files(test.files))); diff != "" {
@@ -712,6 +718,89 @@ func TestVerifyRefusesWhatCannotBeStored(t *testing.T) {
 	const want = `more than the limit of 1048576: split the operator or shorten its templates; the largest is "b"`
 	if len(errors) != 1 || !strings.Contains(errors[0].Message, want) {
 		t.Errorf("got %v", errors)
+	}
+}
+
+// large is a template of a ConfigMap with that many bytes of comments.
+func large(bytes int) string {
+	line := "# " + strings.Repeat("x", 97) + "\n"
+	return strings.Repeat(line, bytes/len(line)) + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Name }}'}\n"
+}
+
+func TestALargeTemplateIsStoredAsContent(t *testing.T) {
+	p, problems := pack.Load(files(map[string]string{"templates/app.yaml": large(3 << 20)}))
+	if problems = append(problems, pack.Errors(p.Verify())...); len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	_, whole := p.Objects("packages")
+	stored, moved := pack.Divide(whole)
+	if len(whole.Spec.Templates) == 0 || len(stored.Spec.Templates) != 0 || string(moved["app.yaml"]) != whole.Spec.Templates["app.yaml"] {
+		t.Errorf("got templates %d and %d, content %d", len(whole.Spec.Templates), len(stored.Spec.Templates), len(moved))
+	}
+	if err := pack.Admit(stored); err != nil {
+		t.Error(err)
+	}
+	if changes := pack.Compare(&whole.Spec, &stored.Spec); len(changes) > 0 {
+		t.Error("the same text is a change: ", changes)
+	}
+	changed := stored.DeepCopy()
+	changed.Spec.Content[0].Digest = content.DigestOf(nil)
+	want := []pack.Change{{Section: pack.InTemplates, Name: "app.yaml", Kind: pack.Changed}}
+	if diff := cmp.Diff(want, pack.Compare(&whole.Spec, &changed.Spec)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestContentIsVerified(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change func(*kudo.OperatorVersionSpec)
+		want   []string
+	}{
+		"complete":          {func(*kudo.OperatorVersionSpec) {}, nil},
+		"a chart beside it": {func(s *kudo.OperatorVersionSpec) { content.Add(s, "chart.tgz", []byte("x")) }, nil},
+		"a size that no agent stores": {func(s *kudo.OperatorVersionSpec) { s.Content[0].Size = 1 << 40 }, []string{
+			`content[0]: error: file "app.yaml" has 1099511627776 bytes: 1 to 16777216 are allowed`,
+			`content: error: the files that are too large for the OperatorVersion have more than 16777216 bytes in total: split the operator`}},
+		"nothing": {func(s *kudo.OperatorVersionSpec) { s.Content[0].Size, s.Content[0].Parts = 0, nil }, []string{
+			`content[0]: error: file "app.yaml" has 0 bytes: 1 to 16777216 are allowed`}},
+		"too few parts": {func(s *kudo.OperatorVersionSpec) { s.Content[0].Parts = s.Content[0].Parts[1:] }, []string{
+			`content[0]: error: file "app.yaml" has 3145763 bytes, but 3 parts instead of 4: push the package with 'kubectl addon package push'`}},
+		"a digest that is none": {func(s *kudo.OperatorVersionSpec) { s.Content[0].Parts[1] = "sha256:../x" }, []string{
+			`content[0]: error: file "app.yaml" has a digest that is not sha256:HEX: push the package with 'kubectl addon package push'`}},
+		"more files than are stored": {func(s *kudo.OperatorVersionSpec) {
+			s.Content = slices.Repeat(s.Content, 257)
+		}, []string{`content: error: 257 files are too large for the OperatorVersion, more than the limit of 256: split the operator`}},
+		"a name that is too long": {func(s *kudo.OperatorVersionSpec) {
+			s.Content = append(s.Content, content.List(strings.Repeat("x", 254), []byte("x")))
+		}, []string{`content[1]: error: file "` + strings.Repeat("x", 60) + `"… has a name of 254 bytes: at most 253 are allowed`}},
+		"a file twice": {func(s *kudo.OperatorVersionSpec) { s.Content = append(s.Content, s.Content[0]) }, []string{
+			`content[1]: error: file "app.yaml" is stored twice: push the package with 'kubectl addon package push'`}},
+		"a template twice": {func(s *kudo.OperatorVersionSpec) { s.Templates = map[string]string{"app.yaml": ""} }, []string{
+			`content[0]: error: file "app.yaml" is stored twice: push the package with 'kubectl addon package push'`}},
+		"too much in total": {func(s *kudo.OperatorVersionSpec) {
+			s.Content = nil
+			for _, name := range []string{"app.yaml", "b.tgz"} {
+				content.Add(s, name, make([]byte, 9<<20))
+			}
+		}, []string{`content: error: the files that are too large for the OperatorVersion have more than 16777216 bytes in total: split the operator`}},
+		"a pod, which the hub would have to render": {func(s *kudo.OperatorVersionSpec) {
+			s.Tasks[0].Kind, s.Tasks[0].Spec.Resources, s.Tasks[0].Spec.Pod = kudo.TaskPipe, nil, "app.yaml"
+			s.Tasks[0].Spec.Pipe = []kudo.PipeSpec{{File: "/x", Kind: "Secret", Key: "X"}}
+		}, []string{`tasks[0].spec.pod: error: task "app": template "app.yaml" does not exist: none exist`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p, _ := pack.Load(files(map[string]string{"templates/app.yaml": large(3 << 20)}))
+			_, whole := p.Objects("packages")
+			stored, _ := pack.Divide(whole)
+			test.change(&stored.Spec)
+			var got []string
+			for _, problem := range pack.Errors(pack.Check(&stored.Spec)) {
+				got = append(got, problem.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

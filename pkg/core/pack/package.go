@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 )
 
 // The files of a package.
@@ -19,8 +20,8 @@ const (
 	templatesFolder = "templates"
 )
 
-// MaxSize limits an OperatorVersion, in bytes of JSON, and every file of a package. etcd rejects objects over 1.5 MiB; the rest is reserved
-// for managed fields.
+// MaxSize limits an OperatorVersion, in bytes of JSON, and every file of a package but its templates. etcd rejects objects over 1.5 MiB; the rest
+// is reserved for managed fields.
 const MaxSize = 1 << 20
 
 // Package is an operator package on disk.
@@ -73,8 +74,17 @@ func VersionName(operator, appVersion, version string) string {
 	return operator + "-" + appVersion + "-" + version
 }
 
-// readFile returns the text of a file; on failure it adds a problem.
-func (p *Package) readFile(fsys fs.FS, name string) (string, bool) {
+// Divide returns an OperatorVersion of the package as it is stored, and the templates that are too large for it, by name: OperatorContents store
+// them.
+func Divide(version *kudo.OperatorVersion) (stored *kudo.OperatorVersion, files map[string][]byte) {
+	stored = version.DeepCopy()
+	spec, files := content.Fit(&version.Spec, MaxSize)
+	stored.Spec = *spec
+	return stored, files
+}
+
+// readFile returns the text of a file of at most that many bytes; on failure it adds a problem.
+func (p *Package) readFile(fsys fs.FS, name string, maxBytes int64, of string) (string, bool) {
 	info, err := fs.Stat(fsys, name)
 	switch {
 	case err != nil:
@@ -83,9 +93,8 @@ func (p *Package) readFile(fsys fs.FS, name string) (string, bool) {
 	case !info.Mode().IsRegular():
 		p.problem(name, 0, "is not a regular file")
 		return "", false
-	case info.Size() > MaxSize:
-		p.problem(name, 0, "has %d bytes, more than the limit of %d for an OperatorVersion: split the operator or shorten the file",
-			info.Size(), MaxSize)
+	case info.Size() > maxBytes:
+		p.problem(name, 0, "has %d bytes, more than the limit of %d for %s: split the operator or shorten the file", info.Size(), maxBytes, of)
 		return "", false
 	}
 	text, err := fs.ReadFile(fsys, name)

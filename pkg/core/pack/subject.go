@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -19,6 +20,8 @@ type subject struct {
 	operator kudo.OperatorSpec
 	// blind is true if the parameters could not be decoded: missing ones are then not reported.
 	blind bool
+	// whole is true if the specification has the templates that are stored in OperatorContents.
+	whole bool
 	// unread are the templates whose files cannot be read, which is a problem of its own.
 	unread map[string]bool
 	// The existing items by name, the first of a duplicate name, and lists for messages: a package may have thousands of each.
@@ -125,6 +128,15 @@ func twice(field, where string, name, first string) Problem {
 		return problemAt(field, "%s is defined twice: rename one", where)
 	}
 	return warningAt(field, "%s differs from %s only in case: rename one", where, text.Quote(first))
+}
+
+// asStored returns the specification as it is stored, without the templates that are too large for it.
+func (s *subject) asStored() *kudo.OperatorVersionSpec {
+	if !s.whole {
+		return s.OperatorVersionSpec
+	}
+	stored, _ := content.Fit(s.OperatorVersionSpec, MaxSize)
+	return stored
 }
 
 // size returns the number of bytes of the specification in JSON.

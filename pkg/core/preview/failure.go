@@ -55,11 +55,15 @@ func (s *simulation) isSettled() bool {
 }
 
 // withRenderError returns a task whose templates do not render. Where a template uses a sensitive parameter, whose value is not known on
-// the hub, it may render on the cluster.
+// the hub, or is in content that the user may not read, it may render on the cluster.
 func (t Task) withRenderError(err error, version *kudo.OperatorVersionSpec, execution kudo.Execution) Task {
 	var failed *template.Error
 	if errors.As(err, &failed) && usesAny(version.Templates[failed.Template], execution.ParametersFrom) {
 		t.Warnings = append(t.Warnings, "may fail, depending on sensitive parameters: "+err.Error())
+		return t
+	}
+	if errors.Is(err, render.ErrNoContent) {
+		t.Warnings = append(t.Warnings, "its objects are unknown here: "+err.Error())
 		return t
 	}
 	t.Problem = err.Error()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
@@ -121,7 +122,7 @@ func confidentialOf(c *Context) template.Sensitive {
 func (r *renderer) execute(name string) (template.Output, error) {
 	source, ok := r.Version.Templates[name]
 	if !ok {
-		return template.Output{}, template.NewError(name, r.noSuchTemplate())
+		return template.Output{}, template.NewError(name, r.noSuchTemplate(name))
 	}
 	if err := r.Budget.spend(len(source)/sourcePerStep + r.decoding/copiesPerDecoding); err != nil {
 		return template.Output{}, template.NewError(name, err)
@@ -137,7 +138,14 @@ func (r *renderer) execute(name string) (template.Output, error) {
 	return out, err
 }
 
-func (r *renderer) noSuchTemplate() error {
+// ErrNoContent is the error of a template that the content of the OperatorVersion stores, where that was not read: it may be incomplete, or the
+// user may not read it.
+var ErrNoContent = errors.New("the OperatorContents that store it cannot be read")
+
+func (r *renderer) noSuchTemplate(name string) error {
+	if _, isContent := content.Find(r.Version, name); isContent {
+		return ErrNoContent
+	}
 	if len(r.Version.Templates) == 0 {
 		return errors.New("not found: the operator has no templates")
 	}

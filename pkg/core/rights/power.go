@@ -99,7 +99,7 @@ func namespacedWrites() []right {
 	all := []right{
 		{group: "", resources: []string{"namespaces"}, verbs: []string{"delete", "deletecollection"}, clusterWide: true},
 		{group: "", resources: []string{"pods/status", "services/status"}, verbs: writes, clusterWide: true},
-		{group: kudo.GroupVersion.Group, resources: []string{"instances", "instances/status", "operatorversions"}, verbs: alsoDelete, clusterWide: true},
+		{group: kudo.GroupVersion.Group, resources: []string{"instances", "instances/status", "operatorversions", "operatorcontents"}, verbs: alsoDelete, clusterWide: true},
 	}
 	for group, kinds := range builtIn {
 		namespaced, _, _ := strings.Cut(kinds, "|")

@@ -60,7 +60,8 @@ func agentManifests(image string, arguments []string, config upstreamv1beta1.Add
 	}
 	var objects []runtime.Object
 	for _, pattern := range []string{
-		"klusterlet/*.yaml", "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorversions.yaml", "agent/*.yaml", "deployment/*.yaml",
+		"klusterlet/*.yaml", "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorcontents.yaml", "crds/kudo.dev_operatorversions.yaml",
+		"agent/*.yaml", "deployment/*.yaml",
 	} {
 		found, err := manifests.Objects(manifests.FS, pattern, nil)
 		if err != nil {

@@ -57,9 +57,10 @@ func deploymentOf(t *testing.T, objects map[string]*unstructured.Unstructured, n
 
 func TestAgentManifestsOrphanOnlyCRDsAndNamespace(t *testing.T) {
 	left := map[string]bool{
-		"CustomResourceDefinition instances.kudo.dev": true, "CustomResourceDefinition operatorversions.kudo.dev": true,
-		"Namespace tandem-system":              true,
-		"Deployment tandem-system/addon-agent": false, "ServiceAccount tandem-system/addon-agent": false,
+		"CustomResourceDefinition instances.kudo.dev": true, "CustomResourceDefinition operatorcontents.kudo.dev": true,
+		"CustomResourceDefinition operatorversions.kudo.dev": true,
+		"Namespace tandem-system":                            true,
+		"Deployment tandem-system/addon-agent":               false, "ServiceAccount tandem-system/addon-agent": false,
 		"ClusterRole tandem:addon-agent": false, "ClusterRoleBinding tandem:addon-agent": false,
 		"ServiceAccount tandem-system/addon-agent-metrics-reader": false, "ClusterRole tandem:addon-agent-metrics-reader": false,
 		"ClusterRoleBinding tandem:addon-agent-metrics-reader": false,

@@ -21,6 +21,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 )
 
 // unpack returns the files of an archive by their names in its folder.
@@ -59,6 +60,8 @@ var _ = Describe("diagnose", func() {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: at("charts")}
 		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: at("charts-parameters")}
 		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "WHATEVER", Value: secret}}
+		large := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "large-1.0.0", UID: "1"}}
+		Expect(hub.Create(ctx, content.New(large, []byte(secret)))).To(Succeed())
 		Expect(hub.Create(ctx, instance)).To(Succeed())
 		Expect(hub.Create(ctx, addOn)).To(Succeed())
 		Expect(hub.Create(ctx, config)).To(Succeed())
@@ -97,6 +100,7 @@ var _ = Describe("diagnose", func() {
 			HaveKeyWithValue("hub/clusters/"+cluster+"/plans.txt", ContainSubstring("shop-1.10-1.2.0")),
 			HaveKeyWithValue("hub/addondeploymentconfig.yaml", ContainSubstring("name: WHATEVER\n    value: REDACTED")),
 			HaveKeyWithValue("hub/operatorversion.yaml", ContainSubstring("sha256")),
+			HaveKeyWithValue("hub/operatorcontent.yaml", And(ContainSubstring("name: large-1.0.0."), Not(ContainSubstring("\ndata:")))),
 			HaveKeyWithValue("hub/server/customresourcedefinition.yaml", And(ContainSubstring("storedVersions"), Not(ContainSubstring("openAPIV3Schema")))),
 			HaveKey("hub/server/version.json"),
 			HaveKeyWithValue("managed/instance.yaml", ContainSubstring("name: shop")),

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,6 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 )
 
 var _ = Describe("package push", func() {
@@ -46,6 +48,73 @@ var _ = Describe("package push", func() {
 			`" with different content (template app.yaml) and is immutable: raise operatorVersion in ` + filepath.Join(another, "operator.yaml")))
 		Expect(changed.code).To(Equal(cli.ExitFailure))
 		Expect(changed.out).To(BeEmpty())
+	})
+
+	It("stores a template of 3 MB as content, which an equal push completes and restores", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		large := func(last string) string {
+			return packageDir(strings.Repeat("# "+strings.Repeat("x", 97)+"\n", 3<<20/100) + "apiVersion: v1\nkind: ConfigMap\n" +
+				"metadata: {name: '{{ .Name }}'}\ndata: {size: '{{ .Params.SIZE }}', last: " + last + "}\n")
+		}
+		dir := large("a")
+		push := func() result { return run(ctx, "package", "push", dir, "-n", namespace) }
+		contents := func() []kudo.OperatorContent {
+			list := &kudo.OperatorContentList{}
+			Expect(hub.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+			return list.Items
+		}
+
+		By("pushing it")
+		pushed := push()
+		Expect(pushed.err).NotTo(HaveOccurred())
+		var version kudo.OperatorVersion
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.10-1.2.0"}, &version)).To(Succeed())
+		Expect(version.Spec.Templates).To(BeEmpty())
+		Expect(version.Spec.Content).To(HaveLen(1))
+		parts := contents()
+		Expect(parts).To(HaveLen(4))
+		for _, part := range parts {
+			Expect(pushed.out).To(ContainSubstring("operatorcontent.kudo.dev/" + part.Name + " created\n"))
+			Expect(part.Version).To(Equal(version.Name))
+			Expect(part.OwnerReferences).To(Equal([]metav1.OwnerReference{content.OwnerOf(&version)}))
+		}
+
+		By("pushing it again")
+		again := push()
+		Expect(again.err).NotTo(HaveOccurred())
+		Expect(strings.Count(again.out, " unchanged\n")).To(Equal(6), again.out)
+
+		By("pushing it again after a part was lost, and another was altered")
+		altered := parts[1].DeepCopy()
+		for i := range 2 {
+			Expect(hub.Delete(ctx, &parts[i])).To(Succeed())
+		}
+		altered.ResourceVersion, altered.UID, altered.Data = "", "", content.New(&version, []byte("another")).Data
+		Expect(hub.Create(ctx, altered)).To(Succeed())
+		restored := push()
+		Expect(restored.err).NotTo(HaveOccurred())
+		Expect(restored.out).To(And(ContainSubstring(parts[0].Name+" created\n"), ContainSubstring(parts[1].Name+" replaced\n"),
+			ContainSubstring(parts[2].Name+" unchanged\n")))
+
+		By("comparing it with a changed one, which is refused under the same version")
+		dir = large("b")
+		Expect(push().err).To(MatchError(ContainSubstring("with different content (template app.yaml) and is immutable: raise operatorVersion")))
+		diff := run(ctx, "package", "diff", version.Name, dir, "-n", namespace, "-o", "wide")
+		Expect(diff.err).NotTo(HaveOccurred())
+		Expect(diff.out).To(And(ContainSubstring("last: a}"), ContainSubstring("last: b}")))
+		shown := run(ctx, "package", "show", version.Name, "-n", namespace, "-o", "json")
+		Expect(shown.out).To(And(ContainSubstring(`"app.yaml"`), ContainSubstring(version.Spec.Content[0].Digest)))
+
+		By("pushing a deleted version again before its content is collected")
+		Expect(hub.Delete(ctx, &version)).To(Succeed())
+		dir = large("a")
+		replaced := push()
+		Expect(replaced.err).NotTo(HaveOccurred())
+		Expect(strings.Count(replaced.out, " configured\n")).To(Equal(4), replaced.out)
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.10-1.2.0"}, &version)).To(Succeed())
+		for _, part := range contents() {
+			Expect(part.OwnerReferences).To(Equal([]metav1.OwnerReference{content.OwnerOf(&version)}))
+		}
 	})
 
 	It("looks for the packages' namespace where none is given, and says how to make it", func(ctx context.Context) {

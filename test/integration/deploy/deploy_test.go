@@ -96,11 +96,11 @@ var _ = Describe("What deploy/ installs", func() {
 			Expect(namesOf(deployedObjects(ctx, folder), "CustomResourceDefinition")).To(ConsistOf(groups))
 		},
 		Entry("on a hub without OCM", "hub",
-			"instances.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "managedclusters.cluster.open-cluster-management.io",
+			"instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev", "managedclusters.cluster.open-cluster-management.io",
 			"addondeploymentconfigs.addon.open-cluster-management.io", "clustermanagementaddons.addon.open-cluster-management.io",
 			"managedclusteraddons.addon.open-cluster-management.io"),
-		Entry("on a hub with OCM", "hub-ocm", "instances.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev"),
-		Entry("on a managed cluster", "agent", "instances.kudo.dev", "operatorversions.kudo.dev"),
+		Entry("on a hub with OCM", "hub-ocm", "instances.kudo.dev", "operatorcontents.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev"),
+		Entry("on a managed cluster", "agent", "instances.kudo.dev", "operatorcontents.kudo.dev", "operatorversions.kudo.dev"),
 	)
 
 	It("runs the image, and leaves away the policies, that a kustomization of one's own says", func(ctx SpecContext) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 )
 
 const (
@@ -43,6 +44,7 @@ var _ = Describe("A mirror", Ordered, func() {
 		instance, version := mirrored()
 		Expect(agent.Create(ctx, instance)).To(Succeed())
 		Expect(agent.Create(ctx, version)).To(Succeed())
+		Expect(agent.Create(ctx, content.New(version, []byte("part")))).To(Succeed())
 		Eventually(func() error { return managed.as("").Delete(ctx, version, client.DryRunAll) }).WithContext(ctx).
 			Should(MatchError(ContainSubstring(onTheHub)))
 	})
@@ -83,6 +85,15 @@ var _ = Describe("A mirror", Ordered, func() {
 		"deprived of its version": func(ctx context.Context, c client.Client) error {
 			_, version := mirrored()
 			return c.Delete(ctx, version)
+		},
+		"deprived of its content": func(ctx context.Context, c client.Client) error {
+			_, version := mirrored()
+			return c.Delete(ctx, content.New(version, []byte("part")))
+		},
+		"given another content": func(ctx context.Context, c client.Client) error {
+			_, version := mirrored()
+			version.UID = "1"
+			return c.Create(ctx, content.New(version, []byte("another part")))
 		},
 		"given another version": func(ctx context.Context, c client.Client) error {
 			_, version := mirrored()

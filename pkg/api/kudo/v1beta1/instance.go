@@ -172,6 +172,9 @@ const (
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
 	// ReasonOperatorVersionInvalid means that the OperatorVersion exists but cannot be run. The message lists every problem.
 	ReasonOperatorVersionInvalid = "OperatorVersionInvalid"
+	// ReasonContentIncomplete means that OperatorContents of the OperatorVersion are missing or altered. The message names them, and the file of
+	// the package that they store.
+	ReasonContentIncomplete = "ContentIncomplete"
 	// ReasonPlanMissing means that the OperatorVersion does not have the plan that has to run, such as deploy for a first installation.
 	ReasonPlanMissing = "PlanMissing"
 	// ReasonNamespaceNotAllowed means that the OperatorVersion is in a namespace that agents may not read, or that the install namespace is

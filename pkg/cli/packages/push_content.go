@@ -1,0 +1,122 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	corecontent "github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/kube/content"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// checkServesContent returns an error if one of the packages needs OperatorContents and the hub does not have them: its OperatorVersion would be stored
+// without the list of its content.
+func checkServesContent(c client.Client, members []*member) error {
+	for _, m := range members {
+		_, version := m.objects("")
+		if _, files := pack.Divide(version); len(files) == 0 {
+			continue
+		}
+		_, err := c.RESTMapper().RESTMapping(kudo.GroupVersion.WithKind("OperatorContent").GroupKind(), kudo.GroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("OperatorVersion %q has more than %d bytes, and the hub has no OperatorContents to store its files in: "+
+				"upgrade Tandem on the hub first", version.Name, pack.MaxSize)
+		}
+		if err != nil {
+			return fmt.Errorf("determining the kinds of the hub: %w", err)
+		}
+	}
+	return nil
+}
+
+// storeContent stores the content of an OperatorVersion on the hub: what is missing, and what was altered. version has all templates. The
+// OperatorVersion on the hub lists the content: if it existed, another release may have stored it.
+func storeContent(ctx context.Context, c client.Client, out io.Writer, version *kudo.OperatorVersion, existed bool) error {
+	if _, files := pack.Divide(version); len(files) == 0 && !existed {
+		return nil
+	}
+	stored := &kudo.OperatorVersion{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(version), stored); err != nil {
+		return fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
+	}
+	for _, file := range stored.Spec.Content {
+		parts := corecontent.Split([]byte(version.Spec.Templates[file.File]))
+		if len(parts) != len(file.Parts) {
+			return fmt.Errorf("file %q of OperatorVersion %q has %d parts on the hub instead of %d: raise operatorVersion", file.File, version.Name,
+				len(file.Parts), len(parts))
+		}
+		for i := range parts {
+			did, err := storePart(ctx, c, stored, file, i, parts[i])
+			if err == nil {
+				err = report(out, "operatorcontent", corecontent.Name(stored.Name, file.Parts[i]), did)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// storePart stores a part of a file, and returns what it did.
+func storePart(
+	ctx context.Context, c client.Client, version *kudo.OperatorVersion, file kudo.ContentFile, part int, data []byte,
+) (did string, err error) {
+	_, err = content.Part(ctx, c, client.ObjectKeyFromObject(version), file, part)
+	var problem *corecontent.Error
+	switch {
+	case err == nil:
+		return own(ctx, c, version, file.Parts[part])
+	case !errors.As(err, &problem):
+		return "", err
+	}
+	made, did := corecontent.New(version, data), "created"
+	if made.Digest != file.Parts[part] {
+		return "", fmt.Errorf("file %q of OperatorVersion %q has other parts on the hub: raise operatorVersion", file.File, version.Name)
+	}
+	if problem.Found != "" || problem.Cause != nil { // it is immutable
+		if err := c.Delete(ctx, made); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("deleting altered OperatorContent %q: %w", made.Name, err)
+		}
+		did = "replaced"
+	}
+	if err := c.Create(ctx, made, client.FieldOwner(hubclient.FieldManager)); err != nil {
+		return "", fmt.Errorf("creating OperatorContent %q: %w", made.Name, err)
+	}
+	return did, nil
+}
+
+// own makes an OperatorVersion the owner of an OperatorContent of an earlier one of that name, with which it would be collected.
+func own(ctx context.Context, c client.Client, version *kudo.OperatorVersion, digest string) (did string, err error) {
+	part := content.Metadata()
+	key := client.ObjectKey{Namespace: version.Namespace, Name: corecontent.Name(version.Name, digest)}
+	if err := c.Get(ctx, key, part); err != nil {
+		return "", fmt.Errorf("reading OperatorContent %q: %w", key.Name, err)
+	}
+	if slices.ContainsFunc(part.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == version.UID }) {
+		return "unchanged", nil
+	}
+	owned := part.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{corecontent.OwnerOf(version)}
+	err = c.Patch(ctx, owned, client.MergeFromWithOptions(part, client.MergeFromWithOptimisticLock{}), client.FieldOwner(hubclient.FieldManager))
+	if err != nil {
+		return "", fmt.Errorf("taking over OperatorContent %q: %w", key.Name, err)
+	}
+	return "configured", nil
+}
+
+// report prints the result as kubectl does.
+func report(out io.Writer, kind, name, did string) error {
+	_, err := fmt.Fprintf(out, "%s %s\n", text.ObjectName(kudo.GroupVersion.Group, kind, name), did)
+	return err
+}
