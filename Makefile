@@ -278,6 +278,7 @@ tidy: ## Tidy go.mod and go.sum.
 	go -C hack/images mod tidy
 	go -C hack/tools mod tidy
 	go -C hack/golangci mod tidy
+	go -C hack/helm mod tidy
 
 .PHONY: lint
 lint: ## Check format, correctness, imports, complexity, structure and style.

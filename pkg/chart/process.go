@@ -31,13 +31,15 @@ type message struct {
 	Lookup *question          `json:",omitempty"`
 	Output *release.Rendering `json:",omitempty"`
 	Error  string             `json:",omitempty"`
+	// Version is set instead of Error if the chart does not support the version of Kubernetes.
+	Version *VersionError `json:",omitempty"`
 }
 
 // question is a call of lookup.
 type question struct{ APIVersion, Kind, Namespace, Name string }
 
-// Render renders a chart. Errors of templates and schemas are those of Helm; a *LimitError states which limit was reached, and an error of lookup
-// ends the rendering.
+// Render renders a chart. Errors of templates and schemas are those of Helm; a *VersionError is about the version of Kubernetes, a *LimitError states
+// which limit was reached, and an error of lookup ends the rendering.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
 	if err := r.enter(ctx); err != nil {
 		return nil, err
@@ -122,12 +124,8 @@ func (c *child) converse(ctx context.Context, in Input, lookup Lookup, maxBytes 
 			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB", maxBytes>>20)}
 		case err != nil:
 			return nil, errEnded
-		case said.Error != "":
-			return nil, errors.New(said.Error)
-		case said.Output != nil:
-			return said.Output, nil
 		case said.Lookup == nil:
-			return nil, errEnded
+			return said.result()
 		}
 		q := said.Lookup
 		object, err := lookup(ctx, q.APIVersion, q.Kind, q.Namespace, q.Name)
@@ -138,6 +136,19 @@ func (c *child) converse(ctx context.Context, in Input, lookup Lookup, maxBytes 
 			return nil, errEnded
 		}
 	}
+}
+
+// result returns what the process has rendered, or its error.
+func (m message) result() (*release.Rendering, error) {
+	switch {
+	case m.Version != nil:
+		return nil, m.Version
+	case m.Error != "":
+		return nil, errors.New(m.Error)
+	case m.Output != nil:
+		return m.Output, nil
+	}
+	return nil, errEnded
 }
 
 // end waits for the end of the process, which is killed if it has not ended by itself.
@@ -180,7 +191,11 @@ func Serve(ctx context.Context, limits string, in io.Reader, out io.Writer) erro
 		var object map[string]any
 		return object, from.Decode(&object)
 	})
-	if err != nil {
+	var unsupported *VersionError
+	switch {
+	case errors.As(err, &unsupported):
+		return to.Encode(message{Version: unsupported})
+	case err != nil:
 		return to.Encode(message{Error: err.Error()})
 	}
 	return to.Encode(message{Output: output})

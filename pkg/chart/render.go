@@ -92,6 +92,19 @@ func render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, e
 	return outputOf(loaded, files)
 }
 
+// DefaultCapabilities are those of Helm without a cluster: of the version of Kubernetes that it is built for.
+func DefaultCapabilities() Capabilities {
+	known := common.DefaultCapabilities
+	return Capabilities{KubeVersion: known.KubeVersion.Version, APIVersions: slices.Clone(known.APIVersions)}
+}
+
+// VersionError reports that a chart does not support the version of Kubernetes.
+type VersionError struct{ Chart, Required, Version string }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("chart %q requires Kubernetes %s, and the cluster has %s", e.Chart, e.Required, e.Version)
+}
+
 // of returns the capabilities in Helm's form, or an error if the chart does not support the version of Kubernetes.
 func (c Capabilities) of(loaded *helm.Chart) (*common.Capabilities, error) {
 	version, err := common.ParseKubeVersion(c.KubeVersion)
@@ -99,7 +112,7 @@ func (c Capabilities) of(loaded *helm.Chart) (*common.Capabilities, error) {
 		return nil, fmt.Errorf("the version of the API server is invalid: %w", err)
 	}
 	if required := loaded.Metadata.KubeVersion; required != "" && !helmutil.IsCompatibleRange(required, version.String()) {
-		return nil, fmt.Errorf("chart %q requires Kubernetes %s, and the cluster has %s", loaded.Name(), required, version.Version)
+		return nil, &VersionError{Chart: loaded.Name(), Required: required, Version: version.Version}
 	}
 	all := common.DefaultCapabilities.Copy()
 	all.KubeVersion, all.APIVersions = *version, slices.Clone(c.APIVersions)

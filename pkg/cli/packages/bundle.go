@@ -119,13 +119,11 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 	if len(l.met) == membersLimit {
 		return nil, fmt.Errorf("more than %d packages in total: split the operator", membersLimit)
 	}
-	p, err := from.load()
+	m, err := l.loadAlone(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	m := &member{source: from, pkg: p, problems: l.verify(p), children: map[int]childVersion{}}
-	l.met[from.key()] = m
-	for i, task := range p.Version.Tasks {
+	for i, task := range m.pkg.Version.Tasks {
 		if !tree.MakesChild(task) || task.Spec.Package == "" {
 			continue
 		}
@@ -147,6 +145,20 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 		}
 	}
 	l.bundle.members = append(l.bundle.members, m)
+	return m, nil
+}
+
+// loadAlone loads the package at a location without those that it depends on.
+func (l *loader) loadAlone(ctx context.Context, from source) (*member, error) {
+	p, err := from.load()
+	if err != nil {
+		return nil, err
+	}
+	m := &member{source: from, pkg: p, problems: l.verify(p), children: map[int]childVersion{}}
+	l.met[from.key()] = m
+	if err := m.renderCharts(ctx); err != nil {
+		return nil, failure{err}
+	}
 	return m, nil
 }
 

@@ -40,7 +40,7 @@ func NewCmdPack(f *hubclient.Factory, runF func(context.Context, *PackOptions) e
 		Use:   "pack DIR",
 		Short: "Create a tarball of a package",
 		Long: "Verify the package in DIR and write it as a tarball for 'package verify', 'package push', KUDO and repositories.\n\n" +
-			"The tarball contains operator.yaml, params.yaml, templates and the child packages in DIR, and nothing else. The same package\n" +
+			"The tarball contains operator.yaml, params.yaml, templates, charts and the child packages in DIR, and nothing else. The same package\n" +
 			"always results in the same tarball. No cluster is needed.",
 		Example: "  kubectl addon package pack ./kafka\n" +
 			"  kubectl addon package pack ./kafka -o kafka.tgz",
@@ -121,6 +121,11 @@ func (b *bundle) files(folder fs.FS) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
+		charts, err := m.pkg.ChartFiles(files)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
+		}
+		own = append(own, charts...)
 		for _, task := range m.pkg.Version.Tasks {
 			if name := task.Spec.Package; tree.MakesChild(task) && !isURL(name) && isTarball(name) {
 				own = append(own, name)

@@ -59,24 +59,31 @@ func (s source) file(name string) string {
 
 // load reads the package. It returns an error if there is none; problems of the package are problems.
 func (s source) load() (*pack.Package, error) {
+	files, done, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if inner := operatorFolders(files); s.archive == nil && len(inner) == 1 && inner[0] == "operator" {
+		return nil, fmt.Errorf("%s contains no operator.yaml, but %s does: use that folder", s.name, filepath.Join(s.name, inner[0]))
+	}
+	p, _ := pack.Load(files)
+	return p, nil
+}
+
+// open opens the package's folder. The caller calls done in the end.
+func (s source) open() (files fs.FS, done func(), err error) {
 	if s.archive != nil {
-		files, err := fs.Sub(s.archive, s.folder)
-		if err != nil {
-			return nil, fmt.Errorf("opening package: %w", err)
+		if files, err = fs.Sub(s.archive, s.folder); err != nil {
+			return nil, nil, fmt.Errorf("opening package: %w", err)
 		}
-		p, _ := pack.Load(files)
-		return p, nil
+		return files, func() {}, nil
 	}
 	root, err := os.OpenRoot(s.folder) // symbolic links cannot point outside of it
 	if err != nil {
-		return nil, fmt.Errorf("opening package: %w", err)
+		return nil, nil, fmt.Errorf("opening package: %w", err)
 	}
-	defer root.Close()
-	if inner := operatorFolders(root.FS()); len(inner) == 1 && inner[0] == "operator" {
-		return nil, fmt.Errorf("%s contains no operator.yaml, but %s does: use that folder", s.name, filepath.Join(s.name, inner[0]))
-	}
-	p, _ := pack.Load(root.FS())
-	return p, nil
+	return root.FS(), func() { _ = root.Close() }, nil
 }
 
 // operatorFolders returns subfolders that contain a package: repositories of KUDO operators keep it in the folder operator, and tar packs

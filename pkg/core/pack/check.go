@@ -40,6 +40,7 @@ var rules = []func(*subject) []Problem{
 	pipeShapes,
 	pipeOrder,
 	childOperators,
+	helmTasks,
 	unusedTasks,
 	endlessTasks,
 

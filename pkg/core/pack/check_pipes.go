@@ -64,7 +64,7 @@ func (s *subject) pipesUsed(task string) []string {
 	}
 	var keys []string
 	seen := map[string]bool{}
-	for _, template := range append([]string{t.Spec.Pod, t.Spec.ParameterFile}, t.Spec.Resources...) {
+	for _, template := range append([]string{t.Spec.Pod, t.Spec.ParameterFile, t.Spec.ValuesFile}, t.Spec.Resources...) {
 		for _, ref := range s.references[template] {
 			if ref.kind == pipeReference && !seen[ref.name] {
 				seen[ref.name] = true

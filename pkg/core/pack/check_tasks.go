@@ -15,7 +15,7 @@ import (
 
 // taskKindNames are the kinds of tasks, in the order in which messages list them.
 var taskKindNames = []string{
-	kudo.TaskApply, kudo.TaskDelete, kudo.TaskToggle, kudo.TaskPipe, kudo.TaskDummy, kudo.TaskKudoOperator,
+	kudo.TaskApply, kudo.TaskDelete, kudo.TaskToggle, kudo.TaskPipe, kudo.TaskDummy, kudo.TaskKudoOperator, kudo.TaskHelm,
 }
 
 func taskField(i int, name string) string { return fmt.Sprintf("tasks[%d].%s", i, name) }
@@ -87,7 +87,7 @@ func specFields(spec *kudo.TaskSpec) []specField {
 	resources := []string{kudo.TaskApply, kudo.TaskDelete, kudo.TaskToggle}
 	dummy := []string{kudo.TaskDummy}
 	pipe := []string{kudo.TaskPipe}
-	child := []string{kudo.TaskKudoOperator}
+	child, helm := []string{kudo.TaskKudoOperator}, []string{kudo.TaskHelm}
 	return []specField{
 		{"resources", len(spec.Resources) > 0, resources},
 		{"parameter", spec.Parameter != "", []string{kudo.TaskToggle}},
@@ -102,7 +102,15 @@ func specFields(spec *kudo.TaskSpec) []specField {
 		{"operatorVersion", spec.OperatorVersion != "", child},
 		{"operatorVersionName", spec.OperatorVersionName != "", child},
 		{"parameterFile", spec.ParameterFile != "", child},
-		{"enablingParameter", spec.EnablingParameter != "", child},
+		{"enablingParameter", spec.EnablingParameter != "", slices.Concat(child, helm)},
+		{"chart", spec.Chart != "", helm},
+		{"version", spec.HelmTaskSpec.Version != "", helm},
+		{"repository", spec.Repository != "", helm},
+		{"valuesFile", spec.ValuesFile != "", helm},
+		{"releaseName", spec.ReleaseName != "", helm},
+		{"crds", spec.CRDs != "", helm},
+		{"claims", spec.Claims != "", helm},
+		{"postHooks", spec.PostHooks != "", helm},
 	}
 }
 
@@ -245,6 +253,84 @@ func childOperators(s *subject) []Problem {
 		}
 	}
 	return problems
+}
+
+// helmTasks: a Helm task names a chart, and its other fields have valid values.
+func helmTasks(s *subject) []Problem {
+	var problems []Problem
+	for i, t := range s.Tasks {
+		if t.Kind != kudo.TaskHelm {
+			continue
+		}
+		for field, why := range s.helmProblems(&t.Spec) {
+			problems = append(problems, problemAt(taskField(i, "spec."+field), "task %s: %s", text.Quote(t.Name), why))
+		}
+		if file := t.Spec.ValuesFile; file != "" {
+			problems = append(problems, s.templateExists(t.Name, taskField(i, "spec.valuesFile"), file)...)
+		}
+	}
+	return problems
+}
+
+// helmProblems returns the problems with fields of a Helm task, by field.
+func (s *subject) helmProblems(spec *kudo.TaskSpec) map[string]string {
+	problems := map[string]string{}
+	_, stored := content.Find(s.OperatorVersionSpec, spec.Chart)
+	switch why := chartProblem(&spec.HelmTaskSpec); {
+	case why != "":
+		problems["chart"] = why
+	case !s.whole && !stored:
+		problems["chart"] = fmt.Sprintf("chart %s is not in the content of the OperatorVersion: push the package with 'kubectl addon package push'",
+			text.Quote(spec.Chart))
+	}
+	if name := spec.EnablingParameter; name != "" {
+		if why := s.booleanProblem(name); why != "" {
+			problems["enablingParameter"] = why
+		}
+	}
+	if why := releaseProblem(spec.ReleaseName); why != "" {
+		problems["releaseName"] = why
+	}
+	for _, choice := range []struct{ field, value, one, other string }{
+		{"crds", string(spec.CRDs), string(kudo.ApplyCRDs), string(kudo.SkipCRDs)},
+		{"claims", string(spec.Claims), string(kudo.KeepClaims), string(kudo.DeleteClaims)},
+		{"postHooks", string(spec.PostHooks), string(kudo.PostHooksApplied), string(kudo.PostHooksHealthy)},
+	} {
+		if choice.value != "" && choice.value != choice.one && choice.value != choice.other {
+			problems[choice.field] = fmt.Sprintf("%s must be %s or %s, got %s", choice.field, choice.one, choice.other, text.Quote(choice.value))
+		}
+	}
+	return problems
+}
+
+// chartProblem returns why a task names no chart that a package can contain.
+func chartProblem(spec *kudo.HelmTaskSpec) string {
+	const instead = "download it with 'helm pull', and set chart to the folder or archive in the package"
+	switch {
+	case spec.Chart == "":
+		return "chart is required for kind Helm: set it to the folder or archive of a chart in the package"
+	case spec.Repository != "" || strings.Contains(spec.Chart, "://"):
+		return "charts of registries and repositories are not supported: " + instead
+	case spec.Version != "":
+		return "version has no effect, because the chart is in the package: remove it"
+	}
+	return ""
+}
+
+// maxReleaseName is the length of the name of a release, as for Helm.
+const maxReleaseName = 53
+
+// releaseProblem returns why the name of a release is not valid.
+func releaseProblem(name string) string {
+	switch why := validation.IsDNS1123Subdomain(name); {
+	case name == "":
+		return ""
+	case len(name) > maxReleaseName:
+		return fmt.Sprintf("releaseName %s has %d characters, more than the limit of %d", text.Quote(name), len(name), maxReleaseName)
+	case len(why) > 0:
+		return fmt.Sprintf("releaseName %s is not valid: %s", text.Quote(name), strings.Join(why, ", "))
+	}
+	return ""
 }
 
 // unusedTasks: a task that no step runs may be misspelt.

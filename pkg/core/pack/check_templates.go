@@ -85,7 +85,7 @@ func (s *subject) pipeKeys() []string {
 func unusedTemplates(s *subject) []Problem {
 	used := map[string]bool{s.operator.NamespaceManifest: true}
 	for _, t := range s.Tasks {
-		used[t.Spec.Pod], used[t.Spec.ParameterFile] = true, true
+		used[t.Spec.Pod], used[t.Spec.ParameterFile], used[t.Spec.ValuesFile] = true, true, true
 		for _, name := range t.Spec.Resources {
 			used[name] = true
 		}

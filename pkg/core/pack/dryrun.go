@@ -42,6 +42,9 @@ func dryRun(s *subject) []Problem {
 				problems = append(problems, s.dryRunProblem(samples, t.Spec.ParameterFile, err))
 			}
 		}
+		if _, err := chartValues(c, t); err != nil && !isDisclosure(err) {
+			problems = append(problems, s.dryRunProblem(samples, t.Spec.ValuesFile, err))
+		}
 	}
 	return problems
 }
@@ -181,6 +184,21 @@ func (p *Package) ChildParameters(task kudo.Task) (parameters map[string]string,
 		from = append(from, kudo.ParameterFrom{Name: name})
 	}
 	return parameters, from, err == nil
+}
+
+// ChartValues returns the values of a Helm task's chart when an Instance is deployed that sets only what it must. isDefault is true if no parameter has
+// a sample as value. They are unknown if Verify reports a problem.
+func (p *Package) ChartValues(task kudo.Task) (values string, isDefault, known bool) {
+	c, samples := firstDeployment(&p.Version)
+	values, err := chartValues(c, task)
+	return values, len(samples)+len(c.Sensitive) == 0, err == nil
+}
+
+func chartValues(c render.Context, task kudo.Task) (string, error) {
+	if task.Kind != kudo.TaskHelm || task.Spec.ValuesFile == "" {
+		return "", nil
+	}
+	return render.Values(c, task.Spec.ValuesFile)
 }
 
 func childParameters(c render.Context, task kudo.Task) (parameters, passed map[string]string, err error) {

@@ -122,6 +122,14 @@ func (d *document) taskSpec(s *kudo.TaskSpec) reader {
 			key{name: "operatorVersion", read: d.text(&s.OperatorVersion)},
 			key{name: "parameterFile", read: d.text(&s.ParameterFile)},
 			key{name: "enablingParameter", read: d.text(&s.EnablingParameter)},
+			key{name: "chart", read: d.text(&s.Chart)},
+			key{name: "version", read: d.text(&s.HelmTaskSpec.Version)},
+			key{name: "repository", read: d.text(&s.Repository)},
+			key{name: "valuesFile", read: d.text(&s.ValuesFile)},
+			key{name: "releaseName", read: d.text(&s.ReleaseName)},
+			key{name: "crds", read: d.text((*string)(&s.CRDs))},
+			key{name: "claims", read: d.text((*string)(&s.Claims))},
+			key{name: "postHooks", read: d.text((*string)(&s.PostHooks))},
 		)
 	}
 }

@@ -186,6 +186,8 @@ func (s *subject) tries(parameter string) []try {
 			}})
 		case makesChild(t.Kind) && t.Spec.ParameterFile != "":
 			all = append(all, try{t.Spec.ParameterFile, func(c render.Context) error { _, _, err := render.File(c, t.Spec.ParameterFile); return err }})
+		case t.Spec.ValuesFile != "":
+			all = append(all, try{t.Spec.ValuesFile, func(c render.Context) error { _, err := render.Values(c, t.Spec.ValuesFile); return err }})
 		}
 	}
 	return slices.DeleteFunc(all, func(t try) bool { return !refers(t.template) })

@@ -12,7 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Load decodes operator.yaml, params.yaml and every file under templates/ strictly, and ignores other files. The problems name all unknown
@@ -22,6 +24,7 @@ func Load(fsys fs.FS) (*Package, []Problem) {
 	p.loadOperator(fsys)
 	p.loadParams(fsys)
 	p.loadTemplates(fsys)
+	p.findCharts(fsys)
 	sortProblems(p.problems)
 	return p, slices.Clone(p.problems)
 }
@@ -157,6 +160,66 @@ func Files(fsys fs.FS) ([]string, error) {
 		return nil, fmt.Errorf("%s: %w", templatesFolder, err)
 	}
 	return append([]string{operatorFile, paramsFile}, templates...), nil
+}
+
+// chartFile is what the folder of a chart contains.
+const chartFile = "Chart.yaml"
+
+// findCharts checks that the charts of Helm tasks are in the package.
+func (p *Package) findCharts(fsys fs.FS) {
+	for i := range p.Version.Tasks {
+		t := &p.Version.Tasks[i]
+		if t.Kind != kudo.TaskHelm || chartProblem(&t.Spec.HelmTaskSpec) != "" {
+			continue
+		}
+		if why := missingChart(fsys, t.Spec.Chart); why != "" {
+			p.problems = append(p.problems, p.locate(problemAt(taskField(i, "spec.chart"), "task %s: chart %s %s", text.Quote(t.Name), text.Quote(t.Spec.Chart), why)))
+		}
+	}
+}
+
+// missingChart returns why there is no chart at a path.
+func missingChart(fsys fs.FS, name string) string {
+	name = path.Clean(name)
+	info, err := fs.Stat(fsys, name)
+	switch {
+	case !fs.ValidPath(name) || name == ".":
+		return "is not in the package: copy it there, and set its path relative to operator.yaml"
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist: set the path of a folder or archive relative to operator.yaml"
+	case err != nil:
+		return unreadable(err).Error()
+	case !info.IsDir() && info.Size() > content.MaxBytes:
+		return fmt.Sprintf("has %d bytes, more than the limit of %d", info.Size(), content.MaxBytes)
+	case !info.IsDir():
+		return ""
+	}
+	if _, err := fs.Stat(fsys, path.Join(name, chartFile)); err != nil {
+		return "is a folder without " + chartFile
+	}
+	return ""
+}
+
+// ChartFiles returns the files of the charts in a valid package, sorted.
+func (p *Package) ChartFiles(fsys fs.FS) ([]string, error) {
+	var names []string
+	for i := range p.Version.Tasks {
+		t := &p.Version.Tasks[i]
+		if t.Kind != kudo.TaskHelm {
+			continue
+		}
+		err := fs.WalkDir(fsys, path.Clean(t.Spec.Chart), func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				names = append(names, name)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading the chart of task %q: %w", t.Name, err)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 func (p *Package) loadTemplate(fsys fs.FS, name string) {

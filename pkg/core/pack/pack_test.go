@@ -201,7 +201,7 @@ func TestVerifyTasks(t *testing.T) {
 		"an Apply of one template twice": {"{name: app, kind: Apply, spec: {resources: [app.yaml, app.yaml]}}",
 			[]string{`operator.yaml:6: error: task "app": template "app.yaml" is listed twice: remove one`}},
 		"a kind that does not exist": {"{name: app, kind: Aply, spec: {resources: [app.yaml]}}",
-			[]string{`operator.yaml:6: error: task "app": unknown kind "Aply": must be one of Apply, Delete, Toggle, Pipe, Dummy, KudoOperator`}},
+			[]string{`operator.yaml:6: error: task "app": unknown kind "Aply": must be one of Apply, Delete, Toggle, Pipe, Dummy, KudoOperator, Helm`}},
 		"a field of another kind": {"{name: app, kind: Delete, spec: {resources: [app.yaml], parameter: ON}}",
 			[]string{`operator.yaml:6: warning: task "app": a task of kind Delete does not use parameter`}},
 		"a Toggle by a boolean":                     {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: ON}}", []string{}},

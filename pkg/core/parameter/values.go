@@ -85,12 +85,15 @@ func withReferences(defs []kudo.Parameter, given map[string]string, from []kudo.
 	return all, problems
 }
 
+// enabled are the kinds of tasks that a parameter can enable.
+var enabled = []string{kudo.TaskKudoOperator, kudo.TaskOperator, kudo.TaskHelm}
+
 // SwitchesOf returns the parameters that enable the task; none if it is always enabled.
 func SwitchesOf(task *kudo.Task) []string {
 	switch {
 	case task.Kind == kudo.TaskToggle && task.Spec.Parameter != "":
 		return []string{task.Spec.Parameter}
-	case (task.Kind == kudo.TaskKudoOperator || task.Kind == kudo.TaskOperator) && task.Spec.EnablingParameter != "":
+	case slices.Contains(enabled, task.Kind) && task.Spec.EnablingParameter != "":
 		return []string{task.Spec.EnablingParameter}
 	default:
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
+	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
 )
 
 // FileError reports that a parameter file is not valid.
@@ -56,6 +57,34 @@ func File(c Context, name string) (values, passed map[string]string, err error) 
 		return nil, nil, &FileError{File: name, Err: err}
 	}
 	return values, passed, nil
+}
+
+// Values renders the values file of a Helm task to JSON, an object. It returns the errors of Objects.
+func Values(c Context, name string) (string, error) {
+	r, err := newRenderer(c, name)
+	if err != nil {
+		return "", err
+	}
+	docs, err := r.documents(name)
+	if err != nil {
+		return "", err
+	}
+	if len(docs.all) == 0 {
+		return "", nil
+	}
+	decoded, _, err := docs.decoder.decode(docs.all[0], yaml.MaxDocument)
+	values, is := decoded.(map[string]any)
+	switch {
+	case err == nil && len(docs.all) > 1:
+		err = fmt.Errorf("must contain the chart's values in one document, got %d", len(docs.all))
+	case err == nil && !is && decoded != nil:
+		err = fmt.Errorf("must contain the chart's values, an object, got %s", describe(decoded))
+	}
+	if err != nil {
+		return "", docs.fail(name, 0, err)
+	}
+	encoded, err := json.Marshal(values)
+	return string(encoded), err
 }
 
 // tokensOf replaces the values of sensitive parameters in the context by tokens, and returns the parameters by their tokens. No other value
