@@ -31,6 +31,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -40,6 +41,12 @@ var (
 	hub        client.Client
 	kubeconfig string
 )
+
+// TestMain makes the suite's program also the one that renders charts.
+func TestMain(m *testing.M) {
+	chart.ServeChild()
+	os.Exit(m.Run())
+}
 
 func TestCLI(t *testing.T) {
 	RegisterFailHandler(Fail)
