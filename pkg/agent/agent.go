@@ -21,11 +21,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -44,6 +46,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	"github.com/tandem-addons/tandem/pkg/agent/sweep"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
@@ -197,7 +200,12 @@ func prepare(ctx context.Context, o Options) parts {
 	if err != nil {
 		return parts{err: err}
 	}
+	charts, err := chart.NewRenderer()
+	if err != nil {
+		return parts{err: err}
+	}
 	kept := shared{
+		charts:  charts,
 		metrics: measured, writes: mirror.NewWrites(), secrets: secrets, signer: signer, unserved: unserved,
 		renderings: rendering.New(cmp.Or(o.Namespace, DefaultNamespace), local.GetClient(), local.GetAPIReader()),
 	}
@@ -229,7 +237,8 @@ type shared struct {
 	writes *controller.Writes
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
-	// renderings are what charts have rendered.
+	// charts renders charts, and renderings are what they have rendered.
+	charts     *chart.Renderer
 	renderings *rendering.Store
 	// signer signs and recognizes mirrors.
 	signer *mirror.Signer
@@ -242,6 +251,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
+			Charts: kept.charts, Rendered: kept.renderings,
 			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, Unserved: kept.unserved,
 		}, local),
 		addonstatus.AddLocalLease(o.lease(), o.LeaseNamespace, local),
@@ -376,13 +386,19 @@ func electionManager(o Options) (ctrl.Manager, error) {
 	return election, election.AddReadyzCheck("ping", healthz.Ping)
 }
 
-// localManager caches Instances, OperatorVersions and StorageClasses, and other objects only if they carry KUDO's heritage label.
+// localManager caches Instances, OperatorVersions and StorageClasses, and other objects only if they carry KUDO's label of an Instance; Roles and
+// bindings if they carry its heritage label.
 func localManager(ctx context.Context, o Options, unserved controller.Unserved) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
 	everything := cache.ByObject{Label: labels.Everything()}
+	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage})}
+	applied, err := labels.NewRequirement(kudo.LabelInstance, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
 	config := rest.CopyConfig(o.Local)
 	config.WarningHandlerWithContext = rest.NoWarnings{} // a policy's warning may quote a sensitive value, and would be logged
 	return ctrl.NewManager(config, ctrl.Options{
@@ -394,11 +410,13 @@ func localManager(ctx context.Context, o Options, unserved controller.Unserved) 
 		Cache: cache.Options{
 			NewInformer:          unserved.NewInformer,
 			DefaultTransform:     cache.TransformStripManagedFields(),
-			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}),
+			DefaultLabelSelector: labels.NewSelector().Add(*applied),
 			ByObject: map[client.Object]cache.ByObject{
 				&kudo.Instance{}:        everything,
 				&kudo.OperatorVersion{}: everything,
 				&kudo.OperatorContent{}: everything, // only metadata
+				// Those that hold the permissions of an Instance are applied by none.
+				&rbacv1.Role{}: ours, &rbacv1.RoleBinding{}: ours, &rbacv1.ClusterRole{}: ours, &rbacv1.ClusterRoleBinding{}: ours,
 				// The health of volume claims depends on StorageClasses, which belong to no Instance.
 				&storagev1.StorageClass{}: everything,
 				// Node leases are many, and belong to no add-on.

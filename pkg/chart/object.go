@@ -29,20 +29,25 @@ var events = []string{
 	string(helmrelease.HookPreRollback), string(helmrelease.HookPostRollback), string(helmrelease.HookTest), "test-success",
 }
 
-// outputOf returns the objects of rendered files, by name, and of the definitions of a chart.
-func outputOf(loaded *helm.Chart, files map[string]string) (*release.Rendering, error) {
+// definitionsOf returns the objects in crds/ of a chart and of its subcharts.
+func definitionsOf(loaded *helm.Chart) (definitions []release.Object, err error) {
+	crds := loaded.CRDObjects()
+	slices.SortStableFunc(crds, func(a, b helm.CRD) int { return strings.Compare(a.Filename, b.Filename) }) // subcharts have no order
+	for _, crd := range crds {
+		if err := decode(crd.Filename, string(crd.File.Data), &definitions); err != nil {
+			return nil, err
+		}
+	}
+	return definitions, nil
+}
+
+// outputOf returns the definitions of a chart with the objects of its rendered files, by name.
+func outputOf(definitions []release.Object, files map[string]string) (*release.Rendering, error) {
 	hooks, manifests, err := util.SortManifests(files, nil, util.InstallOrder)
 	if err != nil {
 		return nil, err
 	}
-	out := &release.Rendering{Warnings: unknownHooks(files)}
-	crds := loaded.CRDObjects()
-	slices.SortStableFunc(crds, func(a, b helm.CRD) int { return strings.Compare(a.Filename, b.Filename) }) // subcharts have no order
-	for _, crd := range crds {
-		if err := decode(crd.Filename, string(crd.File.Data), &out.Definitions); err != nil {
-			return nil, err
-		}
-	}
+	out := &release.Rendering{Definitions: definitions, Warnings: unknownHooks(files)}
 	for _, manifest := range manifests {
 		if err := decode(manifest.Name, manifest.Content, &out.Objects); err != nil {
 			return nil, err

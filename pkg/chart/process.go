@@ -38,8 +38,13 @@ type message struct {
 // question is a call of lookup.
 type question struct{ APIVersion, Kind, Namespace, Name string }
 
-// Render renders a chart. Errors of templates and schemas are those of Helm; a *VersionError is about the version of Kubernetes, a *LimitError states
-// which limit was reached, and an error of lookup ends the rendering.
+// Error is an error of a chart or of its values, as Helm reports it: rendering it again fails in the same way.
+type Error struct{ Message string }
+
+func (e *Error) Error() string { return e.Message }
+
+// Render renders a chart. An *Error comes from a template or a schema, a *VersionError is about the version of Kubernetes, a *LimitError states which
+// limit was reached, and an error of lookup ends the rendering.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
 	if err := r.enter(ctx); err != nil {
 		return nil, err
@@ -144,7 +149,7 @@ func (m message) result() (*release.Rendering, error) {
 	case m.Version != nil:
 		return nil, m.Version
 	case m.Error != "":
-		return nil, errors.New(m.Error)
+		return nil, &Error{Message: m.Error}
 	case m.Output != nil:
 		return m.Output, nil
 	}

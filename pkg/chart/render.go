@@ -25,6 +25,8 @@ type Input struct {
 	Values       []byte
 	Release      Release
 	Capabilities Capabilities
+	// AssumeDefinitions adds what the chart's definitions, in crds/, are going to serve to the capabilities.
+	AssumeDefinitions bool
 }
 
 // Release is what templates read as .Release.
@@ -66,16 +68,16 @@ func render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, e
 	if err := helmutil.ProcessDependencies(loaded, given); err != nil {
 		return nil, fmt.Errorf("processing the dependencies of chart %q: %w", loaded.Name(), err)
 	}
-	values, err := util.ToRenderValuesWithSchemaValidation(loaded, given, in.Release.options(), capabilities, true)
+	definitions, err := definitionsOf(loaded)
 	if err != nil {
-		return nil, fmt.Errorf("merging the values of chart %q: %w", loaded.Name(), err)
+		return nil, err
 	}
-	merged, err := values.Table("Values")
+	if in.AssumeDefinitions {
+		capabilities.APIVersions = append(capabilities.APIVersions, release.Rendering{Definitions: definitions}.Serves()...)
+	}
+	values, err := valuesOf(loaded, given, in.Release, capabilities)
 	if err != nil {
-		return nil, fmt.Errorf("merging the values of chart %q: %w", loaded.Name(), err)
-	}
-	if problems := violations(loaded, merged); len(problems) > 0 {
-		return nil, fmt.Errorf("the values do not conform to the schema: %s", strings.Join(problems, "; "))
+		return nil, err
 	}
 	e := engine.Engine{CustomTemplateFuncs: map[string]any{"lookup": func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		return lookup(ctx, apiVersion, kind, namespace, name)
@@ -89,7 +91,23 @@ func render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, e
 			delete(files, name)
 		}
 	}
-	return outputOf(loaded, files)
+	return outputOf(definitions, files)
+}
+
+// valuesOf returns what templates read: the values of a chart with those that are given, which have to conform to its schemas.
+func valuesOf(loaded *helm.Chart, given map[string]any, of Release, capabilities *common.Capabilities) (common.Values, error) {
+	values, err := util.ToRenderValuesWithSchemaValidation(loaded, given, of.options(), capabilities, true)
+	if err != nil {
+		return nil, fmt.Errorf("merging the values of chart %q: %w", loaded.Name(), err)
+	}
+	merged, err := values.Table("Values")
+	if err != nil {
+		return nil, fmt.Errorf("merging the values of chart %q: %w", loaded.Name(), err)
+	}
+	if problems := violations(loaded, merged); len(problems) > 0 {
+		return nil, fmt.Errorf("the values do not conform to the schema: %s", strings.Join(problems, "; "))
+	}
+	return values, nil
 }
 
 // DefaultCapabilities are those of Helm without a cluster: of the version of Kubernetes that it is built for.

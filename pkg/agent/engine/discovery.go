@@ -190,7 +190,7 @@ func labelledFor(owners []string) (labels.Selector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("searching for remaining objects of Instances: %w", err)
 	}
-	return labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}).Add(*instance), nil
+	return labels.NewSelector().Add(*instance), nil
 }
 
 // deletableKinds returns all kinds that support list and delete, except Tandem's own, and the groups with versions that could not be

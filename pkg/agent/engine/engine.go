@@ -26,9 +26,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/bindings"
+	"github.com/tandem-addons/tandem/pkg/agent/charts"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	"github.com/tandem-addons/tandem/pkg/agent/rendering"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 )
@@ -56,6 +59,10 @@ type engine struct {
 
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
+
+	// charts renders charts, and rendered keeps what they have rendered.
+	charts   *charts.Renderer
+	rendered *rendering.Store
 
 	// retryDelay is the delay before the first retry of an owed plan; plan.MinRetryDelay if zero. blocked holds the failed executions after
 	// which an applied object or a child was unhealthy, by the uid of the Instance. A forgotten entry only delays a retry.
@@ -102,6 +109,10 @@ type Options struct {
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
 
+	// Charts renders charts, and Rendered keeps what they have rendered.
+	Charts   *chart.Renderer
+	Rendered *rendering.Store
+
 	// ProgressDelay is how long progress that nothing depends on may remain unrecorded; half a second if zero.
 	ProgressDelay time.Duration
 
@@ -140,12 +151,12 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		signer:   o.Signer,
-		contents: content.NewFiles(local.GetAPIReader()),
-		secrets:  o.Secrets,
-		drafts:   lru.New(maxRemembered), started: lru.New(maxRemembered),
+		signer: o.Signer, secrets: o.Secrets,
+		drafts: lru.New(maxRemembered), started: lru.New(maxRemembered),
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
+
+		contents: content.NewFiles(local.GetAPIReader()), charts: charts.New(o.Charts, found.discovery), rendered: o.Rendered,
 
 		retryDelay: o.RetryDelay, blocked: lru.New(maxRemembered),
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tandem-addons/tandem/pkg/agent/charts"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
@@ -31,20 +34,25 @@ type execution struct {
 	known  sensitive.Values
 	record *secret.Record
 
-	// renderings holds the rendered tasks of the pass.
+	// renderings holds the rendered tasks of the pass, and chart returns what the chart of a Helm task renders to. It is a trial until the
+	// execution has recorded that, if renders is set.
 	renderings *renderings
+	chart      func(plan.Placed) (release.Rendering, error)
+	renders    bool
 
 	// round counts the rounds of tasks since the last record.
 	round int
 }
 
 // executionOf returns the last started execution, if there is one.
-func (p *pass) executionOf(o plan.Observation) *execution {
-	return &execution{
+func (p *pass) executionOf(ctx context.Context, o plan.Observation) *execution {
+	x := &execution{
 		known: p.view.Values, record: p.view.Record, renderings: &p.renderings,
 		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
-		inventory: &ledger{entries: o.Instance.Status.Inventory, live: liveObjects{}},
+		inventory: &ledger{entries: o.Instance.Status.Inventory, records: o.Instance.Status.Tasks, live: liveObjects{}},
 	}
+	x.chart = func(placed plan.Placed) (release.Rendering, error) { return p.rendersTo(ctx, x, placed) }
+	return x
 }
 
 func (x *execution) owner() plan.Owner {
@@ -79,6 +87,10 @@ type renderedTask struct {
 	objects []*unstructured.Unstructured
 	err     error // terminal
 
+	// release are the objects of a Helm task. transient is why its chart could not be rendered now.
+	release   release.Rendering
+	transient error
+
 	// pod belongs to a Pipe task. hiddenErr is the error of its template, or of the parameter file of a KudoOperator task, whose content the
 	// hub applies.
 	pod       *unstructured.Unstructured
@@ -99,13 +111,21 @@ func (r renderedTask) structureError(placed plan.Placed) error {
 	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
 }
 
+// chartError returns an error if the chart of the task cannot be rendered.
+func (r renderedTask) chartError(placed plan.Placed) error {
+	if !r.action.OfChart() || r.err == nil {
+		return nil
+	}
+	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, r.err)
+}
+
 // clone returns a copy whose objects the caller may change.
 func (r renderedTask) clone() renderedTask {
 	objects := make([]*unstructured.Unstructured, len(r.objects))
 	for i, object := range r.objects {
 		objects[i] = object.DeepCopy()
 	}
-	r.objects, r.pod = objects, r.pod.DeepCopy()
+	r.objects, r.pod, r.release = objects, r.pod.DeepCopy(), r.release.DeepCopy()
 	return r
 }
 
@@ -164,6 +184,8 @@ func (x *execution) renderTask(placed plan.Placed) (r renderedTask) {
 	file := placed.Task.Spec.ParameterFile
 	switch {
 	case r.err != nil:
+	case r.action.OfChart():
+		x.renderRelease(placed, &r)
 	case r.action == plan.Pipe:
 		if r.objects, r.err = x.artifacts(placed); r.err == nil {
 			r.hiddenErr = x.renderPod(placed, &r)
@@ -179,6 +201,30 @@ func (x *execution) renderTask(placed plan.Placed) (r renderedTask) {
 	return r
 }
 
+// renderRelease adds what the chart of a Helm task renders to.
+func (x *execution) renderRelease(placed plan.Placed, r *renderedTask) {
+	made, err := x.chart(placed)
+	if transient := (*charts.TransientError)(nil); errors.As(err, &transient) {
+		r.transient = transient.Err
+		return
+	}
+	r.release, r.err = made, err
+	r.objects = made.All()
+	x.record.Add(r.objects, x.tracesOf(r.objects))
+}
+
+// tracesOf returns what the objects of a chart hold of sensitive values: nothing shows where a chart uses them, so they may hold parts that cannot be
+// masked.
+func (x *execution) tracesOf(objects []*unstructured.Unstructured) (traces sensitive.Traces) {
+	if values, _ := x.known.Of(x.ParametersFrom); len(values) == 0 {
+		return traces
+	}
+	for _, o := range objects {
+		traces.Opaque = append(traces.Opaque, sensitive.ObjectOf(o))
+	}
+	return traces
+}
+
 // renderPod renders the pod of a Pipe task.
 func (x *execution) renderPod(placed plan.Placed, r *renderedTask) error {
 	rendered, err := render.NamedTemplate(x.context(placed), placed.Task.Spec.Pod, pipe.PodName(x.owner().Name, placed.Task.Name))
@@ -192,8 +238,8 @@ func (x *execution) renderPod(placed plan.Placed, r *renderedTask) error {
 
 // retrace records, once, what the objects of all plans hold of the sensitive values of the last execution: an earlier process may have applied
 // them.
-func (p *pass) retrace(o plan.Observation) {
-	x := p.executionOf(o)
+func (p *pass) retrace(ctx context.Context, o plan.Observation) {
+	x := p.executionOf(ctx, o)
 	if x.Execution == nil || x.version == nil || x.record.MarkComplete(string(x.UID)) {
 		return
 	}
@@ -271,6 +317,14 @@ func (x *execution) renderOutlines() (all outlines) {
 	}
 	seen := map[string]bool{}
 	for _, task := range x.version.Tasks {
+		if task.Kind == kudo.TaskHelm {
+			made, err := x.chart(plan.Placed{Task: task})
+			all.err = errors.Join(all.err, err)
+			for _, object := range made.All() {
+				all.objects = append(all.objects, plan.Outline(object))
+			}
+			continue
+		}
 		for _, template := range task.Spec.Resources {
 			if seen[template] {
 				continue
@@ -295,6 +349,9 @@ func (x *execution) renderOutlines() (all outlines) {
 type ledger struct {
 	mutex   sync.Mutex
 	entries []kudo.InventoryEntry
+
+	// records are those of Helm tasks.
+	records []kudo.TaskRecord
 
 	// rounds holds the first round since the last record that applied or deleted each object. once is set if such a round must be recorded
 	// before the execution waits, because repeating it may have an effect.
@@ -334,6 +391,20 @@ func (l *ledger) recordApplied(object plan.Object) {
 	l.entries = plan.MarkApplied(l.entries, plan.Entry(object.Live, ""), plan.Keeps(object.Want))
 	l.live[placeOf(object.Live)] = object.Live
 	l.once = l.once || plan.IsJob(object.Live)
+}
+
+// note replaces the record of a Helm task.
+func (l *ledger) note(record kudo.TaskRecord) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.records = plan.WithRecord(l.records, record)
+}
+
+// drop removes the record of a Helm task.
+func (l *ledger) drop(task string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.records = slices.DeleteFunc(slices.Clone(l.records), func(r kudo.TaskRecord) bool { return r.Task == task })
 }
 
 // deletes records that objects are deleted.

@@ -28,7 +28,7 @@ func (p *pass) listPending(x *execution, status kudo.PlanStatus) bool {
 			continue
 		}
 		rendered := x.task(placed)
-		if rendered.err != nil || !rendered.action.Makes() {
+		if rendered.err != nil || rendered.transient != nil || !rendered.action.Makes() {
 			continue
 		}
 		wants, _, err := p.objects.placeAll(x.instance, rendered.objects)
@@ -111,7 +111,7 @@ func (p *pass) versionEntries(x *execution) (entries []kudo.InventoryEntry, cert
 		if !rendered.action.Makes() {
 			continue
 		}
-		if rendered.err != nil {
+		if rendered.err != nil || rendered.transient != nil {
 			return nil, false, nil
 		}
 		wants, _, err := p.objects.placeAll(x.instance, rendered.objects)

@@ -28,6 +28,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/definition"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/health"
+	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
@@ -228,7 +229,8 @@ func (o *objects) readEntry(ctx context.Context, entry kudo.InventoryEntry, fres
 	return found, err
 }
 
-// place sets the Instance's namespace on a namespaced object without one, and makes the Instance the owner of objects in its own namespace.
+// place sets the Instance's namespace on a namespaced object without one, and makes the Instance the owner of objects in its own namespace, except
+// for those that Helm keeps: with the owner, the garbage collector would delete them.
 func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) error {
 	gvk := want.GroupVersionKind()
 	mapping, err := o.kinds.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -242,7 +244,7 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 	if want.GetNamespace() == "" {
 		want.SetNamespace(owner.Namespace)
 	}
-	if want.GetNamespace() == owner.Namespace {
+	if want.GetNamespace() == owner.Namespace && !plan.KeepsAsHelm(want) {
 		want.SetOwnerReferences([]metav1.OwnerReference{{
 			APIVersion:         kudo.GroupVersion.String(),
 			Kind:               "Instance",
@@ -701,4 +703,21 @@ func (p *pass) deleteOwn(ctx context.Context, as clients, isOwn func(plan.Object
 		return nil
 	})
 	return object, err
+}
+
+// outcomeOf returns the outcome of a task whose request has failed.
+func outcomeOf(err error) plan.Outcome {
+	var missing *missingRight
+	lacksRight := errors.As(err, &missing) && missing.final
+	return outcome.OfError(err, lacksRight || errors.Is(err, errUnwatchable) || apply.IsFinal(err))
+}
+
+// unreadable returns why objects of a kind cannot be read until its definition changes, or the webhook that converts them responds; empty if
+// the error has another cause.
+func unreadable(err error) string {
+	var unserved *unservedError
+	if errors.As(err, &unserved) && unserved.definition != "" {
+		return unserved.why
+	}
+	return outcome.ConversionFailure(err)
 }

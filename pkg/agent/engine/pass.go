@@ -16,6 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/removal"
 )
 
@@ -35,14 +36,16 @@ type pass struct {
 	// draft is the progress of the Instance that is not recorded yet.
 	draft pace.Draft
 
-	// renderings holds what the executions of the Instance render to.
+	// renderings holds what the executions of the Instance render to, and rendersTo returns what the chart of a Helm task does.
 	renderings renderings
+	rendersTo  func(context.Context, *execution, plan.Placed) (release.Rendering, error)
 }
 
 // newPass returns a pass with the permissions of an Instance, and a view of its sensitive parameters. The view causes no request if the
 // Instance has none.
 func (e *engine) newPass(ctx context.Context, instance *kudo.Instance) (*pass, error) {
 	p := &pass{engine: e}
+	p.rendersTo = p.chartOf
 	if err := p.impersonate(ctx, instance); err != nil {
 		return nil, err
 	}
@@ -72,10 +75,10 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	p.retrace(observed)
+	p.retrace(ctx, observed)
 	done, err := p.execute(ctx, observed, plan.Decide(observed))
 	if err == nil {
-		err = p.forgetValues(ctx, instance, done)
+		err = p.forgetKept(ctx, instance, done)
 	}
 	if err != nil {
 		return nil, reconcile.Result{}, err
@@ -126,9 +129,17 @@ func awaitsSecret(status kudo.InstanceStatus) bool {
 	return ready != nil && ready.Reason == kudo.ReasonSecretNotFound
 }
 
-// forgetValues deletes the copy of the Instance's sensitive values once it is removed, and nothing is left to render.
-func (p *pass) forgetValues(ctx context.Context, instance *kudo.Instance, done result) error {
-	if done.ready.Reason != kudo.ReasonRemoved || !p.secrets.Concerns(instance) {
+// forgetKept deletes the copies of the Instance's sensitive values, and what its charts have rendered, once it is removed.
+func (p *pass) forgetKept(ctx context.Context, instance *kudo.Instance, done result) error {
+	if done.ready.Reason != kudo.ReasonRemoved {
+		return nil
+	}
+	if len(instance.Status.Tasks) > 0 {
+		if err := p.rendered.Forget(ctx, instance.HubUID()); err != nil {
+			return err
+		}
+	}
+	if !p.secrets.Concerns(instance) {
 		return nil
 	}
 	return p.secrets.Forget(ctx, instance)

@@ -2,12 +2,19 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/removal"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -16,8 +23,9 @@ import (
 // removal.Decide decides. The mirror stays until the hub has received that nothing is left: only the mirror records that the cleanup plan has
 // run.
 func (p *pass) remove(ctx context.Context, o plan.Observation) result {
-	x := p.executionOf(o)
+	x := p.executionOf(ctx, o)
 	x.Execution, x.version = removal.ExecutionOf(o)
+	x.Execution = p.removalOf(x)
 	seen := removal.Observation{Observation: o, Inventory: x.inventory.entries, Known: map[removal.Fact]bool{}, Masker: p.view.Masker()}
 	decision := removal.Decide(seen)
 	for ; !decision.IsFinal(); decision = removal.Decide(seen) {
@@ -31,6 +39,8 @@ func (p *pass) remove(ctx context.Context, o plan.Observation) result {
 		return result{postponed: true, after: pollInterval}
 	}
 	p.sweeper.forget(x.instance)
+	decision.Status.Tasks = x.inventory.records
+	decision.Again = decision.Again || !equality.Semantic.DeepEqual(x.inventory.records, o.Instance.Status.Tasks)
 	done := result{
 		status: decision.Status, judgement: judgement{ready: decision.Ready}, again: decision.Again, unsearched: decision.Unsearched,
 	}
@@ -59,13 +69,88 @@ func (p *pass) gather(ctx context.Context, x *execution, seen *removal.Observati
 	case removal.FactRendered:
 		rendered := x.outlines()
 		seen.Rendered, seen.RenderErr = rendered.objects, rendered.err
+	case removal.FactBefore:
+		seen.BeforeWait, seen.Err = p.removalHooks(ctx, x, release.PreDelete)
+	case removal.FactAfter:
+		seen.AfterWait, seen.Err = p.removalHooks(ctx, x, release.PostDelete)
 	case removal.FactSearch:
 		seen.Search, seen.Err = p.sweeper.findOwned(ctx, x.instance, x.owner(), decision.Kinds)
 	case removal.FactRemaining:
 		seen.Remaining = p.view.MaskObjects(p.probe(ctx, decision.Objects))
 	}
-	seen.Known[decision.Need] = true
+	seen.Known[decision.Need], seen.Inventory = true, x.inventory.entries
 	seen.Masker = p.view.Masker()
+}
+
+// removalOf returns the execution of an Instance that is being removed, with a uid for the hooks of its charts: another one each time after one has
+// failed.
+func (p *pass) removalOf(x *execution) *kudo.Execution {
+	removing, attempt := *x.Execution, 0
+	prefix := string(x.instance.UID) + "-removal-"
+	for _, record := range x.instance.Status.Tasks {
+		last, of := strings.CutPrefix(string(record.HooksOf), prefix)
+		if !of {
+			continue
+		}
+		tried, _ := strconv.Atoi(last) // an invalid number counts as none
+		if release.HasFailed(record) && !p.backoff.IsInBackOffSinceUpdate(removalKey(x.instance), p.clock()) {
+			tried++
+		}
+		attempt = max(attempt, tried)
+	}
+	removing.UID = types.UID(prefix + strconv.Itoa(attempt))
+	return &removing
+}
+
+// removalHooks runs the hooks of an event of the removal for all charts of an Instance, and returns what they wait for. They are skipped if the
+// cleanup plan is, in a namespace that is being deleted, and if what the chart has rendered is lost. After the last hooks, nothing is recorded of the
+// charts.
+func (p *pass) removalHooks(ctx context.Context, x *execution, event release.Event) (waiting string, err error) {
+	skips, err := p.skipsHooks(ctx, x)
+	if err != nil {
+		return "", err
+	}
+	for _, record := range x.instance.Status.Tasks {
+		if outcome := p.removalHooksOf(ctx, x, record, event, skips); outcome.Status != kudo.Complete {
+			failed := outcome.Status == kudo.FatalError || outcome.Status == kudo.Error
+			if failed {
+				return "", errors.New(outcome.Message)
+			}
+			return outcome.Message, nil
+		}
+		if event == release.PostDelete {
+			x.inventory.drop(record.Task)
+		}
+	}
+	return "", nil
+}
+
+// removalHooksOf runs the hooks of an event for one chart.
+func (p *pass) removalHooksOf(ctx context.Context, x *execution, record kudo.TaskRecord, event release.Event, skips bool) plan.Outcome {
+	if skips || record.Digest == "" || x.version == nil {
+		return plan.Outcome{Status: kudo.Complete}
+	}
+	task := kudo.Task{Name: record.Task, Kind: kudo.TaskHelm}
+	if i := slices.IndexFunc(x.version.Tasks, func(t kudo.Task) bool { return t.Name == record.Task }); i >= 0 {
+		task = x.version.Tasks[i]
+	}
+	placed := plan.Placed{Task: task}
+	if _, err := p.chartOf(ctx, x, placed); isLost(err) {
+		p.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "HooksSkipped", "Remove", "hooks %s of task %q are skipped: %s", event, record.Task,
+			text.Prefix(err.Error(), maxNoteBytes))
+		return plan.Outcome{Status: kudo.Complete}
+	}
+	return p.deletionHooks(ctx, x, placed, record, event)
+}
+
+// skipsHooks reports whether the removal of an Instance runs no hooks.
+func (p *pass) skipsHooks(ctx context.Context, x *execution) (bool, error) {
+	if x.instance.SkipsCleanup() {
+		return true, nil
+	}
+	namespace := &corev1.Namespace{}
+	err := p.live.Get(ctx, types.NamespacedName{Name: x.instance.Namespace}, namespace)
+	return err == nil && namespace.DeletionTimestamp != nil, err
 }
 
 // emitUnsearched emits an event for a completed removal that could not search all kinds of the cluster.
@@ -77,7 +162,7 @@ func (e *engine) emitUnsearched(instance *kudo.Instance, unsearched string) {
 // removalWait returns how long to wait before the remaining objects are checked again. It increases while that fails, because it may
 // require a search through all kinds.
 func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
-	key := string(o.Instance.UID) + "/removal"
+	key := removalKey(o.Instance)
 	if err == nil {
 		e.backoff.DeleteEntry(key)
 		return pollInterval
@@ -85,3 +170,6 @@ func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
 	e.backoff.Next(key, o.Now)
 	return e.backoff.Get(key)
 }
+
+// removalKey returns the key of the removal in the recent failures.
+func removalKey(instance *kudo.Instance) string { return string(instance.UID) + "/removal" }

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -13,14 +15,39 @@ import (
 // settle prunes objects that the current version no longer applies, and judges the objects in the inventory. live are those that the pass has
 // applied.
 func (p *pass) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry, live liveObjects) (result, error) {
-	x := p.executionOf(o)
+	x := p.executionOf(ctx, o)
+	surplus, waiting := p.removeCharts(ctx, x, surplus)
 	if _, err := p.prune(ctx, x, surplus); err != nil && unreadable(err) == "" { // what cannot be read stays listed, and is judged below
 		return result{}, err
 	}
 	status := *o.Instance.Status.DeepCopy()
-	status.Inventory = x.inventory.entries
+	status.Inventory, status.Tasks = x.inventory.entries, x.inventory.records
 	judged, err := p.judge(ctx, o, status.Inventory, live)
-	return result{status: status, judgement: judged, after: p.until(judged.until)}, err
+	if waiting != "" && judged.ready.Status == metav1.ConditionTrue {
+		judged.ready = plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, waiting)
+	}
+	changed := !equality.Semantic.DeepEqual(status.Tasks, o.Instance.Status.Tasks)
+	return result{status: status, judgement: judged, after: p.until(judged.until), again: changed}, err
+}
+
+// removeCharts deletes what the charts of Helm tasks have applied that the version does not have, with their hooks. It returns what it waits for, and the
+// surplus of other tasks.
+func (p *pass) removeCharts(ctx context.Context, x *execution, surplus []kudo.InventoryEntry) (rest []kudo.InventoryEntry, waiting string) {
+	if x.version == nil {
+		return surplus, ""
+	}
+	for _, record := range x.instance.Status.Tasks {
+		isOf := func(t kudo.Task) bool { return t.Name == record.Task && t.Kind == kudo.TaskHelm }
+		if slices.ContainsFunc(x.version.Tasks, isOf) || !plan.IsWhole(x.instance.Status) {
+			continue
+		}
+		surplus = slices.DeleteFunc(slices.Clone(surplus), func(e kudo.InventoryEntry) bool { return e.Task == record.Task })
+		outcome := p.deleteChart(ctx, x, plan.Placed{Task: kudo.Task{Name: record.Task, Kind: kudo.TaskHelm}})
+		if outcome.Status != kudo.Complete {
+			waiting = fmt.Sprintf("removing task %q, which the version does not have: %s", record.Task, p.view.Masker().Text(outcome.Message))
+		}
+	}
+	return surplus, waiting
 }
 
 // judge evaluates the applied objects in the inventory and the children. Objects that only manually requested plans have applied do not
@@ -46,7 +73,7 @@ func (p *pass) effects(
 ) ([]plan.Object, []plan.Child, error) {
 	objects := make([]plan.Object, 0, len(inventory))
 	for _, entry := range inventory {
-		if entry.Manual || entry.Pending {
+		if entry.Manual || entry.Pending || entry.Hook {
 			continue
 		}
 		object, err := p.objects.readEntry(ctx, entry, asSeenOr(live))

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -21,8 +24,8 @@ import (
 // execution.
 func (p *pass) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
-	x := p.executionOf(o)
-	x.Execution, x.version = status.Execution, choice.Version
+	x := p.executionOf(ctx, o)
+	x.Execution, x.version, x.renders = status.Execution, choice.Version, true
 	listed := p.planEntries(x)
 	if listed.distorted == nil {
 		listed.distorted = x.checkCleanup()
@@ -35,7 +38,7 @@ func (p *pass) start(ctx context.Context, o plan.Observation, choice plan.Choice
 		return result{}, err
 	}
 	if choice.Restart {
-		x.inventory.entries = plan.MarkRestart(x.inventory.entries, rendered, listed.unrenderable, x.UID)
+		x.inventory.entries = listed.markRestart(x.inventory.entries, rendered, choice.RestartCharts, x.UID)
 	}
 	if err := p.keepValues(ctx, o, x.Execution); err != nil {
 		return result{}, err
@@ -112,17 +115,21 @@ type planEntries struct {
 	// unrenderable holds the tasks whose objects cannot be rendered or whose kinds cannot be discovered. Each reports the error when it runs.
 	unrenderable map[string]bool
 
-	// distorted is the error of the first task of the plan in which a value changes the structure of a template. If it is set, no task runs.
+	// distorted is the error of the first task of the plan in which a value changes the structure of a template, or whose chart cannot be rendered.
+	// If it is set, no task runs.
 	distorted error
 
 	// omissions are the fields of the plan's templates that are not applied.
 	omissions []render.Omission
+
+	// charts holds the Helm tasks.
+	charts map[string]bool
 }
 
 // planEntries lists the objects of an execution.
 func (p *pass) planEntries(x *execution) planEntries {
 	affected := plan.AffectedPlans(x.Execution)
-	listed := planEntries{unrenderable: map[string]bool{}}
+	listed := planEntries{unrenderable: map[string]bool{}, charts: map[string]bool{}}
 	for _, placed := range plan.Everywhere(x.version) {
 		if len(listed.own)+len(listed.owed) > plan.MaxObjects { // refused in any case
 			break
@@ -137,15 +144,18 @@ func (p *pass) planEntries(x *execution) planEntries {
 // add renders a task and lists its objects.
 func (l *planEntries) add(placed plan.Placed, x *execution, cluster *objects) {
 	rendered, entries := x.task(placed), &l.owed
+	if rendered.action.OfChart() {
+		l.charts[placed.Task.Name] = true
+	}
 	if placed.Plan == x.Plan {
 		entries = &l.own
 		l.omissions = append(l.omissions, rendered.omissions...)
-		l.distorted = cmp.Or(l.distorted, rendered.structureError(placed))
+		l.distorted = cmp.Or(l.distorted, rendered.structureError(placed), rendered.chartError(placed))
 	}
 	if !rendered.action.Makes() {
 		return
 	}
-	wants, err := rendered.objects, rendered.err
+	wants, err := rendered.objects, cmp.Or(rendered.err, rendered.transient)
 	if err == nil {
 		wants, _, err = cluster.placeAll(x.instance, wants)
 	}
@@ -153,7 +163,35 @@ func (l *planEntries) add(placed plan.Placed, x *execution, cluster *objects) {
 		l.unrenderable[placed.Task.Name] = true
 		return
 	}
+	if placed.Plan == x.Plan {
+		l.distorted = cmp.Or(l.distorted, l.sharedError(placed, rendered.action, wants))
+	}
 	*entries = plan.Track(*entries, placed.Task.Name, x.isAside(), wants)
+}
+
+// markRestart marks the workloads whose pods have to restart: those of charts only if a changed parameter requests it.
+func (l *planEntries) markRestart(
+	inventory, rendered []kudo.InventoryEntry, charts bool, execution types.UID,
+) []kudo.InventoryEntry {
+	ofChart := func(e kudo.InventoryEntry) bool { return !charts && l.charts[e.Task] }
+	unrenderable := maps.Clone(l.unrenderable)
+	maps.DeleteFunc(unrenderable, func(task string, _ bool) bool { return !charts && l.charts[task] })
+	return plan.MarkRestart(inventory, slices.DeleteFunc(slices.Clone(rendered), ofChart), unrenderable, execution)
+}
+
+// sharedError returns an error if a Helm task and another task of the plan render one object: each would prune or delete that of the other.
+func (l *planEntries) sharedError(placed plan.Placed, action plan.TaskAction, wants []*unstructured.Unstructured) error {
+	ofChart := action.OfChart()
+	if len(l.charts) == 0 {
+		return nil
+	}
+	for _, want := range wants {
+		i := slices.IndexFunc(l.own, func(e kudo.InventoryEntry) bool { return plan.Identity(e) == plan.Entry(want, "") })
+		if i >= 0 && l.own[i].Task != placed.Task.Name && (ofChart || l.charts[l.own[i].Task]) {
+			return fmt.Errorf("%s is rendered by task %q and by task %q: remove it from one", plan.Describe(want), l.own[i].Task, placed.Task.Name)
+		}
+	}
+	return nil
 }
 
 // refuse ends an execution before it applies anything, such as one with whose objects the Instance could not be stored. If it cannot even be

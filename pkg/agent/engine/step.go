@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +28,8 @@ const maxDraftRounds = 10
 
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
 func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
-	x := p.executionOf(o)
+	x := p.executionOf(ctx, o)
+	x.renders = true
 	x.round, x.inventory.rounds = p.draft.Round, maps.Clone(p.draft.Claims)
 	untilEvent := p.emitStart(x, o.Now)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
@@ -43,8 +45,8 @@ func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) 
 	}
 	after = cmp.Or(after, untilEvent) // a pass before the retry of a failed task would postpone that
 	progress := status.PlanStatus[x.Plan]
-	continues := p.continues(x, before, progress, outcomes)
-	status.Inventory = x.inventory.entries
+	continues := p.continues(x, before, progress, outcomes) || !equality.Semantic.DeepEqual(x.inventory.records, o.Instance.Status.Tasks)
+	status.Inventory, status.Tasks = x.inventory.entries, x.inventory.records
 	if progress.Status.IsTerminal() {
 		return p.end(ctx, o, status, x.inventory.live), nil
 	}
@@ -212,8 +214,11 @@ func (p *pass) attempt(ctx context.Context, x *execution, at plan.Task) plan.Out
 		return outcome.Fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
 	}
 	rendered := x.task(placed)
-	if rendered.err != nil {
+	switch {
+	case rendered.err != nil:
 		return outcome.Fatal(rendered.err)
+	case rendered.transient != nil:
+		return outcomeOf(rendered.transient)
 	}
 	started := x.status(at) == kudo.InProgress
 	switch rendered.action {
@@ -221,11 +226,16 @@ func (p *pass) attempt(ctx context.Context, x *execution, at plan.Task) plan.Out
 		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
 	case plan.Pipe:
 		return p.pipe(ctx, x, placed, rendered)
+	case plan.ApplyChart:
+		return p.chart(ctx, x, placed, started, rendered.release)
+	case plan.DeleteChart:
+		return p.deleteChart(ctx, x, placed)
 	case plan.ApplyChild, plan.DeleteChild:
 		return p.child(ctx, x, placed, rendered.action)
 	case plan.Delete:
 		return p.deleteAll(ctx, x, placed, started, rendered.objects)
 	default:
-		return p.applyAll(ctx, x, placed, started, rendered.objects)
+		_, outcome := p.applyAll(ctx, x, placed, started, rendered.objects)
+		return outcome
 	}
 }

@@ -19,24 +19,24 @@ import (
 )
 
 // applyAll applies the task's objects in the listed order, once per execution, marks objects that it no longer renders, and judges the
-// health of all. A task that has started has applied its objects: only objects that were deleted or overwritten since are applied again. A
+// health of all. It reports whether all are applied. A task that has started has applied its objects: only objects that were deleted or overwritten since are applied again. A
 // stale object in the cache does not complete the task.
 func (p *pass) applyAll(
 	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
-) plan.Outcome {
+) (applied bool, result plan.Outcome) {
 	wants, undefined, err := p.objects.placeAll(x.instance, wants)
 	if err == nil {
 		err = outcome.CheckDefined(undefined, x.defines, p.objects.servedInstead)
 	}
 	if err != nil {
-		return outcomeOf(err)
+		return false, outcomeOf(err)
 	}
 	if !x.mayApply(wants, started) {
-		return x.postpone(placed, wants)
+		return false, x.postpone(placed, wants)
 	}
 	if !started {
 		if outcome := p.deleteBlockingJobs(ctx, x, wants); outcome.Status != kudo.Complete {
-			return outcome
+			return false, outcome
 		}
 	}
 	objects, err := p.applyEach(ctx, x, wants, started)
@@ -44,16 +44,16 @@ func (p *pass) applyAll(
 		objects, err = p.objects.withClasses(ctx, objects)
 	}
 	if err != nil {
-		return outcomeOf(err)
+		return false, outcomeOf(err)
 	}
 	if len(undefined) > 0 {
-		return outcome.OfUndefined(undefined[0], p.objects.servedInstead(undefined[0]))
+		return false, outcome.OfUndefined(undefined[0], p.objects.servedInstead(undefined[0]))
 	}
 	x.inventory.markSurplus(placed.Task.Name, wants)
 	if outcome := plan.ApplyOutcome(p.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
-		return p.explain(ctx, x, placed, objects, outcome)
+		return true, p.explain(ctx, x, placed, objects, outcome)
 	}
-	return plan.Outcome{Status: kudo.Complete}
+	return true, plan.Outcome{Status: kudo.Complete}
 }
 
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.

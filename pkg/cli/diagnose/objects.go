@@ -90,7 +90,7 @@ var (
 func workload(group, kind string) collected {
 	return collected{
 		group: group, version: "v1", kind: kind, shorten: statusOnly,
-		options: []client.ListOption{client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage}},
+		options: []client.ListOption{client.HasLabels{kudo.LabelInstance}},
 	}
 }
 

@@ -35,6 +35,8 @@ type member struct {
 	children map[int]childVersion
 	// unsought lists the names that were not looked up.
 	unsought []string
+	// charts are the archives of charts, by the names in tasks.
+	charts map[string][]byte
 }
 
 // childVersion is the version that a task refers to: a member or, if member is nil, a version on the hub.

@@ -10,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -42,6 +43,7 @@ func (m *member) renderChart(ctx context.Context, i int, task kudo.Task) error {
 		m.chartProblem(i, pack.Error, "task %s: chart %s: %v", text.Quote(task.Name), text.Quote(task.Spec.Chart), err)
 		return nil
 	}
+	m.addChart(task.Spec.Chart, archive)
 	values, isDefault, known := m.pkg.ChartValues(task)
 	if !known { // verification reports why
 		return nil
@@ -68,6 +70,15 @@ func (m *member) renderChart(ctx context.Context, i int, task kudo.Task) error {
 		m.chartProblem(i, pack.Warning, "task %s: chart %s: %s", text.Quote(task.Name), text.Quote(task.Spec.Chart), warning)
 	}
 	return nil
+}
+
+// addChart adds the archive of a chart to the content of the package.
+func (m *member) addChart(name string, archive []byte) {
+	if m.charts == nil {
+		m.charts = map[string][]byte{}
+	}
+	m.charts[name] = archive
+	content.Add(&m.pkg.Version, name, archive)
 }
 
 // chartArchive returns the archive of a chart in the package.

@@ -101,7 +101,7 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 			err = store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, stored)
 		}
 		if err == nil {
-			err = storeContent(ctx, c, out, version, exists[version.Name])
+			err = storeContent(ctx, c, out, version, m.charts, exists[version.Name])
 		}
 		if err != nil {
 			return err

@@ -24,12 +24,12 @@ import (
 func checkServesContent(c client.Client, members []*member) error {
 	for _, m := range members {
 		_, version := m.objects("")
-		if _, files := pack.Divide(version); len(files) == 0 {
+		if stored, _ := pack.Divide(version); len(stored.Spec.Content) == 0 {
 			continue
 		}
 		_, err := c.RESTMapper().RESTMapping(kudo.GroupVersion.WithKind("OperatorContent").GroupKind(), kudo.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("OperatorVersion %q has more than %d bytes, and the hub has no OperatorContents to store its files in: "+
+			return fmt.Errorf("OperatorVersion %q has charts, or more than %d bytes, and the hub has no OperatorContents to store its files in: "+
 				"upgrade Tandem on the hub first", version.Name, pack.MaxSize)
 		}
 		if err != nil {
@@ -39,10 +39,12 @@ func checkServesContent(c client.Client, members []*member) error {
 	return nil
 }
 
-// storeContent stores the content of an OperatorVersion on the hub: what is missing, and what was altered. version has all templates. The
-// OperatorVersion on the hub lists the content: if it existed, another release may have stored it.
-func storeContent(ctx context.Context, c client.Client, out io.Writer, version *kudo.OperatorVersion, existed bool) error {
-	if _, files := pack.Divide(version); len(files) == 0 && !existed {
+// storeContent stores the content of an OperatorVersion on the hub: what is missing, and what was altered. version has all templates, and charts are the
+// archives of its charts. The OperatorVersion on the hub lists the content: if it existed, another release may have stored it.
+func storeContent(
+	ctx context.Context, c client.Client, out io.Writer, version *kudo.OperatorVersion, charts map[string][]byte, existed bool,
+) error {
+	if divided, _ := pack.Divide(version); len(divided.Spec.Content) == 0 && !existed {
 		return nil
 	}
 	stored := &kudo.OperatorVersion{}
@@ -50,7 +52,11 @@ func storeContent(ctx context.Context, c client.Client, out io.Writer, version *
 		return fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
 	}
 	for _, file := range stored.Spec.Content {
-		parts := corecontent.Split([]byte(version.Spec.Templates[file.File]))
+		data, isChart := charts[file.File]
+		if !isChart {
+			data = []byte(version.Spec.Templates[file.File])
+		}
+		parts := corecontent.Split(data)
 		if len(parts) != len(file.Parts) {
 			return fmt.Errorf("file %q of OperatorVersion %q has %d parts on the hub instead of %d: raise operatorVersion", file.File, version.Name,
 				len(file.Parts), len(parts))

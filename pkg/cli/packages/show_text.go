@@ -162,6 +162,8 @@ func taskText(task kudo.Task) string {
 			text += ", if " + spec.EnablingParameter + " is true"
 		}
 		return text
+	case task.Kind == kudo.TaskHelm:
+		return chartText(spec)
 	case task.Kind == kudo.TaskPipe:
 		return spec.Pod + " -> " + strings.Join(pipeTexts(spec.Pipe), ", ")
 	case task.Kind == kudo.TaskToggle:
@@ -169,6 +171,18 @@ func taskText(task kudo.Task) string {
 	default:
 		return cmp.Or(strings.Join(spec.Resources, ", "), "-")
 	}
+}
+
+// chartText describes the chart of a Helm task.
+func chartText(spec kudo.TaskSpec) string {
+	text := spec.Chart
+	if spec.ValuesFile != "" {
+		text += " with " + spec.ValuesFile
+	}
+	if spec.EnablingParameter != "" {
+		text += ", if " + spec.EnablingParameter + " is true"
+	}
+	return text
 }
 
 func pipeTexts(files []kudo.PipeSpec) []string {

@@ -27,7 +27,7 @@ type Workload struct {
 
 // Workloads returns the entries of the workloads that were applied, without those of manually requested plans only.
 func Workloads(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
-	return only(inventory, func(e kudo.InventoryEntry) bool { return !e.Manual && !e.Pending && isWorkload(e) })
+	return only(inventory, func(e kudo.InventoryEntry) bool { return !e.Manual && !e.Pending && !e.Hook && isWorkload(e) })
 }
 
 // GuardedWorkloads returns the entries of the workloads that have to stay available during the last execution.

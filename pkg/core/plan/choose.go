@@ -21,8 +21,9 @@ type Choice struct {
 	// Version is the OperatorVersion of Start.
 	Version *kudo.OperatorVersionSpec
 
-	// Restart is true if the changes that Start takes require a restart of pods (KEP-27).
-	Restart bool
+	// Restart is true if the changes that Start takes require a restart of pods (KEP-27), and RestartCharts if a changed parameter requests that
+	// itself: otherwise pods of charts restart where the chart changes them.
+	Restart, RestartCharts bool
 
 	// Cancel is true if the running execution is to be cancelled.
 	Cancel bool
@@ -185,7 +186,9 @@ func (s State) startWhole(name string) (Choice, error) {
 		changed = changedParameters(s.Version.Parameters, s.lastValues(), s.desiredValues())
 		restart = s.isOtherVersion() || slices.ContainsFunc(changed, RestartsPods)
 	}
-	return s.start(name, s.desiredValues(), s.owedAfterStart(name, changed), restart)
+	choice, err := s.start(name, s.desiredValues(), s.owedAfterStart(name, changed), restart)
+	choice.RestartCharts = slices.ContainsFunc(changed, forcesRestart)
+	return choice, err
 }
 
 // startTriggered starts the next triggered plan with the values of the parameters that trigger it. The other parameters keep their values
@@ -199,7 +202,7 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 	if values == nil {
 		values = map[string]string{}
 	}
-	restart, from := false, s.Last.ParametersFrom
+	restart, forces, from := false, false, s.Last.ParametersFrom
 	for _, p := range changed {
 		if triggered, _ := TriggeredPlan(s.Version, p); triggered != name {
 			continue
@@ -212,13 +215,15 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 		if p.IsSensitive() {
 			from = withFrom(from, s.Sensitive.From, p.Name)
 		}
-		restart = restart || RestartsPods(p)
+		restart, forces = restart || RestartsPods(p), forces || forcesRestart(p)
 	}
 	owed := s.Last.Owed
 	if s.isEdited() {
 		owed = resetOwed(owed) // otherwise the values are of the edit for which it failed
 	}
-	return s.start(name, Values{Given: values, From: from}, addOwed(owed, kudo.OwedPlan{Plan: name}), restart)
+	choice, err := s.start(name, Values{Given: values, From: from}, addOwed(owed, kudo.OwedPlan{Plan: name}), restart)
+	choice.RestartCharts = forces
+	return choice, err
 }
 
 // triggeredPlan returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running

@@ -435,3 +435,30 @@ func TestTriggers(t *testing.T) {
 		})
 	}
 }
+
+func TestPodsOfChartsRestartOnRequestOnly(t *testing.T) {
+	for name, test := range map[string]struct {
+		flag    *kudo.Flag
+		trigger string
+		charts  bool
+	}{
+		"a parameter that says nothing":              {},
+		"one that restarts no pods":                  {flag: new(kudo.Flag(false))},
+		"one that restarts pods":                     {flag: new(kudo.Flag(true)), charts: true},
+		"one that says nothing and triggers a plan":  {trigger: "backup"},
+		"one that restarts pods and triggers a plan": {flag: new(kudo.Flag(true)), trigger: "backup", charts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version := versionOf("deploy", "update", "backup")
+			version.Parameters = []kudo.Parameter{{Name: "VALUE", Trigger: test.trigger, ForcePodRestart: test.flag}}
+			last := &kudo.Execution{UID: "1", Plan: "deploy", Parameters: map[string]string{"VALUE": "a"}}
+			choice, err := plan.Choose(plan.State{
+				Version: version, LastVersion: version, Parameters: map[string]string{"VALUE": "b"}, Last: last, LastStatus: kudo.Complete,
+				Whole: &kudo.WholeVersion{},
+			})
+			if err != nil || choice.Start == nil || choice.RestartCharts != test.charts {
+				t.Errorf("got %+v, %v, want RestartCharts %v", choice, err, test.charts)
+			}
+		})
+	}
+}

@@ -39,7 +39,7 @@ const maxForeign = 256
 // nothing.
 func belongsTo(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
-	if labels[kudo.LabelHeritage] == kudo.Heritage && labels[kudo.LabelInstance] != "" {
+	if labels[kudo.LabelInstance] != "" && (labels[kudo.LabelHeritage] == kudo.Heritage || live.GetAnnotations()[kudo.AnnotationExecution] != "") {
 		return "belongs to Instance " + qualifiedName(live.GetAnnotations()[kudo.AnnotationInstanceNamespace], labels[kudo.LabelInstance])
 	}
 	const foreign = "was not created by this Instance"
@@ -51,7 +51,7 @@ func belongsTo(live *unstructured.Unstructured) string {
 
 // isFree reports whether no Instance, tool or controller has taken over a released object.
 func isFree(live *unstructured.Unstructured) bool {
-	return live.GetLabels()[kudo.LabelHeritage] == "" && deployer(live) == "" && controllerOf(live) == ""
+	return live.GetLabels()[kudo.LabelInstance] == "" && deployer(live) == "" && controllerOf(live) == ""
 }
 
 // deployer describes the tool that marks an object as its own; empty if there is none. The marks are those of Helm, Argo CD and Flux.

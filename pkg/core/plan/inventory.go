@@ -59,7 +59,7 @@ func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*u
 	entries := make([]kudo.InventoryEntry, 0, len(wants))
 	for _, want := range wants {
 		entry := Entry(want, task)
-		entry.Manual, entry.Pending, entry.Keep = manual, true, Keeps(want)
+		entry.Manual, entry.Pending, entry.Keep, entry.Hook = manual, true, Keeps(want), want.GetAnnotations()[kudo.AnnotationHook] != ""
 		entries = append(entries, entry)
 	}
 	return List(inventory, entries...)
@@ -136,13 +136,26 @@ func Adds(before, inventory []kudo.InventoryEntry) bool {
 	return slices.ContainsFunc(inventory, func(e kudo.InventoryEntry) bool { return !listed[Identity(e)] })
 }
 
-// Surplus returns the entries of a task for objects that it no longer renders.
+// Surplus returns the entries of a task for objects that it no longer renders, without hooks: those stay until their policy deletes them, or a
+// removal.
 func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
 	wanted := map[kudo.InventoryEntry]bool{}
 	for _, want := range wants {
 		wanted[Entry(want, "")] = true
 	}
-	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !wanted[Identity(e)] })
+	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !e.Hook && !wanted[Identity(e)] })
+}
+
+// EntriesOf returns the entries of a task, the last one first: the order in which they are deleted.
+func EntriesOf(inventory []kudo.InventoryEntry, task string) []kudo.InventoryEntry {
+	own := only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task })
+	slices.Reverse(own)
+	return own
+}
+
+// WithoutHooks returns the entries that are not of hooks of charts.
+func WithoutHooks(entries []kudo.InventoryEntry) []kudo.InventoryEntry {
+	return only(entries, func(e kudo.InventoryEntry) bool { return !e.Hook })
 }
 
 // MarkSurplus returns the inventory with those entries marked: their task no longer renders the objects. They stay until no plan is owed,

@@ -121,6 +121,8 @@ func TestSurplus(t *testing.T) {
 			pruned: entries{config("web-1", "t")}},
 		"without anything rendered, all of the task's goes": {
 			inventory: entries{config("a", "t"), config("b", "t")}, pruned: entries{config("a", "t"), config("b", "t")}},
+		"hooks of a chart stay": {
+			inventory: entries{config("a", "t"), {Kind: "ConfigMap", Namespace: "ns", Name: "b", Task: "t", Hook: true}}, pruned: entries{config("a", "t")}},
 		"objects of another task are ignored": {
 			inventory: entries{config("a", "other")}},
 		"what another task renders now is that one's": {

@@ -24,6 +24,11 @@ func Keeps(rendered *unstructured.Unstructured) bool {
 	}
 }
 
+// KeepsAsHelm reports whether a rendered object has Helm's annotation for objects to keep, and is kept.
+func KeepsAsHelm(rendered *unstructured.Unstructured) bool {
+	return isHelmKeep(rendered.GetAnnotations()[kudo.AnnotationHelmPolicy]) && Keeps(rendered)
+}
+
 // isHelmKeep reports whether Helm keeps an object with that policy.
 func isHelmKeep(policy string) bool { return strings.EqualFold(strings.TrimSpace(policy), "keep") }
 

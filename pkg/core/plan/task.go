@@ -56,6 +56,10 @@ const (
 	Pipe TaskAction = "Pipe"
 	// ApplyChild requests a child Instance from the hub, and waits until it is ready.
 	ApplyChild TaskAction = "ApplyChild"
+	// ApplyChart applies what a chart renders, with its hooks, and waits until it is healthy.
+	ApplyChart TaskAction = "ApplyChart"
+	// DeleteChart runs the chart's hooks for its removal, and deletes its objects.
+	DeleteChart TaskAction = "DeleteChart"
 	// DeleteChild requests the removal of a child Instance from the hub, and waits until it is deleted.
 	DeleteChild TaskAction = "DeleteChild"
 	// Nothing means that the task has no objects.
@@ -63,10 +67,13 @@ const (
 )
 
 // Makes reports whether the objects exist once the task is complete.
-func (a TaskAction) Makes() bool { return a == Apply || a == Pipe }
+func (a TaskAction) Makes() bool { return a == Apply || a == Pipe || a == ApplyChart }
 
 // HasObjects reports whether the task renders objects that the agent itself applies or deletes.
 func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
+
+// OfChart reports whether the task applies or deletes what a chart has rendered.
+func (a TaskAction) OfChart() bool { return a == ApplyChart || a == DeleteChart }
 
 // OfChild reports whether the task waits for the hub to apply or to remove a child Instance.
 func (a TaskAction) OfChild() bool { return a == ApplyChild || a == DeleteChild }
@@ -91,6 +98,11 @@ func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters 
 			return ApplyChild, nil
 		}
 		return selectAction(version, parameters, task.Spec.EnablingParameter, ApplyChild, DeleteChild)
+	case kudo.TaskHelm:
+		if task.Spec.EnablingParameter == "" {
+			return ApplyChart, nil
+		}
+		return selectAction(version, parameters, task.Spec.EnablingParameter, ApplyChart, DeleteChart)
 	case kudo.TaskPipe:
 		return Pipe, nil
 	case kudo.TaskDummy:
@@ -98,6 +110,21 @@ func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters 
 	default:
 		return Nothing, fmt.Errorf("this agent does not support tasks of kind %q", task.Kind)
 	}
+}
+
+// RecordOf returns the record of a Helm task; if there is none, one with its name.
+func RecordOf(records []kudo.TaskRecord, task string) (record kudo.TaskRecord, known bool) {
+	i := slices.IndexFunc(records, func(r kudo.TaskRecord) bool { return r.Task == task })
+	if i < 0 {
+		return kudo.TaskRecord{Task: task}, false
+	}
+	return records[i], true
+}
+
+// WithRecord returns the records with that of a Helm task, in the order of their names.
+func WithRecord(records []kudo.TaskRecord, record kudo.TaskRecord) []kudo.TaskRecord {
+	others := slices.DeleteFunc(slices.Clone(records), func(r kudo.TaskRecord) bool { return r.Task == record.Task })
+	return slices.SortedFunc(slices.Values(append(others, record)), func(a, b kudo.TaskRecord) int { return strings.Compare(a.Task, b.Task) })
 }
 
 // selectAction returns the action that a boolean parameter of that name selects (KEP-23, KEP-36).
@@ -168,8 +195,8 @@ func IsClaim(kind schema.GroupKind) bool { return kind == volumeClaim }
 // Owns reports whether an object on the cluster carries the labels of the owner.
 func (w Owner) Owns(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
-	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] != w.Name {
-		return false
+	if labels[kudo.LabelInstance] != w.Name || labels[kudo.LabelHeritage] != kudo.Heritage && live.GetAnnotations()[kudo.AnnotationExecution] == "" {
+		return false // a chart may set heritage itself
 	}
 	if namespace, marked := live.GetAnnotations()[kudo.AnnotationInstanceNamespace]; marked {
 		return namespace == w.Namespace

@@ -19,6 +19,11 @@ func (e *MissingPlanError) Error() string {
 // RestartsPods reports whether a change of the parameter restarts pods (KEP-27).
 func RestartsPods(p kudo.Parameter) bool { return p.ForcePodRestart == nil || bool(*p.ForcePodRestart) }
 
+// forcesRestart reports whether the parameter says itself that its change restarts pods.
+func forcesRestart(p kudo.Parameter) bool {
+	return p.ForcePodRestart != nil && bool(*p.ForcePodRestart)
+}
+
 // Trigger is a plan and the changed parameters that trigger it.
 type Trigger struct {
 	Plan       string

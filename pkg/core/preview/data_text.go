@@ -3,6 +3,7 @@ package preview
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -40,6 +41,9 @@ func (p PlanData) PodsText() string {
 	case p.Cause == plan.Installation || p.Cause == plan.RemovalRequested:
 		return ""
 	case p.RestartsPods:
+		if slices.ContainsFunc(p.Tasks, func(t TaskData) bool { return t.Kind == kudo.TaskHelm }) {
+			return "all pods of the applied objects restart, those of charts only if forcePodRestart is \"true\""
+		}
 		return "all pods of the applied objects restart"
 	case len(p.NoRestart) > 0:
 		return "pods restart only where they change (forcePodRestart is false)"
@@ -53,6 +57,8 @@ func (t TaskData) KindText() string {
 	switch t.Kind {
 	case kudo.TaskToggle:
 		return fmt.Sprintf("%s: %s", t.Kind, strings.ToLower(string(t.Action)))
+	case kudo.TaskHelm:
+		return fmt.Sprintf("%s: %s", t.Kind, strings.ToLower(strings.TrimSuffix(string(t.Action), "Chart")))
 	case kudo.TaskPipe:
 		return fmt.Sprintf("%s: a pod writes the files", t.Kind)
 	default:

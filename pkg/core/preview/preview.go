@@ -83,6 +83,8 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	case plan.ApplyChild, plan.DeleteChild:
 		t.Child, t.Problem = s.child(version, coming, placed)
 		return t
+	case plan.ApplyChart, plan.DeleteChart:
+		return s.chart(t)
 	}
 	wants, err := s.wants(version.NamedSpec(), coming.Execution, placed)
 	if err != nil {
@@ -101,6 +103,16 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	s.inventory = plan.MarkSurplus(s.inventory, plan.Surplus(s.inventory, placed.Task.Name, wants)...)
 	t.Warnings, t.Problem = s.change.Validation.check(unfit)
 	return s.checkImmutable(t)
+}
+
+// chart returns the effect of a Helm task.
+func (s *simulation) chart(t Task) Task {
+	if t.Action == plan.DeleteChart {
+		t.Objects = s.remove(plan.EntriesOf(s.inventory, t.Placed.Task.Name))
+		return t
+	}
+	t.Warnings = []string{"what a chart renders is known on the cluster only, because its templates may read it"}
+	return t
 }
 
 // child returns the effect on the child of a KudoOperator task, as the hub decides once the task is in progress. problem is why the task

@@ -2,6 +2,7 @@ package release
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -159,4 +161,34 @@ func (t *tokens) inValue(def *kudo.Parameter, value string) (string, error) {
 	}
 	encoded, err := json.Marshal(t.in(decoded))
 	return string(encoded), err
+}
+
+// Shadow returns the values of sensitive parameters with plain texts of the same length in their places.
+func Shadow(defs []kudo.Parameter, sensitive map[string]string) (map[string]string, error) {
+	tokens, shadow := newTokens(), maps.Clone(sensitive)
+	tokens.all = true
+	for i := range defs {
+		value, has := sensitive[defs[i].Name]
+		if !has || value == "" {
+			continue
+		}
+		var err error
+		if shadow[defs[i].Name], err = tokens.inValue(&defs[i], value); err != nil {
+			return nil, err
+		}
+	}
+	return shadow, nil
+}
+
+// CheckNames returns an error if a rendering has other objects than one with a shadow of sensitive values: the hub knows which objects there are.
+func CheckNames(rendered, shadow Rendering) error {
+	first, second := rendered.All(), shadow.All()
+	for i := range max(len(first), len(second)) {
+		if i < min(len(first), len(second)) && plan.Entry(first[i], "") == plan.Entry(second[i], "") {
+			continue
+		}
+		return errors.New("sensitive parameters decide which objects the chart renders, or are part of the name or namespace of one, which is no secret: " +
+			"use another parameter there")
+	}
+	return nil
 }

@@ -45,15 +45,17 @@ const letters = "bcdfghjkmpqrstvwxz"
 type tokens struct {
 	byText map[string]string
 	texts  map[string]string
+	// all is true if plain texts get tokens, too.
+	all bool
 }
 
 func newTokens() *tokens {
 	return &tokens{byText: map[string]string{}, texts: map[string]string{}}
 }
 
-// of returns the token of a text that is not plain, and a plain text itself. Tokens of different texts differ as far as their length allows.
+// of returns the token of a text that is not plain, and, unless all is set, a plain text itself. Tokens of different texts differ as far as their length allows.
 func (t *tokens) of(text string) string {
-	if isPlain(text) {
+	if text == "" || isPlain(text) && !t.all {
 		return text
 	}
 	token, has := t.byText[text]

@@ -53,3 +53,19 @@ const (
 	HookFailed         DeletePolicy = "hook-failed"
 	BeforeHookCreation DeletePolicy = "before-hook-creation"
 )
+
+// DeepCopy returns a copy whose objects the caller may change.
+func (r Rendering) DeepCopy() Rendering {
+	copied := Rendering{Warnings: r.Warnings}
+	for _, o := range r.Definitions {
+		copied.Definitions = append(copied.Definitions, Object{Source: o.Source, Object: o.Object.DeepCopy()})
+	}
+	for _, hook := range r.Hooks {
+		hook.Object.Object = hook.Object.Object.DeepCopy()
+		copied.Hooks = append(copied.Hooks, hook)
+	}
+	for _, o := range r.Objects {
+		copied.Objects = append(copied.Objects, Object{Source: o.Source, Object: o.Object.DeepCopy()})
+	}
+	return copied
+}

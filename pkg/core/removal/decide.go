@@ -49,7 +49,13 @@ func remove(o Observation) Decision {
 	if wait := o.Tree.CleanupWaitText(); wait != "" {
 		return o.remaining(nil, wait)
 	}
-	claims, others := claimsOf(o.Instance.Status.Inventory)
+	switch {
+	case len(o.Instance.Status.Tasks) > 0 && o.lacks(FactBefore):
+		return Decision{Kind: Gather, Need: FactBefore}
+	case o.BeforeWait != "":
+		return o.remaining(nil, o.BeforeWait)
+	}
+	claims, others := claimsOf(o.deletable())
 	custom, rest := plan.Teardown(others, o.Tree.Groups())
 	left, next, held := walk(custom, o.Deleted)
 	switch wait := o.Tree.WithdrawalWaitText(); {
@@ -136,7 +142,7 @@ func search(o Observation) Decision {
 func conclude(o Observation) Decision {
 	var found []plan.Object
 	for _, object := range o.Search.Found {
-		if !isClaim(object) || !o.retains()(object.Live.GetName()) {
+		if !o.isHook(object) && (!isClaim(object) || !o.retains()(object.Live.GetName())) {
 			found = append(found, object)
 			o.Inventory = plan.List(o.Inventory, plan.Entry(object.Live, ""))
 		}
@@ -149,10 +155,23 @@ func conclude(o Observation) Decision {
 		return o.failed(err)
 	case len(found) > 0:
 		return o.remaining(found, "")
+	case len(o.Instance.Status.Tasks) > 0:
+		return runAfter(o)
 	default:
 		removed := o.FinishRemoval()
 		return Decision{Kind: Finish, Status: removed.Status, Ready: removed.Ready, Unsearched: reads.Unread()}
 	}
+}
+
+// runAfter runs the hooks of charts that follow the deletion. Once they have succeeded, nothing is recorded of the charts, and the hooks are deleted
+// like other objects.
+func runAfter(o Observation) Decision {
+	if o.lacks(FactAfter) {
+		return Decision{Kind: Gather, Need: FactAfter}
+	}
+	d := o.remaining(nil, o.AfterWait)
+	d.Again = d.Again || o.AfterWait == ""
+	return d
 }
 
 // kindsToSearch returns the kinds of which unlisted objects may exist; nil means all kinds. The inventory lists every object that the

@@ -117,6 +117,10 @@ func (s *situation) gather(o *Observation, d Decision) {
 	case FactSearch:
 		o.Search = s.Search
 		line += " of " + kindsText(d.Kinds)
+	case FactBefore:
+		o.BeforeWait = s.BeforeWait
+	case FactAfter:
+		o.AfterWait = s.AfterWait
 	case FactRemaining:
 		o.Remaining, line = d.Objects, ""
 	}
@@ -405,5 +409,48 @@ func TestARemovalRendersWhatWasStarted(t *testing.T) {
 	o.Instance.Status.Execution = nil
 	if x, version := ExecutionOf(o); x.Parameters["A"] != "1" || version != desired {
 		t.Errorf("nothing was started: got %v, %v", x, version)
+	}
+}
+
+func TestHooksOfCharts(t *testing.T) {
+	hook := kudo.InventoryEntry{Group: "batch", Kind: "Job", Namespace: "apps", Name: "gone", Task: "t", Hook: true}
+	of := func(inventory ...kudo.InventoryEntry) *situation {
+		s := newSituation(inventory...)
+		s.Instance.Status.Tasks = []kudo.TaskRecord{{Task: "t", Digest: "sha256:1"}}
+		return s
+	}
+	before := of(config, hook)
+	before.BeforeWait = "hook pre-delete runs"
+	running := of(hook)
+	running.AfterWait = "hook post-delete runs"
+	running.Search.Found = []plan.Object{{Live: newObject("batch/v1", "Job", "gone")}}
+	ended := of(hook)
+	dropped := newSituation(hook)
+	for name, test := range map[string]struct {
+		situation *situation
+		lines     []string
+		kind      Kind
+		message   string
+		again     bool
+	}{
+		"nothing is deleted before the hooks before have succeeded": {before, []string{"? tree", "? hooks before the deletion"}, Record, "hook pre-delete runs", false},
+		"hooks are not deleted with the other objects": {of(config, hook), []string{"? tree", "? hooks before the deletion", "delete config", "? rendered objects",
+			"? search of PersistentVolumeClaim, ConfigMap, Job", "? hooks after the deletion"}, Record, "", true},
+		"nor while the hooks after run, although a search finds them": {running, []string{"? tree", "? hooks before the deletion", "? rendered objects",
+			"? search of PersistentVolumeClaim, Job", "? hooks after the deletion"}, Record, "hook post-delete runs", false},
+		"the removal goes on once they have succeeded": {ended, []string{"? tree", "? hooks before the deletion", "? rendered objects",
+			"? search of PersistentVolumeClaim, Job", "? hooks after the deletion"}, Record, "", true},
+		"they are deleted once nothing is recorded of the charts": {dropped, []string{"? tree", "delete gone", "? rendered objects",
+			"? search of PersistentVolumeClaim, Job"}, Finish, plan.NothingLeft, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := test.situation.play(t)
+			if diff := cmp.Diff(test.lines, test.situation.lines); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if d.Kind != test.kind || d.Again != test.again || !strings.Contains(d.Ready.Message, test.message) {
+				t.Errorf("got %s, again %v, %q", d.Kind, d.Again, d.Ready.Message)
+			}
+		})
 	}
 }

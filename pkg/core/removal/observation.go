@@ -33,6 +33,8 @@ type Observation struct {
 	Search    Search
 	// Remaining are the objects that a message names.
 	Remaining []plan.Object
+	// BeforeWait and AfterWait are what hooks of charts wait for, that run before and after the deletion; empty once they have succeeded.
+	BeforeWait, AfterWait string
 
 	// Err is why a fact cannot be gathered, or an object cannot be deleted.
 	Err error
@@ -51,6 +53,9 @@ const (
 	FactRendered Fact = "rendered objects"
 	// FactSearch is the result of a search for unlisted objects.
 	FactSearch Fact = "search"
+	// FactBefore and FactAfter are the progress of hooks of charts, which the pass advances when it gathers them.
+	FactBefore Fact = "hooks before the deletion"
+	FactAfter  Fact = "hooks after the deletion"
 	// FactRemaining is what may be shown of remaining objects, and why the API server refuses their deletion.
 	FactRemaining Fact = "remaining objects"
 )
@@ -72,6 +77,21 @@ func (o Observation) rendered() ([]*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	return o.Rendered, o.RenderErr
+}
+
+// deletable returns the recorded inventory without hooks of charts that are still to run, or are running: they are deleted last.
+func (o Observation) deletable() []kudo.InventoryEntry {
+	if len(o.Instance.Status.Tasks) > 0 {
+		return plan.WithoutHooks(o.Instance.Status.Inventory)
+	}
+	return o.Instance.Status.Inventory
+}
+
+// isHook reports whether an object that a search has found is a hook of a chart that is deleted last.
+func (o Observation) isHook(found plan.Object) bool {
+	return len(o.Instance.Status.Tasks) > 0 && slices.ContainsFunc(o.Instance.Status.Inventory, func(e kudo.InventoryEntry) bool {
+		return e.Hook && plan.Identity(e) == plan.Entry(found.Live, "")
+	})
 }
 
 // retains returns which volume claims, by name, the package requests to keep.

@@ -38,6 +38,7 @@ func (r *renderer) mark(obj *unstructured.Unstructured) error {
 	if err := merge(obj.Object, "", "annotations", r.annotations()); err != nil {
 		return err
 	}
+	unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", kudo.AnnotationHook) // only a chart has hooks
 	templates, err := templatesOf(obj)
 	if err != nil {
 		return err

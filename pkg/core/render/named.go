@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 )
 
@@ -59,6 +61,31 @@ func Mark(c Context, object *unstructured.Unstructured) (*unstructured.Unstructu
 	}
 	marked := object.DeepCopy()
 	if err := (&renderer{Context: c}).mark(marked); err != nil {
+		return nil, fmt.Errorf("%s: %w", identify(object, ""), err)
+	}
+	return marked, nil
+}
+
+// MarkRelease returns a copy of an object that a chart has rendered, with Tandem's labels and annotations on the object alone: its labels, selectors
+// and templates stay those of the chart. The heritage label is set where the chart does not set it, and on Roles and bindings in any case: the agent
+// finds those by it.
+func MarkRelease(c Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if c.Version == nil {
+		return nil, errors.New("marking an object: no OperatorVersion")
+	}
+	marked := object.DeepCopy()
+	labels := map[string]string{kudo.LabelOperator: c.Version.Operator.Name, kudo.LabelInstance: InstanceName(c.Instance)}
+	if marked.GetLabels()[kudo.LabelHeritage] == "" || marked.GroupVersionKind().Group == rbacv1.GroupName {
+		labels[kudo.LabelHeritage] = kudo.Heritage
+	}
+	err := validate(marked.Object)
+	if err == nil {
+		err = merge(marked.Object, "", "labels", labels)
+	}
+	if err == nil {
+		err = merge(marked.Object, "", "annotations", (&renderer{Context: c}).annotations())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", identify(object, ""), err)
 	}
 	return marked, nil

@@ -62,6 +62,7 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		Whole:              status.Whole,
 		HandledRequests:    status.HandledRequests,
 		Inventory:          status.Inventory,
+		Tasks:              status.Tasks,
 		ObservedGeneration: status.ObservedGeneration,
 	}
 	for _, name := range []string{kudo.ConditionReady, kudo.ConditionLastRequestSucceeded} {

@@ -443,6 +443,10 @@ type TaskRecord struct {
 	// +optional
 	Execution types.UID `json:"execution,omitempty"`
 
+	// upgrade is true if the task had completed before that execution.
+	// +optional
+	Upgrade bool `json:"upgrade,omitempty"`
+
 	// release is the name of the release, as templates read it. It cannot change while the task has objects.
 	// +optional
 	Release string `json:"release,omitempty"`
@@ -463,7 +467,11 @@ type TaskRecord struct {
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 
-	// hooks lists the hooks that the execution has started.
+	// hooksOf is the uid of the execution whose hooks are listed: that one, or one that removes the objects.
+	// +optional
+	HooksOf types.UID `json:"hooksOf,omitempty"`
+
+	// hooks lists the hooks that were started.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024

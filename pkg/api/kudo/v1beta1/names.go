@@ -33,6 +33,9 @@ const (
 	// AnnotationInstanceNamespace distinguishes Instances with the same name on objects outside the Instance's namespace.
 	AnnotationInstanceNamespace = "kudo.dev/instance-namespace"
 
+	// AnnotationHook holds what a hook of a chart was last applied at, such as pre-install.
+	AnnotationHook = "kudo.dev/hook"
+
 	// AnnotationPipe marks the pods of Pipe tasks (KUDO's name). They are deleted with the execution that created them.
 	AnnotationPipe = "kudo.dev/pipepod"
 )

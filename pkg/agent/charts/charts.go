@@ -1,0 +1,194 @@
+// Package charts renders the charts of Helm tasks for the managed cluster: with its version and kinds, and with the objects that templates look up.
+package charts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/core/release"
+)
+
+// TransientError is why a chart could not be rendered now: of the chart, nothing is known.
+type TransientError struct{ Err error }
+
+func (e *TransientError) Error() string { return e.Err.Error() }
+func (e *TransientError) Unwrap() error { return e.Err }
+
+// Request is a chart to render.
+type Request struct {
+	// Archive is the chart, and Digest its digest.
+	Archive []byte
+	Digest  string
+	// Values is the JSON of the values that override the chart's.
+	Values  string
+	Release chart.Release
+	// Trial is true if the chart's definitions are still to be applied: their kinds count as known, and so do those of Assumed, which others define.
+	Trial   bool
+	Assumed []string
+	// Reader reads what templates look up, with the permissions of the Instance.
+	Reader client.Reader
+}
+
+// Renderer renders charts.
+type Renderer struct {
+	charts    *chart.Renderer
+	discovery discovery.DiscoveryInterface
+
+	// trials holds the last trials of charts that look nothing up: the rendering that follows is the same, unless a definition was applied in
+	// between, and takes it.
+	trials *lru.Cache
+}
+
+// maxTrials is the number of trials that are held. A forgotten one is made again.
+const maxTrials = 8
+
+// New returns a Renderer for the cluster of the discovery.
+func New(renderer *chart.Renderer, cluster discovery.DiscoveryInterface) *Renderer {
+	return &Renderer{charts: renderer, discovery: cluster, trials: lru.New(maxTrials)}
+}
+
+// Render renders a chart. The error is a *TransientError if the cluster could not answer; all others are of the chart.
+func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, error) {
+	capabilities, err := r.capabilities()
+	if err != nil {
+		return nil, &TransientError{Err: err}
+	}
+	capabilities.APIVersions = append(capabilities.APIVersions, q.Assumed...)
+	in := chart.Input{
+		Archive: q.Archive, Values: []byte(q.Values), Release: q.Release, Capabilities: capabilities, AssumeDefinitions: q.Trial,
+	}
+	key := keyOf(in, q.Digest)
+	if trial, made := r.trials.Get(key); made {
+		if !q.Trial {
+			r.trials.Remove(key)
+		}
+		return trial.(*release.Rendering), nil
+	}
+	looked := false
+	out, err := r.charts.Render(ctx, in, func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+		looked = true
+		return lookUp(ctx, q.Reader, apiVersion, kind, namespace, name)
+	})
+	if err != nil {
+		return nil, classify(err)
+	}
+	if q.Trial && !looked && len(out.Definitions) == 0 {
+		r.trials.Add(key, out)
+	}
+	return out, nil
+}
+
+// classify wraps all errors but those of the chart.
+func classify(err error) error {
+	var ofChart *chart.Error
+	var limit *chart.LimitError
+	var version *chart.VersionError
+	if errors.As(err, &ofChart) || errors.As(err, &limit) || errors.As(err, &version) {
+		return err
+	}
+	return &TransientError{Err: err}
+}
+
+// keyOf identifies an input without definitions to assume.
+func keyOf(in chart.Input, digest string) [sha256.Size]byte {
+	in.Archive, in.AssumeDefinitions = []byte(digest), false
+	encoded, _ := json.Marshal(in) // consists of strings
+	return sha256.Sum256(encoded)
+}
+
+// capabilities discovers what the cluster serves: everything, or there is an error, because a chart would render less.
+func (r *Renderer) capabilities() (chart.Capabilities, error) {
+	version, err := r.discovery.ServerVersion()
+	if err != nil {
+		return chart.Capabilities{}, fmt.Errorf("discovering the version of the managed cluster: %w", err)
+	}
+	groups, resources, err := r.discovery.ServerGroupsAndResources()
+	if err != nil {
+		return chart.Capabilities{}, fmt.Errorf("discovering the kinds of the managed cluster, which charts depend on: %w", err)
+	}
+	known := map[string]bool{}
+	for _, group := range groups {
+		for _, v := range group.Versions {
+			known[v.GroupVersion] = true
+		}
+	}
+	for _, list := range resources {
+		for _, resource := range list.APIResources {
+			if !strings.Contains(resource.Name, "/") {
+				known[list.GroupVersion+"/"+resource.Kind] = true
+			}
+		}
+	}
+	all := make([]string, 0, len(known))
+	for name := range known {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return chart.Capabilities{KubeVersion: version.GitVersion, APIVersions: all}, nil
+}
+
+// The limits of what one call of lookup may return: 500 objects a page, and 16 MiB.
+const (
+	pageSize       = 500
+	maxLookupBytes = 16 << 20
+)
+
+// lookUp returns an object, or a list of all if name is empty; nothing if there is none.
+func lookUp(ctx context.Context, reader client.Reader, apiVersion, kind, namespace, name string) (map[string]any, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return listAll(ctx, reader, gv.WithKind(kind), namespace)
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gv.WithKind(kind))
+	err = reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return map[string]any{}, nil
+	}
+	return object.Object, nil
+}
+
+func listAll(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace string) (map[string]any, error) {
+	all, size := &unstructured.UnstructuredList{}, 0
+	for next := ""; ; {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := reader.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next))
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err != nil {
+			return map[string]any{}, nil
+		}
+		encoded, err := page.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		if size += len(encoded); size > maxLookupBytes {
+			return nil, &chart.Error{Message: fmt.Sprintf("the objects of kind %s have more than %d MiB: look up fewer, by namespace or name", kind.Kind, maxLookupBytes>>20)}
+		}
+		page.Items = append(all.Items, page.Items...)
+		all = page
+		if next = page.GetContinue(); next == "" {
+			return all.UnstructuredContent(), nil
+		}
+	}
+}

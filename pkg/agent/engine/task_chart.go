@@ -1,0 +1,428 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/agent/charts"
+	"github.com/tandem-addons/tandem/pkg/agent/rendering"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/health"
+	"github.com/tandem-addons/tandem/pkg/core/mirror"
+	"github.com/tandem-addons/tandem/pkg/core/outcome"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
+	"github.com/tandem-addons/tandem/pkg/core/render"
+)
+
+// chartOf returns what the chart of a task has rendered in its last execution, with the marks of the Instance. If the execution has yet to render
+// it, it returns a trial: what it would render now.
+func (p *pass) chartOf(ctx context.Context, x *execution, placed plan.Placed) (release.Rendering, error) {
+	record, known := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name)
+	tried := x.renders && placed.Plan == x.Plan && record.Execution != x.UID && x.appliesChart(placed.Task)
+	var rendered release.Rendering
+	switch {
+	case tried:
+		tried, err := p.renderChart(ctx, x, placed, true)
+		if err != nil {
+			return release.Rendering{}, err
+		}
+		rendered = *tried
+	case !known || record.Digest == "":
+		return release.Rendering{}, nil
+	default:
+		var err error
+		if rendered, err = p.rendered.Load(ctx, x.keyOf(record), record.Digest); err != nil {
+			return release.Rendering{}, asTransient(err)
+		}
+	}
+	return x.mark(placed, rendered)
+}
+
+// appliesChart reports whether the execution applies a Helm task, and does not delete its objects.
+func (x *execution) appliesChart(task kudo.Task) bool {
+	action, err := plan.TaskActionOf(task, x.version, x.Parameters)
+	return err == nil && action == plan.ApplyChart
+}
+
+// asTransient wraps an error of reading what is kept, unless that is lost.
+func asTransient(err error) error {
+	if isLost(err) {
+		return err
+	}
+	return &charts.TransientError{Err: err}
+}
+
+// isLost reports whether an error is that what a chart has rendered is lost.
+func isLost(err error) bool {
+	lost := (*rendering.LossError)(nil)
+	return errors.As(err, &lost)
+}
+
+// keyOf identifies what an execution of a Helm task has rendered.
+func (x *execution) keyOf(record kudo.TaskRecord) rendering.Key {
+	return rendering.Key{Instance: x.instance.HubUID(), Task: record.Task, Execution: record.Execution}
+}
+
+// renderChart renders the chart of a task. With trial, the kinds that its definitions define count as known. It is an error if values of parameters
+// change the structure, or if sensitive ones would be disclosed.
+func (p *pass) renderChart(ctx context.Context, x *execution, placed plan.Placed, trial bool) (*release.Rendering, error) {
+	if p.hindrance != nil {
+		return nil, &charts.TransientError{Err: p.hindrance}
+	}
+	record, _ := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name)
+	name, err := x.releaseName(placed.Task, record)
+	if err != nil {
+		return nil, err
+	}
+	request := charts.Request{
+		Trial: trial, Reader: p.acting.client,
+		Release: chart.Release{Name: name, Namespace: x.instance.Namespace, Upgrade: record.Installed, Revision: int(record.Revision) + 1},
+	}
+	if request.Archive, request.Digest, err = p.archiveOf(ctx, x, placed.Task.Spec.Chart); err != nil {
+		return nil, err
+	}
+	given := x.context(placed)
+	with := func(values map[string]string) (release.Rendering, error) {
+		c := given
+		c.Parameters, c.Sensitive = values, nil
+		return p.renderWith(ctx, c, placed.Task, request)
+	}
+	values := maps.Clone(given.Parameters)
+	if values == nil {
+		values = map[string]string{}
+	}
+	maps.Copy(values, given.Sensitive)
+	guard, err := release.NewGuard(x.version.Parameters, values)
+	if err != nil {
+		return nil, err
+	}
+	made, err := with(values)
+	if err == nil {
+		err = guard.Check(made, with)
+	}
+	if err == nil && len(given.Sensitive) > 0 {
+		err = checkDisclosure(x.version.Parameters, given, made, with)
+	}
+	return &made, err
+}
+
+// renderWith renders the chart of a task with values of its parameters.
+func (p *pass) renderWith(ctx context.Context, c render.Context, task kudo.Task, request charts.Request) (release.Rendering, error) {
+	if file := task.Spec.ValuesFile; file != "" {
+		var err error
+		if request.Values, err = render.Values(c, file); err != nil {
+			return release.Rendering{}, err
+		}
+	}
+	made, err := p.charts.Render(ctx, request)
+	if err != nil {
+		return release.Rendering{}, err
+	}
+	return *made, nil
+}
+
+// checkDisclosure returns an error if sensitive parameters decide which objects there are.
+func checkDisclosure(
+	defs []kudo.Parameter, given render.Context, made release.Rendering, with func(map[string]string) (release.Rendering, error),
+) error {
+	shadow, err := release.Shadow(defs, given.Sensitive)
+	if err != nil {
+		return err
+	}
+	values := maps.Clone(given.Parameters)
+	if values == nil {
+		values = map[string]string{}
+	}
+	maps.Copy(values, shadow)
+	other, err := with(values)
+	if err != nil {
+		return err
+	}
+	return release.CheckNames(made, other)
+}
+
+// releaseName returns the name of the release of a task, which does not change while the task is installed: its objects have other names then.
+func (x *execution) releaseName(task kudo.Task, record kudo.TaskRecord) (string, error) {
+	name := task.Spec.ReleaseName
+	if name == "" {
+		name = render.InstanceName(x.instance.Name)
+	}
+	switch {
+	case len(name) > release.MaxName:
+		return "", fmt.Errorf("the name of the release, %q, has %d characters, more than %d: set releaseName", name, len(name), release.MaxName)
+	case record.Installed && record.Release != name:
+		return "", fmt.Errorf("the name of the release is %q and cannot be changed to %q: set releaseName to the former name", record.Release, name)
+	default:
+		return name, nil
+	}
+}
+
+// archiveOf returns the archive of a chart in the content of the version, and its digest.
+func (p *pass) archiveOf(ctx context.Context, x *execution, name string) (archive []byte, digest string, err error) {
+	version, err := p.version(ctx, x.instance, mirror.VersionName(x.OperatorVersion), client.UnsafeDisableDeepCopy)
+	switch {
+	case err != nil:
+		return nil, "", &charts.TransientError{Err: err}
+	case version == nil:
+		return nil, "", errors.New("the OperatorVersion no longer exists")
+	}
+	file, exists := content.Find(&version.Spec, name)
+	if !exists {
+		return nil, "", fmt.Errorf("OperatorVersion %q has no chart %q in its content: push the package again as another version", version.Name, name)
+	}
+	if archive, err = p.contents.File(ctx, version, name); err != nil {
+		return nil, "", &charts.TransientError{Err: err}
+	}
+	return archive, file.Digest, nil
+}
+
+// chart carries out a Helm task: definitions, rendering, hooks, manifests. What was rendered is recorded before anything of it is applied.
+func (p *pass) chart(ctx context.Context, x *execution, placed plan.Placed, started bool, rendered release.Rendering) plan.Outcome {
+	if placed.Plan == kudo.CleanupPlan {
+		return outcome.Fatal(errors.New("a Helm task cannot be part of the cleanup plan: charts are removed after it"))
+	}
+	stored, _ := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name)
+	if stored.Execution != x.UID {
+		if outcome := p.define(ctx, x, placed, started, rendered.Definitions); outcome.Status != kudo.Complete {
+			return outcome
+		}
+		return p.record(ctx, x, placed, stored)
+	}
+	if listed, outcome := p.listAll(x, placed, rendered); !listed {
+		return outcome
+	}
+	o := release.Observation{Execution: x.UID, PostHooks: placed.Task.Spec.PostHooks, Rendering: rendered, Stored: stored, Record: stored}
+	outcome := p.follow(ctx, x, placed, o, release.Decide)
+	if outcome.Status == kudo.Complete {
+		return p.tidy(ctx, x, stored)
+	}
+	return outcome
+}
+
+// follow acts on decisions about a Helm task until the pass ends, and returns its outcome.
+func (p *pass) follow(
+	ctx context.Context, x *execution, placed plan.Placed, o release.Observation, decide func(release.Observation) release.Decision,
+) plan.Outcome {
+	rendered, stored := o.Rendering, o.Stored
+	o.Hooks = map[int]release.Seen{}
+	for {
+		decision := decide(o)
+		o.Record = decision.Record
+		switch decision.Kind {
+		case release.End:
+			x.inventory.note(o.Record)
+			return decision.Outcome
+		case release.ApplyManifests:
+			o.Manifests = new(release.Manifests)
+			o.Manifests.Applied, o.Manifests.Outcome = p.applyAll(ctx, x, placed, stored.Applied, release.Unwrap(rendered.Objects))
+		default:
+			seen, err := p.actOnHook(ctx, x, placed, rendered.Hooks[decision.Hook], decision, o.Hooks[decision.Hook])
+			if err != nil {
+				x.inventory.note(o.Record)
+				return outcomeOf(err)
+			}
+			o.Hooks[decision.Hook] = seen
+		}
+	}
+}
+
+// define applies the definitions of a chart, and waits until their kinds are served. Charts share them: one that belongs to another owner stays as
+// it is, if it serves the versions that this chart defines.
+func (p *pass) define(
+	ctx context.Context, x *execution, placed plan.Placed, started bool, definitions []release.Object,
+) plan.Outcome {
+	var own []*unstructured.Unstructured
+	for _, want := range release.Unwrap(definitions) {
+		object, err := p.objects.find(ctx, x.instance, want, fromServerAndWatch)
+		if err != nil {
+			return outcomeOf(err)
+		}
+		if x.owner().Claim(object) != nil {
+			x.inventory.forget(plan.Entry(want, ""))
+			if err := release.CheckServed(want, object.Live); err != nil {
+				return outcome.Fatal(err)
+			}
+			continue
+		}
+		if err := release.CheckDefinition(want, object.Live); err != nil {
+			return outcome.Fatal(err)
+		}
+		own = append(own, want)
+	}
+	_, applied := p.applyAll(ctx, x, placed, started, own)
+	return applied
+}
+
+// record renders the chart, keeps that, and records it and the objects.
+func (p *pass) record(ctx context.Context, x *execution, placed plan.Placed, record kudo.TaskRecord) plan.Outcome {
+	made, err := p.renderChart(ctx, x, placed, false)
+	if err != nil {
+		return chartOutcome(err)
+	}
+	name, err := x.releaseName(placed.Task, record)
+	if err != nil {
+		return outcome.Fatal(err)
+	}
+	record = kudo.TaskRecord{
+		Task: record.Task, Execution: x.UID, HooksOf: x.UID, Release: name, Revision: record.Revision + 1, Upgrade: record.Installed, Installed: record.Installed,
+	}
+	if record.Digest, err = p.rendered.Keep(ctx, x.keyOf(record), *made); err != nil {
+		return outcomeOf(fmt.Errorf("keeping what the chart has rendered: %w", err))
+	}
+	x.inventory.note(record)
+	marked, err := x.mark(placed, *made)
+	if err != nil {
+		return outcome.Fatal(err)
+	}
+	_, listed := p.listAll(x, placed, marked)
+	return listed
+}
+
+// listAll reports whether the stored inventory lists all objects of a chart but the definitions, which are applied before. If it does not, it lists those
+// whose kinds the cluster has, which then wait for the commit.
+func (p *pass) listAll(x *execution, placed plan.Placed, rendered release.Rendering) (listed bool, waiting plan.Outcome) {
+	rendered.Definitions = nil
+	wants, _, err := p.objects.placeAll(x.instance, rendered.All())
+	if err != nil {
+		return false, outcomeOf(err)
+	}
+	if len(plan.UnlistedObjects(x.instance.Status.Inventory, wants)) == 0 {
+		return true, plan.Outcome{Status: kudo.InProgress, Message: "recording what the chart has rendered"}
+	}
+	entries := plan.Track(nil, placed.Task.Name, x.isAside(), wants)
+	if err := plan.CheckSize(plan.List(x.instance.Status.Inventory, entries...), x.Parameters); err != nil {
+		return false, outcome.Fatal(err)
+	}
+	x.inventory.list(entries...)
+	return false, plan.Outcome{Status: kudo.InProgress, Message: "listing the objects of the chart"}
+}
+
+// mark returns a rendering with the marks of the Instance.
+func (x *execution) mark(placed plan.Placed, rendered release.Rendering) (release.Rendering, error) {
+	c := x.context(placed)
+	return rendered.ForTask(placed.Task.Spec.HelmTaskSpec, func(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return render.MarkRelease(c, o)
+	})
+}
+
+// tidy removes what former executions of a task have rendered, once it is complete.
+func (p *pass) tidy(ctx context.Context, x *execution, record kudo.TaskRecord) plan.Outcome {
+	if err := p.rendered.Tidy(ctx, x.keyOf(record), record.Digest); err != nil {
+		return outcomeOf(fmt.Errorf("removing what earlier executions of the chart have rendered: %w", err))
+	}
+	return plan.Outcome{Status: kudo.Complete}
+}
+
+// chartOutcome returns the outcome of a task whose chart could not be rendered.
+func chartOutcome(err error) plan.Outcome {
+	var transient *charts.TransientError
+	if errors.As(err, &transient) {
+		return outcomeOf(transient.Err)
+	}
+	return outcome.Fatal(err)
+}
+
+// actOnHook reads, applies or deletes the object of a hook, and returns its new state.
+func (p *pass) actOnHook(
+	ctx context.Context, x *execution, placed plan.Placed, hook release.Hook, decision release.Decision, seen release.Seen,
+) (release.Seen, error) {
+	want := hook.Started(decision.Event)
+	switch decision.Kind {
+	case release.DeleteHook:
+		x.inventory.deletes()
+		object, err := p.deleteOwn(ctx, p.acting, x.owner().Has, plan.Object{Want: want, Live: seen.Live})
+		return release.Seen{Live: object.Live}, err
+	case release.ReadHook:
+		object, err := p.objects.find(ctx, x.instance, want, fromServerAndWatch)
+		if err == nil {
+			err = x.owner().Claim(object)
+		}
+		return release.Seen{Live: object.Live, Why: p.failureOf(ctx, x, placed, object)}, err
+	case release.RestoreHook:
+		want = hook.Restored(decision.Event)
+	}
+	object, err := p.apply(ctx, x, want, false, fromServerAndWatch)
+	return release.Seen{Live: object.Live}, err
+}
+
+// failureOf returns why a hook has failed, as its pods say; empty if it has not.
+func (p *pass) failureOf(ctx context.Context, x *execution, placed plan.Placed, hook plan.Object) string {
+	if hook.Live == nil {
+		return ""
+	}
+	result := health.Of(hook.Live)
+	if result.Status != health.Failed {
+		return ""
+	}
+	failed := plan.Outcome{Status: kudo.FatalError, Message: result.Message}
+	return plan.OneLine(p.view.Masker().Text(p.explain(ctx, x, placed, []plan.Object{hook}, failed).Message))
+}
+
+// deleteChart carries out a Helm task that is disabled: hooks before, the deletion of all objects, and hooks after. Then nothing of it is recorded.
+func (p *pass) deleteChart(ctx context.Context, x *execution, placed plan.Placed) plan.Outcome {
+	record, known := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name)
+	if !known {
+		return plan.Outcome{Status: kudo.Complete}
+	}
+	if outcome := p.deletionHooks(ctx, x, placed, record, release.PreDelete); outcome.Status != kudo.Complete {
+		return outcome
+	}
+	if record.Installed { // another execution of the task installs it again
+		record.Installed = false
+		x.inventory.note(record)
+		return plan.Outcome{Status: kudo.InProgress, Message: "recording the deletion of the chart's objects"}
+	}
+	own := plan.EntriesOf(x.inventory.entries, placed.Task.Name)
+	left, err := p.deleteListed(ctx, x, plan.WithoutHooks(own), asSeen)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if outcome := plan.DeleteOutcome(p.view.MaskObjects(p.probe(ctx, left))); outcome.Status != kudo.Complete {
+		return outcome
+	}
+	if outcome := p.deletionHooks(ctx, x, placed, record, release.PostDelete); outcome.Status != kudo.Complete {
+		return outcome
+	}
+	if left, err = p.deleteListed(ctx, x, own, asSeen); err != nil {
+		return outcomeOf(err)
+	}
+	outcome := plan.DeleteOutcome(p.view.MaskObjects(p.probe(ctx, left)))
+	if outcome.Status == kudo.Complete {
+		x.inventory.drop(placed.Task.Name)
+	}
+	return outcome
+}
+
+// deletionHooks runs the hooks of an event of a deletion, of what the chart has rendered last.
+func (p *pass) deletionHooks(
+	ctx context.Context, x *execution, placed plan.Placed, record kudo.TaskRecord, event release.Event,
+) plan.Outcome {
+	if p.hindrance != nil {
+		return outcomeOf(p.hindrance)
+	}
+	if record.HooksOf != x.UID {
+		x.inventory.note(release.RemovalOf(record, x.UID))
+		return plan.Outcome{Status: kudo.InProgress, Message: fmt.Sprintf("recording the start of hooks %s", event)}
+	}
+	rendered, err := p.chartOf(ctx, x, placed)
+	if err != nil {
+		return chartOutcome(err)
+	}
+	rendered = rendered.Of(event)
+	if len(rendered.Hooks) == 0 {
+		return plan.Outcome{Status: kudo.Complete}
+	}
+	if listed, outcome := p.listAll(x, placed, rendered); !listed {
+		return outcome
+	}
+	o := release.Observation{Execution: x.UID, Rendering: rendered, Stored: record, Record: record}
+	return p.follow(ctx, x, placed, o, func(o release.Observation) release.Decision { return release.DecideRemoval(o, event) })
+}

@@ -1,0 +1,180 @@
+package release
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// parse returns the object of a YAML document; nil for none.
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// widgets returns a definition that serves versions; those that end with ! are not served.
+func widgets(t *testing.T, versions ...string) *unstructured.Unstructured {
+	t.Helper()
+	text := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.a.b}, " +
+		"spec: {group: a.b, names: {kind: Widget}, versions: ["
+	for _, v := range versions {
+		name, off := strings.CutSuffix(v, "!")
+		text += "{name: " + name + ", served: " + map[bool]string{false: "true", true: "false"}[off] + "},"
+	}
+	return parse(t, text+"]}}")
+}
+
+func TestServes(t *testing.T) {
+	r := Rendering{Definitions: []Object{{Object: widgets(t, "v1", "v2!", "v3")}}}
+	want := []string{"a.b/v1", "a.b/v1/Widget", "a.b/v3", "a.b/v3/Widget"}
+	if got := r.Serves(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestCheckDefinition(t *testing.T) {
+	live := widgets(t, "v1", "v2")
+	live.Object["status"] = map[string]any{"storedVersions": []any{"v1", "v2"}}
+	if err := CheckDefinition(widgets(t, "v1!", "v2", "v3"), live); err != nil {
+		t.Errorf("a version that is no longer served is dropped: %v", err)
+	}
+	if err := CheckDefinition(widgets(t, "v2"), nil); err != nil {
+		t.Errorf("a definition that does not exist yet: %v", err)
+	}
+	err := CheckDefinition(widgets(t, "v2"), live)
+	if err == nil || !strings.Contains(err.Error(), "CustomResourceDefinition widgets.a.b: the chart drops version v1, in which objects are stored") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCheckServed(t *testing.T) {
+	if err := CheckServed(widgets(t, "v1", "v3!"), widgets(t, "v1", "v2")); err != nil {
+		t.Error(err)
+	}
+	for _, live := range []*unstructured.Unstructured{widgets(t, "v1"), widgets(t, "v1", "v2!")} {
+		err := CheckServed(widgets(t, "v1", "v2"), live)
+		if err == nil || !strings.Contains(err.Error(), "does not serve version v2, which the chart uses") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestForTask(t *testing.T) {
+	mark := func(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		if o.GetName() == "wrong" {
+			return nil, errors.New("no name")
+		}
+		o = o.DeepCopy()
+		o.SetLabels(map[string]string{"marked": "true"})
+		return o, nil
+	}
+	config := Object{Source: "web/templates/config.yaml", Object: parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: config}}")}
+	both := Hook{Object: Object{Source: "web/templates/hook.yaml", Object: parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: hook}}")},
+		Events: []Event{"test", PreInstall, PreUpgrade}}
+	tests := both
+	tests.Events = []Event{"test", "pre-rollback"}
+	rendered := Rendering{Definitions: []Object{{Object: widgets(t, "v1")}}, Hooks: []Hook{both, tests}, Objects: []Object{config}}
+
+	made, err := rendered.ForTask(kudo.HelmTaskSpec{}, mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.Hooks) != 1 || !slices.Equal(made.Hooks[0].Events, []Event{PreInstall, PreUpgrade}) {
+		t.Errorf("hooks: got %+v", made.Hooks)
+	}
+	for _, o := range made.All() {
+		if o.GetLabels()["marked"] == "" {
+			t.Errorf("%s is not marked", o.GetName())
+		}
+	}
+	if made.Definitions[0].Object.GetAnnotations()[kudo.AnnotationKeep] != "true" || made.Hooks[0].Object.Object.GetAnnotations()[kudo.AnnotationHook] != "pre-install" {
+		t.Error("definitions stay, and hooks are no manifests: the annotations are missing")
+	}
+	if len(rendered.All()[0].GetAnnotations()) > 0 {
+		t.Error("the rendering itself was changed")
+	}
+	if made, _ := rendered.ForTask(kudo.HelmTaskSpec{CRDs: kudo.SkipCRDs}, mark); len(made.Definitions) > 0 {
+		t.Error("definitions are applied although they are to be skipped")
+	}
+
+	later := both
+	later.Events = []Event{PostInstall}
+	for name, test := range map[string]struct {
+		change func(*Rendering)
+		want   string
+	}{
+		"an object twice":                   {func(r *Rendering) { r.Objects = append(r.Objects, config) }, "ConfigMap config is also rendered by web/templates/config.yaml"},
+		"a hook that is also an object":     {func(r *Rendering) { r.Objects = append(r.Objects, both.Object) }, "ConfigMap hook is also rendered by web/templates/hook.yaml"},
+		"a hook twice for one event":        {func(r *Rendering) { r.Hooks = append(r.Hooks, both) }, "ConfigMap hook is also rendered by"},
+		"one object as hooks of two events": {func(r *Rendering) { r.Hooks = append(r.Hooks, later) }, ""},
+		"an object that cannot be marked": {func(r *Rendering) {
+			r.Objects = append(r.Objects, Object{Source: "web/x.yaml", Object: parse(t, "{kind: ConfigMap, metadata: {name: wrong}}")})
+		}, "web/x.yaml: no name"},
+	} {
+		changed := rendered.DeepCopy()
+		test.change(&changed)
+		_, err := changed.ForTask(kudo.HelmTaskSpec{}, mark)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestRemovalOf(t *testing.T) {
+	of := func(event Event, state kudo.HookState) kudo.HookRecord {
+		return kudo.HookRecord{Event: string(event), State: state}
+	}
+	record := kudo.TaskRecord{HooksOf: "first", Hooks: []kudo.HookRecord{
+		of(PostInstall, kudo.HookSucceeded), of(PreDelete, kudo.HookSucceeded), of(PreDelete, kudo.HookFailed), of(PostDelete, kudo.HookRunning),
+	}}
+	if !HasFailed(record) {
+		t.Error("a hook has failed")
+	}
+	got := RemovalOf(record, "second")
+	if want := []kudo.HookRecord{of(PreDelete, kudo.HookSucceeded)}; got.HooksOf != "second" || !slices.Equal(got.Hooks, want) {
+		t.Errorf("got %+v, want hooks %+v", got, want)
+	}
+	if len(record.Hooks) != 4 || HasFailed(got) {
+		t.Error("the record before was changed")
+	}
+}
+
+func TestShadow(t *testing.T) {
+	defs := []kudo.Parameter{{Name: "TOKEN"}, {Name: "LIST", Type: kudo.ArrayType}, {Name: "EMPTY"}}
+	given := map[string]string{"TOKEN": "s3cr&t", "LIST": `["one", "two"]`, "EMPTY": ""}
+	shadow, err := Shadow(defs, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(shadow["TOKEN"]) != len(given["TOKEN"]) || shadow["TOKEN"] == given["TOKEN"] || shadow["LIST"] == given["LIST"] || shadow["EMPTY"] != "" {
+		t.Errorf("got %v", shadow)
+	}
+	named := func(names ...string) Rendering {
+		var r Rendering
+		for _, name := range names {
+			r.Objects = append(r.Objects, Object{Object: parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+name+"}}")})
+		}
+		return r
+	}
+	if err := CheckNames(named("a", "b"), named("a", "b")); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []Rendering{named("a", "c"), named("a"), named("a", "b", "c")} {
+		if CheckNames(named("a", "b"), other) == nil {
+			t.Errorf("other objects are not noticed: %v", other)
+		}
+	}
+}

@@ -1,0 +1,454 @@
+package agent
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/agent"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
+)
+
+// chartFiles are the files of a chart, by path.
+type chartFiles map[string]string
+
+// archive returns the archive of the chart.
+func (f chartFiles) archive() []byte {
+	GinkgoHelper()
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zipped)
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		Expect(archive.WriteHeader(&tar.Header{Name: "web/" + name, Mode: 0o644, Size: int64(len(f[name]))})).To(Succeed())
+		_, err := archive.Write([]byte(f[name]))
+		Expect(err).NotTo(HaveOccurred())
+	}
+	Expect(archive.Close()).To(Succeed())
+	Expect(zipped.Close()).To(Succeed())
+	return packed.Bytes()
+}
+
+// with returns the chart with other files.
+func (f chartFiles) with(others chartFiles) chartFiles {
+	all := maps.Clone(f)
+	maps.Copy(all, others)
+	return all
+}
+
+// hookJob returns a hook that is a Job, with fields of its spec.
+func hookJob(name, annotations, fields string) string {
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ .Release.Name }}-%s", annotations: {%s}}
+spec:
+  %s
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: "i:{{ .Release.Revision }}"}]}}
+`, name, annotations, fields)
+}
+
+// web is a chart with definitions, hooks of all events, and an object to keep. GROUP is the API group of its definition.
+var web = chartFiles{
+	"Chart.yaml":  "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+	"values.yaml": "value: default\n",
+	"crds/widgets.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.GROUP}
+spec:
+  group: GROUP
+  names: {kind: Widget, plural: widgets}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`,
+	"templates/config.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-config", labels: {heritage: "{{ .Release.Service }}"}}
+data:
+  value: {{ .Values.value | quote }}
+  release: "{{ .Release.IsInstall }} {{ .Release.IsUpgrade }} {{ .Release.Revision }}"
+  known: "{{ .Capabilities.APIVersions.Has "GROUP/v1/Widget" }}"
+`,
+	"templates/widget.yaml": "apiVersion: GROUP/v1\nkind: Widget\nmetadata: {name: \"{{ .Release.Name }}\"}\n",
+	"templates/secret.yaml": `apiVersion: v1
+kind: Secret
+metadata: {name: "{{ .Release.Name }}-secret", annotations: {helm.sh/hook: pre-install}}
+stringData: {password: "{{ randAlphaNum 20 }}"}
+`,
+	"templates/kept.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-kept", annotations: {helm.sh/resource-policy: keep}}
+`,
+	"templates/migrate.yaml": hookJob("migrate", `helm.sh/hook: "pre-install,pre-upgrade"`, "ttlSecondsAfterFinished: 0"),
+	"templates/seed.yaml":    hookJob("seed", "helm.sh/hook: post-install, helm.sh/hook-delete-policy: hook-succeeded", ""),
+	"templates/bye.yaml":     hookJob("bye", "helm.sh/hook: pre-delete", ""),
+	"templates/gone.yaml":    hookJob("gone", "helm.sh/hook: post-delete", ""),
+	"templates/test.yaml":    hookJob("test", "helm.sh/hook: test", ""),
+}
+
+// in returns the chart with its definition in an API group.
+func (f chartFiles) in(group string) chartFiles {
+	replaced := chartFiles{}
+	for name, text := range f {
+		replaced[name] = strings.ReplaceAll(text, "GROUP", group)
+	}
+	return replaced
+}
+
+// ofChart returns a package whose plan deploys a chart, and the chart's archive.
+func ofChart(chart chartFiles) (kudo.OperatorVersionSpec, []byte) {
+	GinkgoHelper()
+	archive := chart.archive()
+	helm := kudo.Task{Name: "web", Kind: kudo.TaskHelm}
+	helm.Spec.Chart, helm.Spec.ValuesFile = "web.tgz", "values.yaml"
+	spec := kudo.OperatorVersionSpec{
+		Operator:   corev1.ObjectReference{Kind: "Operator", Name: "app"},
+		Version:    "1.0.0",
+		Templates:  map[string]string{"values.yaml": "value: {{ .Params.VALUE | quote }}\n"},
+		Tasks:      []kudo.Task{helm},
+		Parameters: []kudo.Parameter{{Name: "VALUE", Default: ptr.To("one")}},
+		Plans:      map[string]kudo.Plan{"deploy": serial("web")},
+	}
+	content.Add(&spec, "web.tgz", archive)
+	return spec, archive
+}
+
+// newChart creates an unresolved Instance of a chart.
+func newChart(ctx context.Context, chart chartFiles, change func(*kudo.OperatorVersionSpec)) *hubPart {
+	GinkgoHelper()
+	spec, archive := ofChart(chart)
+	if change != nil {
+		change(&spec)
+	}
+	h := newInstance(ctx, spec, nil)
+	storeFile(ctx, h.name+"-1.0.0", archive)
+	return h
+}
+
+// storeFile stores a file as content of an OperatorVersion on the hub.
+func storeFile(ctx context.Context, version string, file []byte) {
+	GinkgoHelper()
+	pushed := &kudo.OperatorVersion{}
+	Expect(hub.Get(ctx, client.ObjectKey{Namespace: packages, Name: version}, pushed)).To(Succeed())
+	for _, part := range content.Split(file) {
+		Expect(hub.Create(ctx, content.New(pushed, part))).To(Succeed())
+	}
+}
+
+// jobs completes the Jobs of a namespace, as their controller does, and deletes those whose time to live is over.
+type jobs struct {
+	mutex sync.Mutex
+	ran   []string
+	// fails are the Jobs that fail.
+	fails map[string]bool
+}
+
+func runJobs(ctx context.Context, h *hubPart) *jobs {
+	j := &jobs{fails: map[string]bool{}}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		poll := time.NewTicker(30 * time.Millisecond)
+		defer poll.Stop()
+		for ctx.Err() == nil {
+			list := &batchv1.JobList{}
+			if managed.List(ctx, list, client.InNamespace(h.namespace)) == nil {
+				for i := range list.Items {
+					j.advance(ctx, h, &list.Items[i])
+				}
+			}
+			<-poll.C
+		}
+	})
+	DeferCleanup(func() {
+		cancel()
+		ended.Wait()
+	})
+	return j
+}
+
+// advance ends a Job, or deletes it once its time to live is over.
+func (j *jobs) advance(ctx context.Context, h *hubPart, job *batchv1.Job) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	name := strings.TrimPrefix(job.Name, h.name+"-")
+	if len(job.Status.Conditions) > 0 {
+		if job.Spec.TTLSecondsAfterFinished != nil {
+			_ = managed.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		}
+		return
+	}
+	ended := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}
+	if j.fails[name] {
+		ended = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}
+	} else {
+		job.Status.Succeeded, job.Status.CompletionTime = 1, ptr.To(metav1.Now())
+	}
+	job.Status.StartTime = ptr.To(metav1.Now())
+	for _, condition := range ended {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: condition, Status: corev1.ConditionTrue, Reason: "Ended", Message: "it has ended", LastTransitionTime: metav1.Now(),
+		})
+	}
+	if managed.Status().Update(ctx, job) == nil {
+		j.ran = append(j.ran, name)
+	}
+}
+
+// all returns the Jobs that have run, in order.
+func (j *jobs) all() []string {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	return slices.Clone(j.ran)
+}
+
+func (j *jobs) fail(name string, fails bool) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	j.fails[name] = fails
+}
+
+var _ = Describe("A Helm task", func() {
+	var stop func()
+	BeforeEach(func(ctx context.Context) {
+		makeAgentNamespace(ctx)
+		stop = runAgent()
+	})
+	group := func() string { return fmt.Sprintf("chart%d.tandem.test", made+1) }
+	data := func(ctx context.Context, h *hubPart, suffix string) map[string]string {
+		found := &corev1.ConfigMap{}
+		if !h.local(ctx, "-"+suffix, found) {
+			return nil
+		}
+		return found.Data
+	}
+
+	It("lives through install, change and removal, with all hooks", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), nil)
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed"}))
+		Expect(data(ctx, h, "config")).To(Equal(map[string]string{"value": "one", "release": "true false 1", "known": "true"}))
+		secret := &corev1.Secret{}
+		Expect(h.local(ctx, "-secret", secret)).To(BeTrue())
+		config := &corev1.ConfigMap{}
+		Expect(h.local(ctx, "-config", config)).To(BeTrue())
+		Expect(config.Labels).To(And(HaveKeyWithValue("heritage", "Helm"), HaveKeyWithValue(kudo.LabelInstance, h.name)))
+		Expect(h.get(ctx).Status.Tasks).To(ConsistOf(And(
+			HaveField("Task", "web"), HaveField("Release", h.name), HaveField("Revision", BeEquivalentTo(1)), HaveField("Installed", true))))
+
+		By("changing a value")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two: x"} })
+		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(
+			Equal(map[string]string{"value": "two: x", "release": "false true 2", "known": "true"}))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", BeEquivalentTo(2))))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "migrate"}))
+		after := &corev1.Secret{}
+		Expect(h.local(ctx, "-secret", after)).To(BeTrue())
+		Expect(after.Data).To(Equal(secret.Data), "a hook of the installation does not run again")
+		Expect(after.ResourceVersion).To(Equal(secret.ResourceVersion))
+
+		By("removing it")
+		h.finish(ctx)
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "migrate", "bye", "gone"}))
+		Expect(data(ctx, h, "config")).To(BeNil())
+		Expect(h.local(ctx, "-kept", &corev1.ConfigMap{})).To(BeTrue())
+		list := &batchv1.JobList{}
+		Expect(managed.List(ctx, list, client.InNamespace(h.namespace))).To(Succeed())
+		Expect(list.Items).To(BeEmpty())
+		stop()
+	})
+
+	It("runs each hook once, however often the agent is stopped", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), nil)
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		stopped := 0
+		Eventually(func() metav1.ConditionStatus {
+			stop()
+			stopped++
+			stop = runAgent()
+			<-time.After(time.Duration(stopped*97%500) * time.Millisecond) // it is stopped at another moment each time
+			return h.ready(ctx).Status
+		}).Should(Equal(metav1.ConditionTrue))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed"}))
+		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("release", "true false 1"))
+		GinkgoLogr.Info("stopped", "times", stopped)
+		h.finish(ctx)
+	})
+
+	It("ends with the failure of a hook, and recovers in another execution, which is still an installation", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), nil)
+		ran := runJobs(ctx, h)
+		ran.fail("migrate", true)
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(
+			HaveField("Status", kudo.FatalError), HaveField("Message", ContainSubstring("hook pre-install: Job "+h.namespace+"/"+h.name+"-migrate: "))))
+		Expect(data(ctx, h, "config")).To(BeNil(), "the manifests follow the hooks")
+		ran.fail("migrate", false)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(data(ctx, h, "config")).To(Equal(map[string]string{"value": "two", "release": "true false 2", "known": "true"}))
+
+		By("failing in the removal, which goes on")
+		ran.fail("bye", true)
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("hook pre-delete: Job " + h.namespace + "/" + h.name + "-bye: "))
+		Expect(data(ctx, h, "config")).NotTo(BeNil())
+		ran.fail("bye", false)
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		Expect(ran.all()[len(ran.all())-2:]).To(Equal([]string{"bye", "gone"}))
+		h.release(ctx)
+	})
+
+	DescribeTable("ends before it applies anything", func(ctx context.Context, change chartFiles, value, message string) {
+		h := newChart(ctx, web.in(group()).with(change), nil)
+		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": value} })
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(
+			HaveField("Status", kudo.FatalError), HaveField("Message", ContainSubstring(message))))
+		for _, suffix := range []string{"-config", "-kept"} {
+			Expect(h.local(ctx, suffix, &corev1.ConfigMap{})).To(BeFalse())
+		}
+		Expect(h.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
+		Expect(h.get(ctx).Status.Inventory).To(BeEmpty())
+	},
+		Entry("a template with an error", chartFiles{"templates/wrong.yaml": "{{ required \"name a host\" .Values.host }}"}, "x",
+			`phase "main": step "web": task "web": execution error at (web/templates/wrong.yaml:1:3): name a host`),
+		Entry("a schema that the values violate", chartFiles{"values.schema.json": `{"properties": {"value": {"maxLength": 3}}}`}, "long text",
+			"the values do not conform to the schema"),
+		Entry("a version of Kubernetes that it does not support", chartFiles{"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nkubeVersion: '<1.20.0'\n"},
+			"x", "requires Kubernetes <1.20.0"),
+		Entry("a value that breaks out of its place", chartFiles{"templates/config.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-config"}
+data:
+  value: {{ .Values.value }}
+`}, "x\n  other: y", `parameter "VALUE" changes the structure of what the chart renders`),
+		Entry("a value that is a template", chartFiles{}, "{{ .Values }}", `parameter "VALUE" contains {{`),
+		Entry("an object that is rendered twice", chartFiles{"templates/again.yaml": web["templates/kept.yaml"]}, "x", "is also rendered by web/templates/"),
+		Entry("an object without a name", chartFiles{"templates/nameless.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x-}\n"}, "x",
+			"metadata.generateName is not supported"),
+		Entry("a template without end", chartFiles{"templates/bomb.yaml": "{{ range 9999999999 }}x{{ end }}"}, "x", "requires more than"),
+	)
+
+	It("is deleted with its hooks when it is disabled, and installed again when it is enabled", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), func(spec *kudo.OperatorVersionSpec) {
+			spec.Tasks[0].Spec.EnablingParameter = "ENABLED"
+			spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "ENABLED", Type: kudo.BooleanType, Default: ptr.To("true")})
+		})
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"ENABLED": "false"} })
+		Eventually(func() []kudo.TaskRecord { return h.get(ctx).Status.Tasks }).Should(BeEmpty())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "bye", "gone"}))
+		Expect(data(ctx, h, "config")).To(BeNil())
+		Expect(h.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
+		Expect(h.local(ctx, "-kept", &corev1.ConfigMap{})).To(BeTrue())
+		Expect(h.get(ctx).Status.Inventory).To(BeEmpty())
+
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"ENABLED": "true"} })
+		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("release", "true false 1"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "bye", "gone", "migrate", "seed"}))
+		h.finish(ctx)
+	})
+
+	It("shares its definitions with other charts, and takes no version away", func(ctx context.Context) {
+		shared := web.in(group())
+		first := newChart(ctx, shared, nil)
+		runJobs(ctx, first)
+		first.resolve(ctx)
+		Eventually(func() metav1.Condition { return first.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		second := newChart(ctx, shared, nil)
+		runJobs(ctx, second)
+		second.resolve(ctx)
+		Eventually(func() metav1.Condition { return second.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(second.get(ctx).Status.Inventory).NotTo(ContainElement(HaveField("Kind", "CustomResourceDefinition")))
+
+		newer := shared.with(chartFiles{"crds/widgets.yaml": strings.ReplaceAll(shared["crds/widgets.yaml"], "name: v1,", "name: v2,")})
+		third := newChart(ctx, newer, nil)
+		third.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return third.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("belongs to another owner, and does not serve version v2, which the chart uses"))))
+		Expect(third.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
+
+		spec, archive := ofChart(newer)
+		push(ctx, first.name+"-2.0.0", spec)
+		storeFile(ctx, first.name+"-2.0.0", archive)
+		first.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = first.name + "-2.0.0" })
+		Eventually(func() kudo.PlanStatus { return first.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("the chart drops version v1, in which objects are stored"))))
+		second.finish(ctx)
+		third.finish(ctx)
+		first.finish(ctx)
+	})
+
+	It("is deleted with its hooks once a version does not have it", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), nil)
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		push(ctx, h.name+"-2.0.0", configOnly())
+		ran.fail("bye", true)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
+		Eventually(func() string { return h.ready(ctx).Message }).Should(HavePrefix(
+			`removing task "web", which the version does not have: hook pre-delete: Job ` + h.namespace + "/" + h.name + "-bye: "))
+		Expect(h.local(ctx, "-secret", &corev1.Secret{})).To(BeTrue())
+
+		By("running a plan again")
+		ran.fail("bye", false)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() []kudo.TaskRecord { return h.get(ctx).Status.Tasks }).Should(BeEmpty())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "bye", "bye", "gone"}))
+		Expect(h.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
+		h.finish(ctx)
+	})
+
+	It("does not share an object with another task", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), func(spec *kudo.OperatorVersionSpec) {
+			spec.Templates["config.yaml"] = fmt.Sprintf(configTemplate, "config")
+			spec.Tasks = append(spec.Tasks, task("config", kudo.TaskApply, "config.yaml"))
+			spec.Plans["deploy"] = serial("config", "web")
+		})
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring(`is rendered by task "config" and by task "web": remove it from one`))))
+		Expect(data(ctx, h, "config")).To(BeNil())
+	})
+
+	It("is rendered again only by another execution if what it rendered is lost", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), nil)
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		stop()
+		Expect(managed.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(agent.DefaultNamespace),
+			client.MatchingLabels{"kudo.dev/rendering-of": string(h.get(ctx).UID)})).To(Succeed())
+		stop = runAgent()
+		Consistently(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("release", "false true 2"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("ObservedGeneration", BeEquivalentTo(2)))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "migrate"}))
+		h.finish(ctx)
+	})
+})
