@@ -309,7 +309,11 @@ func (p *pass) listAll(x *execution, placed plan.Placed, rendered release.Render
 func (x *execution) mark(placed plan.Placed, rendered release.Rendering) (release.Rendering, error) {
 	c := x.context(placed)
 	return rendered.ForTask(placed.Task.Spec.HelmTaskSpec, func(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return render.MarkRelease(c, o)
+		marked, err := render.MarkRelease(c, o)
+		if err == nil && placed.Task.Spec.Claims == kudo.DeleteClaims {
+			err = render.MarkClaims(c, marked)
+		}
+		return marked, err
 	})
 }
 

@@ -188,7 +188,7 @@ func (s *simulation) removeAll() []Object {
 	claims := map[kudo.InventoryEntry]string{}
 	for _, entry := range s.inventory {
 		if before := s.change.Before; plan.IsStatefulSet(entry) && before.Status.Execution != nil {
-			claims[plan.Identity(entry)] = plan.ClaimsNote(s.lastApplied(entry, plan.Placed{Plan: before.Status.Execution.Plan}))
+			claims[plan.Identity(entry)] = s.claimsNote(entry, before.Status.Execution.Plan)
 		}
 	}
 	objects := s.remove(s.inventory)
@@ -198,6 +198,22 @@ func (s *simulation) removeAll() []Object {
 		}
 	}
 	return objects
+}
+
+// claimsNote describes what happens to the volume claims of a StatefulSet. Those of charts stay unless the task says otherwise.
+func (s *simulation) claimsNote(set kudo.InventoryEntry, last string) string {
+	if s.change.Started != nil {
+		for _, task := range s.change.Started.Spec.Tasks {
+			switch {
+			case task.Name != set.Task || task.Kind != kudo.TaskHelm:
+			case task.Spec.Claims == kudo.DeleteClaims:
+				return "with its volume claims and their data"
+			default:
+				return "its volume claims stay"
+			}
+		}
+	}
+	return plan.ClaimsNote(s.lastApplied(set, plan.Placed{Plan: last}))
 }
 
 // prune removes objects that the version no longer renders. Namespaces may stay.

@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
@@ -89,4 +90,24 @@ func MarkRelease(c Context, object *unstructured.Unstructured) (*unstructured.Un
 		return nil, fmt.Errorf("%s: %w", identify(object, ""), err)
 	}
 	return marked, nil
+}
+
+// MarkClaims sets Tandem's labels on the volume claim templates of an object of a chart, so that a removal finds and deletes the claims. It has no effect
+// on other kinds than StatefulSets.
+func MarkClaims(c Context, object *unstructured.Unstructured) error {
+	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
+		return nil
+	}
+	claims, err := claimTemplatesOf(object)
+	for _, claim := range claims {
+		if err == nil {
+			err = merge(claim.object, claim.path, "labels", map[string]string{
+				kudo.LabelHeritage: kudo.Heritage, kudo.LabelOperator: c.Version.Operator.Name, kudo.LabelInstance: InstanceName(c.Instance),
+			})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", identify(object, ""), err)
+	}
+	return nil
 }

@@ -12,7 +12,7 @@ type cost struct{ perByte, perValue, perEmpty, perContainer int64 }
 // conversionCost is the cost of untyped objects, admissionCost that of typed ones: an empty object becomes a struct.
 var (
 	conversionCost = cost{perByte: 15, perValue: 140, perEmpty: 50, perContainer: 320}
-	admissionCost  = cost{perByte: 5, perValue: 100, perEmpty: 1300, perContainer: 1300}
+	admissionCost  = cost{perByte: 5, perValue: 100, perEmpty: 2000, perContainer: 2000}
 )
 
 // of returns the cost of a text with those parts, without decoding it.

@@ -116,13 +116,13 @@ func TestTheCostOfAnAdmissionIsCovered(t *testing.T) {
 	}
 	objects["labels"] = `"metadata":{"labels":` + mapOf(`"a"`) + `}`
 	versions, instances := map[string]string{}, map[string]string{}
-	for _, field := range []string{"tasks", "parameters"} {
+	for _, field := range []string{"tasks", "parameters", "content"} {
 		versions[field] = `"spec":{"` + field + `":` + listOf("{}") + `}`
 	}
 	versions["plans"], versions["templates"] = `"spec":{"plans":`+mapOf("{}")+`}`, `"spec":{"templates":`+mapOf(`"a"`)+`}`
 	versions["phases"], versions["steps"] = `"spec":{"plans":{"a":{"phases":`+listOf("{}")+`}}}`, `"spec":{"plans":{"a":{"phases":[{"steps":`+listOf("{}")+`}]}}}`
 	versions["pipes"], versions["rules"] = `"spec":{"tasks":[{"spec":{"pipe":`+listOf("{}")+`}}]}`, `"spec":{"permissions":{"rules":`+listOf("{}")+`}}`
-	for _, field := range []string{"conditions", "inventory", "children"} {
+	for _, field := range []string{"conditions", "inventory", "children", "tasks"} {
 		instances[field] = `"status":{"` + field + `":` + listOf("{}") + `}`
 	}
 	instances["plans"] = `"status":{"planStatus":` + mapOf("{}") + `}`

@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,6 +137,11 @@ func newChart(ctx context.Context, chart chartFiles, change func(*kudo.OperatorV
 	}
 	h := newInstance(ctx, spec, nil)
 	storeFile(ctx, h.name+"-1.0.0", archive)
+	DeferCleanup(func(ctx context.Context) {
+		if h.get(ctx) != nil {
+			h.finish(ctx)
+		}
+	})
 	return h
 }
 
@@ -399,6 +405,36 @@ data:
 		second.finish(ctx)
 		third.finish(ctx)
 		first.finish(ctx)
+	})
+
+	It("keeps the volume claims of its StatefulSets, unless the task says otherwise", func(ctx context.Context) {
+		set := chartFiles{"Chart.yaml": web["Chart.yaml"], "templates/set.yaml": `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: "{{ .Release.Name }}-set"}
+spec:
+  replicas: 0
+  serviceName: set
+  selector: {matchLabels: {app: set}}
+  template: {metadata: {labels: {app: set}}, spec: {containers: [{name: c, image: i}]}}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`}
+		for policy, stays := range map[kudo.ClaimPolicy]bool{"": true, kudo.DeleteClaims: false} {
+			h := newChart(ctx, set, func(spec *kudo.OperatorVersionSpec) {
+				spec.Tasks[0].Spec.Claims, spec.Tasks[0].Spec.ValuesFile = policy, ""
+			})
+			h.resolve(ctx)
+			made := &appsv1.StatefulSet{}
+			Eventually(func() bool { return h.local(ctx, "-set", made) }).Should(BeTrue())
+			claim := made.Spec.VolumeClaimTemplates[0].DeepCopy() // as the controller of StatefulSets makes it
+			claim.Namespace, claim.Name, claim.Status = h.namespace, "data-"+made.Name+"-0", corev1.PersistentVolumeClaimStatus{}
+			Expect(managed.Create(ctx, claim)).To(Succeed())
+			h.finish(ctx)
+			err := managed.Get(ctx, client.ObjectKeyFromObject(claim), claim)
+			Expect(client.IgnoreNotFound(err)).To(Succeed())
+			Expect(err == nil && claim.DeletionTimestamp == nil).To(Equal(stays), "%q", policy)
+		}
 	})
 
 	It("is deleted with its hooks once a version does not have it", func(ctx context.Context) {
