@@ -40,6 +40,9 @@ type execution struct {
 	chart      func(plan.Placed) (release.Rendering, error)
 	renders    bool
 
+	// assumed are the kinds that the definitions of earlier Helm tasks of a trial define.
+	assumed []string
+
 	// round counts the rounds of tasks since the last record.
 	round int
 }
@@ -184,7 +187,7 @@ func (x *execution) renderTask(placed plan.Placed) (r renderedTask) {
 	file := placed.Task.Spec.ParameterFile
 	switch {
 	case r.err != nil:
-	case r.action.OfChart():
+	case r.action == plan.ApplyChart:
 		x.renderRelease(placed, &r)
 	case r.action == plan.Pipe:
 		if r.objects, r.err = x.artifacts(placed); r.err == nil {
@@ -243,6 +246,7 @@ func (p *pass) retrace(ctx context.Context, o plan.Observation) {
 	if x.Execution == nil || x.version == nil || x.record.MarkComplete(string(x.UID)) {
 		return
 	}
+	x.renderings = new(renderings) // charts that are still to be rendered have rendered nothing here
 	for _, placed := range plan.Everywhere(x.version) {
 		x.task(placed) // reports its errors when it runs
 	}
@@ -398,6 +402,21 @@ func (l *ledger) note(record kudo.TaskRecord) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.records = plan.WithRecord(l.records, record)
+}
+
+// entriesOf returns the entries of a task, the last one first.
+func (l *ledger) entriesOf(task string) []kudo.InventoryEntry {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return plan.EntriesOf(l.entries, task)
+}
+
+// recordOf returns the record of a Helm task, as the pass has updated it.
+func (l *ledger) recordOf(task string) kudo.TaskRecord {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	record, _ := plan.RecordOf(l.records, task)
+	return record
 }
 
 // drop removes the record of a Helm task.

@@ -40,7 +40,8 @@ func (p *pass) remove(ctx context.Context, o plan.Observation) result {
 	}
 	p.sweeper.forget(x.instance)
 	decision.Status.Tasks = x.inventory.records
-	decision.Again = decision.Again || !equality.Semantic.DeepEqual(x.inventory.records, o.Instance.Status.Tasks)
+	changed := !equality.Semantic.DeepEqual(x.inventory.records, o.Instance.Status.Tasks)
+	decision.Again, decision.MayDelay = decision.Again || changed, decision.MayDelay && !changed
 	done := result{
 		status: decision.Status, judgement: judgement{ready: decision.Ready}, again: decision.Again, unsearched: decision.Unsearched,
 	}
@@ -85,8 +86,7 @@ func (p *pass) gather(ctx context.Context, x *execution, seen *removal.Observati
 // removalOf returns the execution of an Instance that is being removed, with a uid for the hooks of its charts: another one each time after one has
 // failed.
 func (p *pass) removalOf(x *execution) *kudo.Execution {
-	removing, attempt := *x.Execution, 0
-	prefix := string(x.instance.UID) + "-removal-"
+	removing, attempt, prefix := *x.Execution, 0, removalPrefix(x.instance)
 	for _, record := range x.instance.Status.Tasks {
 		last, of := strings.CutPrefix(string(record.HooksOf), prefix)
 		if !of {
@@ -134,13 +134,7 @@ func (p *pass) removalHooksOf(ctx context.Context, x *execution, record kudo.Tas
 	if i := slices.IndexFunc(x.version.Tasks, func(t kudo.Task) bool { return t.Name == record.Task }); i >= 0 {
 		task = x.version.Tasks[i]
 	}
-	placed := plan.Placed{Task: task}
-	if _, err := p.chartOf(ctx, x, placed); isLost(err) {
-		p.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "HooksSkipped", "Remove", "hooks %s of task %q are skipped: %s", event, record.Task,
-			text.Prefix(err.Error(), maxNoteBytes))
-		return plan.Outcome{Status: kudo.Complete}
-	}
-	return p.deletionHooks(ctx, x, placed, record, event)
+	return p.deletionHooks(ctx, x, plan.Placed{Task: task}, record, event)
 }
 
 // skipsHooks reports whether the removal of an Instance runs no hooks.
@@ -163,13 +157,22 @@ func (e *engine) emitUnsearched(instance *kudo.Instance, unsearched string) {
 // require a search through all kinds.
 func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
 	key := removalKey(o.Instance)
-	if err == nil {
+	hooked := func(r kudo.TaskRecord) bool {
+		return len(r.Hooks) > 0 && strings.HasPrefix(string(r.HooksOf), removalPrefix(o.Instance))
+	}
+	switch {
+	case err == nil && slices.ContainsFunc(o.Instance.Status.Tasks, hooked): // perhaps for another time
+		return pollInterval
+	case err == nil:
 		e.backoff.DeleteEntry(key)
 		return pollInterval
 	}
 	e.backoff.Next(key, o.Now)
 	return e.backoff.Get(key)
 }
+
+// removalPrefix begins the uids of the executions in which hooks of charts run during a removal.
+func removalPrefix(instance *kudo.Instance) string { return string(instance.UID) + "-removal-" }
 
 // removalKey returns the key of the removal in the recent failures.
 func removalKey(instance *kudo.Instance) string { return string(instance.UID) + "/removal" }

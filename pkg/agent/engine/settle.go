@@ -27,7 +27,11 @@ func (p *pass) settle(ctx context.Context, o plan.Observation, surplus []kudo.In
 		judged.ready = plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, waiting)
 	}
 	changed := !equality.Semantic.DeepEqual(status.Tasks, o.Instance.Status.Tasks)
-	return result{status: status, judgement: judged, after: p.until(judged.until), again: changed}, err
+	after := p.until(judged.until)
+	if waiting != "" {
+		after = soonest(after, recheckInterval)
+	}
+	return result{status: status, judgement: judged, after: after, again: changed}, err
 }
 
 // removeCharts deletes what the charts of Helm tasks have applied that the version does not have, with their hooks. It returns what it waits for, and the

@@ -146,6 +146,7 @@ func (l *planEntries) add(placed plan.Placed, x *execution, cluster *objects) {
 	rendered, entries := x.task(placed), &l.owed
 	if rendered.action.OfChart() {
 		l.charts[placed.Task.Name] = true
+		x.assumed = append(x.assumed, rendered.release.Serves()...)
 	}
 	if placed.Plan == x.Plan {
 		entries = &l.own

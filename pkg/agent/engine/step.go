@@ -235,7 +235,6 @@ func (p *pass) attempt(ctx context.Context, x *execution, at plan.Task) plan.Out
 	case plan.Delete:
 		return p.deleteAll(ctx, x, placed, started, rendered.objects)
 	default:
-		_, outcome := p.applyAll(ctx, x, placed, started, rendered.objects)
-		return outcome
+		return p.applyTask(ctx, x, placed, started, rendered.objects)
 	}
 }

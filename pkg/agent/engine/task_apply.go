@@ -18,9 +18,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
-// applyAll applies the task's objects in the listed order, once per execution, marks objects that it no longer renders, and judges the
-// health of all. It reports whether all are applied. A task that has started has applied its objects: only objects that were deleted or overwritten since are applied again. A
-// stale object in the cache does not complete the task.
+// applyTask applies the objects of a task, and marks those that it no longer renders.
+func (p *pass) applyTask(
+	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
+) plan.Outcome {
+	applied, outcome := p.applyAll(ctx, x, placed, started, wants)
+	if applied {
+		x.inventory.markSurplus(placed.Task.Name, wants)
+	}
+	return outcome
+}
+
+// applyAll applies objects in the listed order, once per execution, and judges the health of all. It reports whether all are applied. A task that has
+// started has applied its objects: only objects that were deleted or overwritten since are applied again. A stale object in the cache does not
+// complete the task.
 func (p *pass) applyAll(
 	ctx context.Context, x *execution, placed plan.Placed, started bool, wants []*unstructured.Unstructured,
 ) (applied bool, result plan.Outcome) {
@@ -49,7 +60,6 @@ func (p *pass) applyAll(
 	if len(undefined) > 0 {
 		return false, outcome.OfUndefined(undefined[0], p.objects.servedInstead(undefined[0]))
 	}
-	x.inventory.markSurplus(placed.Task.Name, wants)
 	if outcome := plan.ApplyOutcome(p.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
 		return true, p.explain(ctx, x, placed, objects, outcome)
 	}

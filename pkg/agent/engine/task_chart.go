@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // chartOf returns what the chart of a task has rendered in its last execution, with the marks of the Instance. If the execution has yet to render
@@ -30,7 +32,7 @@ func (p *pass) chartOf(ctx context.Context, x *execution, placed plan.Placed) (r
 	var rendered release.Rendering
 	switch {
 	case tried:
-		tried, err := p.renderChart(ctx, x, placed, true)
+		tried, err := p.renderChart(ctx, x, placed, true, x.assumed)
 		if err != nil {
 			return release.Rendering{}, err
 		}
@@ -72,8 +74,10 @@ func (x *execution) keyOf(record kudo.TaskRecord) rendering.Key {
 }
 
 // renderChart renders the chart of a task. With trial, the kinds that its definitions define count as known. It is an error if values of parameters
-// change the structure, or if sensitive ones would be disclosed.
-func (p *pass) renderChart(ctx context.Context, x *execution, placed plan.Placed, trial bool) (*release.Rendering, error) {
+// change the structure, or if sensitive ones would be disclosed. The kinds in assumed count as known, too: discovery shows them later.
+func (p *pass) renderChart(
+	ctx context.Context, x *execution, placed plan.Placed, trial bool, assumed []string,
+) (*release.Rendering, error) {
 	if p.hindrance != nil {
 		return nil, &charts.TransientError{Err: p.hindrance}
 	}
@@ -83,7 +87,7 @@ func (p *pass) renderChart(ctx context.Context, x *execution, placed plan.Placed
 		return nil, err
 	}
 	request := charts.Request{
-		Trial: trial, Reader: p.acting.client,
+		Trial: trial && placed.Task.Spec.CRDs != kudo.SkipCRDs, Assumed: assumed, Reader: p.acting.client,
 		Release: chart.Release{Name: name, Namespace: x.instance.Namespace, Upgrade: record.Installed, Revision: int(record.Revision) + 1},
 	}
 	if request.Archive, request.Digest, err = p.archiveOf(ctx, x, placed.Task.Spec.Chart); err != nil {
@@ -157,9 +161,9 @@ func (x *execution) releaseName(task kudo.Task, record kudo.TaskRecord) (string,
 	}
 	switch {
 	case len(name) > release.MaxName:
-		return "", fmt.Errorf("the name of the release, %q, has %d characters, more than %d: set releaseName", name, len(name), release.MaxName)
+		return "", fmt.Errorf("the name of the release, %q, has %d characters, more than %d: set a shorter releaseName in the task", name, len(name), release.MaxName)
 	case record.Installed && record.Release != name:
-		return "", fmt.Errorf("the name of the release is %q and cannot be changed to %q: set releaseName to the former name", record.Release, name)
+		return "", fmt.Errorf("the name of the release is %q and cannot be changed to %q: set releaseName of the task to %[1]q", record.Release, name)
 	default:
 		return name, nil
 	}
@@ -187,14 +191,14 @@ func (p *pass) archiveOf(ctx context.Context, x *execution, name string) (archiv
 // chart carries out a Helm task: definitions, rendering, hooks, manifests. What was rendered is recorded before anything of it is applied.
 func (p *pass) chart(ctx context.Context, x *execution, placed plan.Placed, started bool, rendered release.Rendering) plan.Outcome {
 	if placed.Plan == kudo.CleanupPlan {
-		return outcome.Fatal(errors.New("a Helm task cannot be part of the cleanup plan: charts are removed after it"))
+		return outcome.Fatal(errors.New("a Helm task cannot be part of plan cleanup, because charts are removed after that plan: remove the task from the plan"))
 	}
 	stored, _ := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name)
 	if stored.Execution != x.UID {
 		if outcome := p.define(ctx, x, placed, started, rendered.Definitions); outcome.Status != kudo.Complete {
 			return outcome
 		}
-		return p.record(ctx, x, placed, stored)
+		return p.record(ctx, x, placed, stored, rendered.Serves())
 	}
 	if listed, outcome := p.listAll(x, placed, rendered); !listed {
 		return outcome
@@ -202,7 +206,7 @@ func (p *pass) chart(ctx context.Context, x *execution, placed plan.Placed, star
 	o := release.Observation{Execution: x.UID, PostHooks: placed.Task.Spec.PostHooks, Rendering: rendered, Stored: stored, Record: stored}
 	outcome := p.follow(ctx, x, placed, o, release.Decide)
 	if outcome.Status == kudo.Complete {
-		return p.tidy(ctx, x, stored)
+		return p.tidy(ctx, x, stored, rendered)
 	}
 	return outcome
 }
@@ -223,6 +227,9 @@ func (p *pass) follow(
 		case release.ApplyManifests:
 			o.Manifests = new(release.Manifests)
 			o.Manifests.Applied, o.Manifests.Outcome = p.applyAll(ctx, x, placed, stored.Applied, release.Unwrap(rendered.Objects))
+			if o.Manifests.Applied {
+				x.inventory.markSurplus(placed.Task.Name, rendered.All())
+			}
 		default:
 			seen, err := p.actOnHook(ctx, x, placed, rendered.Hooks[decision.Hook], decision, o.Hooks[decision.Hook])
 			if err != nil {
@@ -262,8 +269,8 @@ func (p *pass) define(
 }
 
 // record renders the chart, keeps that, and records it and the objects.
-func (p *pass) record(ctx context.Context, x *execution, placed plan.Placed, record kudo.TaskRecord) plan.Outcome {
-	made, err := p.renderChart(ctx, x, placed, false)
+func (p *pass) record(ctx context.Context, x *execution, placed plan.Placed, record kudo.TaskRecord, defined []string) plan.Outcome {
+	made, err := p.renderChart(ctx, x, placed, false, defined)
 	if err != nil {
 		return chartOutcome(err)
 	}
@@ -275,7 +282,7 @@ func (p *pass) record(ctx context.Context, x *execution, placed plan.Placed, rec
 		Task: record.Task, Execution: x.UID, HooksOf: x.UID, Release: name, Revision: record.Revision + 1, Upgrade: record.Installed, Installed: record.Installed,
 	}
 	if record.Digest, err = p.rendered.Keep(ctx, x.keyOf(record), *made); err != nil {
-		return outcomeOf(fmt.Errorf("keeping what the chart has rendered: %w", err))
+		return outcomeOf(err)
 	}
 	x.inventory.note(record)
 	marked, err := x.mark(placed, *made)
@@ -311,18 +318,35 @@ func (x *execution) mark(placed plan.Placed, rendered release.Rendering) (releas
 	return rendered.ForTask(placed.Task.Spec.HelmTaskSpec, func(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		marked, err := render.MarkRelease(c, o)
 		if err == nil && placed.Task.Spec.Claims == kudo.DeleteClaims {
-			err = render.MarkClaims(c, marked)
+			err = render.MarkClaims(c, marked, plan.DeletedClaims(marked))
 		}
 		return marked, err
 	})
 }
 
 // tidy removes what former executions of a task have rendered, once it is complete.
-func (p *pass) tidy(ctx context.Context, x *execution, record kudo.TaskRecord) plan.Outcome {
+func (p *pass) tidy(ctx context.Context, x *execution, record kudo.TaskRecord, rendered release.Rendering) plan.Outcome {
+	if err := p.forgetHooks(ctx, x, record.Task, rendered); err != nil {
+		return outcomeOf(err)
+	}
 	if err := p.rendered.Tidy(ctx, x.keyOf(record), record.Digest); err != nil {
-		return outcomeOf(fmt.Errorf("removing what earlier executions of the chart have rendered: %w", err))
+		return outcomeOf(err)
 	}
 	return plan.Outcome{Status: kudo.Complete}
+}
+
+// forgetHooks removes the entries of hooks that the chart no longer renders and that no longer exist: their names may change with every execution.
+func (p *pass) forgetHooks(ctx context.Context, x *execution, task string, rendered release.Rendering) error {
+	for _, entry := range plan.UnrenderedHooks(x.inventory.entriesOf(task), rendered.All()) {
+		object, err := p.objects.readEntry(ctx, entry, asSeen)
+		if err != nil {
+			return err
+		}
+		if object.Live == nil {
+			x.inventory.forget(entry)
+		}
+	}
+	return nil
 }
 
 // chartOutcome returns the outcome of a task whose chart could not be rendered.
@@ -379,50 +403,66 @@ func (p *pass) deleteChart(ctx context.Context, x *execution, placed plan.Placed
 	if outcome := p.deletionHooks(ctx, x, placed, record, release.PreDelete); outcome.Status != kudo.Complete {
 		return outcome
 	}
-	if record.Installed { // another execution of the task installs it again
+	if record = x.inventory.recordOf(placed.Task.Name); record.Installed { // another execution of the task installs it again
 		record.Installed = false
 		x.inventory.note(record)
 		return plan.Outcome{Status: kudo.InProgress, Message: "recording the deletion of the chart's objects"}
 	}
-	own := plan.EntriesOf(x.inventory.entries, placed.Task.Name)
-	left, err := p.deleteListed(ctx, x, plan.WithoutHooks(own), asSeen)
-	if err != nil {
-		return outcomeOf(err)
-	}
-	if outcome := plan.DeleteOutcome(p.view.MaskObjects(p.probe(ctx, left))); outcome.Status != kudo.Complete {
+	own := x.inventory.entriesOf(placed.Task.Name)
+	if outcome := p.pruneChart(ctx, x, plan.WithoutHooks(own)); outcome.Status != kudo.Complete {
 		return outcome
 	}
 	if outcome := p.deletionHooks(ctx, x, placed, record, release.PostDelete); outcome.Status != kudo.Complete {
 		return outcome
 	}
-	if left, err = p.deleteListed(ctx, x, own, asSeen); err != nil {
-		return outcomeOf(err)
-	}
-	outcome := plan.DeleteOutcome(p.view.MaskObjects(p.probe(ctx, left)))
+	outcome := p.pruneChart(ctx, x, own)
 	if outcome.Status == kudo.Complete {
 		x.inventory.drop(placed.Task.Name)
 	}
 	return outcome
 }
 
+// pruneChart deletes what a chart has applied, except for what the version applies in another task.
+func (p *pass) pruneChart(ctx context.Context, x *execution, entries []kudo.InventoryEntry) plan.Outcome {
+	if len(entries) == 0 {
+		return plan.Outcome{Status: kudo.Complete}
+	}
+	_, certain, err := p.versionEntries(x)
+	switch {
+	case err != nil:
+		return outcomeOf(err)
+	case !certain:
+		return outcomeOf(errors.New("the chart's objects are not deleted, because other tasks cannot be rendered, which may apply some of them"))
+	}
+	left, err := p.prune(ctx, x, entries)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	return plan.DeleteOutcome(p.view.MaskObjects(p.probe(ctx, left)))
+}
+
 // deletionHooks runs the hooks of an event of a deletion, of what the chart has rendered last.
 func (p *pass) deletionHooks(
 	ctx context.Context, x *execution, placed plan.Placed, record kudo.TaskRecord, event release.Event,
 ) plan.Outcome {
-	if p.hindrance != nil {
-		return outcomeOf(p.hindrance)
-	}
-	if record.HooksOf != x.UID {
-		x.inventory.note(release.RemovalOf(record, x.UID))
-		return plan.Outcome{Status: kudo.InProgress, Message: fmt.Sprintf("recording the start of hooks %s", event)}
-	}
 	rendered, err := p.chartOf(ctx, x, placed)
+	if isLost(err) {
+		p.events.Eventf(x.instance, nil, corev1.EventTypeWarning, "HooksSkipped", "Remove", "the %s hooks of task %q are skipped: %s", event,
+			placed.Task.Name, text.Prefix(err.Error(), maxNoteBytes))
+		return plan.Outcome{Status: kudo.Complete}
+	}
 	if err != nil {
 		return chartOutcome(err)
 	}
 	rendered = rendered.Of(event)
-	if len(rendered.Hooks) == 0 {
+	switch {
+	case len(rendered.Hooks) == 0:
 		return plan.Outcome{Status: kudo.Complete}
+	case p.hindrance != nil:
+		return outcomeOf(p.hindrance)
+	case record.HooksOf != x.UID:
+		x.inventory.note(release.RemovalOf(record, x.UID))
+		return plan.Outcome{Status: kudo.InProgress, Message: fmt.Sprintf("recording the start of the %s hooks", event)}
 	}
 	if listed, outcome := p.listAll(x, placed, rendered); !listed {
 		return outcome

@@ -153,6 +153,15 @@ func EntriesOf(inventory []kudo.InventoryEntry, task string) []kudo.InventoryEnt
 	return own
 }
 
+// UnrenderedHooks returns the entries of hooks of charts that are not among the rendered objects.
+func UnrenderedHooks(entries []kudo.InventoryEntry, rendered []*unstructured.Unstructured) []kudo.InventoryEntry {
+	wanted := map[kudo.InventoryEntry]bool{}
+	for _, want := range rendered {
+		wanted[Entry(want, "")] = true
+	}
+	return only(entries, func(e kudo.InventoryEntry) bool { return e.Hook && !wanted[Identity(e)] })
+}
+
 // WithoutHooks returns the entries that are not of hooks of charts.
 func WithoutHooks(entries []kudo.InventoryEntry) []kudo.InventoryEntry {
 	return only(entries, func(e kudo.InventoryEntry) bool { return !e.Hook })

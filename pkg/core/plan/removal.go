@@ -132,6 +132,12 @@ func claimsOf(o *unstructured.Unstructured) (deleted, retained []string) {
 	return deleted, retained
 }
 
+// DeletedClaims returns the names of the claim templates of a StatefulSet whose claims its removal deletes.
+func DeletedClaims(set *unstructured.Unstructured) []string {
+	deleted, _ := claimsOf(set)
+	return deleted
+}
+
 // IsStatefulSet reports whether an entry is of a StatefulSet, with which an Instance's removal deletes volume claims.
 func IsStatefulSet(entry kudo.InventoryEntry) bool {
 	return entry.Group == "apps" && entry.Kind == "StatefulSet"

@@ -172,8 +172,8 @@ func (o *Observation) replace(at int, event Event) Decision {
 	last := Event(live.GetAnnotations()[kudo.AnnotationHook])
 	switch {
 	case ranIn(live, o.Execution, last) && last != "" && stateOf(o.Stored, hook, last) != kudo.HookSucceeded:
-		return o.wait(at, event, "waiting for the record of "+string(last))
-	case !runs(live) && !slices.Contains(hook.DeletePolicies, BeforeHookCreation):
+		return o.wait(at, event, "waits until the outcome of hook "+string(last)+" is recorded")
+	case !runs(live) && !slices.Contains(hook.DeletePolicies, BeforeHookCreation), live.GetKind() == definition:
 		return o.act(ApplyHook, at, event)
 	case live.GetDeletionTimestamp() != nil:
 		return o.wait(at, event, "the object of an earlier execution is being deleted")

@@ -286,6 +286,10 @@ func TestDefinitionsAreNeverDeletedByPolicy(t *testing.T) {
 	w := newWorld(t, hook(t, "CustomResourceDefinition", "things", "{}", install, HookSucceeded))
 	w.play()
 	w.check("apply pre-install things", "manifests")
+	w.again()
+	w.stored.Upgrade = false
+	w.play()
+	w.check("apply pre-install things", "manifests")
 }
 
 func TestAHookWithoutPolicyForItsCreation(t *testing.T) {

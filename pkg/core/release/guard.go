@@ -187,8 +187,8 @@ func CheckNames(rendered, shadow Rendering) error {
 		if i < min(len(first), len(second)) && plan.Entry(first[i], "") == plan.Entry(second[i], "") {
 			continue
 		}
-		return errors.New("sensitive parameters decide which objects the chart renders, or are part of the name or namespace of one, which is no secret: " +
-			"use another parameter there")
+		return errors.New("sensitive parameters decide which objects the chart renders, or are part of the name or namespace of an object. " +
+			"The hub shows kinds, names and namespaces: use parameters that are not sensitive there")
 	}
 	return nil
 }

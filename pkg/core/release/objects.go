@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (r Rendering) ForTask(
 		if err != nil {
 			return Rendering{}, err
 		}
-		hook.Object = object
+		hook.Object = keepDefinition(object)
 		marked.Hooks = append(marked.Hooks, hook)
 	}
 	for _, o := range r.Objects {
@@ -78,7 +79,7 @@ func (r Rendering) ForTask(
 		}
 		marked.Objects = append(marked.Objects, object)
 	}
-	return marked, marked.checkUnique()
+	return marked, cmp.Or(marked.checkUnique(), marked.checkHooks())
 }
 
 // isForeign reports whether an event does not happen to a Helm task.
@@ -93,6 +94,29 @@ func annotate(o *unstructured.Unstructured, name, value string) {
 	}
 	annotations[name] = value
 	o.SetAnnotations(annotations)
+}
+
+// keepDefinition marks a definition as one to keep: its removal would delete all objects of its kind.
+func keepDefinition(o Object) Object {
+	if o.Object.GetKind() == definition {
+		annotate(o.Object, kudo.AnnotationKeep, "true")
+	}
+	return o
+}
+
+// maxHooks limits the hooks of a chart, each as often as it has events: an Instance records their states.
+const maxHooks = 512
+
+// checkHooks returns an error if there are too many hooks.
+func (r Rendering) checkHooks() error {
+	count := 0
+	for _, hook := range r.Hooks {
+		count += len(hook.Events)
+	}
+	if count > maxHooks {
+		return fmt.Errorf("the chart has %d hooks, more than %d", count, maxHooks)
+	}
+	return nil
 }
 
 // checkUnique returns an error if an object is rendered twice. Hooks of different events may be the same object, one after the other.
@@ -185,7 +209,7 @@ func CheckServed(want, live *unstructured.Unstructured) error {
 	for _, v := range versionsOf(want) {
 		serves := slices.ContainsFunc(versionsOf(live), func(l version) bool { return l == v })
 		if v.served && !serves {
-			return fmt.Errorf("%s: belongs to another owner, and does not serve version %s, which the chart uses: update it there, or set crds: Skip",
+			return fmt.Errorf("%s: belongs to another owner, and lacks version %s, which the chart defines: update it with its owner, or set crds: Skip in the task",
 				plan.Describe(want), v.name)
 		}
 	}

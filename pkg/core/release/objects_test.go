@@ -3,6 +3,7 @@ package release
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,7 +67,7 @@ func TestCheckServed(t *testing.T) {
 	}
 	for _, live := range []*unstructured.Unstructured{widgets(t, "v1"), widgets(t, "v1", "v2!")} {
 		err := CheckServed(widgets(t, "v1", "v2"), live)
-		if err == nil || !strings.Contains(err.Error(), "does not serve version v2, which the chart uses") {
+		if err == nil || !strings.Contains(err.Error(), "lacks version v2, which the chart defines") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -120,6 +121,13 @@ func TestForTask(t *testing.T) {
 		"a hook that is also an object":     {func(r *Rendering) { r.Objects = append(r.Objects, both.Object) }, "ConfigMap hook is also rendered by web/templates/hook.yaml"},
 		"a hook twice for one event":        {func(r *Rendering) { r.Hooks = append(r.Hooks, both) }, "ConfigMap hook is also rendered by"},
 		"one object as hooks of two events": {func(r *Rendering) { r.Hooks = append(r.Hooks, later) }, ""},
+		"too many hooks": {func(r *Rendering) {
+			for i := range 300 {
+				h := both
+				h.Object.Object = parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: hook-"+strconv.Itoa(i)+"}}")
+				r.Hooks = append(r.Hooks, h)
+			}
+		}, "the chart has 602 hooks, more than 512"},
 		"an object that cannot be marked": {func(r *Rendering) {
 			r.Objects = append(r.Objects, Object{Source: "web/x.yaml", Object: parse(t, "{kind: ConfigMap, metadata: {name: wrong}}")})
 		}, "web/x.yaml: no name"},

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -92,15 +93,16 @@ func MarkRelease(c Context, object *unstructured.Unstructured) (*unstructured.Un
 	return marked, nil
 }
 
-// MarkClaims sets Tandem's labels on the volume claim templates of an object of a chart, so that a removal finds and deletes the claims. It has no effect
+// MarkClaims sets Tandem's labels on volume claim templates of an object of a chart, so that a removal finds and deletes the claims. It has no effect
 // on other kinds than StatefulSets.
-func MarkClaims(c Context, object *unstructured.Unstructured) error {
+func MarkClaims(c Context, object *unstructured.Unstructured, templates []string) error {
 	if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
 		return nil
 	}
 	claims, err := claimTemplatesOf(object)
 	for _, claim := range claims {
-		if err == nil {
+		name, _, _ := unstructured.NestedString(claim.object, "metadata", "name")
+		if err == nil && slices.Contains(templates, name) {
 			err = merge(claim.object, claim.path, "labels", map[string]string{
 				kudo.LabelHeritage: kudo.Heritage, kudo.LabelOperator: c.Version.Operator.Name, kudo.LabelInstance: InstanceName(c.Instance),
 			})

@@ -95,7 +95,10 @@ func TestMarkRelease(t *testing.T) {
 		if diff := cmp.Diff(set(heritage).Object["spec"], made.Object["spec"]); diff != "" {
 			t.Errorf("the chart's own templates are changed (-want +got):\n%s", diff)
 		}
-		if err := MarkClaims(c, made); err != nil {
+		if err := MarkClaims(c, made, []string{"other"}); err != nil || !cmp.Equal(set(heritage).Object["spec"], made.Object["spec"]) {
+			t.Errorf("another claim template is marked: %v", err)
+		}
+		if err := MarkClaims(c, made, []string{"data"}); err != nil {
 			t.Fatal(err)
 		}
 		claims, _, _ := unstructured.NestedSlice(made.Object, "spec", "volumeClaimTemplates")

@@ -151,7 +151,9 @@ func storeFile(ctx context.Context, version string, file []byte) {
 	pushed := &kudo.OperatorVersion{}
 	Expect(hub.Get(ctx, client.ObjectKey{Namespace: packages, Name: version}, pushed)).To(Succeed())
 	for _, part := range content.Split(file) {
-		Expect(hub.Create(ctx, content.New(pushed, part))).To(Succeed())
+		stored := content.New(pushed, part)
+		Expect(hub.Create(ctx, stored)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, stored))).To(Succeed()) })
 	}
 }
 
@@ -289,7 +291,8 @@ var _ = Describe("A Helm task", func() {
 			stop()
 			stopped++
 			stop = runAgent()
-			<-time.After(time.Duration(stopped*97%500) * time.Millisecond) // it is stopped at another moment each time
+			// It is stopped at another moment each time, and later and later: a busy machine needs time to start it.
+			<-time.After(time.Duration(stopped*97%500+stopped*60) * time.Millisecond)
 			return h.ready(ctx).Status
 		}).Should(Equal(metav1.ConditionTrue))
 		Expect(ran.all()).To(Equal([]string{"migrate", "seed"}))
@@ -393,7 +396,7 @@ data:
 		third := newChart(ctx, newer, nil)
 		third.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return third.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("belongs to another owner, and does not serve version v2, which the chart uses"))))
+			HaveField("Message", ContainSubstring("belongs to another owner, and lacks version v2, which the chart defines"))))
 		Expect(third.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
 
 		spec, archive := ofChart(newer)
@@ -456,6 +459,44 @@ spec:
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
 		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "bye", "bye", "gone"}))
 		Expect(h.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
+		h.finish(ctx)
+	})
+
+	It("leaves the objects to a task of another kind that has its name", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), nil)
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		other := configOnly()
+		other.Tasks = []kudo.Task{task("web", kudo.TaskApply, "config.yaml")}
+		other.Plans = map[string]kudo.Plan{"deploy": serial("web")}
+		push(ctx, h.name+"-2.0.0", other)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
+		Eventually(func() []kudo.TaskRecord { return h.get(ctx).Status.Tasks }).Should(BeEmpty())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("value", "one"))
+		Expect(h.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "bye", "gone"}))
+		h.finish(ctx)
+	})
+
+	It("applies its definitions and hides nothing but values with sensitive parameters", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), func(spec *kudo.OperatorVersionSpec) {
+			spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "TOKEN", Sensitive: ptr.To(true)})
+			spec.Templates["values.yaml"] += "token: {{ .Params.TOKEN | quote }}\n"
+		})
+		runJobs(ctx, h)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
+		Expect(client.IgnoreAlreadyExists(managed.Create(ctx, namespace))).To(Succeed())
+		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "token"}, StringData: map[string]string{"token": "hunter22"}}
+		Expect(managed.Create(ctx, token)).To(Succeed())
+		h.edit(ctx, func(i *kudo.Instance) {
+			i.Spec.ParametersFrom = []kudo.ParameterFrom{{Name: "TOKEN", SecretKeyRef: kudo.SecretKeyRef{Name: "token", Key: "token"}}}
+		})
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("known", "true"))
+		Expect(h.get(ctx).Status.Inventory).To(ContainElement(HaveField("Kind", "CustomResourceDefinition")))
 		h.finish(ctx)
 	})
 

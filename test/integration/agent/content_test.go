@@ -48,6 +48,7 @@ func store(ctx context.Context, c client.Client, parts ...*kudo.OperatorContent)
 	GinkgoHelper()
 	for _, part := range parts {
 		Expect(c.Create(ctx, part.DeepCopy())).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(c.Delete(ctx, part.DeepCopy()))).To(Succeed()) })
 	}
 }
 

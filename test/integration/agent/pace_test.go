@@ -541,7 +541,7 @@ spec:
 			return h.name + "-a"
 		}
 		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, once(http.MethodDelete, name, func() {
-			Expect(environment.Edit(ctx, managed, h.object(ctx, "-a"), func(c *corev1.ConfigMap) { delete(c.Labels, kudo.LabelHeritage) })).To(Succeed())
+			Expect(environment.Edit(ctx, managed, h.object(ctx, "-a"), func(c *corev1.ConfigMap) { delete(c.Labels, kudo.LabelInstance) })).To(Succeed())
 		}))))
 		h = newInstance(ctx, steps("a", "b"), nil)
 		h.resolve(ctx)

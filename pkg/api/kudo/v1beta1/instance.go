@@ -467,7 +467,7 @@ type TaskRecord struct {
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 
-	// hooksOf is the uid of the execution whose hooks are listed: that one, or one that removes the objects.
+	// hooksOf is the uid of the execution that ran the listed hooks: the one in execution, or a later one that removes the objects.
 	// +optional
 	HooksOf types.UID `json:"hooksOf,omitempty"`
 

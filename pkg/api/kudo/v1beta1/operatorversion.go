@@ -55,7 +55,7 @@ type OperatorVersionSpec struct {
 	// +listType=atomic
 	UpgradableFrom []corev1.ObjectReference `json:"upgradableFrom,omitempty"`
 
-	// content lists the files of the package that are too large for the OperatorVersion: charts, and large templates. They are stored in
+	// content lists the charts of the package, and the templates that are too large for the OperatorVersion. They are stored in
 	// OperatorContents, and not in templates. Set by 'kubectl addon package push'. Not part of KUDO's API.
 	// +optional
 	// +nullable
@@ -325,7 +325,7 @@ const (
 	SkipCRDs CRDPolicy = "Skip"
 )
 
-// ClaimPolicy is what becomes of the volume claims of a chart's StatefulSets when the objects of the chart are removed.
+// ClaimPolicy is what happens to the volume claims of a chart's StatefulSets when the Instance is removed.
 //
 // +kubebuilder:validation:Enum=Keep;Delete;""
 type ClaimPolicy string
@@ -351,16 +351,16 @@ const (
 
 // HelmTaskSpec is the spec of Helm tasks, which have enablingParameter too. Not part of KUDO's API.
 type HelmTaskSpec struct {
-	// chart is the Helm chart. In a package on disk, it is a folder or an archive in the package, the reference of an OCI artifact
-	// (oci://…) or, with repository, a name; in a pushed package, it is the name of the archive in content.
+	// chart is the path of the folder or archive (.tgz) of a Helm chart, relative to operator.yaml. In a pushed package, it is the name of the
+	// archive in content.
 	// +optional
 	Chart string `json:"chart,omitempty"`
 
-	// version is the version of the chart in a registry or repository.
+	// version is reserved. A package that sets it is refused, because the chart is in the package.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// repository is the URL of a chart repository.
+	// repository is reserved. A package that sets it is refused: download the chart with 'helm pull' into the package.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 
@@ -368,8 +368,8 @@ type HelmTaskSpec struct {
 	// +optional
 	ValuesFile string `json:"valuesFile,omitempty"`
 
-	// releaseName is what the chart reads as .Release.Name. It cannot be changed.
-	// Defaults to .Name.
+	// releaseName is what the chart reads as .Release.Name. It cannot be changed while the chart is installed.
+	// Defaults to the name of the Instance, with dashes instead of dots.
 	// +optional
 	// +kubebuilder:validation:MaxLength=53
 	ReleaseName string `json:"releaseName,omitempty"`
@@ -379,7 +379,7 @@ type HelmTaskSpec struct {
 	// +optional
 	CRDs CRDPolicy `json:"crds,omitempty"`
 
-	// claims is what becomes of the volume claims of StatefulSets when they are removed: Keep or Delete.
+	// claims is what happens to the volume claims of the chart's StatefulSets when the Instance is removed: Keep or Delete.
 	// Defaults to Keep.
 	// +optional
 	Claims ClaimPolicy `json:"claims,omitempty"`
