@@ -59,8 +59,9 @@ func agentManifests(image string, arguments []string, config upstreamv1beta1.Add
 		arguments = append(arguments, "--pipe-image="+pipeImage)
 	}
 	var objects []runtime.Object
+	// The largest definitions first, as in ManifestWorks: their orphaning rules keep this order, too, and would change otherwise.
 	for _, pattern := range []string{
-		"klusterlet/*.yaml", "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorcontents.yaml", "crds/kudo.dev_operatorversions.yaml",
+		"klusterlet/*.yaml", "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorversions.yaml", "crds/kudo.dev_operatorcontents.yaml",
 		"agent/*.yaml", "deployment/*.yaml",
 	} {
 		found, err := manifests.Objects(manifests.FS, pattern, nil)

@@ -58,7 +58,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	It("says once, for each rule, what is missing", func() {
 		log := &lines{}
 		older.runHub(log.log)
-		Eventually(log.about).Should(HaveLen(9))
+		Eventually(log.about).Should(HaveLen(10))
 		stopHub()
 		Expect(log.about()).To(ConsistOf(
 			And(ContainSubstring("Available is False while Degraded has reason"),
@@ -71,6 +71,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 			And(ContainSubstring("can delete an Instance of an add-on"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("can share the AddOnDeploymentConfigs"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("can change the configs in an add-on's status"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("Only writers of OperatorVersions can write their content"), ContainSubstring("apply manifests/admission")),
 		))
 	})
 
