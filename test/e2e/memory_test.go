@@ -115,7 +115,7 @@ var _ = Describe("The memory of the programs", Label(quick), onSandbox("it reads
 		call := anonymousCaller(ctx, box)
 		const conversion, admission = "/convert", "/admit/operatorversion"
 		// Some cost almost as much as a request may, the others much more: all have 8 MiB at most.
-		fitting := map[string]string{conversion: conversionOf(listOf(`{"a":0}`, 170_000)), admission: admissionOf(listOf("{}", 50_000))}
+		fitting := map[string]string{conversion: conversionOf(listOf(`{"a":0}`, 170_000)), admission: admissionOf(listOf("{}", 34_000))}
 		costly := map[string]string{conversion: conversionOf(listOf(`{"a":0}`, 1_000_000)), admission: admissionOf(listOf("{}", 2_700_000))}
 		long := strconv.Quote(strings.Repeat("x", 8_300_000))
 		var flood sync.WaitGroup
