@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/flowcontrol"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -71,12 +72,22 @@ func TestTasksThatWaitAreLookedAtAgain(t *testing.T) {
 }
 
 func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	e := &engine{backoff: flowcontrol.NewBackOff(minBackoff, maxBackoff)}
-	o := plan.Observation{Now: now, Instance: &kudo.Instance{}}
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	e := &engine{backoff: flowcontrol.NewFakeBackOff(minBackoff, maxBackoff, clock)}
+	o := plan.Observation{Instance: &kudo.Instance{}}
+	fail := func() time.Duration {
+		o.Now = clock.Now()
+		return e.removalWait(o, errors.New("refused"))
+	}
 	var waits []time.Duration
 	for range 8 {
-		waits = append(waits, e.removalWait(o, errors.New("refused")))
+		wait := fail()
+		waits = append(waits, wait)
+		clock.Step(wait / 2)
+		if again := fail(); again != wait {
+			t.Errorf("a failure within %v increases the delay to %v", wait, again)
+		}
+		clock.Step(wait)
 	}
 	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60}
 	for i := range want {

@@ -25,7 +25,7 @@ import (
 func (p *pass) remove(ctx context.Context, o plan.Observation) result {
 	x := p.executionOf(ctx, o)
 	x.Execution, x.version = removal.ExecutionOf(o)
-	x.Execution = p.removalOf(x)
+	x.Execution = p.attemptOf(x, o.Instance.Status.Tasks, removalPrefix(o.Instance), removalKey(o.Instance))
 	seen := removal.Observation{Observation: o, Inventory: x.inventory.entries, Known: map[removal.Fact]bool{}, Masker: p.view.Masker()}
 	decision := removal.Decide(seen)
 	for ; !decision.IsFinal(); decision = removal.Decide(seen) {
@@ -83,17 +83,17 @@ func (p *pass) gather(ctx context.Context, x *execution, seen *removal.Observati
 	seen.Masker = p.view.Masker()
 }
 
-// removalOf returns the execution of an Instance that is being removed, with a uid for the hooks of its charts: another one each time after one has
-// failed.
-func (p *pass) removalOf(x *execution) *kudo.Execution {
-	removing, attempt, prefix := *x.Execution, 0, removalPrefix(x.instance)
-	for _, record := range x.instance.Status.Tasks {
+// attemptOf returns the execution with a uid for the hooks of the removal of charts, which is prefix and the number of the attempt: another one each
+// time after one has failed. The delays between them are those of key in the recent failures.
+func (p *pass) attemptOf(x *execution, records []kudo.TaskRecord, prefix, key string) *kudo.Execution {
+	removing, attempt := *x.Execution, 0
+	for _, record := range records {
 		last, of := strings.CutPrefix(string(record.HooksOf), prefix)
 		if !of {
 			continue
 		}
 		tried, _ := strconv.Atoi(last) // an invalid number counts as none
-		if release.HasFailed(record) && !p.backoff.IsInBackOffSinceUpdate(removalKey(x.instance), p.clock()) {
+		if release.HasFailed(record) && !p.backoff.IsInBackOffSinceUpdate(key, p.clock()) {
 			tried++
 		}
 		attempt = max(attempt, tried)
@@ -167,7 +167,15 @@ func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
 		e.backoff.DeleteEntry(key)
 		return pollInterval
 	}
-	e.backoff.Next(key, o.Now)
+	return e.failAgain(key, o.Now)
+}
+
+// failAgain records a failure and returns the delay after it, which increases once for all failures within the delay: what fails is tried earlier when
+// something changes.
+func (e *engine) failAgain(key string, now time.Time) time.Duration {
+	if !e.backoff.IsInBackOffSinceUpdate(key, now) {
+		e.backoff.Next(key, now)
+	}
 	return e.backoff.Get(key)
 }
 

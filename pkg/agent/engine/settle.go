@@ -37,17 +37,27 @@ func (p *pass) settle(ctx context.Context, o plan.Observation, surplus []kudo.In
 // removeCharts deletes what the charts of Helm tasks have applied that the version does not have, with their hooks. It returns what it waits for, and the
 // surplus of other tasks.
 func (p *pass) removeCharts(ctx context.Context, x *execution, surplus []kudo.InventoryEntry) (rest []kudo.InventoryEntry, waiting string) {
-	if x.version == nil {
+	if x.version == nil || !plan.IsWhole(x.instance.Status) {
 		return surplus, ""
 	}
+	last := x.Execution
+	defer func() { x.Execution = last }()
 	for _, record := range x.instance.Status.Tasks {
 		isOf := func(t kudo.Task) bool { return t.Name == record.Task && t.Kind == kudo.TaskHelm }
-		if slices.ContainsFunc(x.version.Tasks, isOf) || !plan.IsWhole(x.instance.Status) {
+		if slices.ContainsFunc(x.version.Tasks, isOf) {
 			continue
 		}
 		surplus = slices.DeleteFunc(slices.Clone(surplus), func(e kudo.InventoryEntry) bool { return e.Task == record.Task })
-		outcome := p.deleteChart(ctx, x, plan.Placed{Task: kudo.Task{Name: record.Task, Kind: kudo.TaskHelm}})
-		if outcome.Status != kudo.Complete {
+		key := fmt.Sprintf("%s/%s/removal", x.instance.UID, record.Task)
+		x.Execution = p.attemptOf(x, []kudo.TaskRecord{record}, string(last.UID)+"-removal-", key)
+		switch outcome := p.deleteChart(ctx, x, plan.Placed{Task: kudo.Task{Name: record.Task, Kind: kudo.TaskHelm}}); outcome.Status {
+		case kudo.Complete:
+			p.backoff.DeleteEntry(key)
+			continue
+		case kudo.FatalError:
+			p.failAgain(key, p.clock())
+			fallthrough
+		default:
 			waiting = fmt.Sprintf("removing task %q, which the version does not have: %s", record.Task, p.view.Masker().Text(outcome.Message))
 		}
 	}
