@@ -3,9 +3,11 @@ package engine
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/flowcontrol"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -14,6 +16,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 )
 
 // newObject returns an object with one field set.
@@ -98,5 +101,31 @@ func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	}
 	if wait := e.removalWait(o, nil); wait != pollInterval {
 		t.Errorf("nothing fails any more, and it waits %v", wait)
+	}
+}
+
+func TestNamesOfReleases(t *testing.T) {
+	long := strings.Repeat("r", release.MaxName+1)
+	for sentence, test := range map[string]struct {
+		instance, task string
+		record         kudo.TaskRecord
+		want, err      string
+	}{
+		"the name of the Instance":                 {instance: "web", want: "web"},
+		"the name in the task":                     {instance: "web", task: "shop", want: "shop"},
+		"an Instance with a long name":             {instance: long, err: "has 54 characters, more than 53: set a shorter releaseName in the task"},
+		"an Instance with a long name, and a task": {instance: long, task: "shop", want: "shop"},
+		"another name than the installed":          {instance: "web", task: "shop", record: kudo.TaskRecord{Installed: true, Release: "web"}, err: `set releaseName of the task to "web"`},
+		"another name than one not installed":      {instance: "web", task: "shop", record: kudo.TaskRecord{Release: "web"}, want: "shop"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			x := &execution{instance: &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: test.instance}}}
+			task := kudo.Task{}
+			task.Spec.ReleaseName = test.task
+			got, err := x.releaseName(task, test.record)
+			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %q and error %v, want %q and %q", got, err, test.want, test.err)
+			}
+		})
 	}
 }

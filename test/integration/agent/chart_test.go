@@ -512,6 +512,59 @@ spec:
 		Expect(data(ctx, h, "config")).To(BeNil())
 	})
 
+	It("waits while discovery is incomplete, and prunes nothing meanwhile", func(ctx context.Context) {
+		const served = `{{- if .Capabilities.APIVersions.Has "apps/v1/Deployment" }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-served"}
+{{- end }}
+`
+		h := newChart(ctx, web.in(group()).with(chartFiles{"templates/served.yaml": served}), nil)
+		runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		revive := deadGroup(ctx, "dead.tandem.test")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("discovering the kinds of the managed cluster, which charts depend on"))
+		Consistently(func() bool {
+			return h.local(ctx, "-served", &corev1.ConfigMap{}) && data(ctx, h, "config")["value"] == "one"
+		}).Should(BeTrue())
+		revive()
+		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("value", "two"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(h.local(ctx, "-served", &corev1.ConfigMap{})).To(BeTrue())
+		h.finish(ctx)
+	})
+
+	It("does not share an object with another Instance", func(ctx context.Context) {
+		const shared = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared-by-charts}\n"
+		charts := web.in(group()).with(chartFiles{"templates/shared.yaml": shared})
+		first := newChart(ctx, charts, nil)
+		runJobs(ctx, first)
+		first.resolve(ctx)
+		Eventually(func() metav1.Condition { return first.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		second := newChart(ctx, web.in(group()).with(chartFiles{"templates/shared.yaml": strings.Replace(shared, "name:", "namespace: "+first.namespace+", name:", 1)}), nil)
+		runJobs(ctx, second)
+		second.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return second.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("ConfigMap "+first.namespace+"/shared-by-charts: already exists and belongs to Instance "+first.namespace+"/"+first.name))))
+		owner := &corev1.ConfigMap{}
+		Expect(managed.Get(ctx, client.ObjectKey{Namespace: first.namespace, Name: "shared-by-charts"}, owner)).To(Succeed())
+		second.finish(ctx)
+		Expect(managed.Get(ctx, client.ObjectKeyFromObject(owner), owner)).To(Succeed())
+		first.finish(ctx)
+	})
+
+	It("ends with what the API server says of a name that is too long", func(ctx context.Context) {
+		const long = "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ repeat 64 \"s\" }}'}\nspec: {ports: [{port: 80}]}\n"
+		h := newChart(ctx, web.in(group()).with(chartFiles{"templates/long.yaml": long}), nil)
+		runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("must be no more than 63"))))
+		h.finish(ctx)
+	})
+
 	It("is rendered again only by another execution if what it rendered is lost", func(ctx context.Context) {
 		h := newChart(ctx, web.in(group()), nil)
 		ran := runJobs(ctx, h)
