@@ -71,6 +71,24 @@ func outputOf(definitions []release.Object, files map[string]string) (*release.R
 	return out, nil
 }
 
+// markInvalid returns an output, or its error as one of what the chart renders.
+func markInvalid(out *release.Rendering, err error) (*release.Rendering, error) {
+	if err != nil {
+		return nil, &Error{Message: err.Error(), Cause: release.ErrInvalidOutput}
+	}
+	return out, nil
+}
+
+// Error is an error of a chart or of its values, as Helm reports it: rendering it again fails in the same way.
+type Error struct {
+	Message string
+	// Cause is release.ErrInvalidOutput if the chart renders text that is not the YAML of objects, and nil otherwise.
+	Cause error
+}
+
+func (e *Error) Error() string { return e.Message }
+func (e *Error) Unwrap() error { return e.Cause }
+
 func hookOf(object release.Object, hook *helmrelease.Hook) release.Hook {
 	h := release.Hook{Object: object, Weight: hook.Weight}
 	for _, event := range hook.Events {

@@ -31,17 +31,14 @@ type message struct {
 	Lookup *question          `json:",omitempty"`
 	Output *release.Rendering `json:",omitempty"`
 	Error  string             `json:",omitempty"`
+	// Invalid is true if the error is about the YAML that the chart renders.
+	Invalid bool `json:",omitempty"`
 	// Version is set instead of Error if the chart does not support the version of Kubernetes.
 	Version *VersionError `json:",omitempty"`
 }
 
 // question is a call of lookup.
 type question struct{ APIVersion, Kind, Namespace, Name string }
-
-// Error is an error of a chart or of its values, as Helm reports it: rendering it again fails in the same way.
-type Error struct{ Message string }
-
-func (e *Error) Error() string { return e.Message }
 
 // Render renders a chart. An *Error comes from a template or a schema, a *VersionError is about the version of Kubernetes, a *LimitError states which
 // limit was reached, and an error of lookup ends the rendering.
@@ -148,6 +145,8 @@ func (m message) result() (*release.Rendering, error) {
 	switch {
 	case m.Version != nil:
 		return nil, m.Version
+	case m.Invalid:
+		return nil, &Error{Message: m.Error, Cause: release.ErrInvalidOutput}
 	case m.Error != "":
 		return nil, &Error{Message: m.Error}
 	case m.Output != nil:
@@ -201,7 +200,7 @@ func Serve(ctx context.Context, limits string, in io.Reader, out io.Writer) erro
 	case errors.As(err, &unsupported):
 		return to.Encode(message{Version: unsupported})
 	case err != nil:
-		return to.Encode(message{Error: err.Error()})
+		return to.Encode(message{Error: err.Error(), Invalid: errors.Is(err, release.ErrInvalidOutput)})
 	}
 	return to.Encode(message{Output: output})
 }

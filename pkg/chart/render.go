@@ -91,7 +91,7 @@ func render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, e
 			delete(files, name)
 		}
 	}
-	return outputOf(definitions, files)
+	return markInvalid(outputOf(definitions, files))
 }
 
 // valuesOf returns what templates read: the values of a chart with those that are given, which have to conform to its schemas.

@@ -42,6 +42,8 @@ type planRow struct {
 	Took string
 	// Open is set if the phases are shown at once.
 	Open bool
+	// Hooks are the hooks of charts that its last run has started, by task.
+	Hooks map[string][]progress.Hook
 }
 
 // runRow is the last run of a plan.
@@ -85,6 +87,7 @@ func instanceOf(p progress.View, v visit) instanceView {
 	for _, status := range view.Status.Plans {
 		view.Plans = append(view.Plans, planRow{
 			PlanStatus: status, Took: took(status.StartedTimestamp, endOf(status), v.now), Open: status.Name == view.LastPlan || status.Status.IsRunning(),
+			Hooks: p.Hooks(status),
 		})
 	}
 	slices.SortStableFunc(view.Plans, func(a, b planRow) int { return first(b.Open) - first(a.Open) })

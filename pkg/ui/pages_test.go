@@ -137,9 +137,15 @@ func cluster(at metav1.Time) fleet.Cluster {
 	instance.Spec.Parameters = map[string]string{"BROKERS": "3"}
 	instance.Status.Execution = &kudo.Execution{Plan: "deploy"}
 	instance.Status.Conditions = []metav1.Condition{condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonPlanInProgress, "")}
-	instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Status: kudo.InProgress, StartedTimestamp: &at, Phases: []kudo.PhaseStatus{{
-		Name: "brokers", Status: kudo.InProgress, Steps: []kudo.StepStatus{{Name: "brokers", Status: kudo.Error, Message: "no more\ndisks"}},
+	instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {UID: "ran", Status: kudo.InProgress, StartedTimestamp: &at, Phases: []kudo.PhaseStatus{{
+		Name: "brokers", Status: kudo.InProgress, Steps: []kudo.StepStatus{
+			{Name: "brokers", Status: kudo.Error, Message: "no more\ndisks", Tasks: []kudo.TaskStatus{{Name: "brokers", Status: kudo.Error}}},
+		},
 	}}}}
+	instance.Status.Tasks = []kudo.TaskRecord{{Task: "brokers", HooksOf: "ran", Hooks: []kudo.HookRecord{
+		{Event: "pre-install", Kind: "Job", Namespace: "kafka", Name: "check", State: kudo.HookSucceeded},
+		{Event: "pre-install", Kind: "Job", Namespace: "kafka", Name: "migrate", State: kudo.HookFailed, Message: "exit code 3: <no database>"},
+	}}}
 	view.Instances = map[string]*kudo.Instance{"kafka": instance}
 	return view
 }

@@ -191,7 +191,7 @@ func (p *pass) archiveOf(ctx context.Context, x *execution, name string) (archiv
 // chart carries out a Helm task: definitions, rendering, hooks, manifests. What was rendered is recorded before anything of it is applied.
 func (p *pass) chart(ctx context.Context, x *execution, placed plan.Placed, started bool, rendered release.Rendering) plan.Outcome {
 	if placed.Plan == kudo.CleanupPlan {
-		return outcome.Fatal(errors.New("a Helm task cannot be part of plan cleanup, because charts are removed after that plan: remove the task from the plan"))
+		return outcome.Fatal(release.ErrCleanup)
 	}
 	stored, _ := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name)
 	if stored.Execution != x.UID {

@@ -158,7 +158,7 @@ func (l *loader) loadAlone(ctx context.Context, from source) (*member, error) {
 	}
 	m := &member{source: from, pkg: p, problems: l.verify(p), children: map[int]childVersion{}}
 	l.met[from.key()] = m
-	if err := m.renderCharts(ctx); err != nil {
+	if err := m.renderCharts(ctx, l.tryValues); err != nil {
 		return nil, failure{err}
 	}
 	return m, nil

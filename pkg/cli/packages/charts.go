@@ -1,75 +1,151 @@
 package packages
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// renderCharts renders the charts of a package without errors, like the first deployment of an Instance that sets only what it must, and adds the
-// problems. No cluster is needed, so look-ups find nothing. It returns an error that is no problem of the package.
-func (m *member) renderCharts(ctx context.Context) error {
+// renderCharts renders the charts of a package without errors, like the first deployment of an Instance that sets only what it must, and its upgrade, and
+// adds the problems. No cluster is needed, so look-ups find nothing. With try, hostile values of parameters are tried. It returns an error that is no
+// problem of the package.
+func (m *member) renderCharts(ctx context.Context, try bool) error {
 	if len(pack.Errors(m.problems)) > 0 {
 		return nil
 	}
+	runs, err := m.chartRuns()
+	if err != nil || len(runs) == 0 {
+		return err
+	}
+	m.problems = append(m.problems, m.pkg.VerifyContent()...)
+	if len(pack.Errors(m.problems)) > 0 {
+		return nil
+	}
+	rendered := map[string]pack.Chart{}
+	for _, r := range runs {
+		if rendered[r.task.Name] = r.run(ctx, try); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.problems = append(m.problems, r.problems...)
+	}
+	m.problems = append(m.problems, m.pkg.VerifyCharts(rendered)...)
+	return nil
+}
+
+// chartRun renders the chart of a task.
+type chartRun struct {
+	pkg      *pack.Package
+	index    int
+	task     kudo.Task
+	renderer *chart.Renderer
+	archive  []byte
+	lookups  map[pack.Lookup]bool
+	problems []pack.Problem
+}
+
+// chartRuns adds the archives of charts to the content of the package. A chart that cannot be packed is a problem of the package.
+func (m *member) chartRuns() ([]*chartRun, error) {
+	renderer, err := chart.NewRenderer()
+	if err != nil {
+		return nil, err
+	}
+	var runs []*chartRun
 	for i, task := range m.pkg.Version.Tasks {
 		if task.Kind != kudo.TaskHelm {
 			continue
 		}
-		if err := cmp.Or(m.renderChart(ctx, i, task), ctx.Err()); err != nil {
-			return err
+		archive, err := m.chartArchive(task.Spec.Chart)
+		if err != nil {
+			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: chart %s: %v", text.Quote(task.Name), text.Quote(task.Spec.Chart), err))
+			continue
 		}
+		m.addChart(task.Spec.Chart, archive)
+		runs = append(runs, &chartRun{pkg: m.pkg, index: i, task: task, renderer: renderer, archive: archive, lookups: map[pack.Lookup]bool{}})
 	}
-	return nil
+	return runs, nil
 }
 
-// renderChart renders the chart of a task. It returns an error that is no problem of the package.
-func (m *member) renderChart(ctx context.Context, i int, task kudo.Task) error {
-	renderer, err := chart.NewRenderer()
-	if err != nil {
-		return err
-	}
-	archive, err := m.chartArchive(task.Spec.Chart)
-	if err != nil {
-		m.chartProblem(i, pack.Error, "task %s: chart %s: %v", text.Quote(task.Name), text.Quote(task.Spec.Chart), err)
-		return nil
-	}
-	m.addChart(task.Spec.Chart, archive)
-	values, isDefault, known := m.pkg.ChartValues(task)
+// run renders the chart, and adds the problems.
+func (r *chartRun) run(ctx context.Context, try bool) pack.Chart {
+	values, isDefault, known := r.pkg.ChartValues(r.task)
 	if !known { // verification reports why
-		return nil
+		return pack.Chart{}
 	}
-	release := chart.Release{Name: task.Spec.ReleaseName, Namespace: "namespace", Revision: 1}
-	if release.Name == "" {
-		release.Name = "instance"
+	var done pack.Chart
+	for _, upgrade := range []bool{false, true} {
+		out, err := r.render(ctx, values, upgrade)
+		if ctx.Err() != nil {
+			return pack.Chart{}
+		}
+		if err != nil {
+			r.report(err, isDefault && len(r.lookups) == 0, upgrade)
+			break
+		}
+		if !upgrade {
+			r.warn(out.Warnings)
+		}
+		done.Renderings = append(done.Renderings, *out)
 	}
-	out, err := renderer.Render(ctx, chart.Input{Archive: archive, Values: []byte(values), Release: release, Capabilities: chart.DefaultCapabilities()},
-		func(context.Context, string, string, string, string) (map[string]any, error) {
-			isDefault = false // an Instance may find something
+	done.Lookups = slices.Collect(maps.Keys(r.lookups))
+	if try && len(done.Renderings) > 0 {
+		r.problems = append(r.problems, r.pkg.TryChartValues(r.index, func(values string) (release.Rendering, error) {
+			out, err := r.render(ctx, values, false)
+			if err != nil {
+				return release.Rendering{}, err
+			}
+			return *out, nil
+		})...)
+	}
+	return done
+}
+
+// render renders the chart with values.
+func (r *chartRun) render(ctx context.Context, values string, upgrade bool) (*release.Rendering, error) {
+	of := chart.Release{Name: r.task.Spec.ReleaseName, Namespace: "namespace", Revision: 1, Upgrade: upgrade}
+	if of.Name == "" {
+		of.Name = "instance"
+	}
+	if upgrade {
+		of.Revision++
+	}
+	return r.renderer.Render(ctx, chart.Input{Archive: r.archive, Values: []byte(values), Release: of, Capabilities: chart.DefaultCapabilities()},
+		func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+			r.lookups[pack.Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}] = true
 			return map[string]any{}, nil
 		})
-	if err != nil {
-		severity := pack.Error
-		if !isDefault || errors.As(err, new(*chart.VersionError)) || errors.As(err, new(*chart.LimitError)) {
-			severity = pack.Warning
-		}
-		m.chartProblem(i, severity, "task %s: chart %s does not render with the default parameters: %v", text.Quote(task.Name), text.Quote(task.Spec.Chart), err)
-		return nil
+}
+
+// report adds an error of rendering. It is a warning if an Instance may render the chart: with other values, if isDefault is false, with what it looks up,
+// or on another version of Kubernetes. That of an upgrade is only reported if it is certain.
+func (r *chartRun) report(err error, certain, upgrade bool) {
+	certain = certain && !errors.As(err, new(*chart.VersionError)) && !errors.As(err, new(*chart.LimitError))
+	name, of := text.Quote(r.task.Name), text.Quote(r.task.Spec.Chart)
+	switch {
+	case !upgrade && certain:
+		r.add(pack.Error, "task %s: chart %s does not render with the default parameters: %v", name, of, err)
+	case !upgrade:
+		r.add(pack.Warning, "task %s: chart %s does not render with the default parameters: %v", name, of, err)
+	case certain:
+		r.add(pack.Error, "task %s: chart %s does not render with the default parameters at an upgrade: %v", name, of, err)
 	}
+}
+
+func (r *chartRun) warn(warnings []string) {
 	const shown = 20
-	for _, warning := range text.Limit(out.Warnings, shown, "more warnings") {
-		m.chartProblem(i, pack.Warning, "task %s: chart %s: %s", text.Quote(task.Name), text.Quote(task.Spec.Chart), warning)
+	for _, warning := range text.Limit(warnings, shown, "more warnings") {
+		r.add(pack.Warning, "task %s: chart %s: %s", text.Quote(r.task.Name), text.Quote(r.task.Spec.Chart), warning)
 	}
-	return nil
 }
 
 // addChart adds the archive of a chart to the content of the package.
@@ -103,6 +179,11 @@ func (m *member) chartArchive(name string) ([]byte, error) {
 	return chart.Pack(folder)
 }
 
-func (m *member) chartProblem(task int, severity pack.Severity, format string, args ...any) {
-	m.problems = append(m.problems, m.pkg.At(fmt.Sprintf("tasks[%d].spec.chart", task), severity, text.JoinMessage(fmt.Sprintf(format, args...))))
+// add adds a problem of the chart.
+func (r *chartRun) add(severity pack.Severity, format string, args ...any) {
+	r.problems = append(r.problems, chartProblem(r.pkg, r.index, severity, format, args...))
+}
+
+func chartProblem(p *pack.Package, task int, severity pack.Severity, format string, args ...any) pack.Problem {
+	return p.At(fmt.Sprintf("tasks[%d].spec.chart", task), severity, text.JoinMessage(fmt.Sprintf(format, args...)))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
@@ -40,9 +42,21 @@ func charted(replaced map[string]string) fstest.MapFS {
 	return files
 }
 
+// noise returns a text that gzip cannot compress much.
+func noise(size int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	bytes := make([]byte, size)
+	for i := range bytes {
+		bytes[i] = byte(random.Uint32())
+	}
+	return string(bytes)
+}
+
 func TestVerifyRendersCharts(t *testing.T) {
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
 	const at, not = `app/operator.yaml:4:38: `, `task "c": chart "web" does not render with the default parameters: `
+	const operator = "apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\ntasks: [{name: c, kind: Helm, spec: {chart: web, valuesFile: values.yaml}}]\nplans:\n" +
+		"  deploy: {phases: [{name: a, steps: [{name: a, tasks: [c]}]}]}\n"
 	for sentence, test := range map[string]struct {
 		files map[string]string
 		want  []string
@@ -64,6 +78,16 @@ func TestVerifyRendersCharts(t *testing.T) {
 			[]string{at + `warning: task "c": chart "web": web/templates/a.yaml: ConfigMap "a" is omitted, because Helm has no hook "pre-instal"`}},
 		"a values file that is a list": {map[string]string{"templates/values.yaml": "[{{ .Params.COLOR | quote }}]\n"},
 			[]string{`app/templates/values.yaml:1: warning: does not render with the default parameters: document 1, line 1 of the rendered text: must contain the chart's values, an object, got a list`}},
+		"an upgrade that fails": {map[string]string{"web/templates/a.yaml": "{{ if .Release.IsUpgrade }}{{ fail .Values.color }}{{ end }}"},
+			[]string{at + `error: task "c": chart "web" does not render with the default parameters at an upgrade: execution error at (web/templates/a.yaml:1:30): red`}},
+		"an upgrade that may fail": {map[string]string{"web/templates/a.yaml": `{{ if and .Release.IsUpgrade (not (lookup "v1" "Secret" "" "x")) }}{{ fail .Values.color }}{{ end }}`}, nil},
+		"an object that is rendered twice": {map[string]string{"web/templates/b.yaml": object, "web/templates/c.yaml": object},
+			[]string{at + `error: task "c": chart "web": web/templates/c.yaml: ConfigMap a is also rendered by web/templates/b.yaml: the chart has to name them differently`}},
+		"plan cleanup": {map[string]string{"operator.yaml": operator + "  cleanup: {phases: [{name: a, steps: [{name: a, tasks: [c]}]}]}\n"},
+			[]string{`app/operator.yaml:7:58: error: plan cleanup, step "a": task "c": a Helm task cannot be part of plan cleanup, because charts are removed after that plan: remove the task from the plan`}},
+		"charts that are too large together": {map[string]string{"operator.yaml": strings.Replace(operator, "}}]", "}}, {name: d, kind: Helm, spec: {chart: db}}]", 1),
+			"web/a": noise(9 << 20), "db/a": noise(9 << 20), "db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n"},
+			[]string{`app/operator.yaml:4:78: warning: task "d" is not used by any step`, `app/operator.yaml: error: charts and large templates have more than 16777216 bytes in total: split the operator; the largest is "`}},
 		"an invalid .helmignore": {map[string]string{"web/.helmignore": "**"}, []string{at + `error: task "c": chart "web": reading .helmignore: double-star`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -87,6 +111,78 @@ func TestVerifyRendersCharts(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestVerifyTriesHostileValuesInCharts(t *testing.T) {
+	const head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n"
+	const at = `app/operator.yaml:4:38: warning: task "c": chart "web": parameter `
+	const wayOut = ", and is rejected: insert it with quote or toYaml in the chart, restrict the parameter with type or enum, or allow every value with structure: true"
+	schema := `{"properties": {"color": {"pattern": "^[a-z]+$"}}}`
+	for sentence, test := range map[string]struct {
+		parameters, values, template, schema string
+		want                                 []string
+	}{
+		"quoted": {"{name: P, default: red}", "p: {{ .Params.P | quote }}", head + "  p: {{ .Values.p | quote }}\n", "", nil},
+		"not quoted": {"{name: P, default: red}, {name: Q, default: red}, {name: R, required: false, sensitive: true}",
+			"p: {{ .Params.P | quote }}\nq: {{ .Params.Q | quote }}\nr: {{ .Params.R | quote }}\n",
+			head + "  p: {{ .Values.p | quote }}\n  q: {{ .Values.q }}\n  r: {{ .Values.r }}\n", "", []string{
+				at + `"Q": a value such as "x\ny: z" makes the chart render invalid YAML (YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: ` +
+					`line 8: mapping values are not allowed in this context)` + wayOut,
+				at + `"R": a value such as "x\ny: z" changes the structure of what the chart renders (web/templates/a.yaml: ConfigMap: the object has 5 keys instead of 4)` + wayOut}},
+		"a schema that allows none": {"{name: P, default: red}, {name: Q, default: red}", "color: {{ .Params.P | quote }}\nq: {{ .Params.Q | quote }}\n",
+			head + "  p: {{ .Values.color }}\n  q: {{ .Values.q }}\n", schema, []string{at + `"Q": a value such as "x\ny: z" changes `}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			files := charted(map[string]string{"params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: [" + test.parameters + "]\n",
+				"templates/values.yaml": test.values, "web/templates/a.yaml": test.template})
+			if test.schema != "" {
+				files["web/values.schema.json"] = &fstest.MapFile{Data: []byte(test.schema)}
+			}
+			l := &loader{tryValues: true}
+			l.begin()
+			b, err := l.loadFrom(context.Background(), source{name: "app", archive: files, folder: "."})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Split(strings.TrimSuffix(b.problemsText(), "\n"), "\n")
+			if len(test.want) == 0 {
+				test.want = []string{""}
+			}
+			if len(got) != len(test.want) {
+				t.Fatal(cmp.Diff(test.want, got))
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], test.want[i]) {
+					t.Errorf("got %s, want %s", got[i], test.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestRightsOfCharts(t *testing.T) {
+	const hook = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: h, annotations: {helm.sh/hook: %s}}\n"
+	files := charted(map[string]string{
+		"web/crds/a.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n" +
+			"spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: []}\n",
+		"web/templates/b.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n" + strings.Replace(hook, "%s", "pre-install", 1) +
+			strings.Replace(hook, "%s", "test", 1) + "{{ if .Release.IsUpgrade }}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n{{ end }}\n",
+		"web/templates/c.yaml": "{{ $_ := lookup \"v1\" \"Secret\" .Release.Namespace \"x\" }}{{ $_ := lookup \"v1\" \"Node\" \"\" \"\" }}\n" +
+			"{{ $_ := lookup \"v1\" \"Pod\" \"kube-system\" \"\" }}{{ $_ := lookup \"apps/v1\" \"Deployment\" \"\" \"\" }}\n",
+		"web/templates/d.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a, annotations: {helm.sh/hook: post-install}}\n" +
+			"rules: [{apiGroups: [\"\"], resources: [pods], verbs: [impersonate]}]\n",
+	})
+	l := &loader{}
+	l.begin()
+	b, err := l.loadFrom(context.Background(), source{name: "app", archive: files, folder: "."})
+	if err != nil || b.problemsText() != "" {
+		t.Fatal(err, b.problemsText())
+	}
+	got, err := b.rights().text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Golden(t, "rights-charts", got)
 }
 
 func TestChartsAreInTarballs(t *testing.T) {

@@ -33,7 +33,7 @@ func NewCmdRights(f *hubclient.Factory, runF func(context.Context, *RightsOption
 		Short: "Print the permissions that a package needs",
 		Long: "Print the permissions that the plans of the package in DIR, in a tarball or at a URL need on a managed cluster, as\n" +
 			"permissions to paste into operator.yaml. They include all plans, and both values of the parameters of Toggle tasks.\n\n" +
-			"Templates are rendered with the default parameters. Comments name what is not known before the package runs, such as kinds\n" +
+			"Templates and charts are rendered with the default parameters. Comments name what is not known before the package runs, such as kinds\n" +
 			"that depend on parameters, and permissions that agents refuse without --allow-escalation. Child packages have permissions of\n" +
 			"their own. No cluster is needed.",
 		Example: "  kubectl addon package rights ./kafka\n" +

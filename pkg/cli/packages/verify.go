@@ -36,8 +36,8 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 		Short: "Verify a package and report all problems",
 		Long: "Verify the package in DIR (operator.yaml, params.yaml, templates/), in a tarball or at a URL, and its dependencies. Each\n" +
 			"problem is printed on a line: FILE:LINE:COLUMN: error|warning: MESSAGE. The exit code is 1 if there are errors.\n\n" +
-			"Hostile values are tried for every parameter, such as line breaks and quotes. A warning names templates that reject one,\n" +
-			"and how to accept every value.\n\n" +
+			"Hostile values are tried for every parameter, such as line breaks and quotes. A warning names templates and charts\n" +
+			"that reject one, and how to accept every value.\n\n" +
 			"No cluster is needed, and a network only for packages at URLs. Packages given only by name are looked up in --repository;\n" +
 			"without it they are not verified, and a warning reports that.",
 		Example: "  kubectl addon package verify ./kafka\n" +

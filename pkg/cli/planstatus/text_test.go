@@ -22,6 +22,8 @@ func TestStatusText(t *testing.T) {
 		"status-running":    {Instance: runningInstance(), Version: sample.Version()},
 		"status-failed":     {Instance: failedInstance(), Version: sample.Version()},
 		"status-timed-out":  {Instance: timedOutInstance(), Version: sample.Version()},
+		"status-hook":       {Instance: hookedInstance(kudo.HookRunning, ""), Version: sample.Version()},
+		"status-hook-fails": {Instance: hookedInstance(kudo.HookFailed, "container \"migrate\" exited with code 3: no database"), Version: sample.Version()},
 		"status-retried":    {Instance: retriedInstance(), Version: sample.Version()},
 		"status-deleted-ns": {Instance: notMirrored(), Version: sample.Version()},
 		"status-waiting":    {Instance: waitingFor("cleanup"), Version: sample.Version()},
@@ -93,6 +95,32 @@ func failedInstance() *kudo.Instance {
 	phase.Steps[1].Status, phase.Steps[1].Message = kudo.FatalError, `task "brokers": template "x.yaml": line 3: unknown field`
 	phase.Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.FatalError, Message: `template "x.yaml": line 3: unknown field`}
 	i.Status.PlanStatus["deploy"] = plan
+	return i
+}
+
+// hookedInstance returns an Instance whose plan runs the second hook of a chart.
+func hookedInstance(state kudo.HookState, message string) *kudo.Instance {
+	i := runningInstance()
+	i.Status.Execution.UID, i.Status.Execution.OperatorVersion = "ran", i.Spec.OperatorVersion
+	const name = "hook pre-install: Job kafka/migrate: "
+	plan, status, why := i.Status.PlanStatus["deploy"], kudo.InProgress, name+"0 of 1 pods succeeded"
+	if state == kudo.HookFailed {
+		status, why = kudo.FatalError, name+message
+	}
+	plan.UID, plan.Status, plan.Message = "ran", status, `phase "brokers": step "brokers": task "brokers": `+why
+	plan.Phases = plan.Phases[:1]
+	phase := &plan.Phases[0]
+	phase.Status, phase.Message = status, `step "brokers": task "brokers": `+why
+	phase.Steps[1].Status, phase.Steps[1].Message = status, `task "brokers": `+why
+	phase.Steps[1].Tasks = []kudo.TaskStatus{{Name: "brokers", Status: status, Message: why}}
+	i.Status.PlanStatus["deploy"] = plan
+	i.Status.Tasks = []kudo.TaskRecord{
+		{Task: "brokers", Execution: "ran", HooksOf: "ran", Hooks: []kudo.HookRecord{
+			{Event: "pre-install", Kind: "ClusterRole", Name: "migrate", State: kudo.HookSucceeded},
+			{Event: "pre-install", Kind: "Job", Namespace: "kafka", Name: "migrate", State: state, Message: message},
+		}},
+		{Task: "service", HooksOf: "before", Hooks: []kudo.HookRecord{{Event: "pre-delete", Kind: "Job", Name: "other", State: kudo.HookSucceeded}}},
+	}
 	return i
 }
 
@@ -195,7 +223,8 @@ func TestWhatProgramsReadOfPlans(t *testing.T) {
 	held.Status.Conditions = []metav1.Condition{sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}
 	for name, s := range map[string]terminal.Shown{
 		"status": shownOf(progress.View{Instance: failedInstance(), Version: sample.Version()}), "status-children": shownOf(family()),
-		"addon": {Data: progress.StatusOfAddOn(&held)}, "status-retried": shownOf(progress.View{Instance: retriedInstance(), Version: sample.Version()}),
+		"status-hook": shownOf(progress.View{Instance: hookedInstance(kudo.HookFailed, "exit code 3"), Version: sample.Version()}),
+		"addon":       {Data: progress.StatusOfAddOn(&held)}, "status-retried": shownOf(progress.View{Instance: retriedInstance(), Version: sample.Version()}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := clitest.Render(t, "yaml", s)

@@ -3,6 +3,7 @@ package progress
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,42 @@ func (v View) Plan(name string) kudo.PlanStatus {
 		status.Phases = neverRun(v.Version.Spec.Plans[name])
 	}
 	return status
+}
+
+// Hooks returns the hooks of charts that the last execution of a plan has started, by Helm task and in the order in which they started.
+func (v View) Hooks(status kudo.PlanStatus) map[string][]Hook {
+	hooks := map[string][]Hook{}
+	for _, record := range v.Instance.Status.Tasks {
+		if record.HooksOf == "" || record.HooksOf != status.UID {
+			continue
+		}
+		for _, hook := range record.Hooks {
+			hooks[record.Task] = append(hooks[record.Task], Hook{
+				Event: hook.Event, Object: objectText(hook), Status: hookStatuses[hook.State], Message: hook.Message,
+			})
+		}
+	}
+	return hooks
+}
+
+// Hook is a hook of a chart.
+type Hook struct {
+	// Event is what it runs at, such as pre-install.
+	Event string `json:"event"`
+	// Object is its kind, namespace and name.
+	Object string               `json:"object"`
+	Status kudo.ExecutionStatus `json:"status"`
+	// Message is why it has failed.
+	Message string `json:"message,omitempty"`
+}
+
+var hookStatuses = map[kudo.HookState]kudo.ExecutionStatus{
+	kudo.HookRunning: kudo.InProgress, kudo.HookSucceeded: kudo.Complete, kudo.HookFailed: kudo.FatalError,
+}
+
+// objectText returns the object of a hook as messages of tasks name it.
+func objectText(hook kudo.HookRecord) string {
+	return hook.Kind + " " + strings.TrimPrefix(hook.Namespace+"/"+hook.Name, "/")
 }
 
 // neverRun returns the phases and steps of a plan that never ran.

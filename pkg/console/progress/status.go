@@ -23,7 +23,9 @@ type Status struct {
 	RetryTime  *metav1.Time       `json:"retryTime,omitempty"`
 	Conditions []metav1.Condition `json:"conditions"`
 	// Plans lists the existing plans and the plans that have run, sorted by name.
-	Plans    []kudo.PlanStatus `json:"plans"`
+	Plans []kudo.PlanStatus `json:"plans"`
+	// Hooks lists the hooks of charts that the last plan has started, by Helm task.
+	Hooks    map[string][]Hook `json:"hooks,omitempty"`
 	Children []Status          `json:"children,omitempty"`
 	// Disabled lists the children that a parameter disables.
 	Disabled []string `json:"disabled,omitempty"`
@@ -54,6 +56,7 @@ func StatusOf(view View) Status {
 	}
 	if last := instance.Status.Execution; last != nil {
 		data.LastPlan, data.LastVersion = last.Plan, last.OperatorVersion.Name
+		data.Hooks = view.Hooks(view.Plan(last.Plan))
 	}
 	if retry := plan.NextRetry(instance.Status); retry != nil {
 		data.RetryTime = retry.RetryTime

@@ -1,15 +1,22 @@
 package pack
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"text/template"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 )
 
 func TestVerifyChecksHelmTasks(t *testing.T) {
@@ -88,6 +95,122 @@ func TestChartsAreFilesOfAPackage(t *testing.T) {
 	}
 	if values, _, known := p.ChartValues(p.Version.Tasks[0]); values != "" || !known {
 		t.Errorf("the values are %s, known %t", values, known)
+	}
+}
+
+// renderYAML returns a function that renders a chart of one template, like Helm. The template may fail.
+func renderYAML(t *testing.T, source string) func(values string) (release.Rendering, error) {
+	parsed, err := template.New("a.yaml").Funcs(template.FuncMap{
+		"quote": strconv.Quote, "fail": func() (string, error) { return "", errors.New("not accepted") },
+		"toJson": func(v any) (string, error) { encoded, err := json.Marshal(v); return string(encoded), err },
+	}).Parse(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(values string) (release.Rendering, error) {
+		var decoded map[string]any
+		if err := json.Unmarshal([]byte(values), &decoded); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := parsed.Execute(&out, decoded); err != nil {
+			return release.Rendering{}, err
+		}
+		var rendering release.Rendering
+		for document := range strings.SplitSeq(out.String(), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				return release.Rendering{}, fmt.Errorf("%w: %w", release.ErrInvalidOutput, err)
+			}
+			rendering.Objects = append(rendering.Objects, release.Object{Source: "a.yaml", Object: object})
+		}
+		return rendering, nil
+	}
+}
+
+func TestVerifyTriesHostileValuesOnCharts(t *testing.T) {
+	const text, list, object = `{name: P, default: a}`, `{name: P, type: array, default: '[]'}`, `{name: P, type: map, default: '{}'}`
+	for sentence, test := range map[string]struct {
+		parameters, template string
+		// want is what the warnings say after "parameter".
+		want []string
+	}{
+		"a quoted text":            {text, "a: {{ quote .p }}", nil},
+		"a text in JSON":           {text, "a: {{ toJson .p }}", nil},
+		"a map in JSON":            {object, "a: {{ toJson .p }}", nil},
+		"a text without quotes":    {text, "a: {{ .p }}", []string{`"P": a value such as "x\ny: z" changes the structure of what the chart renders (a.yaml: : the object has 2 keys instead of 1), and is rejected: `}},
+		"a text in a comment":      {text, "a: b # {{ .p }}", []string{`"P": a value such as "x\ny: z" changes the structure `}},
+		"a text in other quotes":   {text, "a: '{{ .p }}'", []string{`"P": a value such as "x\n---\ny: z" makes the chart render invalid YAML (the chart renders invalid YAML: `}},
+		"an item without quotes":   {list, "a:{{ range .p }}\n- {{ . }}{{ end }}", []string{`"P": a value such as "x\ny: z" `}},
+		"a key without quotes":     {object, "a:{{ range $k, $v := .p }}\n  {{ $k }}: {{ quote $v }}{{ end }}", []string{`"P": a value such as "x\ny: z" `}},
+		"the default of an enum":   {`{name: P, default: a, enum: [a, b]}`, "a: {{ .p }}", nil},
+		"an integer":               {`{name: P, type: integer, default: 1}`, "a: {{ .p }}", nil},
+		"a text that is confirmed": {`{name: P, default: a, structure: true}`, "a: {{ .p }}", nil},
+		"an unused text":           {`{name: P, default: a}, {name: Q, default: a}`, "a: {{ quote .p }}", nil},
+		"a text that the chart checks": {text + `, {name: Q, default: a}`, `a: {{ if ne .p "a" }}{{ fail }}{{ end }}` + "\nb: {{ .q }}",
+			[]string{`"Q": a value such as "x\ny: z" `}},
+		"a default that is not accepted": {text, `a: {{ if eq .p "a" }}{{ fail }}{{ end }}{{ .p }}`, nil},
+		"one of many": {`{name: P, default: a}, {name: Q, default: a}, {name: R, default: a}`, "a: {{ quote .p }}\nb: '{{ .q }}'\nc: {{ quote .r }}",
+			[]string{`"Q": a value such as "x\n---\ny: z" `}},
+		"texts together": {`{name: P, default: a}, {name: Q, default: a}`, "a: {{ quote .p }}\nb: {{ quote .q }}\n{{ if and (ne .p `a`) (ne .q `a`) }}{{ fail }}{{ end }}", nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			values := "p: {{ toYaml .Params.P | nindent 2 }}\n"
+			for _, name := range []string{"Q", "R"} {
+				if strings.Contains(test.parameters, "name: "+name) {
+					values += strings.ToLower(name) + ": {{ .Params." + name + " | quote }}\n"
+				}
+			}
+			p, problems := Load(fstest.MapFS{
+				"operator.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\ntasks: [{name: c, kind: Helm, spec: {chart: web, valuesFile: v.yaml}}]\n" +
+					"plans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [c]}]}]}}\n")},
+				"params.yaml":      {Data: []byte("apiVersion: kudo.dev/v1beta1\nparameters: [" + test.parameters + "]\n")},
+				"templates/v.yaml": {Data: []byte(values)},
+				"web/Chart.yaml":   {},
+			})
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			got := p.TryChartValues(0, renderYAML(t, test.template))
+			if len(got) != len(test.want) {
+				t.Fatal(cmp.Diff(test.want, got))
+			}
+			for i := range got {
+				if want := `operator.yaml:4:38: warning: task "c": chart "web": parameter ` + test.want[i]; !strings.HasPrefix(got[i].String(), want) {
+					t.Errorf("got %s, want %s", got[i].String(), want)
+				}
+			}
+		})
+	}
+}
+
+func TestHostileValuesOfManyParametersAreTriedInFewRenderings(t *testing.T) {
+	const parameters, checked = 100, 10
+	var defs, values, rendered strings.Builder
+	for i := range parameters {
+		fmt.Fprintf(&defs, "{name: P%d, default: a}, ", i)
+		fmt.Fprintf(&values, "p%d: {{ .Params.P%d | quote }}\n", i, i)
+		if i < checked {
+			fmt.Fprintf(&rendered, "{{ if ne .p%d `a` }}{{ fail }}{{ end }}", i)
+		}
+		fmt.Fprintf(&rendered, "p%d: {{ quote .p%d }}\n", i, i)
+	}
+	p, problems := Load(fstest.MapFS{
+		"operator.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\ntasks: [{name: c, kind: Helm, spec: {chart: web, valuesFile: v.yaml}}]\n" +
+			"plans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [c]}]}]}}\n")},
+		"params.yaml":      {Data: []byte("apiVersion: kudo.dev/v1beta1\nparameters: [" + defs.String() + "]\n")},
+		"templates/v.yaml": {Data: []byte(values.String())}, "web/Chart.yaml": {},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	count, render := 0, renderYAML(t, rendered.String())
+	got := p.TryChartValues(0, func(values string) (release.Rendering, error) {
+		count++
+		return render(values)
+	})
+	if len(got) > 0 || count >= maxTrials {
+		t.Errorf("got %v with %d renderings", got, count)
 	}
 }
 

@@ -49,7 +49,7 @@ var rules = []func(*subject) []Problem{
 	planNames,
 	planTimeouts,
 	stepTasks,
-	cleanupWithoutChildren,
+	cleanupTasks,
 
 	templateSyntax,
 	templateReferences,

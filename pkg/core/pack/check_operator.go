@@ -3,10 +3,12 @@ package pack
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -104,12 +106,12 @@ func boundedSize(s *subject) []Problem {
 			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, text.Quote(largest))}
 }
 
-// contentFiles: the files that OperatorContents store can be read, and do not exceed what agents store.
+// contentFiles: the files that OperatorContents store, charts and large templates, can be read, and do not exceed what agents store.
 func contentFiles(s *subject) []Problem {
 	var problems []Problem
 	total, met, files := int64(0), map[string]bool{}, s.asStored().Content
 	if len(files) > content.MaxFiles {
-		return []Problem{problemAt("content", "%d files are too large for the OperatorVersion, more than the limit of %d: split the operator",
+		return []Problem{problemAt("content", "the package has %d charts and large templates, more than the limit of %d: split the operator",
 			len(files), content.MaxFiles)}
 	}
 	for i, file := range files {
@@ -124,8 +126,9 @@ func contentFiles(s *subject) []Problem {
 		total += max(0, min(file.Size, content.MaxBytes+1))
 	}
 	if total > content.MaxBytes {
-		problems = append(problems, problemAt("content", "the files that are too large for the OperatorVersion have more than %d bytes in total: "+
-			"split the operator", content.MaxBytes))
+		largest := slices.MaxFunc(files, func(a, b kudo.ContentFile) int { return cmp.Compare(a.Size, b.Size) })
+		problems = append(problems, problemAt("content", "charts and large templates have more than %d bytes in total: "+
+			"split the operator; the largest is %s", content.MaxBytes, text.Quote(largest.File)))
 	}
 	return problems
 }

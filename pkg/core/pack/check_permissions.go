@@ -35,6 +35,9 @@ func neededPermissions(s *subject) []Problem {
 		problems = append(problems, warningAt("permissions", "task %s has no permission to %s: add it ('kubectl addon package rights' prints "+
 			"all that are needed)", text.Quote(missing.Task), missing.Right))
 	}
+	if s.hasCharts() { // they may render more with other parameters
+		return problems
+	}
 	excess := needs.Excess(s.Permissions)
 	for _, field := range sortedKeys(excess) {
 		problems = append(problems, warningAt(field, "no task needs the permission to %s: remove it", excess[field]))

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -144,18 +144,22 @@ func stepTasks(s *subject) []Problem {
 	return problems
 }
 
-// cleanupWithoutChildren: the removal of an Instance includes its children; the cleanup plan cannot create any (KEP-29).
-func cleanupWithoutChildren(s *subject) []Problem {
+// cleanupTasks: the removal of an Instance includes its children and its charts, so the cleanup plan can run neither (KEP-29).
+func cleanupTasks(s *subject) []Problem {
 	var problems []Problem
 	s.eachStep(func(plan string, step *kudo.Step, field string) {
 		if plan != kudo.CleanupPlan {
 			return
 		}
 		for i, name := range step.Tasks {
-			if t := s.tasks[name]; t != nil && makesChild(t.Kind) {
-				problems = append(problems, problemAt(fmt.Sprintf("%s.tasks[%d]", field, i),
-					"plan cleanup, step %s: task %s is of kind %s, which cleanup cannot run: children are removed with their parent",
-					text.Quote(step.Name), text.Quote(name), t.Kind))
+			at := fmt.Sprintf("%s.tasks[%d]", field, i)
+			switch t := s.tasks[name]; {
+			case t == nil:
+			case makesChild(t.Kind):
+				problems = append(problems, problemAt(at, "plan cleanup, step %s: task %s is of kind %s, which cleanup cannot run: "+
+					"children are removed with their parent", text.Quote(step.Name), text.Quote(name), t.Kind))
+			case t.Kind == kudo.TaskHelm:
+				problems = append(problems, problemAt(at, "plan cleanup, step %s: task %s: %v", text.Quote(step.Name), text.Quote(name), release.ErrCleanup))
 			}
 		}
 	})

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -191,4 +193,139 @@ func (s *subject) tries(parameter string) []try {
 		}
 	}
 	return slices.DeleteFunc(all, func(t try) bool { return !refers(t.template) })
+}
+
+// maxTrials limits how often a chart is rendered to try hostile values of parameters.
+const maxTrials = 300
+
+// hostileChartValues: no value of a parameter changes the structure of what the chart of a task renders.
+func hostileChartValues(s *subject, task int, render func(values string) (release.Rendering, error)) []Problem {
+	const shown = 20
+	t := &chartTrial{subject: s, task: s.Tasks[task], render: render, values: map[string][]hostileValue{}}
+	for i := range s.Parameters {
+		def := &s.Parameters[i]
+		values := slices.DeleteFunc(hostile(def), func(v hostileValue) bool { return release.IsTemplate(v.shown) })
+		if len(values) > 0 && len(s.referredTo(t.task.Spec.ValuesFile, []string{def.Name})) > 0 {
+			t.values[def.Name] = values
+		}
+	}
+	var problems []Problem
+	for _, found := range t.run() {
+		problems = append(problems, warningAt(taskField(task, "spec.chart"), "task %s: chart %s: parameter %s: a value such as %s %s, and is rejected: "+
+			"insert it with quote or toYaml in the chart, restrict the parameter with type or enum, or allow every value with structure: true",
+			text.Quote(t.task.Name), text.Quote(t.task.Spec.Chart), text.Quote(found.parameter), text.Quote(found.shown), found.why))
+	}
+	if t.trials >= maxTrials {
+		problems = append(problems, warningAt(taskField(task, "spec.chart"), "task %s: chart %s: it was rendered %d times with hostile values of "+
+			"parameters, and not all were tried", text.Quote(t.task.Name), text.Quote(t.task.Spec.Chart), t.trials))
+	}
+	return First(problems, shown)
+}
+
+// chartTrial tries hostile values of parameters on a chart: those of all parameters at the same time, and of fewer only if that shows something.
+type chartTrial struct {
+	*subject
+	task   kudo.Task
+	render func(values string) (release.Rendering, error)
+	// values are the hostile values of each parameter.
+	values map[string][]hostileValue
+	trials int
+}
+
+// breach is a value that is more than a value in what a chart renders.
+type breach struct{ parameter, shown, why string }
+
+// run returns the first breach of each parameter, by their names.
+func (t *chartTrial) run() []breach {
+	if verdict, _ := t.try(nil, 0); len(t.values) == 0 || verdict != passes {
+		return nil
+	}
+	found := map[string]breach{}
+	groups := [][]string{sortedKeys(t.values)}
+	for round := 0; len(groups) > 0; round++ {
+		groups = t.round(groups, round, found)
+	}
+	breaches := make([]breach, 0, len(found))
+	for _, name := range sortedKeys(found) {
+		breaches = append(breaches, found[name])
+	}
+	return breaches
+}
+
+// round tries the next value of each parameter, and returns the groups of parameters to try together in the next round: those whose values pass, and
+// each alone whose value the chart itself does not accept.
+func (t *chartTrial) round(groups [][]string, round int, found map[string]breach) [][]string {
+	var pass []string
+	var next [][]string
+	for len(groups) > 0 && t.trials < maxTrials {
+		group := slices.DeleteFunc(groups[0], func(name string) bool { return round >= len(t.values[name]) })
+		groups = groups[1:]
+		if len(group) == 0 {
+			continue
+		}
+		verdict, why := t.try(group, round)
+		switch {
+		case verdict == passes:
+			pass = append(pass, group...)
+		case len(group) > 1:
+			half := len(group) / 2
+			groups = append([][]string{group[:half:half], group[half:]}, groups...)
+		case verdict == breaks:
+			found[group[0]] = breach{group[0], t.values[group[0]][round].shown, why}
+		default:
+			next = append(next, group)
+		}
+	}
+	if len(pass) > 0 {
+		next = append(next, pass)
+	}
+	return next
+}
+
+// verdict is what a chart does with values.
+type verdict string
+
+const (
+	passes verdict = "passes"
+	breaks verdict = "breaks"
+	// refuses: a schema, a function such as fail or the values file itself does not accept them.
+	refuses verdict = "refuses"
+)
+
+// try renders the chart with the values of parameters in a round, and returns why they break out.
+func (t *chartTrial) try(parameters []string, round int) (result verdict, why string) {
+	c := probe(t.OperatorVersionSpec)
+	for _, name := range parameters {
+		c.Parameters[name] = t.values[name][round].given
+	}
+	guard, err := release.NewGuard(t.Parameters, c.Parameters)
+	if err != nil {
+		return refuses, ""
+	}
+	rendered, err := t.with(c, c.Parameters)
+	switch {
+	case errors.Is(err, release.ErrInvalidOutput):
+		return breaks, fmt.Sprintf("makes the chart render invalid YAML (%s)", text.JoinMessage(err.Error()))
+	case err != nil:
+		return refuses, ""
+	}
+	difference, err := guard.Changes(rendered, func(values map[string]string) (release.Rendering, error) { return t.with(c, values) })
+	switch {
+	case err != nil:
+		return breaks, "is accepted by the chart, and a plain one of the same length is not, so it is unknown whether it changes the structure"
+	case difference != "":
+		return breaks, fmt.Sprintf("changes the structure of what the chart renders (%s)", difference)
+	}
+	return passes, ""
+}
+
+// with renders the chart with values of parameters.
+func (t *chartTrial) with(c render.Context, values map[string]string) (release.Rendering, error) {
+	t.trials++
+	c.Parameters = maps.Clone(values)
+	given, err := chartValues(c, t.task)
+	if err != nil {
+		return release.Rendering{}, err
+	}
+	return t.render(given)
 }

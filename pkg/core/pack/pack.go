@@ -14,6 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -43,7 +44,9 @@ func (p *Package) Verify() []Problem {
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, disclosures(subject)...)
 		judged = append(judged, dryRun(subject)...)
-		judged = append(judged, neededPermissions(subject)...)
+		if !subject.hasCharts() { // VerifyCharts reports them
+			judged = append(judged, neededPermissions(subject)...)
+		}
 	}
 	return p.merge(problems, judged)
 }
@@ -55,6 +58,40 @@ func (p *Package) VerifyValues() []Problem {
 		return problems
 	}
 	return p.merge(problems, hostileValues(newSubject(&p.Version)))
+}
+
+// VerifyContent returns the problems with the content of a package, once the archives of its charts are in it.
+func (p *Package) VerifyContent() []Problem {
+	s := newSubject(&p.Version)
+	s.whole = true
+	return p.merge(nil, append(boundedSize(s), contentFiles(s)...))
+}
+
+// VerifyCharts returns the problems of a package without errors that only what its charts render shows. charts are those of its Helm tasks, by
+// the names of the tasks.
+func (p *Package) VerifyCharts(charts map[string]Chart) []Problem {
+	p.charts = charts
+	s := newSubject(&p.Version)
+	s.whole, s.charts = true, charts
+	var judged []Problem
+	for i, t := range s.Tasks {
+		for _, rendering := range charts[t.Name].Renderings {
+			if _, err := ofTask(t, rendering); err != nil {
+				judged = append(judged, problemAt(taskField(i, "spec.chart"), "task %s: chart %s: %v", text.Quote(t.Name), text.Quote(t.Spec.Chart), err))
+				break
+			}
+		}
+	}
+	if len(judged) == 0 {
+		judged = neededPermissions(s)
+	}
+	return p.merge(nil, judged)
+}
+
+// TryChartValues tries hostile values of the parameters that the chart of a task may get, as an Instance would be checked that sets them, and
+// returns those that would be rejected, because the chart inserts them without quotes. render renders the chart with values in JSON.
+func (p *Package) TryChartValues(task int, render func(values string) (release.Rendering, error)) []Problem {
+	return p.merge(nil, hostileChartValues(newSubject(&p.Version), task, render))
 }
 
 // merge returns located problems with judged ones, which it locates, sorted by file and line.

@@ -760,7 +760,7 @@ func TestContentIsVerified(t *testing.T) {
 		"a chart beside it": {func(s *kudo.OperatorVersionSpec) { content.Add(s, "chart.tgz", []byte("x")) }, nil},
 		"a size that no agent stores": {func(s *kudo.OperatorVersionSpec) { s.Content[0].Size = 1 << 40 }, []string{
 			`content[0]: error: file "app.yaml" has 1099511627776 bytes: 1 to 16777216 are allowed`,
-			`content: error: the files that are too large for the OperatorVersion have more than 16777216 bytes in total: split the operator`}},
+			`content: error: charts and large templates have more than 16777216 bytes in total: split the operator; the largest is "app.yaml"`}},
 		"nothing": {func(s *kudo.OperatorVersionSpec) { s.Content[0].Size, s.Content[0].Parts = 0, nil }, []string{
 			`content[0]: error: file "app.yaml" has 0 bytes: 1 to 16777216 are allowed`}},
 		"too few parts": {func(s *kudo.OperatorVersionSpec) { s.Content[0].Parts = s.Content[0].Parts[1:] }, []string{
@@ -769,7 +769,7 @@ func TestContentIsVerified(t *testing.T) {
 			`content[0]: error: file "app.yaml" has a digest that is not sha256:HEX: push the package with 'kubectl addon package push'`}},
 		"more files than are stored": {func(s *kudo.OperatorVersionSpec) {
 			s.Content = slices.Repeat(s.Content, 257)
-		}, []string{`content: error: 257 files are too large for the OperatorVersion, more than the limit of 256: split the operator`}},
+		}, []string{`content: error: the package has 257 charts and large templates, more than the limit of 256: split the operator`}},
 		"a name that is too long": {func(s *kudo.OperatorVersionSpec) {
 			s.Content = append(s.Content, content.List(strings.Repeat("x", 254), []byte("x")))
 		}, []string{`content[1]: error: file "` + strings.Repeat("x", 60) + `"… has a name of 254 bytes: at most 253 are allowed`}},
@@ -782,7 +782,7 @@ func TestContentIsVerified(t *testing.T) {
 			for _, name := range []string{"app.yaml", "b.tgz"} {
 				content.Add(s, name, make([]byte, 9<<20))
 			}
-		}, []string{`content: error: the files that are too large for the OperatorVersion have more than 16777216 bytes in total: split the operator`}},
+		}, []string{`content: error: charts and large templates have more than 16777216 bytes in total: split the operator; the largest is "app.yaml"`}},
 		"a pod, which the hub would have to render": {func(s *kudo.OperatorVersionSpec) {
 			s.Tasks[0].Kind, s.Tasks[0].Spec.Resources, s.Tasks[0].Spec.Pod = kudo.TaskPipe, nil, "app.yaml"
 			s.Tasks[0].Spec.Pipe = []kudo.PipeSpec{{File: "/x", Kind: "Secret", Key: "X"}}

@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 )
 
 // The files of a package.
@@ -39,7 +40,20 @@ type Package struct {
 	places map[string]place
 	// readable is true if there is an operator.yaml to apply the rules to, hasParams if there is a params.yaml.
 	readable, hasParams bool
+	// charts are what VerifyCharts received.
+	charts map[string]Chart
 }
+
+// Chart is what the chart of a Helm task renders without a cluster.
+type Chart struct {
+	// Renderings are those of an install and of an upgrade, with the default parameters. There is none if the chart does not render with them.
+	Renderings []release.Rendering
+	// Lookups are what its templates have looked up.
+	Lookups []Lookup
+}
+
+// Lookup is a call of Helm's function lookup. A call without a name reads all objects of a kind.
+type Lookup struct{ APIVersion, Kind, Namespace, Name string }
 
 // place in a file; only YAML files have columns.
 type place struct {

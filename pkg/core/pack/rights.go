@@ -10,15 +10,19 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/core/rights"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Rights returns the permissions that a valid package needs, for the tasks of all plans and for the Secrets of sensitive parameters, and notes
-// about what they do not include because it depends on the cluster or on parameters. Templates are rendered with the default parameters.
+// about what they do not include because it depends on the cluster or on parameters. Templates are rendered with the default parameters; for charts, it is what
+// VerifyCharts received.
 func (p *Package) Rights() (permissions *kudo.Permissions, unknown []string) {
-	needs := needsOf(newSubject(&p.Version))
+	s := newSubject(&p.Version)
+	s.charts = p.charts
+	needs := needsOf(s)
 	return needs.Permissions(), needs.Unknown()
 }
 
@@ -36,7 +40,7 @@ func needsOf(s *subject) *rights.Needs {
 	var uses []use
 	for _, t := range s.Tasks {
 		if s.runs(t.Name) {
-			uses = append(uses, usesOf(c, t)...)
+			uses = append(uses, slices.Concat(usesOf(c, t), s.usesOfChart(t))...)
 		}
 	}
 	var all []*unstructured.Unstructured
@@ -58,6 +62,7 @@ func needsOf(s *subject) *rights.Needs {
 		}
 		s.beyondDefaults(needs, u)
 	}
+	s.noteCharts(needs)
 	return needs
 }
 
@@ -89,6 +94,51 @@ func usesOf(c render.Context, t kudo.Task) []use {
 		uses = append(uses, u)
 	}
 	return uses
+}
+
+// ofTask returns what a Helm task applies of a rendering.
+func ofTask(t kudo.Task, rendering release.Rendering) (release.Rendering, error) {
+	return rendering.ForTask(t.Spec.HelmTaskSpec, func(o *unstructured.Unstructured) (*unstructured.Unstructured, error) { return o.DeepCopy(), nil })
+}
+
+// usesOfChart returns what a Helm task does with the objects that its chart renders.
+func (s *subject) usesOfChart(t kudo.Task) []use {
+	var uses []use
+	for _, rendering := range s.charts[t.Name].Renderings {
+		applied, err := ofTask(t, rendering)
+		if err != nil { // VerifyCharts reports it
+			continue
+		}
+		hooks := release.Rendering{Hooks: applied.Hooks}.All()
+		applied.Hooks = nil
+		uses = append(uses, use{task: t.Name, kind: rights.Applies, objects: applied.All()}, use{task: t.Name, kind: rights.Hooks, objects: hooks})
+	}
+	return uses
+}
+
+// noteCharts adds the permissions for what charts look up, and notes about what is not known of them.
+func (s *subject) noteCharts(needs *rights.Needs) {
+	for _, t := range s.Tasks {
+		if t.Kind == kudo.TaskHelm && s.runs(t.Name) {
+			s.noteChart(needs, t)
+		}
+	}
+}
+
+func (s *subject) noteChart(needs *rights.Needs, t kudo.Task) {
+	chart, name := s.charts[t.Name], text.Quote(t.Spec.Chart)
+	if len(chart.Renderings) == 0 {
+		needs.Note("chart %s does not render with the default parameters and without a cluster: what it renders and looks up is not included", name)
+		return
+	}
+	needs.Note("chart %s is rendered with the default parameters and without a cluster: what it renders with others, and looks up then, is not included", name)
+	for _, l := range chart.Lookups {
+		gv, err := schema.ParseGroupVersion(l.APIVersion)
+		if err != nil {
+			continue // the lookup fails on every cluster
+		}
+		needs.AddLookup(t.Name, gv.WithKind(l.Kind), l.Namespace, l.Name != "")
+	}
 }
 
 var (

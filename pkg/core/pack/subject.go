@@ -24,6 +24,8 @@ type subject struct {
 	whole bool
 	// unread are the templates whose files cannot be read, which is a problem of its own.
 	unread map[string]bool
+	// charts are what the charts of Helm tasks render, by the names of the tasks, once they are rendered.
+	charts map[string]Chart
 	// The existing items by name, the first of a duplicate name, and lists for messages: a package may have thousands of each.
 	parameters                                          map[string]*kudo.Parameter
 	tasks                                               map[string]*kudo.Task
@@ -78,6 +80,11 @@ func (s *subject) eachStep(visit func(plan string, step *kudo.Step, field string
 			}
 		}
 	}
+}
+
+// hasCharts reports whether the package has Helm tasks.
+func (s *subject) hasCharts() bool {
+	return slices.ContainsFunc(s.Tasks, func(t kudo.Task) bool { return t.Kind == kudo.TaskHelm })
 }
 
 const (

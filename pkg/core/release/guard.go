@@ -57,7 +57,7 @@ func isTrusted(def *kudo.Parameter, value string) bool {
 // inspect reports whether all texts and keys of a value are plain, and whether one of them is a template.
 func inspect(def *kudo.Parameter, value string) (plain, template bool, err error) {
 	plain = true
-	see := func(s string) { plain, template = plain && isPlain(s), template || isTemplate(s) }
+	see := func(s string) { plain, template = plain && isPlain(s), template || IsTemplate(s) }
 	switch def.Type {
 	case kudo.ArrayType, kudo.MapType:
 		decoded, err := parameter.Decode(def.Type, value)
@@ -83,8 +83,8 @@ func (e *GuardError) Error() string {
 	if len(e.Parameters) > 1 {
 		subject = "the value of one of the parameters " + namesOf(e.Parameters)
 	}
-	return fmt.Sprintf("%s %s: use a value without special characters of YAML and templates, or, if the package means to allow it, "+
-		"set structure: true for the parameter", subject, e.Reason)
+	return fmt.Sprintf("%s %s: use a value without characters that are special in YAML or templates; only structure: true of the parameter, "+
+		"in the package, allows any value", subject, e.Reason)
 }
 
 func namesOf(parameters []string) string {
@@ -103,10 +103,7 @@ const maxAlone = 8
 // texts of the same length in place of the others, and if the structure differs, a few times more in order to name the parameter. render renders the
 // chart with other values of the parameters, and everything else unchanged.
 func (g *Guard) Check(rendered Rendering, render func(values map[string]string) (Rendering, error)) error {
-	if len(g.suspects) == 0 {
-		return nil
-	}
-	difference, err := g.difference(rendered, render, g.suspects)
+	difference, err := g.Changes(rendered, render)
 	if err != nil || difference == "" {
 		return err
 	}
@@ -122,6 +119,14 @@ func (g *Guard) Check(rendered Rendering, render func(values map[string]string) 
 		}
 	}
 	return &GuardError{Parameters: g.suspects, Reason: reasonOf(difference)}
+}
+
+// Changes returns how values change the structure of a rendering; empty if they do not. It is the first step of Check.
+func (g *Guard) Changes(rendered Rendering, render func(values map[string]string) (Rendering, error)) (string, error) {
+	if len(g.suspects) == 0 {
+		return "", nil
+	}
+	return g.difference(rendered, render, g.suspects)
 }
 
 func reasonOf(difference string) string {
@@ -144,8 +149,8 @@ func (g *Guard) difference(rendered Rendering, render func(map[string]string) (R
 	}
 	plain, err := render(values)
 	if err != nil {
-		return "", fmt.Errorf("the chart renders with the values of the parameters %s, and not with plain ones of the same length, so it is unknown "+
-			"whether they change the structure; if the package means to allow that, set structure: true for them: %w", namesOf(parameters), err)
+		return "", fmt.Errorf("the chart renders with the given values of %s, but not with plain ones of the same length, so it is unknown whether they "+
+			"change the structure; only structure: true of the parameters, in the package, allows any value: %w", namesOf(parameters), err)
 	}
 	return tokens.sameStructure(rendered, plain), nil
 }

@@ -144,9 +144,9 @@ func TestGuard(t *testing.T) {
 		"another field":                       {raw, "a\n  hostNetwork: true", "Pod: spec has 2 keys instead of 1", 2},
 		"a field that ends quotes":            {quoted, "a\"\n  hostNetwork: \"true", "Pod: spec has 2 keys instead of 1", 2},
 		"a key instead of another":            {pod + "VALUE: a\n", "\"hostNetwork\"", "Pod: spec has other keys", 2},
-		"another object":                      {raw, "a\n---\napiVersion: v1\nkind: Secret", "an object more or less: 2 instead of 1", 2},
+		"another object":                      {raw, "a\n---\napiVersion: v1\nkind: Secret", "2 objects instead of 1", 2},
 		"a field that is omitted":             {pod + "hostname: a VALUE\n  hostIPC: false\n", "\n#", "", 1},
-		"another kind":                        {"apiVersion: v1\nkind: VALUE\n", "Secret #", "another object than v1 bbbbbbbb", 2},
+		"another kind":                        {"apiVersion: v1\nkind: VALUE\n", "Secret #", "another object in place of the bbbbbbbb", 2},
 		"another item":                        {pod + "args:\n  - VALUE\n", "a\n  - b", "Pod: spec.args has 2 items instead of 1", 2},
 		"a field of an item":                  {pod + "args:\n  - name: VALUE\n", "a\n    value: b", "Pod: spec.args[0] has 2 keys instead of 1", 2},
 	} {
@@ -261,7 +261,7 @@ func TestChartsThatRefusePlainValues(t *testing.T) {
 	}
 	refused := errors.New("P must be a map")
 	err = guard.Check(Rendering{}, func(map[string]string) (Rendering, error) { return Rendering{}, refused })
-	if !errors.Is(err, refused) || !strings.Contains(err.Error(), `parameters "P", "Q"`) || !strings.Contains(err.Error(), "structure: true") {
+	if !errors.Is(err, refused) || !strings.Contains(err.Error(), `values of "P", "Q"`) || !strings.Contains(err.Error(), "structure: true") {
 		t.Errorf("got error %v", err)
 	}
 }

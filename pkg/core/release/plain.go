@@ -33,8 +33,8 @@ func isPlain(s string) bool {
 	return !strings.ContainsAny(s, specials) && !strings.Contains(s+" ", ": ") && !strings.Contains(s, " #")
 }
 
-// isTemplate reports whether a text is, or completes, the beginning of an action, which a chart executes if it passes the text to tpl.
-func isTemplate(s string) bool {
+// IsTemplate reports whether a text is, or completes, the beginning of an action, which a chart executes if it passes the text to tpl.
+func IsTemplate(s string) bool {
 	return strings.Contains(s, "{{") || strings.HasSuffix(s, "{")
 }
 

@@ -2,7 +2,17 @@
 // only what one has rendered.
 package release
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ErrInvalidOutput is wrapped by errors of charts that render text that is not the YAML of objects.
+var ErrInvalidOutput = errors.New("the chart renders invalid YAML")
+
+// ErrCleanup is why a plan cannot run a Helm task.
+var ErrCleanup = errors.New("a Helm task cannot be part of plan cleanup, because charts are removed after that plan: remove the task from the plan")
 
 // Rendering is what a chart renders.
 type Rendering struct {

@@ -6,18 +6,20 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // sameStructure returns how the structure of two renderings differs: the second has tokens in place of texts of the first. The text names no key and
 // value of the first, which may be confidential.
 func (t *tokens) sameStructure(first, second Rendering) (difference string) {
-	if found := t.sameObjects("a definition", first.Definitions, second.Definitions); found != "" {
+	if found := t.sameObjects("CustomResourceDefinition", first.Definitions, second.Definitions); found != "" {
 		return found
 	}
-	if found := t.sameObjects("a hook", objectsOf(first.Hooks), objectsOf(second.Hooks)); found != "" {
+	if found := t.sameObjects("hook", objectsOf(first.Hooks), objectsOf(second.Hooks)); found != "" {
 		return found
 	}
-	return t.sameObjects("an object", first.Objects, second.Objects)
+	return t.sameObjects("object", first.Objects, second.Objects)
 }
 
 func objectsOf(hooks []Hook) []Object {
@@ -35,7 +37,7 @@ func (t *tokens) sameObjects(what string, first, second []Object) string {
 		}
 	}
 	if len(first) != len(second) {
-		return fmt.Sprintf("%s more or less: %d instead of %d", what, len(first), len(second))
+		return fmt.Sprintf("%s instead of %d", text.Plural(len(first), what), len(second))
 	}
 	return ""
 }
@@ -43,7 +45,7 @@ func (t *tokens) sameObjects(what string, first, second []Object) string {
 func (t *tokens) sameObject(first, second Object) string {
 	of := func(o *unstructured.Unstructured) [2]string { return [2]string{o.GetAPIVersion(), o.GetKind()} }
 	if first.Source != second.Source || of(first.Object) != of(second.Object) {
-		return fmt.Sprintf("%s: another object than %s %s", second.Source, second.Object.GetAPIVersion(), second.Object.GetKind())
+		return fmt.Sprintf("%s: another object in place of the %s", second.Source, second.Object.GetKind())
 	}
 	if found := t.sameValue("", first.Object.Object, second.Object.Object); found != "" {
 		return fmt.Sprintf("%s: %s: %s", second.Source, second.Object.GetKind(), found)

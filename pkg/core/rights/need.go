@@ -25,6 +25,7 @@ const (
 	Applies Use = "Applies" // server-side apply, which also creates objects
 	Deletes Use = "Deletes"
 	Toggles Use = "Toggles" // applies or deletes
+	Hooks   Use = "Hooks"   // hooks of charts: applies them, and deletes them by their delete policy
 	Pipes   Use = "Pipes"   // the pod of a Pipe task: it is created, read by a command, and deleted
 )
 
@@ -32,6 +33,7 @@ var verbsOf = map[Use][]string{
 	Applies: {"create", "patch"},
 	Deletes: {"delete"},
 	Toggles: {"create", "delete", "patch"},
+	Hooks:   {"create", "delete", "patch"},
 	Pipes:   {"create", "delete", "patch"},
 }
 
@@ -110,6 +112,20 @@ func (n *Needs) Add(task string, use Use, object *unstructured.Unstructured) {
 // if it is namespaced.
 func (n *Needs) AddKind(task string, use Use, kind schema.GroupVersionKind) {
 	n.kind(task, use, kind, n.scopeOf(n.resource(kind), ""))
+}
+
+// AddLookup adds the permissions that a task needs to look up an object of a kind, or all objects if it is not named: in all namespaces if none is
+// given.
+func (n *Needs) AddLookup(task string, kind schema.GroupVersionKind, namespace string, named bool) {
+	r, verb := n.resource(kind), "list"
+	if named {
+		verb = "get"
+	}
+	at := n.scopeOf(r, namespace)
+	if namespace == "" {
+		at = scope{cluster: true}
+	}
+	n.addAtom(task, at, atom{group: kind.Group, resource: r.name, verb: verb})
 }
 
 func (n *Needs) kind(task string, use Use, kind schema.GroupVersionKind, at scope) {

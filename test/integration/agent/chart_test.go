@@ -23,7 +23,9 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/pack"
 )
 
 // chartFiles are the files of a chart, by path.
@@ -126,6 +128,28 @@ func ofChart(chart chartFiles) (kudo.OperatorVersionSpec, []byte) {
 	}
 	content.Add(&spec, "web.tgz", archive)
 	return spec, archive
+}
+
+// rightsOfChart returns the permissions of a package with a chart that `package rights` prints.
+func rightsOfChart(ctx context.Context, chartOf chartFiles) *kudo.Permissions {
+	GinkgoHelper()
+	spec, archive := ofChart(chartOf)
+	renderer, err := chart.NewRenderer()
+	Expect(err).NotTo(HaveOccurred())
+	var rendered pack.Chart
+	for _, upgrade := range []bool{false, true} {
+		out, err := renderer.Render(ctx, chart.Input{Archive: archive, Release: chart.Release{Name: "instance", Namespace: "namespace", Upgrade: upgrade},
+			Capabilities: chart.DefaultCapabilities()}, func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
+			rendered.Lookups = append(rendered.Lookups, pack.Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
+			return map[string]any{}, nil
+		})
+		Expect(err).NotTo(HaveOccurred())
+		rendered.Renderings = append(rendered.Renderings, *out)
+	}
+	p := &pack.Package{Version: spec}
+	Expect(p.VerifyCharts(map[string]pack.Chart{"web": rendered})).To(BeEmpty())
+	declared, _ := p.Rights()
+	return declared
 }
 
 // newChart creates an unresolved Instance of a chart.
@@ -498,6 +522,21 @@ spec:
 		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("known", "true"))
 		Expect(h.get(ctx).Status.Inventory).To(ContainElement(HaveField("Kind", "CustomResourceDefinition")))
 		h.finish(ctx)
+	})
+
+	It("needs no permissions but those that package rights prints", func(ctx context.Context) {
+		const read = `{{ $_ := lookup "v1" "Secret" .Release.Namespace "other" }}{{ $_ := lookup "v1" "Namespace" "" "" }}`
+		reading := web.in(group()).with(chartFiles{"templates/read.yaml": read})
+		declared := rightsOfChart(ctx, reading)
+		h := newChart(ctx, reading, func(spec *kudo.OperatorVersionSpec) { spec.Permissions = declared })
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("value", "two"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx)
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed", "migrate", "bye", "gone"}))
 	})
 
 	It("does not share an object with another task", func(ctx context.Context) {
