@@ -394,7 +394,8 @@ func (p *pass) failureOf(ctx context.Context, x *execution, placed plan.Placed, 
 	return plan.OneLine(p.view.Masker().Text(p.explain(ctx, x, placed, []plan.Object{hook}, failed).Message))
 }
 
-// deleteChart carries out a Helm task that is disabled: hooks before, the deletion of all objects, and hooks after. Then nothing of it is recorded.
+// deleteChart carries out a Helm task that is disabled: hooks before, the deletion of all objects, and hooks after. Then nothing of it is recorded
+// or kept.
 func (p *pass) deleteChart(ctx context.Context, x *execution, placed plan.Placed) plan.Outcome {
 	record, known := plan.RecordOf(x.instance.Status.Tasks, placed.Task.Name)
 	if !known {
@@ -415,11 +416,19 @@ func (p *pass) deleteChart(ctx context.Context, x *execution, placed plan.Placed
 	if outcome := p.deletionHooks(ctx, x, placed, record, release.PostDelete); outcome.Status != kudo.Complete {
 		return outcome
 	}
-	outcome := p.pruneChart(ctx, x, own)
-	if outcome.Status == kudo.Complete {
-		x.inventory.drop(placed.Task.Name)
+	if outcome := p.pruneChart(ctx, x, own); outcome.Status != kudo.Complete {
+		return outcome
 	}
-	return outcome
+	if record = x.inventory.recordOf(placed.Task.Name); record.Digest != "" { // what it has rendered is deleted once nothing reads it
+		record.Digest = ""
+		x.inventory.note(record)
+		return plan.Outcome{Status: kudo.InProgress, Message: "recording that the chart is deleted"}
+	}
+	if err := p.rendered.Tidy(ctx, x.keyOf(record), ""); err != nil {
+		return outcomeOf(err)
+	}
+	x.inventory.drop(placed.Task.Name)
+	return plan.Outcome{Status: kudo.Complete}
 }
 
 // pruneChart deletes what a chart has applied, except for what the version applies in another task.

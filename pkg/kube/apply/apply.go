@@ -37,7 +37,8 @@ const Unchecked = client.FieldValidation(metav1.FieldValidationIgnore)
 const unusedVersion = "1"
 
 // Onto is Object with live as the expected current object, nil if it did not exist: if the object was created or replaced since, the error
-// is a conflict (apierrors.IsConflict), and nothing changes.
+// is a conflict (apierrors.IsConflict), and nothing changes. It first converts managed fields in a version that the definition of the object
+// no longer has, with which the API server rejects the apply.
 func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	want = want.DeepCopy()
 	if live == nil {
@@ -46,6 +47,11 @@ func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstruc
 		want.SetUID(live.GetUID())
 	}
 	applied, err := Object(ctx, c, want, manager)
+	if version := unconvertedVersion(err); version != "" {
+		if err = convertManagers(ctx, c, want, version, manager); err == nil {
+			applied, err = Object(ctx, c, want, manager)
+		}
+	}
 	if slices.ContainsFunc(causesOf(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) {
 		return nil, apierrors.NewConflict(schema.GroupResource{Group: want.GroupVersionKind().Group, Resource: want.GetKind()}, want.GetName(), err)
 	}

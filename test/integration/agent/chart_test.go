@@ -18,6 +18,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -396,6 +397,9 @@ data:
 		Expect(h.local(ctx, "-secret", &corev1.Secret{})).To(BeFalse())
 		Expect(h.local(ctx, "-kept", &corev1.ConfigMap{})).To(BeTrue())
 		Expect(h.get(ctx).Status.Inventory).To(BeEmpty())
+		rendered := &corev1.SecretList{}
+		Expect(managed.List(ctx, rendered, client.MatchingLabels{"kudo.dev/rendering-of": string(h.get(ctx).UID)})).To(Succeed())
+		Expect(rendered.Items).To(BeEmpty())
 
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"ENABLED": "true"} })
 		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("release", "true false 1"))
@@ -432,6 +436,58 @@ data:
 		second.finish(ctx)
 		third.finish(ctx)
 		first.finish(ctx)
+	})
+
+	It("is rendered once in an execution, so that hooks and manifests have the same random values", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()).with(chartFiles{"templates/token.yaml": `{{- $token := randAlphaNum 20 -}}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-token", annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-weight: "-1"}}
+data: {token: {{ $token }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-uses"}
+data: {token: {{ $token }}}
+`}), nil)
+		h.resolve(ctx)
+		Eventually(func() bool { return h.local(ctx, "-migrate", &batchv1.Job{}) }).Should(BeTrue())
+		token := data(ctx, h, "token")
+		Expect(token).To(HaveKey("token"))
+		stop()
+		stop = runAgent()
+		runJobs(ctx, h)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(data(ctx, h, "uses")).To(Equal(token))
+		Expect(data(ctx, h, "token")).To(Equal(token))
+		h.finish(ctx)
+	})
+
+	It("applies its objects in another version after the definition has lost the version in which they were applied", func(ctx context.Context) {
+		former := web.in(group())
+		kind, _, _ := strings.Cut(former["templates/widget.yaml"], "/v1")
+		second := strings.NewReplacer("name: v1,", "name: v2,", "storage: true", "storage: false").Replace(
+			former["crds/widgets.yaml"][strings.Index(former["crds/widgets.yaml"], "{name: v1"):])
+		h := newChart(ctx, former.with(chartFiles{
+			"crds/widgets.yaml":     strings.TrimSuffix(former["crds/widgets.yaml"], "]\n") + ", " + second,
+			"templates/widget.yaml": kind + "/v2\nkind: Widget\nmetadata: {name: \"{{ .Release.Name }}\"}\nspec: {former: one}\n",
+		}), nil)
+		runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+
+		spec, archive := ofChart(former.with(chartFiles{"templates/widget.yaml": former["templates/widget.yaml"] + "spec: {later: two}\n"}))
+		push(ctx, h.name+"-2.0.0", spec)
+		storeFile(ctx, h.name+"-2.0.0", archive)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(
+			HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", BeEquivalentTo(2))))
+		widget := &unstructured.Unstructured{}
+		widget.SetAPIVersion(strings.TrimPrefix(kind, "apiVersion: ") + "/v1")
+		widget.SetKind("Widget")
+		Expect(h.local(ctx, "", widget)).To(BeTrue())
+		Expect(widget.Object).To(HaveKeyWithValue("spec", Equal(map[string]any{"later": "two"})), "what it no longer applies is removed")
+		h.finish(ctx)
 	})
 
 	It("keeps the volume claims of its StatefulSets, unless the task says otherwise", func(ctx context.Context) {
