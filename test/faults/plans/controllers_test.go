@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,7 @@ func (w *world) startControllers(t *testing.T) {
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 		schema.GroupVersionKind{Group: "faults.test", Version: "v1", Kind: "Gadget"},
+		schema.GroupVersionKind{Group: "faults.test", Version: "v1", Kind: "Depot"},
 	)
 	node := &environment.Node{Name: "node"}
 	node.Put("/pipe/out/key", "secret")
@@ -118,15 +120,22 @@ func (w *world) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim) e
 	return w.managed.Status().Update(ctx, claim)
 }
 
-// end ends a Job, which fails if that is the tag of its image.
+// end ends a Job, which fails if that is the tag of its image, and deletes one whose time to live is over.
 func (w *world) end(ctx context.Context, job *batchv1.Job) error {
 	if len(job.Status.Conditions) > 0 {
-		return nil
+		if job.Spec.TTLSecondsAfterFinished == nil {
+			return nil
+		}
+		return w.managed.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 	by := batchv1.JobComplete
 	if strings.HasSuffix(job.Spec.Template.Spec.Containers[0].Image, ":fail") {
 		by = batchv1.JobFailed
 	}
 	environment.EndJob(job, by)
-	return w.managed.Status().Update(ctx, job)
+	if err := w.managed.Status().Update(ctx, job); err != nil {
+		return err
+	}
+	w.noteHook(job)
+	return nil
 }

@@ -159,13 +159,14 @@ func Distinct(writes []Place) []Place {
 }
 
 // What differs between two runs: names of the run, uids, times, parts of uids in the names of mirrored versions, hashes of the Instance's
-// name in the names of what a Pipe task creates, and hashes of configs, which name the namespace of the run.
+// name in the names of what a Pipe task creates, hashes of configs, which name the namespace of the run, and those of what charts render.
 var (
 	uids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	times    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z`)
 	versions = regexp.MustCompile(`(\d\.\d\.\d)-[0-9a-f]{8}\b`)
 	hashes   = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 	signed   = regexp.MustCompile(`\bv[0-9]+\.[0-9A-Za-z_-]{43}`) // they cover uids
+	kept     = regexp.MustCompile(`\b(tandem-rendering-UID)-[0-9a-f]{20}\b`)
 	piped    = regexp.MustCompile(`\b(X[a-z-]+)-[0-9a-f]{8}\b`)
 )
 
@@ -176,6 +177,7 @@ func Normal(text, run string) string {
 	text = signed.ReplaceAllString(text, "SIGNATURE")
 	text = times.ReplaceAllString(text, "TIME")
 	text = hashes.ReplaceAllString(text, "HASH")
+	text = kept.ReplaceAllString(text, "$1-HASH")
 	text = piped.ReplaceAllString(text, "$1-HASH")
 	return versions.ReplaceAllString(text, "$1-UID")
 }
@@ -249,7 +251,7 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 			continue
 		}
 		switch {
-		case w.Code == 201 && w.Subresource == "":
+		case isCreation(w):
 			counts[Normal(fmt.Sprintf("create %s %s", w.Resource, w.Name), run)]++
 		case isDeletion(w) && (w.UID == "" || !deleted[w.UID]):
 			deleted[w.UID] = true
@@ -262,6 +264,12 @@ func Tally(writes []*proxy.Write, run string) map[string]int {
 		}
 	}
 	return counts
+}
+
+// isCreation reports whether a creation counts. That of a rendering does not: an execution that is interrupted before it has recorded one renders
+// the chart again, and what is random in it is then different.
+func isCreation(w *proxy.Write) bool {
+	return w.Code == 201 && w.Subresource == "" && w.Manager != "addon-agent-rendering"
 }
 
 // isDeletion reports whether a deletion counts. That of a ManifestWork does not: if its add-on is deleted, Kubernetes' garbage collector may be

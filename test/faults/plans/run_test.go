@@ -67,6 +67,7 @@ type run struct {
 	fault  *fault            // of the action; nil if there is none
 
 	places []Place
+	hooks  []string // of charts that have ended since the action began
 
 	writes   []*proxy.Write
 	local    []*proxy.Write // of the agent to its own cluster
@@ -168,7 +169,7 @@ func (r *run) enter(ctx context.Context, action string) error {
 	r.note("action %s", action)
 	r.world.mutex.Lock()
 	defer r.world.mutex.Unlock()
-	r.action, r.begin, r.fault, r.world.run = action, begin, nil, r
+	r.action, r.begin, r.fault, r.hooks, r.world.run = action, begin, nil, nil, r
 	if p := r.planFor(action); p != nil {
 		r.fault = newFault(*p, begin)
 	}

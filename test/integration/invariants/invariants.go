@@ -69,7 +69,7 @@ var allowed = map[string]map[string][]string{
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
 	"addon-agent-report": {
 		instance: {
-			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`,
+			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`,
 			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="LastRequestSucceeded"]`,
 		},
 	},
