@@ -134,7 +134,7 @@ func (p *pass) forgetKept(ctx context.Context, instance *kudo.Instance, done res
 	if done.ready.Reason != kudo.ReasonRemoved {
 		return nil
 	}
-	if len(instance.Status.Tasks) > 0 {
+	if len(instance.Status.Tasks) > 0 || p.rendered.Has(instance.HubUID()) {
 		if err := p.rendered.Forget(ctx, instance.HubUID()); err != nil {
 			return err
 		}

@@ -45,7 +45,8 @@ func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) 
 	}
 	after = cmp.Or(after, untilEvent) // a pass before the retry of a failed task would postpone that
 	progress := status.PlanStatus[x.Plan]
-	continues := p.continues(x, before, progress, outcomes) || !equality.Semantic.DeepEqual(x.inventory.records, o.Instance.Status.Tasks)
+	continues := p.continues(x, before, progress, outcomes) || plan.Adds(o.Instance.Status.Inventory, x.inventory.entries) ||
+		!equality.Semantic.DeepEqual(x.inventory.records, o.Instance.Status.Tasks)
 	status.Inventory, status.Tasks = x.inventory.entries, x.inventory.records
 	if progress.Status.IsTerminal() {
 		return p.end(ctx, o, status, x.inventory.live), nil

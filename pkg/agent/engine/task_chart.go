@@ -373,6 +373,9 @@ func (p *pass) actOnHook(
 		if err == nil {
 			err = x.owner().Claim(object)
 		}
+		if err == nil && object.AppliedBy(x.UID) { // perhaps by an agent that was stopped before it recorded that
+			x.inventory.recordApplied(object)
+		}
 		return release.Seen{Live: object.Live, Why: p.failureOf(ctx, x, placed, object)}, err
 	case release.RestoreHook:
 		want = hook.Restored(decision.Event)

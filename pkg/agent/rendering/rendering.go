@@ -201,6 +201,13 @@ func (s *Store) remember(instance types.UID) {
 	s.kept[instance] = true
 }
 
+// Has reports whether this process knows of a kept rendering of an Instance.
+func (s *Store) Has(instance types.UID) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.kept[instance]
+}
+
 // hasNone reports whether no rendering of an Instance is kept for certain.
 func (s *Store) hasNone(instance types.UID) bool {
 	s.mutex.Lock()

@@ -27,6 +27,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // chartFiles are the files of a chart, by path.
@@ -455,11 +456,22 @@ data: {token: {{ $token }}}
 		token := data(ctx, h, "token")
 		Expect(token).To(HaveKey("token"))
 		stop()
+		mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name}}
+		Expect(environment.EditStatus(ctx, managed, mirror, func(i *kudo.Instance) { // as if it had been stopped before it recorded the hooks
+			i.Status.Tasks[0].Hooks = nil
+			for at := range i.Status.Inventory {
+				i.Status.Inventory[at].Pending = i.Status.Inventory[at].Pending || i.Status.Inventory[at].Hook
+			}
+		})).To(Succeed())
 		stop = runAgent()
 		runJobs(ctx, h)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
 		Expect(data(ctx, h, "uses")).To(Equal(token))
 		Expect(data(ctx, h, "token")).To(Equal(token))
+		for _, entry := range h.get(ctx).Status.Inventory {
+			deletes := strings.HasSuffix(entry.Name, "-bye") || strings.HasSuffix(entry.Name, "-gone")
+			Expect(entry.Pending).To(Equal(deletes), entry.Name)
+		}
 		h.finish(ctx)
 	})
 
