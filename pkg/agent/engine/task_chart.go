@@ -176,7 +176,8 @@ func (p *pass) archiveOf(ctx context.Context, x *execution, name string) (archiv
 	case err != nil:
 		return nil, "", &charts.TransientError{Err: err}
 	case version == nil:
-		return nil, "", errors.New("the OperatorVersion no longer exists")
+		return nil, "", &charts.TransientError{Err: fmt.Errorf("waiting for OperatorVersion %q, which is mirrored again if the hub has it",
+			mirror.VersionName(x.OperatorVersion))}
 	}
 	file, exists := content.Find(&version.Spec, name)
 	if !exists {
