@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,6 +41,8 @@ type Request struct {
 	Assumed []string
 	// Reader reads what templates look up, with the permissions of the Instance.
 	Reader client.Reader
+	// Since is a time after which the cluster serves everything that the chart may depend on: what is discovered later is fresh.
+	Since time.Time
 }
 
 // Renderer renders charts.
@@ -46,9 +50,19 @@ type Renderer struct {
 	charts    *chart.Renderer
 	discovery discovery.DiscoveryInterface
 
+	// discovered is the last discovery. It is locked while another one runs, so that Instances that need one at the same time share it.
+	mutex      sync.Mutex
+	discovered discovered
+
 	// trials holds the last trials of charts that look nothing up: the rendering that follows is the same, unless a definition was applied in
 	// between, and takes it.
 	trials *lru.Cache
+}
+
+// discovered is what the cluster serves, and when its discovery began.
+type discovered struct {
+	began        time.Time
+	capabilities chart.Capabilities
 }
 
 // maxTrials is the number of trials that are held. A forgotten one is made again.
@@ -61,11 +75,11 @@ func New(renderer *chart.Renderer, cluster discovery.DiscoveryInterface) *Render
 
 // Render renders a chart. The error is a *TransientError if the cluster could not answer; all others are of the chart.
 func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, error) {
-	capabilities, err := r.capabilities()
+	capabilities, err := r.capabilitiesSince(q.Since)
 	if err != nil {
 		return nil, &TransientError{Err: err}
 	}
-	capabilities.APIVersions = append(capabilities.APIVersions, q.Assumed...)
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, q.Assumed)
 	in := chart.Input{
 		Archive: q.Archive, Values: []byte(q.Values), Release: q.Release, Capabilities: capabilities, AssumeDefinitions: q.Trial,
 	}
@@ -106,6 +120,21 @@ func keyOf(in chart.Input, digest string) [sha256.Size]byte {
 	in.Archive, in.AssumeDefinitions = []byte(digest), false
 	encoded, _ := json.Marshal(in) // consists of strings
 	return sha256.Sum256(encoded)
+}
+
+// capabilitiesSince returns what the cluster serves, discovered after a time.
+func (r *Renderer) capabilitiesSince(since time.Time) (chart.Capabilities, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.discovered.began.After(since) {
+		return r.discovered.capabilities, nil
+	}
+	began := time.Now()
+	capabilities, err := r.capabilities()
+	if err == nil {
+		r.discovered = discovered{began: began, capabilities: capabilities}
+	}
+	return capabilities, err
 }
 
 // capabilities discovers what the cluster serves: everything, or there is an error, because a chart would render less.

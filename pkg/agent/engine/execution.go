@@ -43,15 +43,17 @@ type execution struct {
 	// assumed are the kinds that the definitions of earlier Helm tasks of a trial define.
 	assumed []string
 
-	// round counts the rounds of tasks since the last record.
+	// round counts the rounds of tasks since the last record. since is when this one began: charts may depend on what the tasks before it have
+	// defined.
 	round int
+	since time.Time
 }
 
 // executionOf returns the last started execution, if there is one.
 func (p *pass) executionOf(ctx context.Context, o plan.Observation) *execution {
 	x := &execution{
 		known: p.view.Values, record: p.view.Record, renderings: &p.renderings,
-		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
+		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running, since: time.Now(),
 		inventory: &ledger{entries: o.Instance.Status.Inventory, records: o.Instance.Status.Tasks, live: liveObjects{}},
 	}
 	x.chart = func(placed plan.Placed) (release.Rendering, error) { return p.rendersTo(ctx, x, placed) }

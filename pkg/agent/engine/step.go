@@ -36,6 +36,7 @@ func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) 
 	status, after := o.Instance.Status, time.Duration(0)
 	var outcomes map[plan.Task]plan.Outcome
 	for ; len(tasks) > 0 && x.round < maxDraftRounds; x.round++ {
+		x.since = time.Now()
 		outcomes, after = p.runTasks(ctx, x, tasks)
 		if ctx.Err() != nil {
 			return result{}, ctx.Err()

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
@@ -50,7 +53,7 @@ func (p *pass) applyAll(
 			return false, outcome
 		}
 	}
-	objects, err := p.applyEach(ctx, x, wants, started)
+	objects, err := p.applyEach(ctx, x, placed.Task, wants, started)
 	if err == nil {
 		objects, err = p.objects.withClasses(ctx, objects)
 	}
@@ -123,29 +126,47 @@ func (p *pass) blocks(ctx context.Context, object plan.Object) (bool, error) {
 	}
 }
 
-// applyEach applies objects in their order, and returns the live objects.
-func (p *pass) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, started bool) ([]plan.Object, error) {
+// applyEach applies objects in their order, and returns the live objects. Those of a chart that are of one kind are applied in parallel.
+func (p *pass) applyEach(
+	ctx context.Context, x *execution, task kudo.Task, wants []*unstructured.Unstructured, started bool,
+) ([]plan.Object, error) {
+	batches := slices.Collect(slices.Chunk(wants, 1))
+	if task.Kind == kudo.TaskHelm {
+		batches = release.Batches(wants)
+	}
 	objects := make([]plan.Object, 0, len(wants))
-	for _, want := range wants {
-		var object plan.Object
-		fresh := beforeApply
-		if started {
-			fresh = asAppliedBy(x.UID)
+	for _, batch := range batches {
+		applied := make([]plan.Object, len(batch))
+		var group errgroup.Group // an error does not cancel the others, which may have reached the API server
+		group.SetLimit(maxParallelTasks)
+		for i, want := range batch {
+			group.Go(func() (err error) {
+				applied[i], err = p.applyUnlessReplaced(ctx, x, want, started)
+				return err
+			})
 		}
-		// An object that another writer created or replaced between read and apply is read again, and not taken over.
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-			object, err = p.apply(ctx, x, want, started, fresh)
-			fresh = fromServerAndWatch
-			return err
-		})
-		if err != nil {
+		if err := group.Wait(); err != nil {
 			return nil, err
 		}
-		if !started || !object.IsExpired() {
-			objects = append(objects, object)
-		}
+		objects = append(objects, slices.DeleteFunc(applied, func(o plan.Object) bool { return started && o.IsExpired() })...)
 	}
 	return objects, nil
+}
+
+// applyUnlessReplaced applies an object. One that another writer created or replaced between read and apply is read again, and not taken over.
+func (p *pass) applyUnlessReplaced(
+	ctx context.Context, x *execution, want *unstructured.Unstructured, started bool,
+) (object plan.Object, err error) {
+	fresh := beforeApply
+	if started {
+		fresh = asAppliedBy(x.UID)
+	}
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+		object, err = p.apply(ctx, x, want, started, fresh)
+		fresh = fromServerAndWatch
+		return err
+	})
+	return object, err
 }
 
 // apply applies an object, unless its task has started and it is up to date; its pods restart if the execution has a pending

@@ -162,7 +162,7 @@ func (p *pass) keep(ctx context.Context, run *piping) plan.Outcome {
 			return outcome.Fatal(err)
 		}
 	}
-	if _, err := p.applyEach(ctx, run.execution, filled, false); err != nil {
+	if _, err := p.applyEach(ctx, run.execution, run.task, filled, false); err != nil {
 		return outcomeOf(err)
 	}
 	return plan.Outcome{Status: kudo.Complete}

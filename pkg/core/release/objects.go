@@ -35,6 +35,17 @@ func Unwrap(objects []Object) []*unstructured.Unstructured {
 	return all
 }
 
+// Batches splits objects into those that are applied in parallel, as Helm does: the neighbors of one kind.
+func Batches(objects []*unstructured.Unstructured) (batches [][]*unstructured.Unstructured) {
+	for from, to := 0, 0; from < len(objects); from = to {
+		for to = from + 1; to < len(objects) && objects[to].GroupVersionKind() == objects[from].GroupVersionKind(); {
+			to++
+		}
+		batches = append(batches, objects[from:to])
+	}
+	return batches
+}
+
 // ForTask returns what a Helm task applies of a rendering, with marks: no definitions if it skips them, and no hooks of events that do not happen
 // to it, such as tests. mark returns an object with the marks of an Instance. An object that is rendered twice is an error.
 func (r Rendering) ForTask(

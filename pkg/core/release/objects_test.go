@@ -2,6 +2,7 @@ package release
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,5 +185,36 @@ func TestShadow(t *testing.T) {
 		if CheckNames(named("a", "b"), other) == nil {
 			t.Errorf("other objects are not noticed: %v", other)
 		}
+	}
+}
+
+func TestObjectsOfOneKindAreAppliedInParallel(t *testing.T) {
+	for name, c := range map[string]struct{ objects, want string }{
+		"none":                                  {"", ""},
+		"one":                                   {"v1/Secret", "1"},
+		"neighbors of one kind are a batch":     {"v1/Secret v1/Secret v1/Service apps/v1/Deployment apps/v1/Deployment apps/v1/Deployment", "2 1 3"},
+		"the order of kinds is that of objects": {"v1/Service v1/Secret v1/Service", "1 1 1"},
+		"versions of a kind are not mixed":      {"policy/v1/Budget policy/v1beta1/Budget", "1 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []*unstructured.Unstructured
+			for _, kind := range strings.Fields(c.objects) {
+				o := &unstructured.Unstructured{}
+				o.SetAPIVersion(path.Dir(kind))
+				o.SetKind(path.Base(kind))
+				objects = append(objects, o)
+			}
+			var sizes []string
+			all := []*unstructured.Unstructured(nil)
+			for _, batch := range Batches(objects) {
+				sizes, all = append(sizes, strconv.Itoa(len(batch))), append(all, batch...)
+			}
+			if got := strings.Join(sizes, " "); got != c.want {
+				t.Errorf("batches of %s, want %s", got, c.want)
+			}
+			if !slices.Equal(all, objects) {
+				t.Error("the batches do not contain the objects in their order")
+			}
+		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -84,6 +86,17 @@ func (h *hubPart) hasContent(ctx context.Context, parts []*kudo.OperatorContent)
 	}).Should(Succeed())
 }
 
+// readCounter counts reads of objects.
+type readCounter struct {
+	client.Reader
+	count atomic.Int32
+}
+
+func (r *readCounter) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	r.count.Add(1)
+	return r.Reader.Get(ctx, key, object, options...)
+}
+
 var _ = Describe("A template that is too large for its OperatorVersion", func() {
 	It("is applied, also by an agent that restarts while the hub is away", func(ctx context.Context) {
 		toHub := &link{}
@@ -98,12 +111,19 @@ var _ = Describe("A template that is too large for its OperatorVersion", func() 
 		By("reading it as a file")
 		versions := &kudo.OperatorVersionList{}
 		Expect(managed.List(ctx, versions, client.InNamespace(h.namespace))).To(Succeed())
-		files := kubecontent.NewFiles(managed)
-		for range 2 {
-			text, err := files.File(ctx, &versions.Items[0], "large.yaml")
-			Expect(err).NotTo(HaveOccurred())
-			Expect(string(text)).To(Equal(withLargeTemplate().Templates["large.yaml"]))
+		reads := &readCounter{Reader: managed}
+		files := kubecontent.NewFiles(reads, time.Hour)
+		readTwice := func() (requests int32) {
+			before := reads.count.Load()
+			for range 2 {
+				text, err := files.File(ctx, &versions.Items[0], "large.yaml")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(string(text)).To(Equal(withLargeTemplate().Templates["large.yaml"]))
+			}
+			return reads.count.Load() - before
 		}
+		Expect(readTwice()).To(BeEquivalentTo(len(parts)), "requests of the first two times")
+		Expect(readTwice()).To(BeZero(), "requests later")
 		_, err := files.File(ctx, &versions.Items[0], "chart.tgz")
 		Expect(err).To(MatchError(ContainSubstring(`has no file "chart.tgz" in its content`)))
 
