@@ -47,6 +47,9 @@ BURST ?= 0
 CONCURRENCY ?= 10
 # The numbers of Instances that `make bench-plans` deploys at the same time, each a row of its report.
 INSTANCES ?= 1,10,100
+# The number of Instances that `make bench-charts` deploys at the same time, and of charts with which it measures memory; 0 skips one of both.
+RELEASES ?= 100
+CHARTS ?= 20
 # The number of Instances that `make bench-children` deploys, and the number of children of each.
 PARENTS ?= 200
 CHILDREN ?= 3
@@ -249,6 +252,13 @@ bench-plans: build ## Measure the deployment of INSTANCES by plans, compared wit
 	go build -o bin/bench-plans ./test/bench/plans
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  bin/bench-plans -instances=$(INSTANCES) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
+
+.PHONY: bench-charts
+bench-charts: build ## Measure Helm tasks of RELEASES Instances beside Helm's SDK, and the memory with CHARTS charts (OUT=FILE.json writes a report).
+	go -C hack/helm build -o ../../bin/bench-helm ./releases
+	go build -o bin/bench-charts ./test/bench/charts
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
+	  bin/bench-charts -instances=$(RELEASES) -packages=$(CHARTS) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-children
 bench-children: build ## Measure the creation of CHILDREN of PARENTS (OUT=FILE.json writes a report).

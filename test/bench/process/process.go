@@ -13,6 +13,8 @@ import (
 // Usage is the resource usage of a process.
 type Usage struct {
 	CPU time.Duration
+	// ChildrenCPU is the CPU time of children that have ended.
+	ChildrenCPU time.Duration
 	// Peak is the peak memory in bytes; Resident is the current memory.
 	Peak, Resident int64
 }
@@ -63,27 +65,48 @@ func Measure(pids []int, do func() error) ([]Usage, error) {
 			return nil, err
 		}
 		used[i].CPU -= before[i].CPU
+		used[i].ChildrenCPU -= before[i].ChildrenCPU
 	}
 	return used, nil
 }
 
 // Children returns the processes that a process has started, by the names of their programs, which Linux shortens to 15 bytes.
 func Children(pid int) (map[string]int, error) {
+	found := map[string]int{}
+	err := eachChild(pid, func(name string, child int) { found[name] = child })
+	return found, err
+}
+
+// Resident returns the current memory in bytes of a process and of the processes that it has started.
+func Resident(pid int) (int64, error) {
+	used, err := UsageOf(pid)
+	if err != nil {
+		return 0, err
+	}
+	all := used.Resident
+	err = eachChild(pid, func(_ string, child int) {
+		used, _ := UsageOf(child) // zero if the process has ended meanwhile
+		all += used.Resident
+	})
+	return all, err
+}
+
+// eachChild calls do for each process that a process has started.
+func eachChild(pid int, do func(name string, child int)) error {
 	folders, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
+		return fmt.Errorf("listing processes: %w", err)
 	}
-	found := map[string]int{}
 	for _, folder := range folders {
 		stat, err := os.ReadFile(folder)
 		if err != nil {
 			continue // the process has ended meanwhile
 		}
 		if name, child, parent, ok := parseParent(string(stat)); ok && parent == pid {
-			found[name] = child
+			do(name, child)
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // parseParent parses the beginning of /proc/PID/stat: the number, the program's name in parentheses, the state, and the parent's number.
@@ -109,15 +132,15 @@ const tick = 10 * time.Millisecond
 func parse(stat, status string) (Usage, error) {
 	var used Usage
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // after the program's name, which may contain any characters
-	if len(fields) < 13 {
+	if len(fields) < 15 {
 		return used, fmt.Errorf("reading CPU time: %q has too few fields", stat)
 	}
-	for _, field := range fields[11:13] { // utime and stime
-		ticks, err := strconv.ParseInt(field, 10, 64)
+	for i, into := range []*time.Duration{&used.CPU, &used.CPU, &used.ChildrenCPU, &used.ChildrenCPU} { // utime, stime, cutime, cstime
+		ticks, err := strconv.ParseInt(fields[11+i], 10, 64)
 		if err != nil {
 			return used, fmt.Errorf("reading CPU time: %w", err)
 		}
-		used.CPU += time.Duration(ticks) * tick
+		*into += time.Duration(ticks) * tick
 	}
 	for line := range strings.Lines(status) {
 		name, value, _ := strings.Cut(line, ":")

@@ -11,13 +11,13 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const stat = "42 (addon) manager) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1 1 1\n"
+	const stat = "42 (addon) manager) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 100 25 20 0 9 0 1 1 1\n"
 	const status = "Name:\taddon-manager\nVmPeak:\t  999 kB\nVmHWM:\t   65536 kB\nVmRSS:\t    2048 kB\nThreads:\t9\n"
 	got, err := parse(stat, status)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Usage{CPU: 3 * time.Second, Peak: 64 << 20, Resident: 2 << 20}
+	want := Usage{CPU: 3 * time.Second, ChildrenCPU: 1250 * time.Millisecond, Peak: 64 << 20, Resident: 2 << 20}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -59,6 +59,13 @@ func TestChildren(t *testing.T) {
 	got, err := Children(os.Getpid())
 	if err != nil || got["sleep"] != child.Process.Pid {
 		t.Errorf("children %v, error %v, want sleep with %d", got, err, child.Process.Pid)
+	}
+	alone, err := UsageOf(child.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if both, err := Resident(os.Getpid()); err != nil || alone.Resident <= 0 || both <= alone.Resident {
+		t.Errorf("%d bytes of both, error %v, %d of the child", both, err, alone.Resident)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // benchmark is the name of this process.
 const benchmark = "benchmark"
 
-// CPU is the CPU time in seconds of the programs of both clusters, as CLUSTER/PROGRAM, and of this process.
+// CPU is the CPU time in seconds of the programs of both clusters with their children that have ended, as CLUSTER/PROGRAM, and of this process.
 type CPU map[string]float64
 
 // Total returns the CPU time of all programs except for this process.
@@ -57,6 +57,9 @@ func (s *Stage) cpuTimes() (CPU, error) {
 			return nil, err
 		}
 		spent[name] = usage.CPU.Seconds()
+		if name != benchmark {
+			spent[name] += usage.ChildrenCPU.Seconds()
+		}
 	}
 	return spent, nil
 }
