@@ -126,6 +126,9 @@ func (p *pass) blocks(ctx context.Context, object plan.Object) (bool, error) {
 	}
 }
 
+// maxParallelApplies is the maximum number of objects of a task that are applied in parallel.
+const maxParallelApplies = 8
+
 // applyEach applies objects in their order, and returns the live objects. Those of a chart that are of one kind are applied in parallel.
 func (p *pass) applyEach(
 	ctx context.Context, x *execution, task kudo.Task, wants []*unstructured.Unstructured, started bool,
@@ -138,7 +141,7 @@ func (p *pass) applyEach(
 	for _, batch := range batches {
 		applied := make([]plan.Object, len(batch))
 		var group errgroup.Group // an error does not cancel the others, which may have reached the API server
-		group.SetLimit(maxParallelTasks)
+		group.SetLimit(maxParallelApplies)
 		for i, want := range batch {
 			group.Go(func() (err error) {
 				applied[i], err = p.applyUnlessReplaced(ctx, x, want, started)

@@ -111,5 +111,5 @@ spec:
 `), &gadgets.Object)).To(Succeed())
 	Expect(cluster.Create(ctx, gadgets)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) { Expect(cluster.Delete(ctx, gadgets)).To(Succeed()) })
-	Eventually(func() []string { return discover(server.Config).APIVersions }, time.Minute).Should(ContainElement("charts.example.com/v1/Gadget"))
+	Eventually(func() []string { return discover(server.Config).APIVersions }).Should(ContainElement("charts.example.com/v1/Gadget"))
 }
