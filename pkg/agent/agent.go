@@ -113,6 +113,10 @@ type Options struct {
 
 	// PlanRetryDelay is the delay before an owed plan that timed out starts again for the first time; plan.MinRetryDelay if zero.
 	PlanRetryDelay time.Duration
+
+	// HoldInterval is how often it is checked whether a plan can start that waits for another version of Kubernetes, for example; half a minute if
+	// zero.
+	HoldInterval time.Duration
 }
 
 // DefaultNamespace is the namespace of the agent in its manifests.
@@ -252,7 +256,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
 			Charts: kept.charts, Rendered: kept.renderings,
-			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, Unserved: kept.unserved,
+			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, HoldInterval: o.HoldInterval, Unserved: kept.unserved,
 		}, local),
 		addonstatus.AddLocalLease(o.lease(), o.LeaseNamespace, local),
 		addRenewal(o, local),

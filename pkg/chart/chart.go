@@ -9,10 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
+	"strings"
 
 	helm "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	helmutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"sigs.k8s.io/yaml"
 )
 
 // MaxArchiveBytes limits the archive of a chart, compressed.
@@ -34,6 +38,35 @@ func Load(archive []byte) (*helm.Chart, error) {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
 	return loaded, checkDependencies(loaded)
+}
+
+// maxMetadataBytes limits Chart.yaml.
+const maxMetadataBytes = 1 << 20
+
+// KubeVersion returns the constraint on the version of Kubernetes in Chart.yaml of an archive; empty if there is none, or if it cannot be read, which
+// rendering reports. It loads nothing else.
+func KubeVersion(archive []byte) string {
+	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return ""
+	}
+	entries := tar.NewReader(unzipped)
+	for range maxFiles {
+		entry, err := entries.Next()
+		if err != nil {
+			return ""
+		}
+		if folder, name := path.Split(path.Clean(entry.Name)); name != helmutil.ChartfileName || strings.Count(folder, "/") != 1 {
+			continue
+		}
+		var metadata helm.Metadata
+		text, err := io.ReadAll(io.LimitReader(entries, maxMetadataBytes))
+		if err != nil || yaml.Unmarshal(text, &metadata) != nil {
+			return ""
+		}
+		return metadata.KubeVersion
+	}
+	return ""
 }
 
 // checkEntries checks the entries of an archive before their contents are read.

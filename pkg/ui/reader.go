@@ -63,6 +63,9 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	if err != nil {
 		return err
 	}
+	if _, only := object.(*metav1.PartialObjectMetadata); k.gvk == read.ManagedClusterKind && !only {
+		return fmt.Errorf("of %s, only metadata is cached", k.gvk)
+	}
 	namespace := key.Namespace
 	if slices.Contains(clusterWide, k.resource) {
 		namespace = metav1.NamespaceAll

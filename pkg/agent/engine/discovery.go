@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,31 @@ import (
 
 // errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
 var errCutShort = errors.New("the search through all kinds was interrupted")
+
+// kubernetes is the version of the managed cluster. It is read when a plan that depends on it is about to start, at most once per interval. It is safe
+// for concurrent use.
+type kubernetes struct {
+	discovery discovery.ServerVersionInterface
+	interval  time.Duration
+
+	mutex   sync.Mutex
+	version string
+	asked   time.Time
+}
+
+func (k *kubernetes) read(now time.Time) (string, error) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.version != "" && now.Sub(k.asked) < k.interval {
+		return k.version, nil
+	}
+	found, err := k.discovery.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("discovering the version of the managed cluster: %w", err)
+	}
+	k.version, k.asked = found.GitVersion, now
+	return k.version, nil
+}
 
 // sweeper searches the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and Instances that
 // are removed at the same time share the next one. None of the engine's workers waits for it.

@@ -57,6 +57,10 @@ type engine struct {
 	// contents are the files that are too large for OperatorVersions.
 	contents *content.Files
 
+	// kubernetes is the version of the managed cluster. What a plan waits for before it starts is checked again after holdInterval.
+	kubernetes   *kubernetes
+	holdInterval time.Duration
+
 	// secrets are the values of sensitive parameters.
 	secrets *secret.Store
 
@@ -118,6 +122,10 @@ type Options struct {
 
 	// RetryDelay is the delay before the first retry of an owed plan; plan.MinRetryDelay if zero.
 	RetryDelay time.Duration
+
+	// HoldInterval is how often it is checked whether a plan can start that waits for another version of Kubernetes, for example; half a minute if
+	// zero.
+	HoldInterval time.Duration
 }
 
 // Add adds the engine to the manager of the managed cluster.
@@ -158,10 +166,13 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery), rendered: o.Rendered,
 
+		holdInterval: cmp.Or(o.HoldInterval, holdInterval),
+
 		retryDelay: o.RetryDelay, blocked: lru.New(maxRemembered),
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
 	}
+	e.kubernetes = &kubernetes{discovery: found.discovery, interval: e.holdInterval / 2}
 	redefined := newRedefinitions(e.objects, e.withGroup, e.clock)
 	built, err := keeper.Watch(controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers})).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).

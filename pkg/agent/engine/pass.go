@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/compatibility"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
@@ -71,12 +74,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 
 func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
 	p.draft = p.draftOf(instance)
-	observed, err := p.observe(ctx, p.draft.Onto(instance))
-	if err != nil {
-		return nil, reconcile.Result{}, err
-	}
-	p.retrace(ctx, observed)
-	done, err := p.execute(ctx, observed, plan.Decide(observed))
+	observed, done, err := p.act(ctx, p.draft.Onto(instance))
 	if err == nil {
 		err = p.forgetKept(ctx, instance, done)
 	}
@@ -100,6 +98,24 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: soonest(after, p.untilRegrant())}, nil
+}
+
+// act observes an Instance, and executes the next action. While content of its OperatorVersion is lost, it waits: the mirror restores that.
+func (p *pass) act(ctx context.Context, instance *kudo.Instance) (plan.Observation, result, error) {
+	observed, err := p.observe(ctx, instance)
+	if lost := (*content.Error)(nil); errors.As(err, &lost) {
+		key := "content of " + string(instance.UID)
+		p.backoff.Next(key, p.clock())
+		held, holdErr := p.hold(ctx, observed, kudo.ReasonContentIncomplete, err.Error()+": the agent fetches it from the hub, as soon as that can be reached")
+		held.after = p.backoff.Get(key)
+		return observed, held, holdErr
+	}
+	if err != nil {
+		return observed, result{}, err
+	}
+	p.retrace(ctx, observed)
+	done, err := p.execute(ctx, observed, plan.Decide(observed))
+	return observed, done, err
 }
 
 // draftOf returns the draft of an Instance as read. A draft that continues another status is dropped.
@@ -179,6 +195,11 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	o.Sensitive = p.view.Sensitive
 	if o.Departure, err = p.departure(ctx, instance); err != nil {
 		return o, err
+	}
+	if compatibility.IsConstrained(o.Desired) && plan.Due(o.State()) != "" {
+		if o.KubernetesVersion, err = p.kubernetes.read(o.Now); err != nil {
+			return o, err
+		}
 	}
 	o.CleanupWait = p.cleanupWait(instance, o.Now)
 	o.Unblocked = p.isUnblocked(ctx, o)

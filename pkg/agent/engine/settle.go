@@ -75,10 +75,27 @@ func (p *pass) judge(
 	}
 	judged := judgement{ready: o.SettledReady(objects, children)}
 	judged.available, judged.until = o.SettledAvailable(judged.ready, objects, children)
-	if slices.ContainsFunc(objects, func(o plan.Object) bool { return o.Unread != "" }) && judged.until.IsZero() {
+	switch {
+	case judged.ready.Reason == kudo.ReasonKubernetesVersionUnsupported:
+		judged.until = o.Now.Add(p.holdInterval)
+	case slices.ContainsFunc(objects, func(o plan.Object) bool { return o.Unread != "" }) && judged.until.IsZero():
 		judged.until = o.Now.Add(maxBackoff)
 	}
 	return judged, nil
+}
+
+// hold records why a plan does not start or continue. What runs stays available as long as its workloads are, and is tried again after a while.
+func (p *pass) hold(ctx context.Context, o plan.Observation, reason, message string) (result, error) {
+	objects, children, err := p.effects(ctx, o, o.Instance.Status.Inventory, nil)
+	if err != nil {
+		return result{}, err
+	}
+	held := result{
+		status: *o.Instance.Status.DeepCopy(), after: p.holdInterval,
+		judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, reason, message)},
+	}
+	held.available, _ = o.SettledAvailable(held.ready, objects, children)
+	return held, nil
 }
 
 // effects reads the objects in the inventory on which condition Ready depends, and the children.

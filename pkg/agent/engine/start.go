@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -27,6 +30,9 @@ func (p *pass) start(ctx context.Context, o plan.Observation, choice plan.Choice
 	x := p.executionOf(ctx, o)
 	x.Execution, x.version, x.renders = status.Execution, choice.Version, true
 	listed := p.planEntries(x)
+	if reason := holdReason(listed.distorted); reason != "" {
+		return p.hold(ctx, o, reason, fmt.Sprintf("plan %q waits: %v", x.Plan, listed.distorted))
+	}
 	if listed.distorted == nil {
 		listed.distorted = x.checkCleanup()
 	}
@@ -55,6 +61,17 @@ func (p *pass) start(ctx context.Context, o plan.Observation, choice plan.Choice
 	status.Inventory = x.inventory.entries
 	judged, err := p.judgeDuringPlan(ctx, o, x, status)
 	return result{status: status, judgement: judged, again: true, omitted: describe(listed.omissions)}, err
+}
+
+// holdReason returns the reason of an error that delays a plan before it starts, because it can pass; empty if the plan cannot succeed.
+func holdReason(err error) string {
+	if unsupported := (*chart.VersionError)(nil); errors.As(err, &unsupported) {
+		return kudo.ReasonKubernetesVersionUnsupported
+	}
+	if collision := (*release.CollisionError)(nil); errors.As(err, &collision) {
+		return kudo.ReasonNameCollision
+	}
+	return ""
 }
 
 // describe lists fields that are not applied; each once, although several steps may apply it.

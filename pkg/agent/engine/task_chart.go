@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -86,6 +89,9 @@ func (p *pass) renderChart(
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkRelease(ctx, x, placed.Task, record, name); err != nil {
+		return nil, err
+	}
 	request := charts.Request{
 		Trial: trial && placed.Task.Spec.CRDs != kudo.SkipCRDs, Assumed: assumed, Reader: p.acting.client, Since: x.since,
 		Release: chart.Release{Name: name, Namespace: x.instance.Namespace, Upgrade: record.Installed, Revision: int(record.Revision) + 1},
@@ -155,10 +161,7 @@ func checkDisclosure(
 
 // releaseName returns the name of the release of a task, which does not change while the task is installed: its objects have other names then.
 func (x *execution) releaseName(task kudo.Task, record kudo.TaskRecord) (string, error) {
-	name := task.Spec.ReleaseName
-	if name == "" {
-		name = render.InstanceName(x.instance.Name)
-	}
+	name := nameOf(task, x.instance)
 	switch {
 	case len(name) > release.MaxName:
 		return "", fmt.Errorf("the name of the release, %q, has %d characters, more than %d: set a shorter releaseName in the task", name, len(name), release.MaxName)
@@ -167,6 +170,91 @@ func (x *execution) releaseName(task kudo.Task, record kudo.TaskRecord) (string,
 	default:
 		return name, nil
 	}
+}
+
+// checkRelease returns a *release.CollisionError if another task, Instance or release of Helm uses the name of the release. Once the chart is
+// installed, it has the name.
+func (p *pass) checkRelease(ctx context.Context, x *execution, task kudo.Task, record kudo.TaskRecord, name string) error {
+	if record.Release == name {
+		return nil
+	}
+	own := release.Claim{Instance: x.instance.Name, Task: task.Name, Name: name, Created: x.instance.CreationTimestamp.Time}
+	others, err := p.claimsBeside(ctx, x.instance)
+	if err != nil {
+		return &charts.TransientError{Err: err}
+	}
+	claims := append(claimsOf(x.instance, x.version, x.Parameters), others...)
+	if err := release.FindCollision(own, x.instance.Namespace, claims); err != nil {
+		return err
+	}
+	return p.findHelmRelease(ctx, own, x.instance.Namespace)
+}
+
+// claimsBeside returns the release names of the other Instances in the namespace of an Instance: those in use, and those of versions that are going to be
+// installed.
+func (e *engine) claimsBeside(ctx context.Context, instance *kudo.Instance) (claims []release.Claim, err error) {
+	list := &kudo.InstanceList{}
+	if err := e.client.List(ctx, list, client.InNamespace(instance.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Instances in namespace %q: %w", instance.Namespace, err)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.UID == instance.UID || !e.signer.IsSigned(other) || !mirror.HandedOver(other) {
+			continue
+		}
+		for _, held := range other.Status.Tasks {
+			claims = append(claims, release.Claim{Instance: other.Name, Task: held.Task, Name: held.Release, Recorded: true})
+		}
+		version, err := e.version(ctx, other, other.Spec.OperatorVersion.Name, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		if version != nil && !other.IsRemoving() {
+			claims = append(claims, claimsOf(other, &version.Spec, other.Spec.Parameters)...)
+		}
+	}
+	return claims, nil
+}
+
+// claimsOf returns the release names of the enabled Helm tasks of an Instance.
+func claimsOf(instance *kudo.Instance, version *kudo.OperatorVersionSpec, parameters map[string]string) (claims []release.Claim) {
+	for _, task := range version.Tasks {
+		if task.Kind != kudo.TaskHelm {
+			continue
+		}
+		if action, err := plan.TaskActionOf(task, version, parameters); err != nil || action != plan.ApplyChart {
+			continue
+		}
+		claims = append(claims, release.Claim{
+			Instance: instance.Name, Task: task.Name, Name: nameOf(task, instance), Created: instance.CreationTimestamp.Time,
+		})
+	}
+	return claims
+}
+
+// findHelmRelease returns a *release.CollisionError if Helm has a release of that name. It reads metadata only, with the permissions of the Instance;
+// without them, nothing is known.
+func (p *pass) findHelmRelease(ctx context.Context, own release.Claim, namespace string) error {
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		records := &metav1.PartialObjectMetadataList{}
+		records.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		err := p.acting.client.List(ctx, records, client.InNamespace(namespace), client.MatchingLabels(release.HelmLabels(own.Name)))
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return &charts.TransientError{Err: fmt.Errorf("searching for a release %q of Helm: %w", own.Name, err)}
+		}
+		if err := release.FindHelmRelease(own, namespace, kind, records.Items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameOf returns the release name of a Helm task of an Instance.
+func nameOf(task kudo.Task, instance *kudo.Instance) string {
+	return cmp.Or(task.Spec.ReleaseName, render.InstanceName(instance.Name))
 }
 
 // archiveOf returns the archive of a chart in the content of the version, and its digest.
@@ -355,6 +443,9 @@ func chartOutcome(err error) plan.Outcome {
 	var transient *charts.TransientError
 	if errors.As(err, &transient) {
 		return outcomeOf(transient.Err)
+	}
+	if collision := (*release.CollisionError)(nil); errors.As(err, &collision) { // the name may be released
+		return outcomeOf(err)
 	}
 	return outcome.Fatal(err)
 }

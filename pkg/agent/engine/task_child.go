@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
@@ -30,14 +31,18 @@ func (p *pass) child(ctx context.Context, x *execution, placed plan.Placed, acti
 
 // children returns the children of an idle Instance, as acknowledged by the hub.
 func (p *pass) children(ctx context.Context, o plan.Observation) ([]plan.Child, error) {
-	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status)
+	var tasks []kudo.Task
+	isKnown := o.Running != nil && plan.IsWhole(o.Instance.Status) // before the first plan, or if the version cannot be read, no child has vanished
+	if isKnown {
+		tasks = tree.Tasks(o.Running)
+	}
 	var children []plan.Child
 	for _, said := range o.Instance.Status.Children {
 		child, err := p.see(ctx, o.Instance, said)
 		if err != nil {
 			return nil, err
 		}
-		child.Vanished = isWhole && !slices.ContainsFunc(tasks, func(t kudo.Task) bool { return t.Name == said.Task })
+		child.Vanished = isKnown && !slices.ContainsFunc(tasks, func(t kudo.Task) bool { return t.Name == said.Task })
 		children = append(children, child)
 		for _, name := range said.Former {
 			former, err := p.see(ctx, o.Instance, kudo.ChildStatus{Task: said.Task, Instance: name})
@@ -62,6 +67,9 @@ func (e *engine) see(ctx context.Context, parent *kudo.Instance, said kudo.Child
 		return child, fmt.Errorf("reading Instance %q: %w", said.Instance, err)
 	}
 	observed, err := e.withVersions(ctx, mirror)
+	if lost := (*content.Error)(nil); errors.As(err, &lost) { // condition Ready of the child says so
+		err = nil
+	}
 	child.Mirror, child.Due = mirror, plan.DueForReady(observed.State()) != ""
 	return child, err
 }

@@ -25,6 +25,10 @@ const (
 	// object is gone although the cache has it. It exists again if the API server was restored from a backup.
 	answerLifetime = 30 * time.Second
 
+	// holdInterval is for what a plan waits for before it starts: the Kubernetes version of the cluster, a name that is in use, and content that is
+	// lost.
+	holdInterval = 30 * time.Second
+
 	// missedDeletionDelay is how long the cache may show an object that is being deleted, before the API server is asked. The cache may have
 	// missed the deletion: it cannot list a kind again whose definition was deleted too.
 	missedDeletionDelay = 5 * time.Second

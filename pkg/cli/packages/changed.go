@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
@@ -32,13 +33,20 @@ func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
 	return slices.Compact(changed)
 }
 
-// asStored returns wanted without the names of children's OperatorVersions in tasks that are stored without one.
+// asStored returns wanted without the names of children's OperatorVersions in tasks that are stored without one, and without the required versions of
+// Kubernetes if none are stored: earlier releases stored neither.
 func asStored(stored, wanted *kudo.OperatorVersionSpec) *kudo.OperatorVersionSpec {
 	wanted = wanted.DeepCopy()
 	for i := range wanted.Tasks {
 		at := slices.IndexFunc(stored.Tasks, func(t kudo.Task) bool { return t.Name == wanted.Tasks[i].Name })
 		if at >= 0 && stored.Tasks[at].Spec.OperatorVersionName == "" {
 			wanted.Tasks[i].Spec.OperatorVersionName = ""
+		}
+	}
+	if !compatibility.IsConstrained(stored) {
+		wanted.KubernetesVersion = ""
+		for i := range wanted.Content {
+			wanted.Content[i].KubeVersion = ""
 		}
 	}
 	return wanted

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/release"
@@ -71,6 +73,11 @@ func (m *member) chartRuns() ([]*chartRun, error) {
 			continue
 		}
 		m.addChart(task.Spec.Chart, archive)
+		if _, err := compatibility.ParseChart(cmp.Or(chart.KubeVersion(archive), "*")); err != nil {
+			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: chart %s: kubeVersion in Chart.yaml is no constraint such as >=1.25.0-0: %v",
+				text.Quote(task.Name), text.Quote(task.Spec.Chart), err))
+			continue
+		}
 		runs = append(runs, &chartRun{pkg: m.pkg, index: i, task: task, renderer: renderer, archive: archive, lookups: map[pack.Lookup]bool{}})
 	}
 	return runs, nil
@@ -155,6 +162,8 @@ func (m *member) addChart(name string, archive []byte) {
 	}
 	m.charts[name] = archive
 	content.Add(&m.pkg.Version, name, archive)
+	at := slices.IndexFunc(m.pkg.Version.Content, func(f kudo.ContentFile) bool { return f.File == name })
+	m.pkg.Version.Content[at].KubeVersion = chart.KubeVersion(archive)
 }
 
 // chartArchive returns the archive of a chart in the package.

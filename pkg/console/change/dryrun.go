@@ -111,7 +111,7 @@ func (d ChangeData) WriteText() string {
 func (c *Change) Data() ChangeData {
 	effects := preview.Of(c.Change)
 	data := ChangeData{
-		Clusters: []string{c.Cluster}, Write: c.effect(), Warnings: slices.Concat(c.Warnings, c.Remarks), Unknown: c.Unknown,
+		Clusters: []string{c.Cluster}, Write: c.effect(), Warnings: slices.Concat(c.Warnings, c.Remarks, effects.Waits()), Unknown: c.Unknown,
 		Data: preview.DataOf(effects),
 	}
 	for _, kind := range effects.UnknownKinds {

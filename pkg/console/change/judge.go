@@ -33,6 +33,7 @@ func (s *State) completeInstance(ctx context.Context, found Change) (Change, err
 	if found.Candidates, err = s.reader.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, current); err != nil {
 		return found, err
 	}
+	found.KubernetesVersion = s.reader.kubernetesVersion(ctx, found.Cluster, found.Version, found.Candidates)
 	var before *install.Instance
 	messageBefore := ""
 	if found.Before != nil {

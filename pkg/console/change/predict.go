@@ -119,6 +119,7 @@ func (r Reader) follow(ctx context.Context, found Change, a install.AddOn) (Chan
 	found.After, found.Remarks = decision.Instance, slices.Concat(decision.Remarks, doubtful(a))
 	found.Version, found.Instances = a.Version, a.Instances
 	found.Candidates, err = r.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
+	found.KubernetesVersion = r.kubernetesVersion(ctx, a.ManagedAddOn.Namespace, found.Version, found.Candidates)
 	return found, err
 }
 

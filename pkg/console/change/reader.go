@@ -9,11 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
@@ -69,6 +71,22 @@ func (r Reader) namespaces(
 		found.Existing[namespace] = install.Namespace{Cluster: r.belongs[namespace]}
 	}
 	return found, nil
+}
+
+// kubernetesVersion returns the Kubernetes version that a cluster reports, if one of the versions or of the OperatorVersions of children depends on it.
+// It is empty if it is not known to the hub or to the user: the agent of the cluster decides in any case.
+func (r Reader) kubernetesVersion(ctx context.Context, cluster string, version *kudo.OperatorVersion, children []kudo.OperatorVersion) string {
+	isConstrained := func(v kudo.OperatorVersion) bool { return compatibility.IsConstrained(&v.Spec) }
+	if version == nil || !isConstrained(*version) && !slices.ContainsFunc(children, isConstrained) {
+		return ""
+	}
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(read.ManagedClusterKind)
+	if err := r.Get(ctx, client.ObjectKey{Name: cluster}, found); err != nil {
+		return ""
+	}
+	reported, _, _ := unstructured.NestedString(found.Object, "status", "version", "kubernetes")
+	return reported
 }
 
 // definedElsewhere returns the doubtful variables of an add-on that serve another purpose; all of them if the user may not read that: the

@@ -226,3 +226,21 @@ func TestStoredChartsAreInTheContent(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 }
+
+func TestReleasesHaveNamesOfTheirOwn(t *testing.T) {
+	spec := kudo.OperatorVersionSpec{Content: []kudo.ContentFile{{File: "web.tgz"}}}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		task := kudo.Task{Name: name, Kind: kudo.TaskHelm}
+		task.Spec.Chart = "web.tgz"
+		spec.Tasks = append(spec.Tasks, task)
+	}
+	spec.Tasks[1].Spec.ReleaseName, spec.Tasks[2].Spec.ReleaseName = "x", "x"
+	var got []string
+	for _, problem := range helmTasks(newSubject(&spec)) {
+		got = append(got, problem.Message)
+	}
+	const same = `: the release has the same name as that of task `
+	if diff := cmp.Diff([]string{`task "c"` + same + `"b": set another releaseName`, `task "d"` + same + `"a": set another releaseName`}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -19,7 +19,7 @@ func Check(spec *kudo.OperatorVersionSpec) []Problem {
 var rules = []func(*subject) []Problem{
 	operatorName,
 	versions,
-	operatorDetails,
+	requiredVersions,
 	boundedSize,
 	contentFiles,
 	declaredPermissions,

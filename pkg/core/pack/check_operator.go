@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -71,9 +72,25 @@ func versions(s *subject) []Problem {
 	return problems
 }
 
-// operatorDetails: the versions of the operator's requirements are valid.
-func operatorDetails(s *subject) []Problem {
-	return append(versionText("kudoVersion", s.operator.KudoVersion), versionText("kubernetesVersion", s.operator.KubernetesVersion)...)
+// requiredVersions: the versions that the package and its charts require are valid.
+func requiredVersions(s *subject) []Problem {
+	problems := versionText("kudoVersion", s.operator.KudoVersion)
+	if s.KubernetesVersion != "" {
+		if _, err := compatibility.ParsePackage(s.KubernetesVersion); err != nil {
+			problems = append(problems, problemAt("kubernetesVersion", "kubernetesVersion %s is neither a version such as 1.25.0, which is the lowest one, "+
+				"nor a constraint such as >=1.25.0-0 <1.40.0-0: %v", text.Quote(s.KubernetesVersion), err))
+		}
+	}
+	for i, file := range s.Content {
+		if file.KubeVersion == "" {
+			continue
+		}
+		if _, err := compatibility.ParseChart(file.KubeVersion); err != nil {
+			problems = append(problems, problemAt(fmt.Sprintf("content[%d]", i), "chart %s: kubeVersion %s in its Chart.yaml is no constraint such as "+
+				">=1.25.0-0: %v", text.Quote(file.File), text.Quote(file.KubeVersion), err))
+		}
+	}
+	return problems
 }
 
 // versionText: the field is a version. Nothing is compared with it, so an invalid one is only a warning.

@@ -258,10 +258,16 @@ func childOperators(s *subject) []Problem {
 // helmTasks: a Helm task names a chart, and its other fields have valid values.
 func helmTasks(s *subject) []Problem {
 	var problems []Problem
+	users := map[string]string{} // by the name of the release; empty for the default
 	for i, t := range s.Tasks {
 		if t.Kind != kudo.TaskHelm {
 			continue
 		}
+		if other, used := users[t.Spec.ReleaseName]; used && other != t.Name {
+			problems = append(problems, problemAt(taskField(i, "spec.releaseName"), "task %s: the release has the same name as that of task %s: "+
+				"set another releaseName", text.Quote(t.Name), text.Quote(other)))
+		}
+		users[t.Spec.ReleaseName] = t.Name
 		for field, why := range s.helmProblems(&t.Spec) {
 			problems = append(problems, problemAt(taskField(i, "spec."+field), "task %s: %s", text.Quote(t.Name), why))
 		}

@@ -25,7 +25,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "operatorVersion", formerly: "version", read: d.text(&p.Version.Version), required: true},
 		key{name: "appVersion", read: d.text(&p.Version.AppVersion)},
 		key{name: "kudoVersion", read: d.text(&p.Operator.KudoVersion)},
-		key{name: "kubernetesVersion", read: d.text(&p.Operator.KubernetesVersion)},
+		key{name: "kubernetesVersion", read: d.kubernetesVersion(p)},
 		key{name: "maintainers", read: d.list(d.maintainer(&p.Operator.Maintainers)), describes: true},
 		key{name: "url", read: d.text(&p.Operator.URL), describes: true},
 		key{name: "namespaceManifest", read: d.text(&p.Operator.NamespaceManifest)},
@@ -47,6 +47,14 @@ func (d *document) corresponds(path, inFile string) {
 func (d *document) apiVersion(node *yaml.Node, path string) {
 	if want := kudo.GroupVersion.String(); node.Value != want {
 		d.problem(node, path, "must be %s, got %s", want, describe(node))
+	}
+}
+
+// kubernetesVersion decodes the field for the Operator, as KUDO has it, and for the OperatorVersion, which clusters compare.
+func (d *document) kubernetesVersion(p *Package) reader {
+	return func(node *yaml.Node, path string) {
+		d.text(&p.Version.KubernetesVersion)(node, path)
+		p.Operator.KubernetesVersion = p.Version.KubernetesVersion
 	}
 }
 

@@ -173,7 +173,8 @@ func TestVerifyOperatorFile(t *testing.T) {
 		"a version that no name can hold": {"operatorVersion: 1.2.0", "operatorVersion: 1.2.0+b",
 			[]string{`operator.yaml:3: error: operatorVersion "1.2.0+b" cannot be part of the name of an OperatorVersion: ` + subdomain}},
 		"a namespace's manifest":            {"name: shop\n", "name: shop\nnamespaceManifest: ns.yaml\n", []string{`operator.yaml:3: error: namespaceManifest "ns.yaml" does not exist: must be one of app.yaml`}},
-		"a Kubernetes version that is none": {"name: shop\n", "name: shop\nkubernetesVersion: new\n", []string{`operator.yaml:3: warning: kubernetesVersion "new" is not a version such as 1.25.0`}},
+		"a Kubernetes version that is none": {"name: shop\n", "name: shop\nkubernetesVersion: new\n", []string{`operator.yaml:3: error: kubernetesVersion "new" is neither a version such as 1.25.0, which is the lowest one, nor a constraint such as >=1.25.0-0 <1.40.0-0: improper constraint: "new"`}},
+		"a constraint on Kubernetes":        {"name: shop\n", "name: shop\nkubernetesVersion: '>=1.25.0-0 <1.40.0-0'\n", []string{}},
 		"versions that are none": {"appVersion: 1.10\n", "appVersion: new\nkudoVersion: not-built-on-release\n",
 			[]string{`operator.yaml:4: warning: appVersion "new" is not a version such as 1.25.0`, `operator.yaml:5: warning: kudoVersion "not-built-on-release" is not a version such as 1.25.0`}},
 		"a version of two parts": {"operatorVersion: 1.2.0", "operatorVersion: 1.2",
@@ -847,8 +848,8 @@ plans:
 		Spec: kudo.OperatorVersionSpec{
 			Operator:   corev1.ObjectReference{Kind: "Operator", Name: "shop"},
 			Version:    "1.2.0",
-			AppVersion: "1.10",
-			Templates:  map[string]string{"app.yaml": appYAML},
+			AppVersion: "1.10", KubernetesVersion: "1.13.0",
+			Templates: map[string]string{"app.yaml": appYAML},
 			Tasks: []kudo.Task{{Name: "app", Kind: "Toggle", Spec: kudo.TaskSpec{
 				ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"app.yaml"}},
 				ToggleTaskSpec:   kudo.ToggleTaskSpec{Parameter: "ON"},

@@ -129,8 +129,8 @@ func updateDeadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
 // available Instance stays so while a plan waits for its start, while only its children are updated, and after an update while what it has
 // replaced is deleted. It returns when the condition has to be evaluated again although nothing changes; zero means never.
 func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, children []Child) (*metav1.Condition, time.Time) {
-	switch ready.Reason {
-	case kudo.ReasonPlanPending:
+	switch {
+	case ready.Reason == kudo.ReasonPlanPending || waitsToStart(ready.Reason):
 		var workloads []Workload
 		for _, object := range objects {
 			if isWorkload(Entry(object.Want, "")) {
@@ -140,7 +140,7 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 		if IsAvailable(o.Instance.Status) && unavailable(o.Owner, workloads, children) == "" {
 			return updatingCondition(ready.Message), time.Time{}
 		}
-	case kudo.ReasonUnhealthy:
+	case ready.Reason == kudo.ReasonUnhealthy:
 		children = slices.DeleteFunc(slices.Clone(children), Child.isUpdating)
 		if Ready(o.Owner, objects, children).Status == metav1.ConditionTrue {
 			return updatingCondition("child Instances are being updated"), time.Time{}

@@ -63,7 +63,7 @@ func (c Child) applyOutcome() Outcome {
 	case c.Mirror.HubGeneration() < c.Acknowledged.Generation:
 		return Outcome{Status: kudo.InProgress, Message: c.describe(fmt.Sprintf("generation %d has not been mirrored yet", c.Acknowledged.Generation))}
 	case c.Due:
-		return Outcome{Status: kudo.InProgress, Message: c.describe("a plan is about to start")}
+		return Outcome{Status: kudo.InProgress, Message: c.dueText()}
 	}
 	switch result := c.health(); result.Status {
 	case health.Healthy:
@@ -91,7 +91,7 @@ func (c Child) problem() string {
 	case c.Vanished:
 		return c.describe("no task creates it any longer, waiting for the hub to remove it")
 	case c.Due:
-		return c.describe("a plan is about to start")
+		return c.dueText()
 	case meta.IsStatusConditionTrue(c.Mirror.Status.Conditions, kudo.ConditionReady): // even before a generation without changes is observed
 		return ""
 	default:
@@ -159,6 +159,14 @@ func (c Child) why() string {
 		return ": " + ready.Message
 	}
 	return ""
+}
+
+// dueText describes that a plan of the child is to start, and what it waits for.
+func (c Child) dueText() string {
+	if ready := meta.FindStatusCondition(c.Mirror.Status.Conditions, kudo.ConditionReady); ready != nil && waitsToStart(ready.Reason) {
+		return c.describe(ready.Message)
+	}
+	return c.describe("a plan is about to start")
 }
 
 func (c Child) describe(what string) string { return "Instance " + c.Name.String() + ": " + what }

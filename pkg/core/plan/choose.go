@@ -2,10 +2,12 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 )
 
 // Choice is the action for a State. The zero value means that nothing is started or stopped.
@@ -33,7 +35,8 @@ type Choice struct {
 }
 
 // Choose compares the desired state with the reached one (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on the
-// last edit. A *MissingPlanError means that the plan to run does not exist, an *UnresolvedError that it waits for values.
+// last edit. A *MissingPlanError means that the plan to run does not exist, an *UnresolvedError that it waits for values, an
+// *UnsupportedError for another version of Kubernetes.
 func Choose(s State) (Choice, error) {
 	switch {
 	case s.Last != nil && s.Sensitive.Rebased != nil:
@@ -51,10 +54,55 @@ func Choose(s State) (Choice, error) {
 	if err != nil || choice.Start == nil || mustWait(s, choice.Start.Plan) {
 		return Choice{}, err
 	}
+	if why := s.versionProblem(choice); why != "" {
+		return Choice{}, &UnsupportedError{Plan: choice.Start.Plan, Reason: why}
+	}
 	if s.Sensitive.Unresolved != "" {
 		return Choice{}, &UnresolvedError{Plan: choice.Start.Plan, Reason: s.Sensitive.Unresolved}
 	}
 	return choice, nil
+}
+
+// UnsupportedError reports that a plan cannot start because the package does not support the Kubernetes version of the cluster.
+type UnsupportedError struct{ Plan, Reason string }
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("plan %q waits: %s: upgrade the cluster, or use another version of the package", e.Plan, e.Reason)
+}
+
+// versionProblem returns which version of Kubernetes the execution to start requires and the cluster lacks; empty if that starts. Only the package and
+// the charts that the plan applies count.
+func (s State) versionProblem(choice Choice) string {
+	if s.KubernetesVersion == "" || !compatibility.IsConstrained(choice.Version) {
+		return ""
+	}
+	var charts []string
+	for _, placed := range Everywhere(choice.Version) {
+		if placed.Plan != choice.Start.Plan || placed.Task.Kind != kudo.TaskHelm {
+			continue
+		}
+		if action, err := TaskActionOf(placed.Task, choice.Version, choice.Start.Parameters); err == nil && action == ApplyChart {
+			charts = append(charts, placed.Task.Spec.Chart)
+		}
+	}
+	return compatibility.Problem(choice.Version, charts, s.KubernetesVersion)
+}
+
+// Unsupported returns why the next plan waits for another version of Kubernetes; empty if it does not.
+func Unsupported(s State) string {
+	if unsupported := s.unsupported(); unsupported != nil {
+		return unsupported.Error()
+	}
+	return ""
+}
+
+// unsupported returns why the next plan does not start on this cluster, whatever runs; nil if it is for another reason, or if it starts.
+func (s State) unsupported() *UnsupportedError {
+	s.LastStatus = kudo.Complete
+	_, err := Choose(s)
+	var unsupported *UnsupportedError
+	errors.As(err, &unsupported)
+	return unsupported
 }
 
 // isCancelled reports whether the running execution is to be cancelled.

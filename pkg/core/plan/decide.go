@@ -37,6 +37,9 @@ type Observation struct {
 	// Sensitive is what was observed about sensitive parameters; the zero value if the Instance has none.
 	Sensitive Sensitive
 
+	// KubernetesVersion is the version of the cluster. It is only observed if a plan is due that depends on it.
+	KubernetesVersion string
+
 	// Departure is the part of the Instance in the removal of an ancestor. It is not observed for an Instance that is being removed itself.
 	Departure Departure
 
@@ -182,7 +185,10 @@ func (o Observation) idle(err error) Action {
 	last := o.Instance.Status.Execution
 	var missing *MissingPlanError
 	var unresolved *UnresolvedError
+	var unsupported *UnsupportedError
 	switch {
+	case errors.As(err, &unsupported): // what runs stays healthy
+		return Action{Kind: ActionSettle, Prune: Prunable(o.Instance.Status, o.Running)}
 	case errors.As(err, &unresolved):
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, err.Error()))
 	case o.Desired == nil:
@@ -227,6 +233,9 @@ func (o Observation) SettledReady(objects []Object, children []Child) metav1.Con
 	s := o.State()
 	if s.isLeaving() {
 		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "objects are about to be removed")
+	}
+	if unsupported := s.unsupported(); unsupported != nil {
+		return Condition(metav1.ConditionFalse, kudo.ReasonKubernetesVersionUnsupported, unsupported.Error())
 	}
 	if failed := s.FailedOwed(); failed != "" {
 		return o.failedCondition(failed)
@@ -328,7 +337,7 @@ func (o Observation) State() State {
 	if s.Sensitive.From == nil {
 		s.Sensitive.From = WithoutDigests(o.Instance.Spec.ParametersFrom)
 	}
-	s.Request = o.Instance.Spec.PlanExecution
+	s.Request, s.KubernetesVersion = o.Instance.Spec.PlanExecution, o.KubernetesVersion
 	s.DueRetries = o.dueRetries()
 	s.Removing, s.SkipsCleanup = o.Instance.IsRemoving(), o.Instance.SkipsCleanup()
 	s.Stage = o.Departure.Stage

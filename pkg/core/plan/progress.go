@@ -364,3 +364,12 @@ func worst(parts []part) kudo.ExecutionStatus {
 		return kudo.InProgress
 	}
 }
+
+// waitsToStart reports whether a reason of condition Ready is that a plan does not start yet, or does not continue, although nothing has failed.
+func waitsToStart(reason string) bool {
+	switch reason {
+	case kudo.ReasonKubernetesVersionUnsupported, kudo.ReasonNameCollision, kudo.ReasonContentIncomplete:
+		return true
+	}
+	return false
+}

@@ -50,6 +50,9 @@ type State struct {
 	// DueRetries are the failed owed plans that start again now.
 	DueRetries map[string]bool
 
+	// KubernetesVersion is the version of the cluster; empty if it is not known, and then nothing waits for it.
+	KubernetesVersion string
+
 	// Handled are the uids of manual requests that were started.
 	Handled []types.UID
 }
@@ -201,9 +204,14 @@ func sameContent(a, b *kudo.OperatorVersionSpec) bool {
 }
 
 // contentOf returns what identifies an OperatorVersion across objects.
+// Which clusters it supports changes nothing on those that it runs on, and earlier releases did not store it.
 func contentOf(version *kudo.OperatorVersionSpec) kudo.OperatorVersionSpec {
 	content := *version
-	content.Operator.Namespace = ""
+	content.Operator.Namespace, content.KubernetesVersion = "", ""
+	content.Content = slices.Clone(content.Content)
+	for i := range content.Content {
+		content.Content[i].KubeVersion = ""
+	}
 	return content
 }
 

@@ -24,6 +24,8 @@ type Change struct {
 	Instances []kudo.Instance
 	// Candidates are the OperatorVersions that children may run.
 	Candidates []kudo.OperatorVersion
+	// KubernetesVersion is the version of the cluster; empty if it is not known.
+	KubernetesVersion string
 	// Validation is the treatment of fields that do not fit the kind of their object.
 	Validation Validation
 
@@ -43,6 +45,8 @@ type Preview struct {
 	Children []Child
 	// Problem is why no plan can run.
 	Problem string
+	// Unsupported is why the plans wait for another version of Kubernetes; empty if they do not, or if the cluster's is not known.
+	Unsupported string
 	// UnknownKinds are the kinds of objects to create of which only the cluster knows whether it has them.
 	UnknownKinds []schema.GroupKind
 }
@@ -125,7 +129,7 @@ func (c Change) state() plan.State {
 		s = plan.ReachedState(c.Before.Status, started)
 		s.Generation, s.Request = c.Before.Generation+1, c.Before.Spec.PlanExecution
 	}
-	s.Removing = c.After == nil
+	s.Removing, s.KubernetesVersion = c.After == nil, c.KubernetesVersion
 	if c.After != nil {
 		s.Parameters, s.Sensitive.From = c.After.Spec.Parameters, plan.WithoutDigests(c.After.Spec.ParametersFrom)
 	}

@@ -34,6 +34,7 @@ func of(c Change, depth int) Preview {
 	if choice, err := plan.Choose(state); len(forecast) > 0 && err == nil && choice.Start == nil && !choice.Adopt {
 		p.WaitsFor = state.Last.Plan
 	}
+	p.Unsupported = plan.Unsupported(state)
 	s := newSimulation(c, depth)
 	for _, coming := range forecast {
 		p.Plans = append(p.Plans, s.play(coming))
@@ -150,7 +151,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 func (s *simulation) below(child *Child, step install.ChildStep) (problem string) {
 	change := Change{
 		Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates, Validation: s.change.Validation,
-		work: s.change.work,
+		KubernetesVersion: s.change.KubernetesVersion, work: s.change.work,
 	}
 	if change.After == nil {
 		change.After = step.Current

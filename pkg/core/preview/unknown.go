@@ -38,6 +38,20 @@ func (p Preview) tasks() []Task {
 	return tasks
 }
 
+// Waits returns why plans of the Instance, and of its children, wait for another version of Kubernetes.
+func (p Preview) Waits() []string {
+	var waits []string
+	if p.Unsupported != "" {
+		waits = append(waits, p.Unsupported)
+	}
+	for _, t := range p.tasks() {
+		if t.Child != nil && t.Child.Preview != nil && t.Child.Preview.Unsupported != "" {
+			waits = append(waits, fmt.Sprintf("Instance %q: %s", t.Child.Instance, t.Child.Preview.Unsupported))
+		}
+	}
+	return waits
+}
+
 // unknownKinds returns the kinds of objects to create of which only the cluster knows whether it has them: they are neither Kubernetes' own nor
 // defined by an object of the change, and no Instance of the cluster has objects of them.
 func (c Change) unknownKinds(p Preview) []schema.GroupKind {

@@ -3,6 +3,7 @@ package agent
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -157,11 +158,19 @@ func rightsOfChart(ctx context.Context, chartOf chartFiles) *kudo.Permissions {
 // newChart creates an unresolved Instance of a chart.
 func newChart(ctx context.Context, chart chartFiles, change func(*kudo.OperatorVersionSpec)) *hubPart {
 	GinkgoHelper()
+	return newChartIn(ctx, "", chart, change)
+}
+
+// newChartIn is newChart in an install namespace of another Instance; in one of its own if that is empty.
+func newChartIn(ctx context.Context, namespace string, chart chartFiles, change func(*kudo.OperatorVersionSpec)) *hubPart {
+	GinkgoHelper()
 	spec, archive := ofChart(chart)
 	if change != nil {
 		change(&spec)
 	}
-	h := newInstance(ctx, spec, nil)
+	made++
+	h := &hubPart{name: fmt.Sprintf("app-%d", made), namespace: cmp.Or(namespace, fmt.Sprintf("apps-%d", made))}
+	h.make(ctx, spec, nil)
 	storeFile(ctx, h.name+"-1.0.0", archive)
 	DeferCleanup(func(ctx context.Context) {
 		if h.get(ctx) != nil {
@@ -367,8 +376,6 @@ var _ = Describe("A Helm task", func() {
 			`phase "main": step "web": task "web": execution error at (web/templates/wrong.yaml:1:3): name a host`),
 		Entry("a schema that the values violate", chartFiles{"values.schema.json": `{"properties": {"value": {"maxLength": 3}}}`}, "long text",
 			"the values do not conform to the schema"),
-		Entry("a version of Kubernetes that it does not support", chartFiles{"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nkubeVersion: '<1.20.0'\n"},
-			"x", "requires Kubernetes <1.20.0"),
 		Entry("a value that breaks out of its place", chartFiles{"templates/config.yaml": `apiVersion: v1
 kind: ConfigMap
 metadata: {name: "{{ .Release.Name }}-config"}

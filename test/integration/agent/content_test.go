@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -163,6 +164,34 @@ var _ = Describe("A template that is too large for its OperatorVersion", func() 
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.hasContent(ctx, parts)
 		Expect(h.config(ctx, "-large")).To(Equal("one"))
+	})
+
+	It("says that its content is lost while the hub is away, and recovers by itself", func(ctx context.Context) {
+		toHub := &link{}
+		stop := runAgentWith(toHub.through(agentOnHub), agentLocally)
+		h, parts := newLargeInstance(ctx)
+		store(ctx, hub, parts...)
+		h.resolve(ctx)
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
+		h.hasContent(ctx, parts)
+		stop()
+		toHub.cut()
+		lost := h.contents(ctx)[parts[1].Digest]
+		Expect(managed.Delete(ctx, &lost)).To(Succeed())
+		runAgentWith(toHub.through(agentOnHub), agentLocally)
+		Eventually(func() *metav1.Condition {
+			return meta.FindStatusCondition(h.mirror(ctx).Status.Conditions, kudo.ConditionReady)
+		}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", kudo.ReasonContentIncomplete), HaveField("Message", And(
+			ContainSubstring("part 2 of 4 ("+parts[1].Digest+`) of file "large.yaml"`), ContainSubstring("is missing in namespace \""+h.namespace),
+			ContainSubstring("the agent fetches it from the hub, as soon as that can be reached")))))
+		Expect(h.mirror(ctx).Status.PlanStatus["deploy"].Status).To(Equal(kudo.InProgress), "the plan waits")
+
+		toHub.mend()
+		h.hasContent(ctx, parts)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.config(ctx, "-large")).To(Equal("one"))
+		h.finish(ctx)
 	})
 
 	It("is not applied while its content on the hub is incomplete or altered, and is once it is complete", func(ctx context.Context) {

@@ -214,6 +214,12 @@ const (
 	// ReasonSecretNotFound means that a plan waits for the value of a sensitive parameter: a Secret or its key is missing, or the plan may not
 	// get it. The message names the Secret.
 	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonKubernetesVersionUnsupported means that a plan waits until the managed cluster has a Kubernetes version that the package and its charts
+	// support. The message names both versions.
+	ReasonKubernetesVersionUnsupported = "KubernetesVersionUnsupported"
+	// ReasonNameCollision means, too, that a plan waits because the release name of a Helm task is in use in the install namespace.
+	// ReasonContentIncomplete means, too, that content of the OperatorVersion is lost on the managed cluster: plans wait for it.
+
 	// ReasonUnhealthy means that an object applied by the Instance is missing or not healthy.
 	ReasonUnhealthy = "Unhealthy"
 	// ReasonNotMirrored means that the agent cannot create the Instance's mirror on the managed cluster. The message gives the cause.

@@ -12,7 +12,8 @@ type OperatorSpec struct {
 	// +optional
 	KudoVersion string `json:"kudoVersion,omitempty"`
 
-	// kubernetesVersion is the lowest Kubernetes version that the package supports.
+	// kubernetesVersion is the lowest Kubernetes version that the package supports, or a constraint. It describes the operator's highest version;
+	// clusters compare that of OperatorVersions.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 

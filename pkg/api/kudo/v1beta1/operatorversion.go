@@ -23,6 +23,13 @@ type OperatorVersionSpec struct {
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 
+	// kubernetesVersion is the Kubernetes version of clusters that can run the package: the lowest one, such as 1.25.0, or a constraint, such as
+	// >=1.25.0-0 <1.40.0-0. No plan but cleanup starts on a cluster of another version. Set by 'kubectl addon package push'. Not part of KUDO's
+	// API.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
 	// templates is a map of file names, by which tasks refer to templates, to the templates' text.
 	// +optional
 	// +nullable
@@ -82,6 +89,11 @@ type ContentFile struct {
 
 	// size is the size of the file, in bytes.
 	Size int64 `json:"size"`
+
+	// kubeVersion is the constraint on the Kubernetes version of clusters in Chart.yaml, if the file is a chart.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	KubeVersion string `json:"kubeVersion,omitempty"`
 
 	// parts lists the digests of the file's parts, in order, each in an OperatorContent.
 	// +listType=atomic

@@ -1,0 +1,75 @@
+// Package compatibility decides whether a package and its charts support the Kubernetes version of a cluster. It touches no cluster.
+package compatibility
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// MaxLength limits a constraint.
+const MaxLength = 253
+
+// ParsePackage parses the kubernetesVersion of a package: a version such as 1.25.0, which is the lowest one as in KUDO, or a constraint as in a chart.
+func ParsePackage(kubernetesVersion string) (*semver.Constraints, error) {
+	if lowest, err := semver.NewVersion(kubernetesVersion); err == nil {
+		kubernetesVersion = ">=" + lowest.String()
+	}
+	return ParseChart(kubernetesVersion)
+}
+
+// ParseChart parses the kubeVersion of a chart, as Helm does.
+func ParseChart(kubeVersion string) (*semver.Constraints, error) {
+	if len(kubeVersion) > MaxLength {
+		return nil, fmt.Errorf("it has %d characters, more than the limit of %d", len(kubeVersion), MaxLength)
+	}
+	return semver.NewConstraint(kubeVersion)
+}
+
+// IsConstrained reports whether a version of a package requires certain versions of Kubernetes.
+func IsConstrained(spec *kudo.OperatorVersionSpec) bool {
+	return spec != nil && (spec.KubernetesVersion != "" ||
+		slices.ContainsFunc(spec.Content, func(f kudo.ContentFile) bool { return f.KubeVersion != "" }))
+}
+
+// Problem returns which version of Kubernetes a package, or the first of some of its charts, requires and a cluster of that version lacks; empty if it
+// lacks none. As for Helm, suffixes of the cluster's version do not count: v1.33.1-gke.100 is 1.33.1.
+func Problem(spec *kudo.OperatorVersionSpec, charts []string, cluster string) string {
+	if why := problemOf("the package", spec.KubernetesVersion, ParsePackage, cluster); why != "" {
+		return why
+	}
+	for _, file := range spec.Content {
+		if !slices.Contains(charts, file.File) {
+			continue
+		}
+		if why := problemOf("chart "+text.Quote(file.File), file.KubeVersion, ParseChart, cluster); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func problemOf(subject, required string, parse func(string) (*semver.Constraints, error), cluster string) string {
+	if required == "" {
+		return ""
+	}
+	constraint, err := parse(required)
+	if err != nil {
+		return fmt.Sprintf("%s requires Kubernetes %s, which is no constraint such as >=1.25.0-0", subject, text.Quote(required))
+	}
+	without := fmt.Sprintf("%s requires Kubernetes %s, and the cluster has %s", subject, required, text.Quote(cluster))
+	parsed, err := version.ParseGeneric(cluster)
+	if err != nil {
+		return without + ", which is no version"
+	}
+	running, err := semver.NewVersion(parsed.String())
+	if err != nil || !constraint.Check(running) {
+		return fmt.Sprintf("%s requires Kubernetes %s, and the cluster has %s", subject, required, cluster)
+	}
+	return ""
+}
