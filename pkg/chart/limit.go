@@ -57,7 +57,7 @@ func (l Limits) reached(ended *os.ProcessState, stderr string) error {
 	case ended.ExitCode() < 0: // killed by a signal, and not by Render
 		return &LimitError{Limit: l.CPU.String() + " of CPU time, or more memory than the machine has"}
 	case strings.Contains(stderr, "stack exceeds"):
-		return &LimitError{Limit: fmt.Sprintf("%d MiB of stack: its templates execute each other without an end", maxStackBytes>>20)}
+		return &LimitError{Limit: fmt.Sprintf("%d MiB of stack: its templates call each other endlessly", maxStackBytes>>20)}
 	case strings.Contains(stderr, "fatal error: "): // the runtime gives up in many places when it gets no memory
 		return &LimitError{Limit: fmt.Sprintf("%d MiB of memory", l.MemoryBytes>>20)}
 	}

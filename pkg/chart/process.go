@@ -61,7 +61,7 @@ func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*releas
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, &LimitError{Limit: r.Limits.Timeout.String()}
+		return nil, &LimitError{Limit: r.Limits.Timeout.String() + " of elapsed time"}
 	case !errors.Is(err, errEnded):
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (c *child) converse(ctx context.Context, in Input, lookup Lookup, maxBytes 
 		var said message
 		switch err := from.Decode(&said); {
 		case err != nil && limited.N <= 0:
-			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB", maxBytes>>20)}
+			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB of output", maxBytes>>20)}
 		case err != nil:
 			return nil, errEnded
 		case said.Lookup == nil:

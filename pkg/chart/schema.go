@@ -70,7 +70,7 @@ type files struct{ chart *helm.Chart }
 func (f files) Load(url string) (any, error) {
 	name, isFile := strings.CutPrefix(url, schemaRoot)
 	if !isFile {
-		return nil, fmt.Errorf("it refers to %s: references to other addresses than files of the chart are not followed", url)
+		return nil, fmt.Errorf("it refers to %s: it can only refer to files of the chart", url)
 	}
 	for _, file := range f.chart.Files {
 		if file.Name == path.Clean(name) {

@@ -49,6 +49,8 @@ type Request struct {
 type Renderer struct {
 	charts    *chart.Renderer
 	discovery discovery.DiscoveryInterface
+	// measure receives the duration and the error of each rendering.
+	measure func(took time.Duration, err error)
 
 	// discovered is the last discovery. It is locked while another one runs, so that Instances that need one at the same time share it.
 	mutex      sync.Mutex
@@ -68,9 +70,9 @@ type discovered struct {
 // maxTrials is the number of trials that are held. A forgotten one is made again.
 const maxTrials = 8
 
-// New returns a Renderer for the cluster of the discovery.
-func New(renderer *chart.Renderer, cluster discovery.DiscoveryInterface) *Renderer {
-	return &Renderer{charts: renderer, discovery: cluster, trials: lru.New(maxTrials)}
+// New returns a Renderer for the cluster of the discovery. measure receives the duration and the error of each rendering.
+func New(renderer *chart.Renderer, cluster discovery.DiscoveryInterface, measure func(took time.Duration, err error)) *Renderer {
+	return &Renderer{charts: renderer, discovery: cluster, measure: measure, trials: lru.New(maxTrials)}
 }
 
 // Render renders a chart. The error is a *TransientError if the cluster could not answer; all others are of the chart.
@@ -90,11 +92,12 @@ func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, e
 		}
 		return trial.(*release.Rendering), nil
 	}
-	looked := false
+	looked, started := false, time.Now()
 	out, err := r.charts.Render(ctx, in, func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 		looked = true
 		return lookUp(ctx, q.Reader, apiVersion, kind, namespace, name)
 	})
+	r.measure(time.Since(started), err)
 	if err != nil {
 		return nil, classify(err)
 	}

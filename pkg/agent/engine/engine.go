@@ -164,7 +164,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
-		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery), rendered: o.Rendered,
+		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, measured.render), rendered: o.Rendered,
 
 		holdInterval: cmp.Or(o.HoldInterval, holdInterval),
 

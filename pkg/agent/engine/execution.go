@@ -319,7 +319,7 @@ func (x *execution) outlines() outlines {
 // renderOutlines renders all templates that any task of the version names, each once.
 func (x *execution) renderOutlines() (all outlines) {
 	if x.version == nil {
-		return outlines{err: errors.New("the OperatorVersion no longer exists")}
+		return outlines{err: fmt.Errorf("OperatorVersion %q no longer exists: upgrade the Instance to one that exists", x.OperatorVersion.Name)}
 	}
 	seen := map[string]bool{}
 	for _, task := range x.version.Tasks {

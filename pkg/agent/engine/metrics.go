@@ -7,8 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
@@ -20,14 +22,27 @@ type metrics struct {
 	took *prometheus.HistogramVec
 	// retries counts executions of plans that started again by themselves, by operator and plan.
 	retries *prometheus.CounterVec
+	// hooks counts hooks of charts that have ended, by operator, event and result (Succeeded or Failed).
+	hooks *prometheus.CounterVec
+	// rendering is the duration of renderings of charts, in seconds, by result (Rendered or Failed).
+	rendering *prometheus.HistogramVec
 	// unresolved is the number of Instances that wait for the value of a sensitive parameter, by operator.
 	unresolved *prometheus.GaugeVec
 	// eventsDropped counts events that were not sent.
 	eventsDropped prometheus.Counter
 
+	// counted holds the hooks that were counted last.
+	counted *lru.Cache
+
 	mutex sync.Mutex
 	// waiting holds the operators of the Instances that are counted in unresolved.
 	waiting map[types.NamespacedName]string
+}
+
+// endedHook identifies a hook in an execution.
+type endedHook struct {
+	of                           types.UID
+	event, kind, namespace, name string
 }
 
 // newMetrics registers the metrics; a second agent in one process shares the metrics of the first.
@@ -46,20 +61,54 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "addon_plan_retries_total",
 			Help: "Number of executions of plans that started again by themselves after one that timed out, by operator and plan.",
 		}, []string{"operator", "plan"}),
+		hooks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "addon_chart_hooks_total",
+			Help: "Number of hooks of charts that have succeeded or failed, by operator, event and result.",
+		}, []string{"operator", "event", "result"}),
+		rendering: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "addon_chart_rendering_seconds",
+			Help:    "Duration of a rendering of a chart in seconds, by result.",
+			Buckets: prometheus.ExponentialBuckets(0.05, 2, 11),
+		}, []string{"result"}),
 		unresolved: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_secret_unresolved",
 			Help: "Number of Instances that wait for the value of a sensitive parameter, by operator.",
 		}, []string{"operator"}),
 		eventsDropped: controller.EventsDropped(),
+		counted:       lru.New(maxRemembered),
 		waiting:       map[types.NamespacedName]string{},
 	}
-	var errs [5]error
+	var errs [7]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
 	m.unresolved, errs[2] = controller.Register(registry, m.unresolved)
 	m.eventsDropped, errs[3] = controller.Register(registry, m.eventsDropped)
 	m.retries, errs[4] = controller.Register(registry, m.retries)
+	m.hooks, errs[5] = controller.Register(registry, m.hooks)
+	m.rendering, errs[6] = controller.Register(registry, m.rendering)
 	return m, errors.Join(errs[:]...)
+}
+
+// endHooks counts the hooks of a Helm task that have ended since its record was stored. Several passes may find the same hook, because the write of a
+// status may be delayed: it is counted once.
+func (m *metrics) endHooks(operator string, stored, record kudo.TaskRecord) {
+	for _, hook := range release.EndedHooks(stored, record) {
+		key := endedHook{of: record.HooksOf, event: hook.Event, kind: hook.Kind, namespace: hook.Namespace, name: hook.Name}
+		if _, counted := m.counted.Get(key); counted {
+			continue
+		}
+		m.counted.Add(key, nil)
+		m.hooks.WithLabelValues(operator, hook.Event, string(hook.State)).Inc()
+	}
+}
+
+// render counts a rendering of a chart, and its duration.
+func (m *metrics) render(took time.Duration, err error) {
+	result := "Rendered"
+	if err != nil {
+		result = "Failed"
+	}
+	m.rendering.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // end counts an execution that has ended, and its duration.

@@ -312,6 +312,7 @@ func (p *pass) follow(
 		switch decision.Kind {
 		case release.End:
 			x.inventory.note(o.Record)
+			p.metrics.endHooks(x.operator(), stored, o.Record)
 			return decision.Outcome
 		case release.ApplyManifests:
 			o.Manifests = new(release.Manifests)
@@ -328,6 +329,14 @@ func (p *pass) follow(
 			o.Hooks[decision.Hook] = seen
 		}
 	}
+}
+
+// operator returns the name of the operator of an execution; empty if its version is lost.
+func (x *execution) operator() string {
+	if x.version == nil {
+		return ""
+	}
+	return x.version.Operator.Name
 }
 
 // define applies the definitions of a chart, and waits until their kinds are served. Charts share them: one that belongs to another owner stays as

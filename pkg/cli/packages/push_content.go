@@ -29,7 +29,7 @@ func checkServesContent(c client.Client, members []*member) error {
 		}
 		_, err := c.RESTMapper().RESTMapping(kudo.GroupVersion.WithKind("OperatorContent").GroupKind(), kudo.GroupVersion.Version)
 		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("OperatorVersion %q has charts, or more than %d bytes, and the hub has no OperatorContents to store its files in: "+
+			return fmt.Errorf("OperatorVersion %q has charts, or more than %d bytes, and the hub has no CustomResourceDefinition for OperatorContents: "+
 				"upgrade Tandem on the hub first", version.Name, pack.MaxSize)
 		}
 		if err != nil {

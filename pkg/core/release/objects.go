@@ -246,3 +246,12 @@ func RemovalOf(record kudo.TaskRecord, execution types.UID) kudo.TaskRecord {
 func HasFailed(record kudo.TaskRecord) bool {
 	return slices.ContainsFunc(record.Hooks, func(r kudo.HookRecord) bool { return r.State == kudo.HookFailed })
 }
+
+// EndedHooks returns the hooks that have succeeded or failed between two records of a task.
+func EndedHooks(before, after kudo.TaskRecord) []kudo.HookRecord {
+	return slices.DeleteFunc(slices.Clone(after.Hooks), func(hook kudo.HookRecord) bool {
+		return hook.State == kudo.HookRunning || slices.ContainsFunc(before.Hooks, func(r kudo.HookRecord) bool {
+			return r.Event == hook.Event && r.Kind == hook.Kind && r.Namespace == hook.Namespace && r.Name == hook.Name && r.State == hook.State
+		})
+	})
+}

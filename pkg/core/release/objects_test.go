@@ -218,3 +218,26 @@ func TestObjectsOfOneKindAreAppliedInParallel(t *testing.T) {
 		})
 	}
 }
+
+func TestEndedHooksAreCountedOnce(t *testing.T) {
+	hook := func(event, name string, state kudo.HookState) kudo.HookRecord {
+		return kudo.HookRecord{Event: event, Kind: "Job", Name: name, State: state}
+	}
+	hooks := func(hooks ...kudo.HookRecord) []kudo.HookRecord { return hooks }
+	const install, remove = "pre-install", "pre-delete"
+	for sentence, test := range map[string]struct{ before, after, want []kudo.HookRecord }{
+		"none":            {nil, hooks(), nil},
+		"running":         {nil, hooks(hook(install, "a", kudo.HookRunning)), nil},
+		"at once":         {nil, hooks(hook(install, "a", kudo.HookSucceeded)), hooks(hook(install, "a", kudo.HookSucceeded))},
+		"after running":   {hooks(hook(install, "a", kudo.HookRunning)), hooks(hook(install, "a", kudo.HookFailed)), hooks(hook(install, "a", kudo.HookFailed))},
+		"before":          {hooks(hook(install, "a", kudo.HookSucceeded)), hooks(hook(install, "a", kudo.HookSucceeded), hook(install, "b", kudo.HookRunning)), nil},
+		"another event":   {hooks(hook(install, "a", kudo.HookSucceeded)), hooks(hook(install, "a", kudo.HookSucceeded), hook(remove, "a", kudo.HookSucceeded)), hooks(hook(remove, "a", kudo.HookSucceeded))},
+		"a retry":         {hooks(hook(remove, "a", kudo.HookSucceeded), hook(remove, "b", kudo.HookRunning)), hooks(hook(remove, "a", kudo.HookSucceeded), hook(remove, "b", kudo.HookFailed)), hooks(hook(remove, "b", kudo.HookFailed))},
+		"a removed chart": {hooks(hook(remove, "a", kudo.HookSucceeded)), nil, nil},
+	} {
+		before, after := kudo.TaskRecord{Hooks: test.before}, kudo.TaskRecord{Hooks: test.after, HooksOf: "another"}
+		if got := EndedHooks(before, after); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", sentence, got, test.want)
+		}
+	}
+}

@@ -281,7 +281,8 @@ var _ = Describe("A Helm task", func() {
 	}
 
 	It("lives through install, change and removal, with all hooks", func(ctx context.Context) {
-		h := newChart(ctx, web.in(group()), nil)
+		h := newChart(ctx, web.in(group()), func(spec *kudo.OperatorVersionSpec) { spec.Operator.Name = "counted" })
+		rendered := metricValues("addon_chart_rendering_seconds", "")[" Rendered"]
 		ran := runJobs(ctx, h)
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
@@ -315,6 +316,13 @@ var _ = Describe("A Helm task", func() {
 		Expect(managed.List(ctx, list, client.InNamespace(h.namespace))).To(Succeed())
 		Expect(list.Items).To(BeEmpty())
 		stop()
+		hooks := metricValues("addon_chart_hooks_total", "")
+		maps.DeleteFunc(hooks, func(labels string, _ float64) bool { return !strings.Contains(labels, " counted ") })
+		Expect(hooks).To(Equal(map[string]float64{
+			" pre-install counted Succeeded": 2, " post-install counted Succeeded": 1, " pre-upgrade counted Succeeded": 1,
+			" pre-delete counted Succeeded": 1, " post-delete counted Succeeded": 1,
+		}))
+		Expect(metricValues("addon_chart_rendering_seconds", "")[" Rendered"]).To(BeNumerically(">=", rendered+2))
 	})
 
 	It("runs each hook once, however often the agent is stopped", func(ctx context.Context) {
