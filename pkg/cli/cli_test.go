@@ -136,6 +136,8 @@ func TestCommands(t *testing.T) {
 		"list-argument":          {[]string{"package", "list", "kafka"}, ExitUsage},
 		"new-no-argument":        {[]string{"package", "new"}, ExitUsage},
 		"new-bad-name":           {[]string{"package", "new", "My_Shop"}, ExitFailure},
+		"from-chart-missing":     {[]string{"package", "from-chart", "testdata/none"}, ExitFailure},
+		"from-chart-bad-param":   {[]string{"package", "from-chart", "testdata/none", "--param", "image..tag"}, ExitFailure},
 		"new-not-empty":          {[]string{"package", "new", "shop", "testdata/valid"}, ExitFailure},
 		"pack-broken":            {[]string{"package", "pack", "testdata/broken"}, ExitFailure},
 		"pack-outside":           {[]string{"package", "pack", "testdata/cycle/aa"}, ExitFailure},

@@ -159,16 +159,13 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		metrics: measured,
 		clock:   time.Now,
 
-		signer: o.Signer, secrets: o.Secrets,
-		drafts: lru.New(maxRemembered), started: lru.New(maxRemembered),
+		signer: o.Signer, secrets: o.Secrets, drafts: lru.New(maxRemembered), started: lru.New(maxRemembered),
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
 		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, measured.render), rendered: o.Rendered,
 
-		holdInterval: cmp.Or(o.HoldInterval, holdInterval),
-
-		retryDelay: o.RetryDelay, blocked: lru.New(maxRemembered),
+		retryDelay: o.RetryDelay, holdInterval: cmp.Or(o.HoldInterval, holdInterval), blocked: lru.New(maxRemembered),
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 		writes:    o.Writes,
 	}

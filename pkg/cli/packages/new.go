@@ -75,22 +75,27 @@ func newPackage(name, dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return writePackage(dir, scaffold)
+}
+
+// writePackage writes the files of a package, text by path, to a folder that is empty or does not exist, and returns their places.
+func writePackage(dir string, files map[string]string) ([]string, error) {
 	switch entries, err := os.ReadDir(dir); {
 	case err == nil && len(entries) > 0:
-		return nil, fmt.Errorf("folder %s is not empty: use another one with 'kubectl addon package new %s DIR'", dir, name)
+		return nil, fmt.Errorf("folder %s is not empty: name another one as DIR", dir)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("creating the package: %w", err)
 	}
-	var files []string
-	for _, file := range slices.Sorted(maps.Keys(scaffold)) {
+	var places []string
+	for _, file := range slices.Sorted(maps.Keys(files)) {
 		place := filepath.Join(dir, filepath.FromSlash(file))
 		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 			return nil, fmt.Errorf("creating the package: %w", err)
 		}
-		if err := os.WriteFile(place, []byte(scaffold[file]), 0o644); err != nil {
+		if err := os.WriteFile(place, []byte(files[file]), 0o644); err != nil {
 			return nil, fmt.Errorf("creating the package: %w", err)
 		}
-		files = append(files, place)
+		places = append(places, place)
 	}
-	return files, nil
+	return places, nil
 }

@@ -22,10 +22,8 @@ const scaffoldName = "my-operator"
 // Scaffold returns an initial package of that name, text by file: it verifies and runs without changes, and its comments describe further
 // features. An invalid operator name is an error.
 func Scaffold(name string) (map[string]string, error) {
-	spec := kudo.OperatorVersionSpec{Operator: corev1.ObjectReference{Name: name}}
-	named := &subject{OperatorVersionSpec: &spec}
-	if problems := append(operatorName(named), objectName(named)...); len(problems) > 0 {
-		return nil, errors.New(problems[0].Message)
+	if err := CheckName(name); err != nil {
+		return nil, err
 	}
 	files := map[string]string{}
 	err := fs.WalkDir(scaffold, ".", func(file string, entry fs.DirEntry, err error) error {
@@ -40,4 +38,14 @@ func Scaffold(name string) (map[string]string, error) {
 		return nil, fmt.Errorf("reading the scaffold: %w", err)
 	}
 	return files, nil
+}
+
+// CheckName returns an error if no operator can have a name.
+func CheckName(name string) error {
+	spec := kudo.OperatorVersionSpec{Operator: corev1.ObjectReference{Name: name}}
+	named := &subject{OperatorVersionSpec: &spec}
+	if problems := append(operatorName(named), objectName(named)...); len(problems) > 0 {
+		return errors.New(problems[0].Message)
+	}
+	return nil
 }

@@ -54,13 +54,21 @@ func Choose(s State) (Choice, error) {
 	if err != nil || choice.Start == nil || mustWait(s, choice.Start.Plan) {
 		return Choice{}, err
 	}
-	if why := s.versionProblem(choice); why != "" {
-		return Choice{}, &UnsupportedError{Plan: choice.Start.Plan, Reason: why}
-	}
-	if s.Sensitive.Unresolved != "" {
-		return Choice{}, &UnresolvedError{Plan: choice.Start.Plan, Reason: s.Sensitive.Unresolved}
+	if err := s.obstacle(choice); err != nil {
+		return Choice{}, err
 	}
 	return choice, nil
+}
+
+// obstacle returns what an execution waits for before it starts; nil if it starts.
+func (s State) obstacle(choice Choice) error {
+	if why := s.versionProblem(choice); why != "" {
+		return &UnsupportedError{Plan: choice.Start.Plan, Reason: why}
+	}
+	if s.Sensitive.Unresolved != "" {
+		return &UnresolvedError{Plan: choice.Start.Plan, Reason: s.Sensitive.Unresolved}
+	}
+	return nil
 }
 
 // UnsupportedError reports that a plan cannot start because the package does not support the Kubernetes version of the cluster.

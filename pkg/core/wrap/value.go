@@ -1,0 +1,231 @@
+package wrap
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Chart is what a package needs to know of a chart.
+type Chart struct {
+	// Name, Version and the following fields are those of Chart.yaml.
+	Name, Version, AppVersion, Description, Home string
+	Maintainers                                  []Maintainer
+	// Subcharts are the names or aliases of the dependencies, whose values the chart need not list.
+	Subcharts []string
+	// Values is values.yaml as published, with its comments.
+	Values []byte
+	// Schema is values.schema.json; nil if there is none.
+	Schema []byte
+}
+
+// Maintainer is a maintainer of a chart.
+type Maintainer struct {
+	Name  string `yaml:"name"`
+	Email string `yaml:"email,omitempty"`
+}
+
+// value is a value of a chart that becomes a parameter.
+type value struct {
+	Choice
+	kind        kind
+	description string
+	enum        []string
+	// byDefault is nil if the chart has none, or null.
+	byDefault *yaml.Node
+}
+
+// template returns the template of the value. A parameter without a default may be empty.
+func (v value) template() string {
+	if v.byDefault == nil {
+		return "{{ with .Params." + v.Parameter + " }}{{ " + v.kind.format(".") + " }}{{ else }}null{{ end }}"
+	}
+	return "{{ " + v.kind.format(".Params."+v.Parameter) + " }}"
+}
+
+// choose looks up chosen values in a chart.
+func (c Chart) choose(choices []Choice) ([]value, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(c.Values, &document); err != nil {
+		return nil, fmt.Errorf("values.yaml of chart %s is invalid: %w", text.Quote(c.Name), err)
+	}
+	var described *schema
+	if len(c.Schema) > 0 {
+		described = &schema{}
+		if err := json.Unmarshal(c.Schema, described); err != nil {
+			return nil, fmt.Errorf("values.schema.json of chart %s is invalid: %w", text.Quote(c.Name), err)
+		}
+	}
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	if len(document.Content) > 0 {
+		root = document.Content[0]
+	}
+	var chosen []value
+	for _, choice := range choices {
+		v, err := c.lookUp(choice, root, described)
+		if err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, v)
+	}
+	return chosen, nil
+}
+
+// lookUp finds a value by its path in the chart's values and in their schema. Values of subcharts, and global ones, need not be listed.
+func (c Chart) lookUp(choice Choice, root *yaml.Node, described *schema) (value, error) {
+	key, node := find(root, choice.Path)
+	described = described.at(choice.Path)
+	if node == nil && described == nil && choice.Path[0] != "global" && !slices.Contains(c.Subcharts, choice.Path[0]) {
+		return value{}, c.unknown(choice.Path, root)
+	}
+	v := value{Choice: choice, kind: kindOf(node, described), description: descriptionOf(key, described)}
+	if node != nil && node.ShortTag() != "!!null" {
+		nodes := 0
+		if v.byDefault, nodes = plain(node, maxNodes); nodes < 0 {
+			return value{}, fmt.Errorf("value %s of chart %s has more than %d parts: choose some of them", choice.Path, text.Quote(c.Name), maxNodes)
+		}
+	}
+	if v.kind == stringKind && v.byDefault != nil && slices.Contains(described.texts(), v.byDefault.Value) {
+		v.enum = described.texts()
+	}
+	return v, nil
+}
+
+// unknown returns the error for a value that a chart does not have.
+func (c Chart) unknown(path Path, root *yaml.Node) error {
+	var all []string
+	collect(root, nil, func(known Path) { all = append(all, known.String()) })
+	return fmt.Errorf("chart %s has no value %s in values.yaml%s", text.Quote(c.Name), text.Quote(path.String()), text.DidYouMean(path.String(), all))
+}
+
+// maxCollected limits the values among which a similar one is sought.
+const maxCollected = 2000
+
+// collect calls found with the path of every value.
+func collect(node *yaml.Node, at Path, found func(Path)) {
+	count := 0
+	var visit func(*yaml.Node, Path)
+	visit = func(node *yaml.Node, at Path) {
+		node = resolve(node)
+		if node.Kind != yaml.MappingNode || len(at) >= maxKeys {
+			return
+		}
+		for i := 0; i+1 < len(node.Content) && count < maxCollected; i += 2 {
+			count++
+			below := append(slices.Clone(at), node.Content[i].Value)
+			found(below)
+			visit(node.Content[i+1], below)
+		}
+	}
+	visit(node, at)
+}
+
+// find returns the key and the value at a path; nil if there is none.
+func find(node *yaml.Node, path Path) (key, found *yaml.Node) {
+	for _, name := range path {
+		node = resolve(node)
+		if node.Kind != yaml.MappingNode {
+			return nil, nil
+		}
+		at := -1
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == name {
+				at = i
+			}
+		}
+		if at < 0 {
+			return nil, nil
+		}
+		key, node = node.Content[at], node.Content[at+1]
+	}
+	return key, resolve(node)
+}
+
+// resolve follows an alias.
+func resolve(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+// kindOf returns the type of a value: what the schema says, or else that of the default.
+func kindOf(node *yaml.Node, described *schema) kind {
+	if known := described.kind(); known != "" {
+		return known
+	}
+	if node == nil {
+		return stringKind
+	}
+	switch node.ShortTag() {
+	case "!!int":
+		return integerKind
+	case "!!float":
+		return numberKind
+	case "!!bool":
+		return booleanKind
+	case "!!seq":
+		return arrayKind
+	case "!!map":
+		return mapKind
+	default:
+		return stringKind
+	}
+}
+
+// maxNodes limits the parts of a default.
+const maxNodes = 10_000
+
+// plain returns a value without comments, anchors and aliases, and how many of nodes are left; less than zero if it has more.
+func plain(node *yaml.Node, nodes int) (*yaml.Node, int) {
+	node = resolve(node)
+	copied := *node
+	copied.HeadComment, copied.LineComment, copied.FootComment, copied.Anchor = "", "", "", ""
+	copied.Content = nil
+	nodes--
+	for _, part := range node.Content {
+		if nodes < 0 {
+			break
+		}
+		var below *yaml.Node
+		below, nodes = plain(part, nodes)
+		copied.Content = append(copied.Content, below)
+	}
+	return &copied, nodes
+}
+
+// descriptionOf returns the description of a value: that of its schema, or the comment before it.
+func descriptionOf(key *yaml.Node, described *schema) string {
+	const maxLength = 500
+	description := described.description()
+	if description == "" && key != nil {
+		description = commentOf(key)
+	}
+	return text.Prefix(oneLine(description), maxLength)
+}
+
+// commentOf returns the last paragraph of the comment before a key, without the marks of helm-docs and of Bitnami's generator.
+func commentOf(key *yaml.Node) string {
+	var lines []string
+	for line := range strings.SplitSeq(key.HeadComment, "\n") {
+		line = strings.TrimSpace(strings.TrimLeft(line, "#"))
+		if after, is := strings.CutPrefix(line, "@param "); is {
+			_, line, _ = strings.Cut(after, " ")
+		}
+		switch {
+		case line == "":
+			lines = nil
+		case !strings.HasPrefix(line, "@"):
+			lines = append(lines, strings.TrimSpace(strings.TrimPrefix(line, "--")))
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
+// oneLine returns a text of a chart in one line, without control characters.
+func oneLine(s string) string { return text.Escape(text.OneLine(s)) }

@@ -1,0 +1,170 @@
+// Package wrap writes packages that deploy Helm charts: which files a package around a chart has, with parameters for some of the chart's values.
+package wrap
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The files of a package.
+const (
+	operatorFile   = "operator.yaml"
+	parametersFile = "params.yaml"
+	valuesFile     = "values.yaml"
+)
+
+// Files returns the files of a package called name around a chart, text by path. archive is the path of the chart in the package. It is an error if
+// the chart has no value that a choice names, or if two choices exclude each other.
+func Files(name, archive string, chart Chart, choices []Choice) (map[string]string, error) {
+	operator, err := operatorText(name, archive, chart, len(choices) > 0)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{operatorFile: operator}
+	if len(choices) == 0 {
+		return files, nil
+	}
+	chosen, err := chart.choose(choices)
+	if err != nil {
+		return nil, err
+	}
+	if files[parametersFile], err = parametersText(chart, chosen); err != nil {
+		return nil, err
+	}
+	files["templates/"+valuesFile] = valuesText(chosen)
+	return files, nil
+}
+
+// Versions returns the operatorVersion and the appVersion of a package around a chart. Both are part of the name of an object, which neither build
+// metadata nor capitals can be. An appVersion that cannot is left out, and so is one that the version contains.
+func Versions(chart Chart) (operatorVersion, appVersion string) {
+	operatorVersion, _, _ = strings.Cut(chart.Version, "+")
+	if partOfName.MatchString(chart.AppVersion) && chart.AppVersion != operatorVersion {
+		appVersion = chart.AppVersion
+	}
+	return operatorVersion, appVersion
+}
+
+var partOfName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+// operatorText returns the text of operator.yaml.
+func operatorText(name, archive string, chart Chart, hasValues bool) (string, error) {
+	type spec struct {
+		Chart      string `yaml:"chart"`
+		ValuesFile string `yaml:"valuesFile,omitempty"`
+	}
+	type task struct {
+		Name string `yaml:"name"`
+		Kind string `yaml:"kind"`
+		Spec spec   `yaml:"spec"`
+	}
+	helm := task{Name: "chart", Kind: "Helm", Spec: spec{Chart: archive}}
+	if hasValues {
+		helm.Spec.ValuesFile = valuesFile
+	}
+	operatorVersion, appVersion := Versions(chart)
+	head, err := marshal(struct {
+		APIVersion      string       `yaml:"apiVersion"`
+		Name            string       `yaml:"name"`
+		OperatorVersion string       `yaml:"operatorVersion"`
+		AppVersion      string       `yaml:"appVersion,omitempty"`
+		URL             string       `yaml:"url,omitempty"`
+		Maintainers     []Maintainer `yaml:"maintainers,omitempty"`
+		Tasks           []task       `yaml:"tasks"`
+	}{"kudo.dev/v1beta1", name, operatorVersion, appVersion, chart.Home, chart.Maintainers, []task{helm}})
+	if err != nil {
+		return "", err
+	}
+	return comment(cmp.Or(oneLine(chart.Description), "Helm chart "+chart.Name)) + head + `plans:
+  deploy:
+    phases:
+      - name: main
+        steps:
+          - name: chart
+            tasks: [chart]
+`, nil
+}
+
+// parametersText returns the text of params.yaml.
+func parametersText(chart Chart, chosen []value) (string, error) {
+	type parameter struct {
+		Name        string     `yaml:"name"`
+		Description string     `yaml:"description,omitempty"`
+		Type        string     `yaml:"type,omitempty"`
+		Enum        []string   `yaml:"enum,omitempty"`
+		Default     *yaml.Node `yaml:"default,omitempty"`
+		Required    *bool      `yaml:"required,omitempty"`
+	}
+	parameters := make([]parameter, 0, len(chosen))
+	for _, v := range chosen {
+		p := parameter{Name: v.Parameter, Description: cmp.Or(v.description, "Value "+v.Path.String()+" of chart "+chart.Name), Enum: v.enum, Default: v.byDefault}
+		if v.kind != stringKind {
+			p.Type = string(v.kind)
+		}
+		if v.byDefault == nil {
+			p.Required = new(false)
+		}
+		parameters = append(parameters, p)
+	}
+	return marshal(struct {
+		APIVersion string      `yaml:"apiVersion"`
+		Parameters []parameter `yaml:"parameters"`
+	}{"kudo.dev/v1beta1", parameters})
+}
+
+// valuesText returns the template of the values that the parameters set: nested maps, in the order of the choices.
+func valuesText(chosen []value) string {
+	var out strings.Builder
+	var write func(chosen []value, depth int)
+	write = func(chosen []value, depth int) {
+		var keys []string
+		below := map[string][]value{}
+		for _, v := range chosen {
+			key := v.Path[depth]
+			if _, known := below[key]; !known {
+				keys = append(keys, key)
+			}
+			below[key] = append(below[key], v)
+		}
+		for _, key := range keys {
+			fmt.Fprintf(&out, "%s%s:", strings.Repeat("  ", depth), quoteKey(key))
+			if v := below[key][0]; len(v.Path) == depth+1 {
+				fmt.Fprintf(&out, " %s\n", v.template())
+				continue
+			}
+			out.WriteString("\n")
+			write(below[key], depth+1)
+		}
+	}
+	write(chosen, 0)
+	return out.String()
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+// quoteKey returns a key of a map in a template: braces of a template cannot remain.
+func quoteKey(key string) string {
+	if plainKey.MatchString(key) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(key)) {
+		return key
+	}
+	return strings.NewReplacer("{{", `{\u007b`, "}}", `}\u007d`).Replace(fmt.Sprintf("%q", key))
+}
+
+func marshal(object any) (string, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(object); err != nil {
+		return "", fmt.Errorf("writing the package: %w", err)
+	}
+	return out.String(), nil
+}
+
+// comment returns a text as a comment of YAML.
+func comment(line string) string { return "# " + line + "\n" }
