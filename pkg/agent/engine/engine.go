@@ -209,3 +209,12 @@ func (e *engine) watchWith(
 		return cmp.Or(watch(changed), watch(e.enqueueOnceListed(informer, gvk.GroupKind())))
 	}
 }
+
+// failAgain records a failure and returns the delay after it, which increases once for all failures within the delay: what fails is tried earlier when
+// something changes.
+func (e *engine) failAgain(key string, now time.Time) time.Duration {
+	if !e.backoff.IsInBackOffSinceUpdate(key, now) {
+		e.backoff.Next(key, now)
+	}
+	return e.backoff.Get(key)
+}

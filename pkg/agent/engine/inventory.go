@@ -17,12 +17,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// listPending lists the objects of the next tasks that have not started and could not be rendered completely when the execution started,
-// such as objects of kinds that did not exist. The commit of this pass records every object before it is created. It reports whether it
+// listPending lists the objects of tasks that have not started and could not be rendered completely when the execution started, such as objects
+// of kinds that did not exist. The commit of this pass records every object before it is created. It reports whether it
 // added entries. Errors of a task are reported when it runs.
-func (p *pass) listPending(x *execution, status kudo.PlanStatus) bool {
+func (p *pass) listPending(x *execution, tasks []plan.Task) bool {
 	before := len(x.inventory.entries)
-	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {
+	for _, at := range tasks {
 		placed, found := plan.Find(x.version, x.Plan, at)
 		if !found {
 			continue

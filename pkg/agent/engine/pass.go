@@ -105,9 +105,8 @@ func (p *pass) act(ctx context.Context, instance *kudo.Instance) (plan.Observati
 	observed, err := p.observe(ctx, instance)
 	if lost := (*content.Error)(nil); errors.As(err, &lost) {
 		key := "content of " + string(instance.UID)
-		p.backoff.Next(key, p.clock())
 		held, holdErr := p.hold(ctx, observed, kudo.ReasonContentIncomplete, err.Error()+": the agent fetches it from the hub, as soon as that can be reached")
-		held.after = p.backoff.Get(key)
+		held.after = p.failAgain(key, p.clock())
 		return observed, held, holdErr
 	}
 	if err != nil {
@@ -170,17 +169,17 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 			}
 		}
 	}
-	switch action.Kind {
+	switch x := p.executionOf(ctx, o); action.Kind {
 	case plan.ActionAdopt:
 		return resultOf(action), p.keepValues(ctx, o, action.Status.Execution)
 	case plan.ActionStart:
-		return p.start(ctx, o, action.Start)
+		return p.start(ctx, o, x, action.Start)
 	case plan.ActionStep:
-		return p.step(ctx, o, action.Tasks)
+		return p.step(ctx, o, x, action.Tasks)
 	case plan.ActionSettle:
 		return p.settle(ctx, o, action.Prune, nil)
 	case plan.ActionHold, plan.ActionWithdraw, plan.ActionRemove:
-		return p.remove(ctx, o), nil
+		return p.remove(ctx, o, x), nil
 	default:
 		return resultOf(action), nil
 	}

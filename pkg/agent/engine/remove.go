@@ -22,8 +22,7 @@ import (
 // remove deletes the objects of an Instance that is being removed, or its custom resources if an ancestor is, and records what is left, as
 // removal.Decide decides. The mirror stays until the hub has received that nothing is left: only the mirror records that the cleanup plan has
 // run.
-func (p *pass) remove(ctx context.Context, o plan.Observation) result {
-	x := p.executionOf(ctx, o)
+func (p *pass) remove(ctx context.Context, o plan.Observation, x *execution) result {
 	x.Execution, x.version = removal.ExecutionOf(o)
 	x.Execution = p.attemptOf(x, o.Instance.Status.Tasks, removalPrefix(o.Instance), removalKey(o.Instance))
 	seen := removal.Observation{Observation: o, Inventory: x.inventory.entries, Known: map[removal.Fact]bool{}, Masker: p.view.Masker()}
@@ -168,15 +167,6 @@ func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
 		return pollInterval
 	}
 	return e.failAgain(key, o.Now)
-}
-
-// failAgain records a failure and returns the delay after it, which increases once for all failures within the delay: what fails is tried earlier when
-// something changes.
-func (e *engine) failAgain(key string, now time.Time) time.Duration {
-	if !e.backoff.IsInBackOffSinceUpdate(key, now) {
-		e.backoff.Next(key, now)
-	}
-	return e.backoff.Get(key)
 }
 
 // removalPrefix begins the uids of the executions in which hooks of charts run during a removal.

@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -145,23 +147,6 @@ func (p *pass) isUnblocked(ctx context.Context, o plan.Observation) bool {
 	return known && blocked == failed
 }
 
-// guard marks the workloads that are available at the start of an execution, and so have to stay available. before is the status before it.
-func (p *pass) guard(ctx context.Context, x *execution, before kudo.InstanceStatus) error {
-	if !x.Available {
-		return nil
-	}
-	var workloads []plan.Object
-	for _, entry := range plan.Workloads(x.inventory.entries) {
-		workload, err := p.objects.readEntry(ctx, entry, asSeen)
-		if err != nil {
-			return err
-		}
-		workloads = append(workloads, workload)
-	}
-	x.inventory.entries = plan.MarkAvailable(before, x.inventory.entries, workloads)
-	return nil
-}
-
 // guardedWorkloads returns the workloads that have to stay available.
 func (p *pass) guardedWorkloads(ctx context.Context, x *execution, status kudo.InstanceStatus) ([]plan.Workload, error) {
 	var objects []plan.Object
@@ -178,3 +163,50 @@ func (p *pass) guardedWorkloads(ctx context.Context, x *execution, status kudo.I
 	}
 	return workloads, nil
 }
+
+// judgeDuringPlan evaluates an Instance while a plan runs: a plan that was requested manually and is not owed leaves it to the objects. During any
+// other, the Instance is not ready, and is available as long as its workloads are.
+func (p *pass) judgeDuringPlan(ctx context.Context, o plan.Observation, x *execution, status kudo.InstanceStatus) (judgement, error) {
+	if plan.IsAside(status) {
+		return p.judge(ctx, o, status.Inventory, nil)
+	}
+	judged := judgement{ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan])}
+	if !plan.KeepsAvailable(status) {
+		return judged, nil
+	}
+	workloads, err := p.guardedWorkloads(ctx, x, status)
+	children, unread := p.children(ctx, o)
+	if err := cmp.Or(err, unread); err != nil { // the progress of the plan is recorded all the same
+		ctrl.LoggerFrom(ctx).Error(err, "failed to read what has to stay available during an update")
+		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(recheckInterval)
+		return judged, nil
+	}
+	spec, progress := x.version.Plans[x.Plan], status.PlanStatus[x.Plan]
+	judged.available, judged.until = plan.UpdatingAvailable(x.owner(), spec, progress, workloads, children, o.Now)
+	return judged, nil
+}
+
+// end settles an Instance after its plan has ended, or was refused. The end of the plan is recorded even if settling fails. live are the
+// objects that the pass has applied.
+func (p *pass) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus, live liveObjects) result {
+	if last := status.Execution.Plan; last == kudo.CleanupPlan && status.PlanStatus[last].Status == kudo.FatalError {
+		p.failAgain(cleanupKey(o.Instance), o.Now)
+	}
+	o.Instance = o.Instance.DeepCopy()
+	o.Instance.Status = status
+	rest := o.Rest()
+	ended, err := resultOf(rest), error(nil)
+	if rest.Kind == plan.ActionSettle {
+		ended, err = p.settle(ctx, o, rest.Prune, live)
+	}
+	if err != nil {
+		ended = result{status: status, judgement: judgement{
+			available: plan.RecordedAvailable(status), ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan]),
+		}}
+	}
+	ended.again = true
+	return ended
+}
+
+// cleanupKey returns the key of a cleanup plan in the recent failures.
+func cleanupKey(instance *kudo.Instance) string { return string(instance.UID) + "/" + kudo.CleanupPlan }

@@ -25,9 +25,8 @@ import (
 
 // start records the execution and all objects that it is going to apply before any task runs: after a restart the agent knows the
 // execution.
-func (p *pass) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
+func (p *pass) start(ctx context.Context, o plan.Observation, x *execution, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
-	x := p.executionOf(ctx, o)
 	x.Execution, x.version, x.renders = status.Execution, choice.Version, true
 	listed := p.planEntries(x)
 	if reason := holdReason(listed.distorted); reason != "" {
@@ -104,6 +103,23 @@ func (p *pass) keepValues(ctx context.Context, o plan.Observation, started *kudo
 		used = used.With(p.view.Values.Only(last.ParametersFrom))
 	}
 	return p.secrets.Keep(ctx, o.Instance, used)
+}
+
+// guard marks the workloads that are available at the start of an execution, and so have to stay available. before is the status before it.
+func (p *pass) guard(ctx context.Context, x *execution, before kudo.InstanceStatus) error {
+	if !x.Available {
+		return nil
+	}
+	var workloads []plan.Object
+	for _, entry := range plan.Workloads(x.inventory.entries) {
+		workload, err := p.objects.readEntry(ctx, entry, asSeen)
+		if err != nil {
+			return err
+		}
+		workloads = append(workloads, workload)
+	}
+	x.inventory.entries = plan.MarkAvailable(before, x.inventory.entries, workloads)
+	return nil
 }
 
 // forgetUnapplied removes entries that were listed for earlier executions and never applied, unless this one renders them too. If nothing

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -27,8 +26,7 @@ const maxParallelTasks = 8
 const maxDraftRounds = 10
 
 // step runs the next tasks in parallel, and then the tasks after them that may run before the progress is recorded.
-func (p *pass) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
-	x := p.executionOf(ctx, o)
+func (p *pass) step(ctx context.Context, o plan.Observation, x *execution, tasks []plan.Task) (result, error) {
 	x.renders = true
 	x.round, x.inventory.rounds = p.draft.Round, maps.Clone(p.draft.Claims)
 	untilEvent := p.emitStart(x, o.Now)
@@ -93,33 +91,12 @@ func (e *engine) keepDraft(instance *kudo.Instance, draft pace.Draft, now time.T
 // continues lists the objects of the next tasks, and reports whether another round can do more at once. Otherwise it takes a change of the
 // objects that the tasks wait for.
 func (p *pass) continues(x *execution, before, progress kudo.PlanStatus, outcomes map[plan.Task]plan.Outcome) bool {
-	progressed := plan.HasProgressed(before, progress)
-	if plan.AllInProgress(plan.Next(x.version.Plans[x.Plan], progress), outcomes) {
-		return progressed && p.listPending(x, progress)
+	progressed, next := plan.HasProgressed(before, progress), plan.Next(x.version.Plans[x.Plan], progress)
+	waits := plan.AllInProgress(next, outcomes)
+	if waits && !progressed {
+		return false
 	}
-	return p.listPending(x, progress) || progressed
-}
-
-// judgeDuringPlan evaluates an Instance while a plan runs: a plan that was requested manually and is not owed leaves it to the objects. During any
-// other, the Instance is not ready, and is available as long as its workloads are.
-func (p *pass) judgeDuringPlan(ctx context.Context, o plan.Observation, x *execution, status kudo.InstanceStatus) (judgement, error) {
-	if plan.IsAside(status) {
-		return p.judge(ctx, o, status.Inventory, nil)
-	}
-	judged := judgement{ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan])}
-	if !plan.KeepsAvailable(status) {
-		return judged, nil
-	}
-	workloads, err := p.guardedWorkloads(ctx, x, status)
-	children, unread := p.children(ctx, o)
-	if err := cmp.Or(err, unread); err != nil { // the progress of the plan is recorded all the same
-		ctrl.LoggerFrom(ctx).Error(err, "failed to read what has to stay available during an update")
-		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(recheckInterval)
-		return judged, nil
-	}
-	spec, progress := x.version.Plans[x.Plan], status.PlanStatus[x.Plan]
-	judged.available, judged.until = plan.UpdatingAvailable(x.owner(), spec, progress, workloads, children, o.Now)
-	return judged, nil
+	return p.listPending(x, plan.PendingOf(progress, next)) || !waits && progressed
 }
 
 // runTasks runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks
@@ -152,8 +129,7 @@ func (p *pass) runTasks(ctx context.Context, x *execution, tasks []plan.Task) (m
 			defer mutex.Unlock()
 			outcomes[task] = outcome
 			if outcome.Status == kudo.Error {
-				p.backoff.Next(key, p.clock())
-				after = soonest(after, p.backoff.Get(key))
+				after = soonest(after, p.failAgain(key, p.clock()))
 			} else {
 				p.backoff.DeleteEntry(key)
 			}
@@ -162,28 +138,6 @@ func (p *pass) runTasks(ctx context.Context, x *execution, tasks []plan.Task) (m
 	}
 	_ = group.Wait() // errors are in the outcomes of the tasks
 	return outcomes, after
-}
-
-// end settles an Instance after its plan has ended, or was refused. The end of the plan is recorded even if settling fails. live are the
-// objects that the pass has applied.
-func (p *pass) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus, live liveObjects) result {
-	if last := status.Execution.Plan; last == kudo.CleanupPlan && status.PlanStatus[last].Status == kudo.FatalError {
-		p.backoff.Next(cleanupKey(o.Instance), o.Now)
-	}
-	o.Instance = o.Instance.DeepCopy()
-	o.Instance.Status = status
-	rest := o.Rest()
-	ended, err := resultOf(rest), error(nil)
-	if rest.Kind == plan.ActionSettle {
-		ended, err = p.settle(ctx, o, rest.Prune, live)
-	}
-	if err != nil {
-		ended = result{status: status, judgement: judgement{
-			ready: plan.RunningCondition(status.PlanStatus[status.Execution.Plan]), available: plan.RecordedAvailable(status),
-		}}
-	}
-	ended.again = true
-	return ended
 }
 
 // recheckDelay returns when to check waiting or pending tasks again; zero if there are none.
@@ -195,9 +149,6 @@ func recheckDelay(outcomes map[plan.Task]plan.Outcome) time.Duration {
 	}
 	return 0
 }
-
-// cleanupKey returns the key of a cleanup plan in the recent failures.
-func cleanupKey(instance *kudo.Instance) string { return string(instance.UID) + "/" + kudo.CleanupPlan }
 
 // runTask observes one task of the running execution, completes it as far as possible, and returns its outcome, whose message has no sensitive
 // values. It is idempotent.

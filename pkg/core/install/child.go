@@ -486,7 +486,7 @@ func (p Parent) removeVanished() []ChildStep {
 // isWhole reports whether no plan runs and the version is completely applied.
 func (p Parent) isWhole() bool {
 	status := p.Instance.Status
-	return !status.PlanStatus[status.Execution.Plan].Status.IsRunning() && plan.IsWhole(status)
+	return !status.PlanStatus[status.Execution.Plan].Status.IsRunning() && plan.IsWhole(plan.MigrateStatus(status, nil))
 }
 
 // childNames returns the names of the children that the running version has tasks for.

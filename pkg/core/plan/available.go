@@ -224,3 +224,21 @@ func (c Child) isUpdating() bool { return c.isKept() && IsAvailable(c.Mirror.Sta
 func (c Child) isKept() bool {
 	return c.Acknowledged.State == kudo.ChildApplied && !c.Former && !c.Vanished && c.isCurrent() && !c.Mirror.IsRemoving()
 }
+
+// RecordedAvailable returns condition Available as it is recorded; nil if it is absent.
+func RecordedAvailable(status kudo.InstanceStatus) *metav1.Condition {
+	recorded := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)
+	if recorded == nil {
+		return nil
+	}
+	return availability(recorded.Status, recorded.Reason, recorded.Message)
+}
+
+func updatingCondition(message string) *metav1.Condition {
+	return availability(metav1.ConditionTrue, kudo.ReasonUpdating, message)
+}
+
+// availability returns condition Available.
+func availability(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: kudo.ConditionAvailable, Status: status, Reason: reason, Message: message}
+}

@@ -204,13 +204,6 @@ func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.I
 	return inherited, rest
 }
 
-// NextPending lists the next tasks that have not started yet.
-func NextPending(spec kudo.Plan, status kudo.PlanStatus) []Task {
-	return slices.DeleteFunc(Next(spec, status), func(at Task) bool {
-		return status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status != kudo.Pending
-	})
-}
-
 func identities(entries []kudo.InventoryEntry) map[kudo.InventoryEntry]bool {
 	set := make(map[kudo.InventoryEntry]bool, len(entries))
 	for _, entry := range entries {

@@ -250,7 +250,7 @@ func TestObjectsArePendingUntilTheyAreApplied(t *testing.T) {
 	}
 }
 
-func TestNextPending(t *testing.T) {
+func TestPendingOf(t *testing.T) {
 	for state, want := range map[kudo.ExecutionStatus][]plan.Task{
 		kudo.Pending:    {{Step: 1}},
 		kudo.InProgress: nil,
@@ -259,7 +259,7 @@ func TestNextPending(t *testing.T) {
 		kudo.Complete:   {{Step: 2}},
 	} {
 		spec, status := threeSteps(state)
-		if diff := cmp.Diff(want, plan.NextPending(spec, status), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, plan.PendingOf(status, plan.Next(spec, status)), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", state, diff)
 		}
 	}

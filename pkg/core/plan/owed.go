@@ -157,33 +157,3 @@ func (s State) FailedOwed() string {
 	}
 	return ""
 }
-
-// recordEnd returns the status after the end of the last execution, which runs version: only a plan that completes is no longer owed, and
-// one that applies the complete OperatorVersion is recorded. If that was requested manually, nothing else is owed either. outcome is
-// recorded for a plan that does not complete.
-func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome) kudo.InstanceStatus {
-	last := status.Execution
-	at := owedIndex(last.Owed, last.Plan)
-	if at < 0 {
-		return status
-	}
-	owed := slices.Clone(last.Owed)
-	switch state := status.PlanStatus[last.Plan].Status; {
-	case state == kudo.FatalError:
-		owed[at].Outcome, owed[at].RetryTime = outcome, nil
-	case state == kudo.Complete && owed[at].Whole:
-		status.Whole = wholeVersion(last.OperatorVersion, version)
-		if owed = slices.Delete(owed, at, at+1); IsManual(status) {
-			owed = nil
-		}
-	case state == kudo.Complete:
-		owed = slices.Delete(owed, at, at+1)
-	default:
-		return status
-	}
-	if len(owed) == 0 {
-		owed = nil
-	}
-	last.Owed = owed
-	return status
-}

@@ -537,13 +537,12 @@ func TestStartAfterAnEarlierRelease(t *testing.T) {
 		Execution:  &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one, Request: "restore"},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": {Name: "deploy", UID: "x", Status: kudo.Complete}},
 	}
-	s := plan.ReachedState(status, nil)
-	s.Version, s.Reference = versionWithExporter("2.0.0"), two
-	choice, err := plan.Choose(s)
+	o := plan.Observation{Instance: &kudo.Instance{Status: status}, Desired: versionWithExporter("2.0.0"), Reference: two, Now: noon}.Normalize()
+	choice, err := plan.Choose(o.State())
 	if err != nil {
 		t.Fatal(err)
 	}
-	started := plan.Start(status, choice, "y", noon)
+	started := plan.Start(o.Instance.Status, choice, "y", noon)
 	if started.Whole == nil || !slices.Contains(started.HandledRequests, "restore") {
 		t.Errorf("whole %v, handled %v", started.Whole, started.HandledRequests)
 	}

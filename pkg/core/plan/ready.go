@@ -14,46 +14,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/health"
 )
 
-// Placed is a task with its position in a plan.
-type Placed struct {
-	Plan, Phase, Step string
-	Task              kudo.Task
-}
-
-// Find returns the task at that position in a plan of version, and whether the version has it.
-func Find(version *kudo.OperatorVersionSpec, plan string, at Task) (Placed, bool) {
-	phases := version.Plans[plan].Phases
-	if at.Phase >= len(phases) || at.Step >= len(phases[at.Phase].Steps) {
-		return Placed{}, false
-	}
-	phase, step := phases[at.Phase], phases[at.Phase].Steps[at.Step]
-	if at.Task >= len(step.Tasks) {
-		return Placed{}, false
-	}
-	i := slices.IndexFunc(version.Tasks, func(t kudo.Task) bool { return t.Name == step.Tasks[at.Task] })
-	if i < 0 {
-		return Placed{Plan: plan, Phase: phase.Name, Step: step.Name, Task: kudo.Task{Name: step.Tasks[at.Task]}}, false
-	}
-	return Placed{Plan: plan, Phase: phase.Name, Step: step.Name, Task: version.Tasks[i]}, true
-}
-
-// Everywhere lists every task of the version at each of its positions, plan by plan.
-func Everywhere(version *kudo.OperatorVersionSpec) []Placed {
-	var placed []Placed
-	for _, name := range slices.Sorted(maps.Keys(version.Plans)) {
-		for p, phase := range version.Plans[name].Phases {
-			for s, step := range phase.Steps {
-				for t := range step.Tasks {
-					if task, found := Find(version, name, Task{p, s, t}); found {
-						placed = append(placed, task)
-					}
-				}
-			}
-		}
-	}
-	return placed
-}
-
 // Ready returns condition Ready of an Instance of which no plan has failed or is pending (DESIGN §5): True if all objects in the inventory
 // exist, belong to the owner and are healthy, and the children are healthy too.
 func Ready(owner Owner, listed []Object, children []Child) metav1.Condition {
@@ -163,41 +123,4 @@ const NothingLeft = "no objects of the Instance are left on the managed cluster"
 // Condition returns condition Ready.
 func Condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kudo.ConditionReady, Status: status, Reason: reason, Message: message}
-}
-
-// IsAvailable reports whether an Instance is available according to its recorded conditions: Available, and Ready where that is absent.
-func IsAvailable(status kudo.InstanceStatus) bool {
-	if available := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable); available != nil {
-		return available.Status == metav1.ConditionTrue
-	}
-	return meta.IsStatusConditionTrue(status.Conditions, kudo.ConditionReady)
-}
-
-// RecordedAvailable returns condition Available as it is recorded; nil if it is absent.
-func RecordedAvailable(status kudo.InstanceStatus) *metav1.Condition {
-	recorded := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)
-	if recorded == nil {
-		return nil
-	}
-	return availability(recorded.Status, recorded.Reason, recorded.Message)
-}
-
-// isUpdating reports whether the last execution updates an available Instance and does not take too long: an execution that supersedes it
-// continues the update, even if a workload is unavailable at that moment.
-func isUpdating(status kudo.InstanceStatus) bool {
-	last := status.Execution
-	if last == nil || !last.Available || !status.PlanStatus[last.Plan].Status.IsRunning() {
-		return false
-	}
-	recorded := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)
-	return recorded == nil || recorded.Reason != kudo.ReasonPlanInProgress
-}
-
-func updatingCondition(message string) *metav1.Condition {
-	return availability(metav1.ConditionTrue, kudo.ReasonUpdating, message)
-}
-
-// availability returns condition Available.
-func availability(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
-	return &metav1.Condition{Type: kudo.ConditionAvailable, Status: status, Reason: reason, Message: message}
 }

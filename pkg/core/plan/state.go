@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -147,6 +149,45 @@ func wholeVersion(reference corev1.ObjectReference, version *kudo.OperatorVersio
 	return whole
 }
 
+// recordLast records the state of the last execution, and which plans are still owed. outcome is recorded for a plan that has ended without
+// completing.
+func recordLast(
+	status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome, last kudo.PlanStatus,
+) kudo.InstanceStatus {
+	status.PlanStatus[status.Execution.Plan] = last
+	return recordEnd(status, version, outcome)
+}
+
+// recordEnd returns the status after the end of the last execution, which runs version: only a plan that completes is no longer owed, and
+// one that applies the complete OperatorVersion is recorded. If that was requested manually, nothing else is owed either. outcome is
+// recorded for a plan that does not complete.
+func recordEnd(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome) kudo.InstanceStatus {
+	last := status.Execution
+	at := owedIndex(last.Owed, last.Plan)
+	if at < 0 {
+		return status
+	}
+	owed := slices.Clone(last.Owed)
+	switch state := status.PlanStatus[last.Plan].Status; {
+	case state == kudo.FatalError:
+		owed[at].Outcome, owed[at].RetryTime = outcome, nil
+	case state == kudo.Complete && owed[at].Whole:
+		status.Whole = wholeVersion(last.OperatorVersion, version)
+		if owed = slices.Delete(owed, at, at+1); IsManual(status) {
+			owed = nil
+		}
+	case state == kudo.Complete:
+		owed = slices.Delete(owed, at, at+1)
+	default:
+		return status
+	}
+	if len(owed) == 0 {
+		owed = nil
+	}
+	last.Owed = owed
+	return status
+}
+
 // IsManual reports whether the last execution was started by a manual request.
 func IsManual(status kudo.InstanceStatus) bool {
 	last := status.Execution
@@ -159,10 +200,29 @@ func IsAside(status kudo.InstanceStatus) bool {
 	return IsManual(status) && owedIndex(status.Execution.Owed, status.Execution.Plan) < 0
 }
 
+// IsAvailable reports whether an Instance is available according to its recorded conditions: Available, and Ready where that is absent.
+func IsAvailable(status kudo.InstanceStatus) bool {
+	if available := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable); available != nil {
+		return available.Status == metav1.ConditionTrue
+	}
+	return meta.IsStatusConditionTrue(status.Conditions, kudo.ConditionReady)
+}
+
+// isUpdating reports whether the last execution updates an available Instance and does not take too long: an execution that supersedes it
+// continues the update, even if a workload is unavailable at that moment.
+func isUpdating(status kudo.InstanceStatus) bool {
+	last := status.Execution
+	if last == nil || !last.Available || !status.PlanStatus[last.Plan].Status.IsRunning() {
+		return false
+	}
+	recorded := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)
+	return recorded == nil || recorded.Reason != kudo.ReasonPlanInProgress
+}
+
 // IsWhole reports whether the OperatorVersion of the last execution is completely applied. Before that, replacements for the objects of the
-// previous version may be missing.
+// previous version may be missing. The status is in the current format.
 func IsWhole(status kudo.InstanceStatus) bool {
-	return ReachedState(status, nil).isWhole()
+	return State{Last: status.Execution, Whole: status.Whole}.isWhole()
 }
 
 func (s State) isWhole() bool {

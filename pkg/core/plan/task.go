@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,46 @@ type Object struct {
 type Owner struct {
 	Namespace, Name string
 	UID             types.UID
+}
+
+// Placed is a task with its position in a plan.
+type Placed struct {
+	Plan, Phase, Step string
+	Task              kudo.Task
+}
+
+// Find returns the task at that position in a plan of version, and whether the version has it.
+func Find(version *kudo.OperatorVersionSpec, plan string, at Task) (Placed, bool) {
+	phases := version.Plans[plan].Phases
+	if at.Phase >= len(phases) || at.Step >= len(phases[at.Phase].Steps) {
+		return Placed{}, false
+	}
+	phase, step := phases[at.Phase], phases[at.Phase].Steps[at.Step]
+	if at.Task >= len(step.Tasks) {
+		return Placed{}, false
+	}
+	i := slices.IndexFunc(version.Tasks, func(t kudo.Task) bool { return t.Name == step.Tasks[at.Task] })
+	if i < 0 {
+		return Placed{Plan: plan, Phase: phase.Name, Step: step.Name, Task: kudo.Task{Name: step.Tasks[at.Task]}}, false
+	}
+	return Placed{Plan: plan, Phase: phase.Name, Step: step.Name, Task: version.Tasks[i]}, true
+}
+
+// Everywhere lists every task of the version at each of its positions, plan by plan.
+func Everywhere(version *kudo.OperatorVersionSpec) []Placed {
+	var placed []Placed
+	for _, name := range slices.Sorted(maps.Keys(version.Plans)) {
+		for p, phase := range version.Plans[name].Phases {
+			for s, step := range phase.Steps {
+				for t := range step.Tasks {
+					if task, found := Find(version, name, Task{p, s, t}); found {
+						placed = append(placed, task)
+					}
+				}
+			}
+		}
+	}
+	return placed
 }
 
 // TaskAction is the effect of a task on its objects.
@@ -138,6 +179,56 @@ func selectAction(version *kudo.OperatorVersionSpec, parameters map[string]strin
 	default:
 		return off, nil
 	}
+}
+
+// EarlyTasks lists the next tasks if they may run before the outcomes of the tasks before them are recorded; empty otherwise. If the agent
+// restarts in between, all of them run again for the same execution. That changes nothing, because they only apply and delete objects, and
+// the caller separates tasks that share an object. A KudoOperator task only begins to wait: the hub receives it once it is recorded. Once
+// such a task is complete, only other KudoOperator tasks run ahead, because tasks of other kinds could change objects before the completion
+// is recorded.
+func EarlyTasks(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome) []Task {
+	mayRun := TaskAction.canRunEarly
+	for at, outcome := range outcomes {
+		action, known := actionAt(version, *status.Execution, at)
+		if outcome.Status != kudo.Complete || !known || !action.canRunEarly() {
+			return nil
+		}
+		if action.OfChild() {
+			mayRun = TaskAction.OfChild
+		}
+	}
+	progress := status.PlanStatus[status.Execution.Plan]
+	next := Next(version.Plans[status.Execution.Plan], progress)
+	for _, at := range next {
+		state := progress.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
+		action, known := actionAt(version, *status.Execution, at)
+		if state != kudo.Pending || !known || !mayRun(action) {
+			return nil
+		}
+	}
+	return next
+}
+
+// MayWait reports whether the outcomes of these tasks need not be recorded before the tasks are observed again: all are complete or in progress,
+// no other program depends on them, and if the agent restarts in between, applying their objects again changes nothing.
+func MayWait(version *kudo.OperatorVersionSpec, execution kudo.Execution, outcomes map[Task]Outcome) bool {
+	for at, outcome := range outcomes {
+		action, known := actionAt(version, execution, at)
+		if outcome.Status != kudo.Complete && outcome.Status != kudo.InProgress || !known || action != Apply && action != Nothing {
+			return false
+		}
+	}
+	return len(outcomes) > 0
+}
+
+// actionAt returns the action of a task of an execution. It is not known if the task cannot run.
+func actionAt(version *kudo.OperatorVersionSpec, execution kudo.Execution, at Task) (action TaskAction, known bool) {
+	placed, found := Find(version, execution.Plan, at)
+	if !found {
+		return Nothing, false
+	}
+	action, err := TaskActionOf(placed.Task, version, execution.Parameters)
+	return action, err == nil
 }
 
 // DummyOutcome returns the outcome of a Dummy task (KUDO's rules).

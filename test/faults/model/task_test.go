@@ -84,7 +84,7 @@ func (x *execution) renderPlan() (own, owed []kudo.InventoryEntry, unrenderable 
 // listPending lists the objects of the next tasks that have not started.
 func (x *execution) listPending(status kudo.PlanStatus) bool {
 	before := len(x.inventory)
-	for _, at := range plan.NextPending(x.version.Plans[x.Plan], status) {
+	for _, at := range plan.PendingOf(status, plan.Next(x.version.Plans[x.Plan], status)) {
 		placed, _ := plan.Find(x.version, x.Plan, at)
 		if action, wants, err := x.asks(placed); err == nil && action.Makes() {
 			x.inventory = plan.Track(x.inventory, placed.Task.Name, x.aside(), wants)
