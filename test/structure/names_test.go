@@ -3,6 +3,7 @@ package structure
 import (
 	"go/ast"
 	"go/token"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -187,4 +188,24 @@ func spaced(identifier string) string {
 		words.WriteRune(unicode.ToLower(letter))
 	}
 	return words.String()
+}
+
+// TestKeysOfJSONBeginInLowerCase reads the tags of fields: Kubernetes' conventions, and what docs/cli.md promises of -o json.
+func TestKeysOfJSONBeginInLowerCase(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.isTest() {
+			continue
+		}
+		ast.Inspect(s.syntax, func(node ast.Node) bool {
+			field, ok := node.(*ast.Field)
+			if !ok || field.Tag == nil {
+				return true
+			}
+			key := reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
+			if key != "" && unicode.IsUpper(rune(key[0])) {
+				t.Errorf("%s: key %q: begin it in lower case", s.at(field), key)
+			}
+			return true
+		})
+	}
 }

@@ -18,7 +18,7 @@ type Status struct {
 	LastPlan    string `json:"lastPlan,omitempty"`
 	LastVersion string `json:"lastVersion,omitempty"`
 	// LastChange states what holds up the last change of the Instance if no condition reports it.
-	LastChange string `json:"LastChange,omitempty"`
+	LastChange string `json:"lastChange,omitempty"`
 	// RetryTime is when a plan that failed starts again by itself.
 	RetryTime  *metav1.Time       `json:"retryTime,omitempty"`
 	Conditions []metav1.Condition `json:"conditions"`
