@@ -55,6 +55,8 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.ConfigMap{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
+			builder.WithPredicates(controller.ChangeIn(install.ConfigMapHash))).
 		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).
 		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.ConfiguredFrom),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
@@ -178,9 +180,7 @@ func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.
 		return nil
 	}
 	objects := []client.Object{state.Definition, state.ManagedAddOn, state.Version}
-	for _, config := range state.DeploymentConfigs {
-		objects = append(objects, config)
-	}
+	objects = append(objects, read.ParametersOf(state)...)
 	for _, object := range objects {
 		if err := a.liveReads.check(ctx, object); err != nil {
 			return err

@@ -191,6 +191,51 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		}
 	})
 
+	It("rolls the content of a ConfigMap out cluster by cluster", func(ctx SpecContext) {
+		config := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shopPackage("2.0.0").Namespace, Name: shop, Labels: map[string]string{kudo.LabelConfiguration: "true"}},
+			Data:       map[string]string{"REPLICAS": "2"},
+		}
+		Expect(f.hub.Create(ctx, config)).To(Succeed())
+		f.edit(ctx, shop, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.SupportedConfigs = append(d.Spec.SupportedConfigs, upstream.ConfigMeta{ConfigGroupResource: resourceOf(config)})
+			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("2.0.0"), shopConfig(), config)
+		})
+		all := func(replicas string) {
+			GinkgoHelper()
+			for _, name := range f.names {
+				Eventually(f.parameters).WithContext(ctx).WithArguments(name, shop).WithTimeout(ocmTimeout).WithPolling(interval).
+					Should(Equal(map[string]string{"REPLICAS": replicas}), name)
+			}
+			f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+		}
+		all("2")
+		set := func(data map[string]string) {
+			GinkgoHelper()
+			Expect(environment.Edit(ctx, f.hub, config, func(c *corev1.ConfigMap) { c.Data = data })).To(Succeed())
+		}
+
+		By("a misspelt key, which stops at the first cluster")
+		set(map[string]string{"REPLICS": "4"})
+		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationInvalid)
+		f.expectRollout(ctx, shop, metav1.ConditionTrue, "1/3 progressing..., 0 failed 0 timeout.")
+		Consistently(func(g Gomega) {
+			for _, name := range f.names {
+				g.Expect(f.parameters(ctx, name, shop)).To(Equal(map[string]string{"REPLICAS": "2"}), name)
+			}
+		}).WithContext(ctx).WithTimeout(2 * time.Second).WithPolling(interval).Should(Succeed())
+
+		By("the correct key")
+		set(map[string]string{"REPLICAS": "4"})
+		all("4")
+
+		By("leaving it out again")
+		f.edit(ctx, shop, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("2.0.0"), shopConfig())
+		})
+		all("3")
+	})
+
 	It("upgrades Tandem's agents cluster by cluster, as far as one that OCM cannot apply anything to", func(ctx SpecContext) {
 		agents := placement("agents", 3)
 		Expect(f.hub.Create(ctx, agents)).To(Succeed())
@@ -509,6 +554,12 @@ func (f *ocmFleet) instance(ctx context.Context, cluster, name string) *kudo.Ins
 	return instance
 }
 
+// parameters returns the parameters of an Instance on the hub.
+func (f *ocmFleet) parameters(ctx context.Context, cluster, name string) map[string]string {
+	GinkgoHelper()
+	return f.instance(ctx, cluster, name).Spec.Parameters
+}
+
 // expectRuns waits until the shop of a cluster runs a version, with that reason.
 func (f *ocmFleet) expectRuns(ctx context.Context, cluster, version, reason string) {
 	GinkgoHelper()
@@ -656,8 +707,11 @@ func rollingOut(where *clusterv1beta1.Placement, concurrency string, configs ...
 
 // resourceOf returns the resource by which add-ons refer to configs of that kind.
 func resourceOf(config client.Object) upstream.ConfigGroupResource {
-	if _, ok := config.(*kudo.OperatorVersion); ok {
+	switch config.(type) {
+	case *kudo.OperatorVersion:
 		return upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+	case *corev1.ConfigMap:
+		return upstream.ConfigGroupResource{Resource: addonv1alpha1.ResourceConfigMaps}
 	}
 	return upstream.ConfigGroupResource{Group: upstream.GroupName, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
 }

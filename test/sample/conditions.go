@@ -16,7 +16,7 @@ var (
 	Held       = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")
 	Resolved   = Condition(addonv1alpha1.ConditionResolved, "True", "Resolved", "")
 	Remarked   = Condition(addonv1alpha1.ConditionResolved, "True", "Resolved", "OperatorVersion addon-packages/shop-1.0.0\n"+
-		`variables of AddOnDeploymentConfigs that OperatorVersion "shop-1.0.0" does not define are ignored: COLOUR`+"\n"+
+		`variables that OperatorVersion "shop-1.0.0" does not define are ignored: COLOUR`+"\n"+
 		`the add-on stays in namespace "market" of the managed cluster: to move it to "fair", disable it, and enable it again after its removal`)
 	BadParameters = Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": must be an integer, such as 3`)
 	BadConfig     = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonConfigurationInvalid, `variable "X" is not defined`)

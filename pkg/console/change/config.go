@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -62,8 +63,9 @@ func checkLengths(values map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if count := utf8.RuneCountInString(values[name]); count > maxVariable {
 			invalid.Problems = append(invalid.Problems, parameter.Problem{Parameter: name, Reason: fmt.Sprintf(
-				"its value has %d characters, and an AddOnDeploymentConfig holds at most %d: store it in a ConfigMap or Secret and pass the name of that object",
-				count, maxVariable)})
+				"its value has %d characters, and an AddOnDeploymentConfig holds at most %d: store it under this key in a ConfigMap with label %s=true, "+
+					"and name that in spec.configs of the add-on (group \"\", resource configmaps)",
+				count, maxVariable, kudo.LabelConfiguration)})
 		}
 	}
 	if len(invalid.Problems) == 0 {

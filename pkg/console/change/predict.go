@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,7 @@ func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1
 		Definition: definition, ManagedAddOn: wanted,
 		Configuration:     install.Configure(definition, wanted, namespaces),
 		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
+		ConfigMaps:        map[types.NamespacedName]*corev1.ConfigMap{},
 	}
 	if len(a.Configuration.Problems) > 0 {
 		return a, nil // the hub reads none of the objects
@@ -99,6 +101,15 @@ func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1
 			a.DeploymentConfigs[name] = config
 		case !apierrors.IsNotFound(err):
 			return a, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
+		}
+	}
+	for _, name := range a.Configuration.ConfigMaps {
+		config := &corev1.ConfigMap{}
+		switch err := reader.Get(ctx, name, config); {
+		case err == nil:
+			a.ConfigMaps[name] = config
+		case !apierrors.IsNotFound(err):
+			return a, fmt.Errorf("reading ConfigMap %s: %w", name, err)
 		}
 	}
 	a.DefinedElsewhere, err = reader.definedElsewhere(a)

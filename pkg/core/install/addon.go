@@ -5,6 +5,7 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +35,8 @@ type AddOn struct {
 	Version *kudo.OperatorVersion
 	// DeploymentConfigs are the existing AddOnDeploymentConfigs that Configuration names.
 	DeploymentConfigs map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig
+	// ConfigMaps are the existing ConfigMaps that Configuration names.
+	ConfigMaps map[types.NamespacedName]*corev1.ConfigMap
 	// DefinedElsewhere has the Doubts that serve another purpose, see Others.
 	DefinedElsewhere map[string]bool
 
@@ -145,7 +148,7 @@ func (a AddOn) Doubts() []Doubt {
 }
 
 func (a AddOn) variables() given {
-	return variablesOf(a.Version, a.Configuration.DeploymentConfigs, a.DeploymentConfigs)
+	return variablesOf(a.Version, a.sources())
 }
 
 // problemsOf lists the problems that keep the add-on's Instance from being created or updated.
@@ -169,17 +172,47 @@ func problemsOf(a AddOn, own *kudo.Instance) []Problem {
 		problems = append(problems, versionNotFound(a.Configuration.OperatorVersion))
 	}
 	for _, name := range a.Configuration.DeploymentConfigs {
-		config, hash := a.DeploymentConfigs[name], a.Configuration.Hashes[name]
-		switch {
-		case config == nil:
-			problems = append(problems, Problem{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
-				"AddOnDeploymentConfig %s does not exist: create it, or remove it from the add-on's configs", name)})
-		case hash != "" && hash != DeploymentConfigHash(config):
-			problems = append(problems, Problem{addonv1alpha1.ReasonWaitingForConfiguration, fmt.Sprintf(
-				"AddOnDeploymentConfig %s has changed: OCM's addon-manager has not rolled the change out to this cluster yet", name)})
-		}
+		problems = append(problems, a.deploymentConfigProblems(name)...)
+	}
+	for _, name := range a.Configuration.ConfigMaps {
+		problems = append(problems, a.configMapProblems(name)...)
 	}
 	return problems
+}
+
+// deploymentConfigProblems returns why the add-on cannot use the AddOnDeploymentConfig now.
+func (a AddOn) deploymentConfigProblems(name types.NamespacedName) []Problem {
+	config := a.DeploymentConfigs[name]
+	if config == nil {
+		return []Problem{{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
+			"AddOnDeploymentConfig %s does not exist: create it, or remove it from the add-on's configs", name)}}
+	}
+	return a.rolloutProblems(Reference{deploymentConfigs.Resource, name}, DeploymentConfigHash(config))
+}
+
+// configMapProblems returns why the add-on cannot use the ConfigMap now.
+func (a AddOn) configMapProblems(name types.NamespacedName) []Problem {
+	config := a.ConfigMaps[name]
+	switch {
+	case config == nil || config.Labels[kudo.LabelConfiguration] != "true":
+		return []Problem{{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
+			"ConfigMap %s does not exist, or has no label %s=true: create it with that label, or remove it from the add-on's configs",
+			name, kudo.LabelConfiguration)}}
+	case len(config.BinaryData) > 0:
+		return []Problem{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+			"ConfigMap %s has binary values (%s), and values of parameters are text: remove them",
+			name, text.List(slices.Sorted(maps.Keys(config.BinaryData)), problemLimit))}}
+	}
+	return a.rolloutProblems(Reference{configMaps.Resource, name}, ConfigMapHash(config))
+}
+
+// rolloutProblems returns a problem if a rollout of OCM has not reached the cluster with the current content of a config, which has that hash.
+func (a AddOn) rolloutProblems(config Reference, hash string) []Problem {
+	if wanted := a.Configuration.Hashes[config]; wanted == "" || wanted == hash {
+		return nil
+	}
+	return []Problem{{addonv1alpha1.ReasonWaitingForConfiguration, fmt.Sprintf(
+		"%s has changed: OCM's addon-manager has not rolled the change out to this cluster yet", config.Describe())}}
 }
 
 // remarksOn lists the parts of the configuration that have no effect: variables that are not defined, another install namespace than that of the
@@ -187,7 +220,7 @@ func problemsOf(a AddOn, own *kudo.Instance) []Problem {
 func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	var remarks []string
 	if len(ignored) > 0 {
-		remarks = append(remarks, fmt.Sprintf("variables of AddOnDeploymentConfigs that OperatorVersion %q does not define are ignored: %s",
+		remarks = append(remarks, fmt.Sprintf("variables that OperatorVersion %q does not define are ignored: %s",
 			a.Version.Name, text.List(ignored, problemLimit)))
 	}
 	if requested := installNamespace(a); own != nil && isNamed(requested) && requested != own.TargetNamespace() {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -31,6 +32,29 @@ func addOn(configs ...*addonv1alpha1.AddOnDeploymentConfig) AddOn {
 		a.DeploymentConfigs[key] = c
 	}
 	return a
+}
+
+// withConfigMaps adds ConfigMaps in the cluster's namespace, in that order.
+func (a AddOn) withConfigMaps(configs ...*corev1.ConfigMap) AddOn {
+	a.ConfigMaps = map[types.NamespacedName]*corev1.ConfigMap{}
+	for _, c := range configs {
+		key := types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+		a.Configuration.ConfigMaps = append(a.Configuration.ConfigMaps, key)
+		a.ConfigMaps[key] = c
+	}
+	return a
+}
+
+// configMap returns a labelled ConfigMap.
+func configMap(name string, pairs ...string) *corev1.ConfigMap {
+	c := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: name, Labels: map[string]string{kudo.LabelConfiguration: "true"}},
+		Data:       map[string]string{},
+	}
+	for at := 0; at < len(pairs); at += 2 {
+		c.Data[pairs[at]] = pairs[at+1]
+	}
+	return c
 }
 
 func (a AddOn) with(change func(*AddOn)) AddOn { change(&a); return a }
@@ -123,7 +147,7 @@ func TestDecide(t *testing.T) {
 				a.Instances = []kudo.Instance{own("Resolved", 7, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "one"} })}
 			}),
 			instance: &wanted{map[string]string{"TEXT": "one"}, "default-namespace"},
-			reason:   "Resolved", mentions: []string{"said of the Instance\nvariables of AddOnDeploymentConfigs that OperatorVersion " +
+			reason:   "Resolved", mentions: []string{"said of the Instance\nvariables that OperatorVersion " +
 				`"kafka-1.0.0" does not define are ignored: ALSO, TYPO`},
 		},
 		"a misspelt parameter starts nothing": {
@@ -148,9 +172,42 @@ func TestDecide(t *testing.T) {
 		},
 		"a misspelt parameter of a change that is not rolled out yet waits": {
 			addOn: addOn(variables("a", "", "COUNTS", "3")).with(func(a *AddOn) {
-				a.Configuration.Hashes = map[types.NamespacedName]string{{Namespace: "cluster1", Name: "a"}: "before"}
+				a.Configuration.Hashes = map[Reference]string{{deploymentConfigs.Resource, types.NamespacedName{Namespace: "cluster1", Name: "a"}}: "before"}
 			}),
 			reason: "WaitingForConfiguration",
+		},
+		"ConfigMaps win over variables, and later ones over earlier ones": {
+			addOn: addOn(variables("a", "", "TEXT", "variable", "COUNT", "1")).withConfigMaps(
+				configMap("one", "TEXT", "first"), configMap("two", "TEXT", strings.Repeat("long ", 10000))),
+			instance: &wanted{map[string]string{"TEXT": strings.Repeat("long ", 10000), "COUNT": "1"}, "default-namespace"},
+		},
+		"a ConfigMap that does not exist is named": {
+			addOn:  addOn().withConfigMaps(configMap("one")).with(func(a *AddOn) { clear(a.ConfigMaps) }),
+			reason: "ConfigurationNotFound", mentions: []string{"ConfigMap cluster1/one does not exist, or has no label kudo.dev/configuration=true"},
+		},
+		"a ConfigMap without the label counts as missing": {
+			addOn:  addOn().withConfigMaps(configMap("one", "TEXT", "a")).with(func(a *AddOn) { a.ConfigMaps[types.NamespacedName{Namespace: "cluster1", Name: "one"}].Labels = nil }),
+			reason: "ConfigurationNotFound", mentions: []string{"has no label kudo.dev/configuration=true"},
+		},
+		"binary values of a ConfigMap are invalid": {
+			addOn: addOn().withConfigMaps(configMap("one")).with(func(a *AddOn) {
+				a.ConfigMaps[types.NamespacedName{Namespace: "cluster1", Name: "one"}].BinaryData = map[string][]byte{"TEXT": {0}}
+			}),
+			reason: "ConfigurationInvalid", mentions: []string{"ConfigMap cluster1/one has binary values (TEXT)"},
+		},
+		"a misspelt key of a ConfigMap starts nothing": {
+			addOn:  addOn().withConfigMaps(configMap("one", "COUNTS", "3")),
+			reason: "ConfigurationInvalid", mentions: []string{"ConfigMap cluster1/one sets variable COUNTS", "did you mean COUNT?"},
+		},
+		"parameters beyond what an Instance can hold start nothing": {
+			addOn:  addOn().withConfigMaps(configMap("one", "TEXT", strings.Repeat("x", 600<<10))),
+			reason: "ConfigurationInvalid", mentions: []string{"the parameters have 614404 bytes, and an Instance holds at most 524288"},
+		},
+		"a ConfigMap with another content than a rollout has reached waits": {
+			addOn: addOn().withConfigMaps(configMap("one", "TEXT", "a")).with(func(a *AddOn) {
+				a.Configuration.Hashes = map[Reference]string{{configMaps.Resource, types.NamespacedName{Namespace: "cluster1", Name: "one"}}: "before"}
+			}),
+			reason: "WaitingForConfiguration", mentions: []string{"ConfigMap cluster1/one has changed"},
 		},
 		"another install namespace than that of the Instance is named": {
 			addOn: addOn().with(func(a *AddOn) {

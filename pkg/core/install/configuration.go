@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -19,9 +20,11 @@ type Configuration struct {
 	OperatorVersion types.NamespacedName
 	// DeploymentConfigs hold the parameters, in the order in which they are applied.
 	DeploymentConfigs []types.NamespacedName
-	// Hashes are the spec hashes of the DeploymentConfigs that OCM currently requires on the cluster. Configs unknown to OCM are missing, and
-	// those that the add-on itself names: OCM does not roll them out, and takes their hashes from Tandem.
-	Hashes map[types.NamespacedName]string
+	// ConfigMaps hold parameters too, in the order in which they are applied, after the DeploymentConfigs.
+	ConfigMaps []types.NamespacedName
+	// Hashes are the hashes of the DeploymentConfigs and ConfigMaps that OCM currently requires on the cluster. Configs unknown to OCM are missing,
+	// and those that the add-on itself names: OCM does not roll them out, and takes their hashes from Tandem.
+	Hashes map[Reference]string
 	// Problems are the reasons not to use this configuration.
 	Problems []Problem
 	// Doubts are the reasons why addon-manager may not use it, if Namespaces are lenient.
@@ -45,7 +48,8 @@ func IsPlanManaged(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 // Configure resolves the add-on's configs. If OCM manages the add-on, OCM resolves them (rollout, placements) and Configure uses that
 // result once it exists. Otherwise the configs of the ManagedClusterAddOn override the definition's defaults, separately for each resource.
 // The OperatorVersion must be in the packages' namespace or in the cluster's own namespace, which agents may read; AddOnDeploymentConfigs
-// must be in the cluster's own namespace or in a shared one, or be assigned by the definition, which must not assign those of a cluster.
+// must be in the cluster's own namespace or in a shared one, or be assigned by the definition, which must not assign those of a cluster. ConfigMaps
+// must be in the packages' namespace or in the cluster's own one.
 func Configure(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, namespaces Namespaces,
 ) Configuration {
@@ -60,22 +64,27 @@ func Configure(
 		return resolvedHere(definition, addOn, resource)
 	}
 
-	c := Configuration{Hashes: map[types.NamespacedName]string{}}
+	c := Configuration{Hashes: map[Reference]string{}}
 	c.takeVersion(find(operatorVersions), addOn.Namespace, namespaces)
-	for _, found := range find(deploymentConfigs) {
-		name := types.NamespacedName(found.ConfigReferent)
-		c.DeploymentConfigs = append(c.DeploymentConfigs, name)
-		if found.SpecHash != "" && !namesItself(addOn, deploymentConfigs, found.ConfigReferent) {
-			c.Hashes[name] = found.SpecHash
+	take := func(resource upstream.ConfigGroupResource) (names []types.NamespacedName) {
+		for _, found := range find(resource) {
+			name := types.NamespacedName(found.ConfigReferent)
+			names = append(names, name)
+			if found.SpecHash != "" && !namesItself(addOn, resource, found.ConfigReferent) {
+				c.Hashes[Reference{resource.Resource, name}] = found.SpecHash
+			}
+			if name.Namespace == "" {
+				c.invalid("%s %q is referenced without a namespace: add its namespace to the reference",
+					kindOf(upstream.AddOnConfig{ConfigGroupResource: resource}), name.Name)
+			} else if err := namespaces.check(definition, addOn, resource, name); err != nil {
+				c.invalid("%v", err)
+			} else if err := namespaces.strict().check(definition, addOn, resource, name); err != nil {
+				c.Doubts = append(c.Doubts, err.Error())
+			}
 		}
-		if name.Namespace == "" {
-			c.invalid("AddOnDeploymentConfig %q is referenced without a namespace: add its namespace to the reference", name.Name)
-		} else if err := namespaces.CheckConfig(definition, addOn, name); err != nil {
-			c.invalid("%v", err)
-		} else if err := namespaces.strict().CheckConfig(definition, addOn, name); err != nil {
-			c.Doubts = append(c.Doubts, err.Error())
-		}
+		return names
 	}
+	c.DeploymentConfigs, c.ConfigMaps = take(deploymentConfigs), take(configMaps)
 	return c
 }
 
@@ -174,6 +183,12 @@ func resolvedHere(
 func DeploymentConfigHash(config *addonv1alpha1.AddOnDeploymentConfig) string {
 	spec, _ := json.Marshal(config.Spec) // plain data always encodes
 	return fmt.Sprintf("%x", sha256.Sum256(spec))
+}
+
+// ConfigMapHash returns the hash of what a ConfigMap holds.
+func ConfigMapHash(config *corev1.ConfigMap) string {
+	held, _ := json.Marshal([]any{config.Labels[kudo.LabelConfiguration], config.Data, config.BinaryData}) // plain data always encodes
+	return fmt.Sprintf("%x", sha256.Sum256(held))
 }
 
 // VersionHash returns the hash of an OperatorVersion. Its spec never changes, but a version that is deleted and pushed again has another

@@ -92,8 +92,26 @@ func TestConfigure(t *testing.T) {
 		addOn      *addonv1alpha1.ManagedClusterAddOn
 		version    types.NamespacedName
 		configs    []types.NamespacedName
+		configMaps []types.NamespacedName
 		reasons    []string
 	}{
+		"ConfigMaps of the cluster and of the packages' namespace count, the add-on's own before the definition's": {
+			definition: supporting(newDefinition(&shared, nil), configMaps, referent(packages, "defaults")),
+			addOn:      newAddOn(config(configMaps, b), config(configMaps, referent(packages, "c"))),
+			version:    key(shared), configMaps: []types.NamespacedName{key(b), {Namespace: packages, Name: "c"}},
+		},
+		"the definition's ConfigMap holds where the add-on names none": {
+			definition: supporting(newDefinition(&shared, nil), configMaps, referent(packages, "defaults")), addOn: newAddOn(config(deploymentConfigs, a)),
+			version: key(shared), configs: []types.NamespacedName{key(a)}, configMaps: []types.NamespacedName{{Namespace: packages, Name: "defaults"}},
+		},
+		"ConfigMaps elsewhere are invalid, even if the definition names them": {
+			definition: supporting(newDefinition(&shared, nil), configMaps, referent("kube-system", "x")), addOn: newAddOn(),
+			version: key(shared), configMaps: []types.NamespacedName{{Namespace: "kube-system", Name: "x"}}, reasons: []string{"ConfigurationInvalid"},
+		},
+		"a ConfigMap without a namespace is invalid": {
+			definition: newDefinition(&shared, nil), addOn: newAddOn(config(configMaps, upstream.ConfigReferent{Name: "x"})),
+			version: key(shared), configMaps: []types.NamespacedName{{Name: "x"}}, reasons: []string{"ConfigurationInvalid"},
+		},
 		"the definition's defaults hold where the add-on names nothing": {
 			definition: newDefinition(&shared, &a), addOn: newAddOn(), version: key(shared), configs: []types.NamespacedName{key(a)},
 		},
@@ -150,11 +168,22 @@ func TestConfigure(t *testing.T) {
 			if diff := cmp.Diff(tc.configs, got.DeploymentConfigs); diff != "" {
 				t.Errorf("AddOnDeploymentConfigs (-want +got):\n%s", diff)
 			}
+			if diff := cmp.Diff(tc.configMaps, got.ConfigMaps); diff != "" {
+				t.Errorf("ConfigMaps (-want +got):\n%s", diff)
+			}
 			if diff := cmp.Diff(tc.reasons, reasonsOf(got.Problems)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s\n%v", diff, got.Problems)
 			}
 		})
 	}
+}
+
+// supporting returns the definition with a default config of another resource.
+func supporting(
+	definition *addonv1alpha1.ClusterManagementAddOn, resource upstream.ConfigGroupResource, r upstream.ConfigReferent,
+) *addonv1alpha1.ClusterManagementAddOn {
+	definition.Spec.SupportedConfigs = append(definition.Spec.SupportedConfigs, upstream.ConfigMeta{ConfigGroupResource: resource, DefaultConfig: &r})
+	return definition
 }
 
 func TestConfigureSaysWhatItWaitsFor(t *testing.T) {
@@ -205,7 +234,7 @@ func TestConfigureRequiresTheHashesThatOCMRollsOut(t *testing.T) {
 	addOn := newAddOn(config(deploymentConfigs, own.DesiredConfig.ConfigReferent))
 	addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: metav1.ConditionTrue}}
 	addOn.Status.ConfigReferences = []upstream.ConfigReference{own, rolledOut, version}
-	want := map[types.NamespacedName]string{types.NamespacedName(rolledOut.DesiredConfig.ConfigReferent): "2"}
+	want := map[Reference]string{{deploymentConfigs.Resource, types.NamespacedName(rolledOut.DesiredConfig.ConfigReferent)}: "2"}
 	if diff := cmp.Diff(want, Configure(newDefinition(nil, nil), addOn, Namespaces{Packages: packages}).Hashes); diff != "" {
 		t.Errorf("hashes, without that of a config that the add-on itself names (-want +got):\n%s", diff)
 	}

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,6 +103,27 @@ func (n Namespaces) CheckConfig(
 	return &ForeignConfigError{Config: config, Cluster: addOn.Namespace}
 }
 
+// check returns an error if the add-on must not use the object of that resource.
+func (n Namespaces) check(
+	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource,
+	config types.NamespacedName,
+) error {
+	if resource == configMaps {
+		return n.checkConfigMap(addOn.Namespace, config)
+	}
+	return n.CheckConfig(definition, addOn, config)
+}
+
+// checkConfigMap returns an error if add-ons of the cluster must not use the ConfigMap. A namespace is not enough to share it, as with
+// AddOnDeploymentConfigs: many more users may write ConfigMaps.
+func (n Namespaces) checkConfigMap(cluster string, config types.NamespacedName) error {
+	if config.Namespace == cluster || !n.Existing[config.Namespace].Cluster && (n.Lenient || config.Namespace == n.Packages) {
+		return nil
+	}
+	return fmt.Errorf("ConfigMap %s cannot be used on managed cluster %q: copy it to namespace %s, or to %s for all clusters",
+		config, cluster, cluster, cmp.Or(n.Packages, "that of the packages"))
+}
+
 // strict returns the namespaces, not lenient.
 func (n Namespaces) strict() Namespaces {
 	n.Lenient = false
@@ -177,7 +199,7 @@ func AdmitAddOn(
 		case config.ConfigGroupResource == operatorVersions:
 			err = namespaces.checkVersion(after.Namespace, config.ConfigReferent)
 		default:
-			err = namespaces.CheckConfig(definition, after, types.NamespacedName(config.ConfigReferent))
+			err = namespaces.check(definition, after, config.ConfigGroupResource, types.NamespacedName(config.ConfigReferent))
 		}
 		if err != nil {
 			problems = append(problems, err.Error())

@@ -149,7 +149,7 @@ func TestConfigNamespaces(t *testing.T) {
 }
 
 func TestAdmitAddOn(t *testing.T) {
-	foreign, other := inNamespace("private"), config(upstream.ConfigGroupResource{Resource: "configmaps"}, referent("cluster2", "x"))
+	foreign, other := inNamespace("private"), config(upstream.ConfigGroupResource{Resource: "secrets"}, referent("cluster2", "x"))
 	refusal := "ManagedClusterAddOn cluster1/kafka: spec.configs: "
 	version := func(namespace string) string {
 		return `OperatorVersion "x" is in namespace "` + namespace + `", which agents are not allowed to read: push it to ` + packages +
@@ -173,6 +173,10 @@ func TestAdmitAddOn(t *testing.T) {
 		"the definition's default":            {nil, newAddOn(inNamespace("default")), ""},
 		"an OperatorVersion of another":       {nil, newAddOn(config(operatorVersions, referent("cluster2", "x"))), refusal + version("cluster2")},
 		"an OperatorVersion that is nowhere":  {nil, newAddOn(config(operatorVersions, referent("missing", "x"))), refusal + version("missing")},
+		"a ConfigMap of the cluster":          {nil, newAddOn(config(configMaps, referent("cluster1", "x"))), ""},
+		"a ConfigMap for all":                 {nil, newAddOn(config(configMaps, referent(packages, "x"))), ""},
+		"a ConfigMap in a shared namespace": {nil, newAddOn(config(configMaps, referent("shared", "x"))), refusal +
+			`ConfigMap shared/x cannot be used on managed cluster "cluster1": copy it to namespace cluster1, or to ` + packages + " for all clusters"},
 		"an OperatorVersion for all":          {nil, newAddOn(config(operatorVersions, referent(packages, "x"))), ""},
 		"a private config, added":             {newAddOn(inNamespace("shared")), newAddOn(inNamespace("shared"), foreign), refusal + cannotUse("sizes", "private")},
 		"an existing reference":               {newAddOn(foreign), newAddOn(inNamespace("shared"), foreign), ""},

@@ -15,6 +15,7 @@ var (
 	deploymentConfigs = upstream.ConfigGroupResource{
 		Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
 	}
+	configMaps = upstream.ConfigGroupResource{Resource: addonv1alpha1.ResourceConfigMaps}
 )
 
 // kindOf returns the kind of a config that Tandem reads; empty for other configs.
@@ -24,6 +25,8 @@ func kindOf(config upstream.AddOnConfig) string {
 		return "OperatorVersion"
 	case deploymentConfigs:
 		return "AddOnDeploymentConfig"
+	case configMaps:
+		return "ConfigMap"
 	default:
 		return ""
 	}
@@ -33,6 +36,14 @@ func kindOf(config upstream.AddOnConfig) string {
 type Reference struct {
 	Resource string
 	types.NamespacedName
+}
+
+// Describe returns the kind and the name of an object with parameters.
+func (r Reference) Describe() string {
+	if r.Resource == configMaps.Resource {
+		return "ConfigMap " + r.String()
+	}
+	return "AddOnDeploymentConfig " + r.String()
 }
 
 // MayExist reports whether an object can have the name. API servers fail requests with others, such as "a/b", which references and statuses

@@ -45,7 +45,7 @@ const (
 
 // SupportedConfigs returns the configs that a plan-based add-on supports.
 func SupportedConfigs() []upstream.ConfigGroupResource {
-	return []upstream.ConfigGroupResource{deploymentConfigs, operatorVersions}
+	return []upstream.ConfigGroupResource{deploymentConfigs, operatorVersions, configMaps}
 }
 
 // RolloutOf returns the rollout data for OCM; nil if OCM does not manage the add-on's configuration. marked is the current mark.
@@ -171,6 +171,8 @@ func hashOf(a AddOn, r upstream.ConfigReference) string {
 		return VersionHash(a.Version)
 	case r.ConfigGroupResource == deploymentConfigs && a.DeploymentConfigs[name] != nil:
 		return DeploymentConfigHash(a.DeploymentConfigs[name])
+	case r.ConfigGroupResource == configMaps && a.ConfigMaps[name] != nil:
+		return ConfigMapHash(a.ConfigMaps[name])
 	default:
 		return ""
 	}

@@ -17,14 +17,14 @@ import (
 func rolledOut(config *addonv1alpha1.AddOnDeploymentConfig, versionHash, configHash string) AddOn {
 	a := addOn(config)
 	a.Version.UID = "version"
-	a.Configuration.Hashes = map[types.NamespacedName]string{}
+	a.Configuration.Hashes = map[Reference]string{}
 	reference := func(resource upstream.ConfigGroupResource, r upstream.ConfigReferent, hash string) upstream.ConfigReference {
 		named := desiredBy(resource, r)
 		named.DesiredConfig.SpecHash = hash
 		return named
 	}
 	if configHash != "" {
-		a.Configuration.Hashes[types.NamespacedName{Namespace: "cluster1", Name: config.Name}] = configHash
+		a.Configuration.Hashes[Reference{deploymentConfigs.Resource, types.NamespacedName{Namespace: "cluster1", Name: config.Name}}] = configHash
 	}
 	a.ManagedAddOn.Status.ConfigReferences = []upstream.ConfigReference{
 		reference(deploymentConfigs, referent("cluster1", config.Name), configHash),

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -14,18 +15,18 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Doubt is a variable that may be a misspelt parameter: the OperatorVersion does not define it, and its name is close to a parameter that
-// the configuration does not set.
+// Doubt is a variable, or a key of a ConfigMap, that may be a misspelt parameter: the OperatorVersion does not define it, and its name is
+// close to a parameter that the configuration does not set.
 type Doubt struct {
 	Variable string
 	// Meant is the closest of those parameters.
 	Meant string
-	// Configs are the AddOnDeploymentConfigs that set the variable, in the order in which they are applied.
-	Configs []types.NamespacedName
+	// Configs are the AddOnDeploymentConfigs and ConfigMaps that set the variable, in the order in which they are applied.
+	Configs []Reference
 }
 
 // Others holds what shows whether a doubtful variable serves another purpose: at least all versions of the operators concerned, and the
-// add-ons that name one of the AddOnDeploymentConfigs, with their definitions. It ignores everything else.
+// add-ons that name one of the configs, with their definitions. It ignores everything else.
 type Others struct {
 	Versions    []kudo.OperatorVersion
 	Definitions []addonv1alpha1.ClusterManagementAddOn
@@ -33,7 +34,7 @@ type Others struct {
 }
 
 // Define returns the names of the doubtful variables of an add-on that another version of its operator defines, or another add-on that uses
-// one of the AddOnDeploymentConfigs. Whether an add-on defines a variable cannot be known if it is not plan-based, or if its OperatorVersion
+// one of the configs. Whether an add-on defines a variable cannot be known if it is not plan-based, or if its OperatorVersion
 // does not exist: both count as defining it.
 func (o Others) Define(addOn, operator string, doubts []Doubt) map[string]bool {
 	defined := map[string]bool{}
@@ -44,7 +45,7 @@ func (o Others) Define(addOn, operator string, doubts []Doubt) map[string]bool {
 	return defined
 }
 
-// User is an add-on that uses an AddOnDeploymentConfig.
+// User is an add-on that uses a config.
 type User struct {
 	// Definition is nil if it does not exist.
 	Definition *addonv1alpha1.ClusterManagementAddOn
@@ -53,7 +54,7 @@ type User struct {
 }
 
 // Users returns the add-ons that use one of the configs, except for those of a name. Specs decide: every status follows from them.
-func (o Others) Users(except string, configs []types.NamespacedName) []User {
+func (o Others) Users(except string, configs []Reference) []User {
 	var users []User
 	definitions := make(map[string]*addonv1alpha1.ClusterManagementAddOn, len(o.Definitions))
 	for i := range o.Definitions {
@@ -73,11 +74,9 @@ func (o Others) Users(except string, configs []types.NamespacedName) []User {
 	return users
 }
 
-// namesAny reports whether the references include one of the AddOnDeploymentConfigs.
-func namesAny(named []Reference, configs []types.NamespacedName) bool {
-	return slices.ContainsFunc(named, func(r Reference) bool {
-		return r.Resource == deploymentConfigs.Resource && slices.Contains(configs, r.NamespacedName)
-	})
+// namesAny reports whether the references include one of the configs.
+func namesAny(named, configs []Reference) bool {
+	return slices.ContainsFunc(named, func(r Reference) bool { return slices.Contains(configs, r) })
 }
 
 // versionsAmong returns the names of the OperatorVersions among the references.
@@ -110,51 +109,88 @@ func (o Others) operatorDefines(operator, name string) bool {
 	})
 }
 
-// given are the variables of all AddOnDeploymentConfigs of an add-on.
+// source is an existing AddOnDeploymentConfig or ConfigMap with its variables or keys.
+type source struct {
+	Reference
+	variables []upstream.CustomizedVariable
+}
+
+// sources returns the existing sources of parameters, in the order in which they are applied: ConfigMaps take precedence.
+func (a AddOn) sources() []source {
+	var found []source
+	for _, name := range a.Configuration.DeploymentConfigs {
+		if config := a.DeploymentConfigs[name]; config != nil {
+			found = append(found, source{Reference{deploymentConfigs.Resource, name}, config.Spec.CustomizedVariables})
+		}
+	}
+	for _, name := range a.Configuration.ConfigMaps {
+		if config := a.ConfigMaps[name]; config != nil {
+			of := source{Reference: Reference{configMaps.Resource, name}}
+			for _, key := range slices.Sorted(maps.Keys(config.Data)) {
+				of.variables = append(of.variables, upstream.CustomizedVariable{Name: key, Value: config.Data[key]})
+			}
+			found = append(found, of)
+		}
+	}
+	return found
+}
+
+// given are the variables of all sources of an add-on.
 type given struct {
 	version *kudo.OperatorVersion
-	// parameters are the values of the variables that the version defines; later AddOnDeploymentConfigs take precedence.
+	// parameters are the values of the variables that the version defines; later sources take precedence.
 	parameters map[string]string
 	// references are those of the sensitive ones, and invalid the problems of the others.
 	references []kudo.ParameterFrom
 	invalid    []Problem
-	// undefined are the names of the others, with the AddOnDeploymentConfigs that set them.
-	undefined map[string][]types.NamespacedName
+	// undefined are the names of the others, with the sources that set them.
+	undefined map[string][]Reference
 }
 
-// variablesOf merges the variables of the existing AddOnDeploymentConfigs, in that order.
-func variablesOf(
-	version *kudo.OperatorVersion, order []types.NamespacedName, configs map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig,
-) given {
-	g := given{version: version, parameters: map[string]string{}, undefined: map[string][]types.NamespacedName{}}
-	if len(order) == 0 {
+// variablesOf merges the variables of the sources, in that order.
+func variablesOf(version *kudo.OperatorVersion, sources []source) given {
+	g := given{version: version, parameters: map[string]string{}, undefined: map[string][]Reference{}}
+	if len(sources) == 0 {
 		return g
 	}
 	defined := make(map[string]bool, len(version.Spec.Parameters))
 	for _, p := range version.Spec.Parameters {
 		defined[p.Name] = true
 	}
-	setBy := map[string]types.NamespacedName{}
-	for _, name := range order {
-		config := configs[name]
-		if config == nil {
-			continue
-		}
-		for _, variable := range config.Spec.CustomizedVariables {
+	setBy := map[string]Reference{}
+	for _, source := range sources {
+		for _, variable := range source.variables {
 			if defined[variable.Name] {
-				g.parameters[variable.Name], setBy[variable.Name] = variable.Value, name
+				g.parameters[variable.Name], setBy[variable.Name] = variable.Value, source.Reference
 			} else {
-				g.undefined[variable.Name] = append(g.undefined[variable.Name], name)
+				g.undefined[variable.Name] = append(g.undefined[variable.Name], source.Reference)
 			}
 		}
+	}
+	if size := sizeOf(g.parameters); size > maxParameterBytes {
+		g.invalid = append(g.invalid, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+			"the parameters have %d bytes, and an Instance holds at most %d: shorten them, or keep large files in objects of the managed cluster",
+			size, maxParameterBytes)})
 	}
 	var problems []parameter.Problem
 	g.parameters, g.references, problems = parameter.References(version.Spec.Parameters, g.parameters)
 	for _, problem := range problems {
 		g.invalid = append(g.invalid, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
-			"AddOnDeploymentConfig %s: variable %s: %s", setBy[problem.Parameter], problem.Parameter, problem.Reason)})
+			"%s: variable %s: %s", setBy[problem.Parameter].Describe(), problem.Parameter, problem.Reason)})
 	}
 	return g
+}
+
+// maxParameterBytes is the maximum size of the names and values of an add-on's parameters: an Instance holds them twice, and etcd limits an object
+// to 1.5 MiB.
+const maxParameterBytes = 512 << 10
+
+// sizeOf returns the number of bytes of names and values.
+func sizeOf(parameters map[string]string) (size int) {
+	for name, value := range parameters {
+		size += len(name) + len(value)
+	}
+	return size
 }
 
 // doubts returns the doubtful variables, sorted.
@@ -197,8 +233,8 @@ func (g given) problems(misspelt []Doubt) []Problem {
 	problems := slices.Clone(g.invalid[:min(len(g.invalid), problemLimit)])
 	for _, doubt := range misspelt[:min(len(misspelt), problemLimit)] {
 		problems = append(problems, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
-			"AddOnDeploymentConfig %s sets variable %s, which OperatorVersion %q does not define: did you mean %s? Correct or remove the variable",
-			doubt.Configs[0], doubt.Variable, g.version.Name, doubt.Meant)})
+			"%s sets variable %s, which OperatorVersion %q does not define: did you mean %s? Correct or remove the variable",
+			doubt.Configs[0].Describe(), doubt.Variable, g.version.Name, doubt.Meant)})
 	}
 	if left := len(misspelt) - problemLimit; left > 0 {
 		problems = append(problems, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf("and %d more misspelt variables", left)})

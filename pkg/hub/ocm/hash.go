@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,6 +38,8 @@ func (h *configurationHashes) SetUp(mgr manager.Manager) error {
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.EnqueueFrom(h.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
+		Watches(&corev1.ConfigMap{}, controller.EnqueueFrom(h.configuredWith(addonv1alpha1.ResourceConfigMaps)),
+			builder.WithPredicates(controller.ChangeIn(install.ConfigMapHash), controller.AfterStart())).
 		Complete(h)
 }
 
@@ -86,6 +89,12 @@ func (h *configurationHashes) hash(ctx context.Context, resource upstream.Config
 			return "", client.IgnoreNotFound(fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err))
 		}
 		return install.DeploymentConfigHash(config), nil
+	case addonv1alpha1.ResourceConfigMaps:
+		config, err := read.ConfigMap(ctx, h.client, name)
+		if err != nil || config == nil {
+			return "", err
+		}
+		return install.ConfigMapHash(config), nil
 	default:
 		return "", nil
 	}

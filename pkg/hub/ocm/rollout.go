@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,6 +63,8 @@ func (r *rollouts) SetUp(mgr manager.Manager) error {
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
+		Watches(&corev1.ConfigMap{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
+			builder.WithPredicates(controller.ChangeIn(install.ConfigMapHash), controller.AfterStart())).
 		WatchesRawSource(source.Kind(r.marks, manifestWork(), marked)).
 		Complete(&controller.Reconciler[*addonv1alpha1.ManagedClusterAddOn]{
 			Client: r.client, Written: r.written, IsIgnored: controller.IsDeleted, // then its mark is, too
@@ -148,10 +151,7 @@ func inputsOf(state install.AddOn) []client.Object {
 	if state.Version != nil {
 		objects = append(objects, state.Version)
 	}
-	for _, config := range state.DeploymentConfigs {
-		objects = append(objects, config)
-	}
-	return objects
+	return append(objects, read.ParametersOf(state)...)
 }
 
 // checkAllLive returns a conflict if one of the objects is stale.

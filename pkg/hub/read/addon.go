@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 )
@@ -47,6 +49,7 @@ func (a *AddOns) Gather(
 	}
 	state.Configuration = install.Configure(definition, addOn, namespaces)
 	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
+	state.ConfigMaps = map[types.NamespacedName]*corev1.ConfigMap{}
 	if len(state.Configuration.Problems) == 0 {
 		if err := a.configuration(ctx, &state); err != nil {
 			return state, err
@@ -75,12 +78,45 @@ func (a *AddOns) configuration(ctx context.Context, state *install.AddOn) (err e
 			return fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
 		}
 	}
+	for _, name := range state.Configuration.ConfigMaps {
+		if state.ConfigMaps[name], err = ConfigMap(ctx, a.Client, name); err != nil {
+			return err
+		}
+	}
 	doubts := state.Doubts()
 	a.Doubts.learn(client.ObjectKeyFromObject(state.ManagedAddOn), doubts)
 	if len(doubts) > 0 {
 		state.DefinedElsewhere, err = a.definedElsewhere(ctx, *state, doubts)
 	}
 	return err
+}
+
+// ParametersOf returns the objects that the add-on takes parameters from.
+func ParametersOf(state install.AddOn) []client.Object {
+	var objects []client.Object
+	for _, config := range state.DeploymentConfigs {
+		objects = append(objects, config)
+	}
+	for _, config := range state.ConfigMaps {
+		if config != nil {
+			objects = append(objects, config)
+		}
+	}
+	return objects
+}
+
+// ConfigMap reads a ConfigMap with parameters; nil if it does not exist, or is not labelled as one.
+func ConfigMap(ctx context.Context, c client.Reader, name types.NamespacedName) (*corev1.ConfigMap, error) {
+	config := &corev1.ConfigMap{}
+	if err := c.Get(ctx, name, config); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+	}
+	if config.Labels[kudo.LabelConfiguration] != "true" {
+		return nil, nil
+	}
+	return config, nil
 }
 
 // OnCluster returns the add-ons of a managed cluster.

@@ -19,13 +19,13 @@ import (
 // affect no other add-on this way.
 type Doubts struct {
 	mutex sync.RWMutex
-	// configs are the AddOnDeploymentConfigs that set doubtful variables, by add-on.
-	configs map[types.NamespacedName][]types.NamespacedName
+	// configs are those that set doubtful variables, by add-on.
+	configs map[types.NamespacedName][]install.Reference
 }
 
 // NewDoubts returns Doubts without add-ons.
 func NewDoubts() *Doubts {
-	return &Doubts{configs: map[types.NamespacedName][]types.NamespacedName{}}
+	return &Doubts{configs: map[types.NamespacedName][]install.Reference{}}
 }
 
 // learn records the doubtful variables of an add-on. Without Doubts (nil) it does nothing. It is called before the objects that explain
@@ -57,20 +57,20 @@ func (d *Doubts) Forget(addOn types.NamespacedName) {
 
 // All returns the add-ons with doubtful variables: any OperatorVersion and any ClusterManagementAddOn may explain them.
 func (d *Doubts) All(context.Context, client.Object) ([]reconcile.Request, error) {
-	return d.requests(func(types.NamespacedName, []types.NamespacedName) bool { return true }), nil
+	return d.requests(func(types.NamespacedName, []install.Reference) bool { return true }), nil
 }
 
-// SharersOf returns those with doubtful variables in an AddOnDeploymentConfig that a changed ManagedClusterAddOn of another name uses.
+// SharersOf returns those with doubtful variables in a config that a changed ManagedClusterAddOn of another name uses.
 func (d *Doubts) SharersOf(_ context.Context, changed client.Object) ([]reconcile.Request, error) {
 	named := configKeys(changed)
-	return d.requests(func(addOn types.NamespacedName, configs []types.NamespacedName) bool {
-		return addOn.Name != changed.GetName() && slices.ContainsFunc(configs, func(config types.NamespacedName) bool {
-			return slices.Contains(named, configKey(addonv1alpha1.ResourceAddOnDeploymentConfigs, config))
+	return d.requests(func(addOn types.NamespacedName, configs []install.Reference) bool {
+		return addOn.Name != changed.GetName() && slices.ContainsFunc(configs, func(config install.Reference) bool {
+			return slices.Contains(named, configKey(config.Resource, config.NamespacedName))
 		})
 	}), nil
 }
 
-func (d *Doubts) requests(concerns func(addOn types.NamespacedName, configs []types.NamespacedName) bool) []reconcile.Request {
+func (d *Doubts) requests(concerns func(addOn types.NamespacedName, configs []install.Reference) bool) []reconcile.Request {
 	d.mutex.RLock()
 	defer d.mutex.RUnlock()
 	var requests []reconcile.Request
@@ -82,9 +82,9 @@ func (d *Doubts) requests(concerns func(addOn types.NamespacedName, configs []ty
 	return requests
 }
 
-// configsOf returns the AddOnDeploymentConfigs that set the variables.
-func configsOf(doubts []install.Doubt) []types.NamespacedName {
-	var configs []types.NamespacedName
+// configsOf returns the configs that set the variables.
+func configsOf(doubts []install.Doubt) []install.Reference {
+	var configs []install.Reference
 	for _, doubt := range doubts {
 		for _, config := range doubt.Configs {
 			if !slices.Contains(configs, config) {
@@ -128,18 +128,18 @@ func (a *AddOns) definedElsewhere(ctx context.Context, state install.AddOn, doub
 	return others.Define(state.ManagedAddOn.Name, state.Version.OperatorName(), doubts), nil
 }
 
-// usersOf returns the add-ons that use one of the AddOnDeploymentConfigs, with their definitions.
-func (a *AddOns) usersOf(ctx context.Context, configs []types.NamespacedName) (install.Others, error) {
+// usersOf returns the add-ons that use one of the configs, with their definitions.
+func (a *AddOns) usersOf(ctx context.Context, configs []install.Reference) (install.Others, error) {
 	var others install.Others
 	for _, config := range configs {
-		key := client.MatchingFields{byConfig: configKey(addonv1alpha1.ResourceAddOnDeploymentConfigs, config)}
+		key := client.MatchingFields{byConfig: configKey(config.Resource, config.NamespacedName)}
 		var definitions addonv1alpha1.ClusterManagementAddOnList
 		if err := a.Client.List(ctx, &definitions, key, client.UnsafeDisableDeepCopy); err != nil {
-			return others, fmt.Errorf("listing the ClusterManagementAddOns that use AddOnDeploymentConfig %s: %w", config, err)
+			return others, fmt.Errorf("listing the ClusterManagementAddOns that use %s: %w", config.Describe(), err)
 		}
 		var addOns addonv1alpha1.ManagedClusterAddOnList
 		if err := a.Client.List(ctx, &addOns, key, client.UnsafeDisableDeepCopy); err != nil {
-			return others, fmt.Errorf("listing the ManagedClusterAddOns that use AddOnDeploymentConfig %s: %w", config, err)
+			return others, fmt.Errorf("listing the ManagedClusterAddOns that use %s: %w", config.Describe(), err)
 		}
 		others.Definitions = append(others.Definitions, definitions.Items...)
 		others.AddOns = append(others.AddOns, addOns.Items...)

@@ -20,10 +20,13 @@ func TestDoubts(t *testing.T) {
 	key := func(namespace, name string) types.NamespacedName {
 		return types.NamespacedName{Namespace: namespace, Name: name}
 	}
+	of := func(name string) install.Reference {
+		return install.Reference{Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs, NamespacedName: key("hub", name)}
+	}
 	in := func(configs ...string) []install.Doubt {
 		doubt := install.Doubt{Variable: "BROKRS"}
 		for _, config := range configs {
-			doubt.Configs = append(doubt.Configs, key("hub", config))
+			doubt.Configs = append(doubt.Configs, of(config))
 		}
 		return []install.Doubt{doubt}
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/tandem-addons/tandem/manifests"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
@@ -72,15 +73,14 @@ func Controllers(mgr manager.Manager, options Options) []controller.Runner {
 }
 
 // Cache limits the cache for the kinds of the webhook server: to its Secret and its ConfigMap, and to Tandem's own objects that call the
-// webhooks.
+// webhooks. Of other ConfigMaps, it has those with parameters of add-ons, except in the webhook server's own namespace.
 func Cache(namespace string) map[client.Object]cache.ByObject {
-	named := cache.ByObject{Namespaces: map[string]cache.Config{
-		namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", certificatesName)},
-	}}
+	named := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", certificatesName)}
+	configurations := cache.Config{LabelSelector: labels.SelectorFromSet(labels.Set{kudo.LabelConfiguration: "true"})}
 	ours := labels.SelectorFromSet(labels.Set{manifests.LabelPartOf: manifests.PartOf})
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:                                          named,
-		&corev1.ConfigMap{}:                                       named,
+		&corev1.Secret{}:                                          {Namespaces: map[string]cache.Config{namespace: named}},
+		&corev1.ConfigMap{}:                                       {Namespaces: map[string]cache.Config{namespace: named, cache.AllNamespaces: configurations}},
 		&apiextensionsv1.CustomResourceDefinition{}:               {Label: ours, Transform: conversionOnly},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Label: ours},
 	}

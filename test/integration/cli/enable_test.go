@@ -489,7 +489,7 @@ var _ = Describe("add-ons", func() {
 			})).To(Succeed())
 			Expect(environment.Edit(ctx, hub, shop, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "fair" })).To(Succeed())
 
-			const ignored = `variables of AddOnDeploymentConfigs that OperatorVersion "shop-1.10-1.2.0" does not define are ignored: COLOUR`
+			const ignored = `variables that OperatorVersion "shop-1.10-1.2.0" does not define are ignored: COLOUR`
 			const stays = `the add-on stays in namespace "market" of the managed cluster: to move it to "fair", disable it, and enable it again after its removal`
 			again := run(ctx, "enable", "shop", "--cluster", cluster, "-n", "fair")
 			Expect(again.err).NotTo(HaveOccurred())
@@ -692,7 +692,8 @@ var _ = Describe("add-ons", func() {
 		define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 		enable := []string{"enable", "shop", "--cluster", cluster, "-n", "market", "-p", "SIZE=" + strings.Repeat("ä", 1025)}
 		problem := ContainSubstring(`add-on "shop" on cluster ` + cluster + `: parameter "SIZE": its value has 1025 characters, and an AddOnDeploymentConfig holds at most 1024: ` +
-			"store it in a ConfigMap or Secret and pass the name of that object")
+			"store it under this key in a ConfigMap with label kudo.dev/configuration=true, and name that in spec.configs of the add-on "+
+			"(group \"\", resource configmaps)")
 		Expect(run(ctx, enable...).err).To(MatchError(problem))
 		shown := run(ctx, append(enable, "--dry-run")...)
 		Expect(shown.out).To(problem)

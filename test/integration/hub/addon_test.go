@@ -116,7 +116,7 @@ var _ = Describe("The add-on controller", func() {
 		first := f.variables(ctx, "first", cluster, "TEXT", "one", "COUNT", "2000000", "TYPO", "x")
 		second := f.variables(ctx, "second", cluster, "TEXT", "two")
 		kafka := f.enable(ctx, cluster, "kafka", withConfigs(first, second))
-		ignored := `variables of AddOnDeploymentConfigs that OperatorVersion "` + version.Name + `" does not define are ignored: TYPO`
+		ignored := `variables that OperatorVersion "` + version.Name + `" does not define are ignored: TYPO`
 		named := resolved(version)
 		named.Message += "\n" + ignored
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(named))
@@ -144,6 +144,55 @@ var _ = Describe("The add-on controller", func() {
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(BeEmpty())
 	})
 
+	It("takes parameters from labelled ConfigMaps, before variables, and follows them", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		long := strings.Repeat("a long line of a values file\n", 1000)
+		variables := f.variables(ctx, "variables", cluster, "TEXT", "variable", "COUNT", "3")
+		config := f.configMap(ctx, "values", cluster, "TEXT", long)
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(variables, config))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": long, "COUNT": "3"}))
+
+		By("changing it")
+		edit(ctx, config, func(c *corev1.ConfigMap) { c.Data["TEXT"] = "short" })
+		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Parameters", HaveKeyWithValue("TEXT", "short")))
+		f.writesNothing(ctx, cluster)
+
+		By("removing its label")
+		edit(ctx, config, func(c *corev1.ConfigMap) { c.Labels = nil })
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationNotFound",
+			"ConfigMap " + cluster + "/" + config.Name + " does not exist, or has no label kudo.dev/configuration=true: create it with that label, " +
+				"or remove it from the add-on's configs"}))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(HaveKeyWithValue("TEXT", "short"))
+
+		By("labelling it again")
+		edit(ctx, config, func(c *corev1.ConfigMap) {
+			c.Labels, c.Data = map[string]string{kudo.LabelConfiguration: "true"}, map[string]string{"TEXT": "again"}
+		})
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Parameters", HaveKeyWithValue("TEXT", "again")))
+
+		By("deleting it")
+		Expect(server.Delete(ctx, config)).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "ConfigurationNotFound"))
+	})
+
+	It("refuses ConfigMaps of other namespaces, and takes those of the packages' namespace", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		shared := f.configMap(ctx, "shared", packages, "TEXT", "shared")
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(shared))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "shared"}))
+
+		foreign := f.configMap(ctx, "foreign", f.cluster(ctx, "other"), "TEXT", "stolen")
+		refusal := "ConfigMap " + foreign.Namespace + "/" + foreign.Name + ` cannot be used on managed cluster "` + cluster + `"`
+		runWithoutWebhooks()
+		edit(ctx, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.Configs = nil; withConfigs(foreign)(a) })
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
+			HaveField("Reason", "ConfigurationInvalid"), HaveField("Message", ContainSubstring(refusal))))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "shared"}))
+	})
+
 	Describe("given a misspelt parameter", func() {
 		var (
 			shared       *addonv1alpha1.AddOnDeploymentConfig
@@ -159,7 +208,7 @@ var _ = Describe("The add-on controller", func() {
 			wrong = seen{"False", "ConfigurationInvalid", "AddOnDeploymentConfig " + packages + "/" + shared.Name + " sets variable COUNTS, " +
 				`which OperatorVersion "` + version.Name + `" does not define: did you mean COUNT? Correct or remove the variable`}
 			typed = resolved(version)
-			typed.Message += "\n" + `variables of AddOnDeploymentConfigs that OperatorVersion "` + version.Name + `" does not define are ignored: COUNTS`
+			typed.Message += "\n" + `variables that OperatorVersion "` + version.Name + `" does not define are ignored: COUNTS`
 		})
 
 		It("leaves the Instance unchanged, installs none, and continues with the corrected one", func(ctx SpecContext) {

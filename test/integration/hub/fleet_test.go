@@ -264,13 +264,29 @@ func (f fleet) variables(ctx context.Context, name, namespace string, pairs ...s
 	return config
 }
 
+// configMap stores a ConfigMap with parameters, as NAME, VALUE, NAME, VALUE.
+func (f fleet) configMap(ctx context.Context, name, namespace string, pairs ...string) *corev1.ConfigMap {
+	GinkgoHelper()
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: f.nameOf(name), Labels: map[string]string{kudo.LabelConfiguration: "true"},
+	}, Data: map[string]string{}}
+	for at := 0; at < len(pairs); at += 2 {
+		config.Data[pairs[at]] = pairs[at+1]
+	}
+	Expect(server.Create(ctx, config)).To(Succeed())
+	return config
+}
+
 // withConfigs sets the configuration objects of an add-on, in that order.
 func withConfigs(configs ...client.Object) func(*addonv1alpha1.ManagedClusterAddOn) {
 	return func(a *addonv1alpha1.ManagedClusterAddOn) {
 		for _, config := range configs {
 			group := resource(addonv1alpha1.GroupVersion.Group, addonv1alpha1.ResourceAddOnDeploymentConfigs)
-			if _, ok := config.(*kudo.OperatorVersion); ok {
+			switch config.(type) {
+			case *kudo.OperatorVersion:
 				group = resource(addonv1alpha1.GroupKudo, addonv1alpha1.ResourceOperatorVersions)
+			case *corev1.ConfigMap:
+				group = resource("", addonv1alpha1.ResourceConfigMaps)
 			}
 			a.Spec.Configs = append(a.Spec.Configs, upstream.AddOnConfig{
 				ConfigGroupResource: group,

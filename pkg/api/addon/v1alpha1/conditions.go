@@ -126,4 +126,7 @@ const (
 
 	// ResourceAddOnDeploymentConfigs belongs to the API group of this package.
 	ResourceAddOnDeploymentConfigs = "addondeploymentconfigs"
+
+	// ResourceConfigMaps belongs to the core API group, whose name is empty.
+	ResourceConfigMaps = "configmaps"
 )

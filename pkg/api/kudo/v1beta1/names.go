@@ -8,6 +8,10 @@ const DefaultPackagesNamespace = "addon-packages"
 // policy tandem-shared-configs lets only users set it who may change all namespaces.
 const LabelSharedConfigs = "kudo.dev/shared-configs"
 
+// LabelConfiguration, if "true", marks a ConfigMap on the hub that add-ons may take parameters from: its keys are their names. addon-manager reads
+// no other ConfigMaps.
+const LabelConfiguration = "kudo.dev/configuration"
+
 // Labels of everything that an Instance applies (KUDO's names): objects, pod templates, volume claim templates.
 const (
 	LabelHeritage = "heritage"
