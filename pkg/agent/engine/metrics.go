@@ -26,8 +26,8 @@ type metrics struct {
 	hooks *prometheus.CounterVec
 	// rendering is the duration of renderings of charts, in seconds, by result (Rendered or Failed).
 	rendering *prometheus.HistogramVec
-	// unresolved is the number of Instances that wait for the value of a sensitive parameter, by operator.
-	unresolved *prometheus.GaugeVec
+	// waiting is the number of Instances whose plan waits, by operator and reason.
+	waiting *prometheus.GaugeVec
 	// eventsDropped counts events that were not sent.
 	eventsDropped prometheus.Counter
 
@@ -35,9 +35,12 @@ type metrics struct {
 	counted *lru.Cache
 
 	mutex sync.Mutex
-	// waiting holds the operators of the Instances that are counted in unresolved.
-	waiting map[types.NamespacedName]string
+	// waits holds the waits that are counted in waiting, by Instance.
+	waits map[types.NamespacedName]pending
 }
+
+// pending is why a plan of an operator waits. It is empty if none does.
+type pending struct{ operator, reason string }
 
 // endedHook identifies a hook in an execution.
 type endedHook struct {
@@ -70,18 +73,18 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help:    "Duration of a rendering of a chart in seconds, by result.",
 			Buckets: prometheus.ExponentialBuckets(0.05, 2, 11),
 		}, []string{"result"}),
-		unresolved: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "addon_secret_unresolved",
-			Help: "Number of Instances that wait for the value of a sensitive parameter, by operator.",
-		}, []string{"operator"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "addon_plans_waiting",
+			Help: "Number of Instances whose plan waits for a Secret, a Kubernetes version, a release name or lost content, by operator and reason.",
+		}, []string{"operator", "reason"}),
 		eventsDropped: controller.EventsDropped(),
 		counted:       lru.New(maxRemembered),
-		waiting:       map[types.NamespacedName]string{},
+		waits:         map[types.NamespacedName]pending{},
 	}
 	var errs [7]error
 	m.ended, errs[0] = controller.Register(registry, m.ended)
 	m.took, errs[1] = controller.Register(registry, m.took)
-	m.unresolved, errs[2] = controller.Register(registry, m.unresolved)
+	m.waiting, errs[2] = controller.Register(registry, m.waiting)
 	m.eventsDropped, errs[3] = controller.Register(registry, m.eventsDropped)
 	m.retries, errs[4] = controller.Register(registry, m.retries)
 	m.hooks, errs[5] = controller.Register(registry, m.hooks)
@@ -119,20 +122,20 @@ func (m *metrics) end(operator string, status kudo.PlanStatus, now time.Time) {
 	}
 }
 
-// await records whether an Instance waits for the value of a sensitive parameter.
-func (m *metrics) await(instance types.NamespacedName, operator string, waits bool) {
+// await records why the plan of an Instance waits.
+func (m *metrics) await(instance types.NamespacedName, now pending) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	counted, known := m.waiting[instance]
-	if known == waits && (!waits || counted == operator) {
+	before, known := m.waits[instance]
+	if before == now {
 		return
 	}
 	if known {
-		m.unresolved.WithLabelValues(counted).Dec()
-		delete(m.waiting, instance)
+		m.waiting.WithLabelValues(before.operator, before.reason).Dec()
+		delete(m.waits, instance)
 	}
-	if waits {
-		m.unresolved.WithLabelValues(operator).Inc()
-		m.waiting[instance] = operator
+	if now != (pending{}) {
+		m.waiting.WithLabelValues(now.operator, now.reason).Inc()
+		m.waits[instance] = now
 	}
 }

@@ -84,7 +84,7 @@ func (p *pass) run(ctx context.Context, instance *kudo.Instance) (written *kudo.
 	done = done.withRemark(p.view.Refused).mask(p.view.Masker())
 	status, after := done.statusOf(observed, instance.Status, p.budget.TryAccept)
 	after = soonest(after, p.view.After)
-	p.metrics.await(client.ObjectKeyFromObject(instance), operatorOf(observed), awaitsSecret(status))
+	p.metrics.await(client.ObjectKeyFromObject(instance), waitOf(observed, status))
 	written, err = p.commit(ctx, observed, instance.Status, status)
 	if written != nil {
 		p.remark(instance, done)
@@ -138,10 +138,13 @@ func (p *pass) remark(instance *kudo.Instance, done result) {
 	}
 }
 
-// awaitsSecret reports whether a plan waits for the value of a sensitive parameter.
-func awaitsSecret(status kudo.InstanceStatus) bool {
+// waitOf returns why a plan waits, according to a status.
+func waitOf(o plan.Observation, status kudo.InstanceStatus) pending {
 	ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady)
-	return ready != nil && ready.Reason == kudo.ReasonSecretNotFound
+	if ready == nil || !plan.IsWait(ready.Reason) {
+		return pending{}
+	}
+	return pending{operator: operatorOf(o), reason: ready.Reason}
 }
 
 // forgetKept deletes the copies of the Instance's sensitive values, and what its charts have rendered, once it is removed.

@@ -92,15 +92,24 @@ func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1
 	case !apierrors.IsNotFound(err):
 		return a, fmt.Errorf("reading OperatorVersion %s: %w", a.Configuration.OperatorVersion, err)
 	}
+	if err := readParameters(ctx, reader, &a, s.Config); err != nil {
+		return a, err
+	}
+	a.DefinedElsewhere, err = reader.definedElsewhere(a)
+	return a, err
+}
+
+// readParameters reads the existing configs of an add-on that hold parameters. written replaces the AddOnDeploymentConfig of its name, if it is set.
+func readParameters(ctx context.Context, reader Reader, a *install.AddOn, written *addonv1alpha1.AddOnDeploymentConfig) error {
 	for _, name := range a.Configuration.DeploymentConfigs {
 		config := &addonv1alpha1.AddOnDeploymentConfig{}
 		switch err := reader.Get(ctx, name, config); {
-		case s.Config != nil && client.ObjectKeyFromObject(s.Config) == name:
-			a.DeploymentConfigs[name] = s.Config
+		case written != nil && client.ObjectKeyFromObject(written) == name:
+			a.DeploymentConfigs[name] = written
 		case err == nil:
 			a.DeploymentConfigs[name] = config
 		case !apierrors.IsNotFound(err):
-			return a, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
+			return fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
 		}
 	}
 	for _, name := range a.Configuration.ConfigMaps {
@@ -109,11 +118,10 @@ func gatherInstall(ctx context.Context, reader Reader, definition *addonv1alpha1
 		case err == nil:
 			a.ConfigMaps[name] = config
 		case !apierrors.IsNotFound(err):
-			return a, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+			return fmt.Errorf("reading ConfigMap %s: %w", name, err)
 		}
 	}
-	a.DefinedElsewhere, err = reader.definedElsewhere(a)
-	return a, err
+	return nil
 }
 
 // follow completes the change of an add-on with the Instance that the hub derives from it. After is nil if the add-on waits for something.

@@ -372,6 +372,9 @@ func worst(parts []part) kudo.ExecutionStatus {
 	}
 }
 
+// IsWait reports whether a reason of condition Ready is that a plan waits for something outside of the Instance.
+func IsWait(reason string) bool { return reason == kudo.ReasonSecretNotFound || waitsToStart(reason) }
+
 // waitsToStart reports whether a reason of condition Ready is that a plan does not start yet, or does not continue, although nothing has failed.
 func waitsToStart(reason string) bool {
 	switch reason {

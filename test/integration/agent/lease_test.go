@@ -427,3 +427,14 @@ var _ = Describe("The agent's own lease on the managed cluster", func() {
 		Eventually(renewed).Should(BeTemporally(">=", renewed().Add(time.Second)))
 	})
 })
+
+// plansWaiting returns the number of Instances whose plan waits for that reason.
+func plansWaiting(reason string) (sum float64) {
+	GinkgoHelper()
+	for labels, value := range metricValues("addon_plans_waiting", "") {
+		if strings.HasSuffix(labels, " "+reason) {
+			sum += value
+		}
+	}
+	return sum
+}

@@ -123,12 +123,7 @@ var _ = Describe("A sensitive parameter", func() {
 	}
 
 	It("is waited for, and rendered from the Secret that it refers to", func(ctx context.Context) {
-		waiting := func() (sum float64) {
-			for _, value := range metricValues("addon_secret_unresolved", "") {
-				sum += value
-			}
-			return sum
-		}
+		waiting := func() float64 { return plansWaiting(kudo.ReasonSecretNotFound) }
 		before := waiting()
 		runAgentWith(agentOnHub, locally)
 		install(ctx, confidential())

@@ -692,7 +692,7 @@ var _ = Describe("add-ons", func() {
 		define(ctx, "shop", cluster, "shop-1.10-1.2.0")
 		enable := []string{"enable", "shop", "--cluster", cluster, "-n", "market", "-p", "SIZE=" + strings.Repeat("ä", 1025)}
 		problem := ContainSubstring(`add-on "shop" on cluster ` + cluster + `: parameter "SIZE": its value has 1025 characters, and an AddOnDeploymentConfig holds at most 1024: ` +
-			"store it under this key in a ConfigMap with label kudo.dev/configuration=true, and name that in spec.configs of the add-on "+
+			"store it under this key in a ConfigMap with label kudo.dev/configuration=true, and name that in spec.configs of the add-on " +
 			"(group \"\", resource configmaps)")
 		Expect(run(ctx, enable...).err).To(MatchError(problem))
 		shown := run(ctx, append(enable, "--dry-run")...)
