@@ -2,6 +2,7 @@ package change
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -186,7 +187,8 @@ func diffs(d preview.Data, wide bool) string {
 // comingText describes the plans that would run.
 func comingText(c *change.Change) string {
 	var b strings.Builder
-	coming := preview.DataOf(preview.Of(c.Change))
+	effects := preview.Of(c.Change)
+	coming := preview.DataOf(effects)
 	for _, p := range coming.Plans {
 		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.CauseText())
 		for _, o := range p.Removed {
@@ -195,7 +197,7 @@ func comingText(c *change.Change) string {
 			}
 		}
 	}
-	for _, warning := range coming.TaskWarnings() {
+	for _, warning := range slices.Concat(effects.Waits(), coming.TaskWarnings()) {
 		fmt.Fprintf(&b, "  warning: %s\n", text.JoinMessage(warning))
 	}
 	if problem := coming.Err(); problem != nil {
