@@ -255,7 +255,7 @@ func addLocal(ctx context.Context, o Options, kept shared, local ctrl.Manager) e
 	return cmp.Or(
 		engine.Add(ctx, engine.Options{
 			PipeImage: o.PipeImage, Writes: kept.writes, Rights: o.Rights, Secrets: kept.secrets, Signer: kept.signer,
-			Charts: kept.charts, Rendered: kept.renderings,
+			Namespace: cmp.Or(o.Namespace, DefaultNamespace), Charts: kept.charts, Rendered: kept.renderings,
 			ProgressDelay: o.ProgressDelay, RetryDelay: o.PlanRetryDelay, HoldInterval: o.HoldInterval, Unserved: kept.unserved,
 		}, local),
 		addonstatus.AddLocalLease(o.lease(), o.LeaseNamespace, local),

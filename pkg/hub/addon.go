@@ -56,7 +56,7 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.ConfigMap{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
-			builder.WithPredicates(controller.ChangeIn(install.ConfigMapHash))).
+			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap))).
 		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).
 		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.ConfiguredFrom),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).

@@ -92,7 +92,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	recorder := controller.NewRecorder("addon-manager", controller.VerdictEventQPS, mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	reserved := rights.ReservedExcept(options.AllowedNamespaces)
 	addOnReader := read.AddOns{
-		Client: mgr.GetClient(), Namespaces: options.namespaces(), Reserved: reserved, Cycles: read.NewCycles(),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespaces: options.namespaces(), Reserved: reserved, Cycles: read.NewCycles(),
 	}
 	rolloutReader := addOnReader // follows the condition Resolved of add-ons with doubtful variables
 	addOnReader.Doubts = read.NewDoubts()

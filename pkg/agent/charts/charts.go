@@ -49,6 +49,8 @@ type Request struct {
 type Renderer struct {
 	charts    *chart.Renderer
 	discovery discovery.DiscoveryInterface
+	// namespace is that of the agent.
+	namespace string
 	// measure receives the duration and the error of each rendering.
 	measure func(took time.Duration, err error)
 
@@ -70,9 +72,11 @@ type discovered struct {
 // maxTrials is the number of trials that are held. A forgotten one is made again.
 const maxTrials = 8
 
-// New returns a Renderer for the cluster of the discovery. measure receives the duration and the error of each rendering.
-func New(renderer *chart.Renderer, cluster discovery.DiscoveryInterface, measure func(took time.Duration, err error)) *Renderer {
-	return &Renderer{charts: renderer, discovery: cluster, measure: measure, trials: lru.New(maxTrials)}
+// New returns a Renderer for the cluster of the discovery, with the agent in a namespace. measure receives the duration and the error of each rendering.
+func New(
+	renderer *chart.Renderer, cluster discovery.DiscoveryInterface, namespace string, measure func(took time.Duration, err error),
+) *Renderer {
+	return &Renderer{charts: renderer, discovery: cluster, namespace: namespace, measure: measure, trials: lru.New(maxTrials)}
 }
 
 // Render renders a chart. The error is a *TransientError if the cluster could not answer; all others are of the chart.
@@ -95,7 +99,7 @@ func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, e
 	looked, started := false, time.Now()
 	out, err := r.charts.Render(ctx, in, func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 		looked = true
-		return lookUp(ctx, q.Reader, apiVersion, kind, namespace, name)
+		return r.lookUp(ctx, q.Reader, apiVersion, kind, namespace, name)
 	})
 	r.measure(time.Since(started), err)
 	if err != nil {
@@ -177,14 +181,18 @@ const (
 	maxLookupBytes = 16 << 20
 )
 
-// lookUp returns an object, or a list of all if name is empty; nothing if there is none.
-func lookUp(ctx context.Context, reader client.Reader, apiVersion, kind, namespace, name string) (map[string]any, error) {
+// lookUp returns an object, or a list of all if name is empty; nothing if there is none. It reads nothing in the agent's namespace: its Secrets hold keys,
+// and values of sensitive parameters of all Instances.
+func (r *Renderer) lookUp(ctx context.Context, reader client.Reader, apiVersion, kind, namespace, name string) (map[string]any, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return nil, err
 	}
+	if namespace != "" && namespace == r.namespace {
+		return nil, &chart.Error{Message: fmt.Sprintf("lookup of %s in namespace %q, which belongs to the agent, is not allowed", kind, namespace)}
+	}
 	if name == "" {
-		return listAll(ctx, reader, gv.WithKind(kind), namespace)
+		return r.listAll(ctx, reader, gv.WithKind(kind), namespace)
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gv.WithKind(kind))
@@ -198,7 +206,7 @@ func lookUp(ctx context.Context, reader client.Reader, apiVersion, kind, namespa
 	return object.Object, nil
 }
 
-func listAll(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace string) (map[string]any, error) {
+func (r *Renderer) listAll(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, namespace string) (map[string]any, error) {
 	all, size := &unstructured.UnstructuredList{}, 0
 	for next := ""; ; {
 		page := &unstructured.UnstructuredList{}
@@ -217,7 +225,9 @@ func listAll(ctx context.Context, reader client.Reader, kind schema.GroupVersion
 		if size += len(encoded); size > maxLookupBytes {
 			return nil, &chart.Error{Message: fmt.Sprintf("the objects of kind %s have more than %d MiB: look up fewer, by namespace or name", kind.Kind, maxLookupBytes>>20)}
 		}
-		page.Items = append(all.Items, page.Items...)
+		page.Items = append(all.Items, slices.DeleteFunc(page.Items, func(o unstructured.Unstructured) bool {
+			return r.namespace != "" && o.GetNamespace() == r.namespace
+		})...)
 		all = page
 		if next = page.GetContinue(); next == "" {
 			return all.UnstructuredContent(), nil

@@ -47,6 +47,8 @@ type result struct {
 
 	// omitted describes the fields that a started plan does not apply; empty if there are none.
 	omitted string
+	// warnings are those about the charts of a started plan; empty if there are none.
+	warnings string
 }
 
 // judgement holds the conditions that depend on the health of an Instance: Ready and, where it differs, Available. until is when they have to be
@@ -60,7 +62,7 @@ type judgement struct {
 // mask returns the result without sensitive values in its messages.
 func (r result) mask(m sensitive.Masker) result {
 	r.status, r.ready.Message = m.Status(r.status), m.Text(r.ready.Message)
-	r.unsearched, r.omitted = m.Text(r.unsearched), m.Text(r.omitted)
+	r.unsearched, r.omitted, r.warnings = m.Text(r.unsearched), m.Text(r.omitted), m.Text(r.warnings)
 	if r.available != nil {
 		masked := *r.available
 		masked.Message = m.Text(masked.Message)

@@ -113,6 +113,9 @@ type Options struct {
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
 
+	// Namespace is that of the agent.
+	Namespace string
+
 	// Charts renders charts, and Rendered keeps what they have rendered.
 	Charts   *chart.Renderer
 	Rendered *rendering.Store
@@ -163,7 +166,7 @@ func Add(ctx context.Context, o Options, local ctrl.Manager) error {
 		budget: flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst), progressDelay: cmp.Or(o.ProgressDelay, progressDelay),
 		policy: o.Rights, bindings: keeper, identities: acting,
 
-		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, measured.render), rendered: o.Rendered,
+		contents: content.NewFiles(local.GetAPIReader(), content.FileDelay), charts: charts.New(o.Charts, found.discovery, o.Namespace, measured.render), rendered: o.Rendered,
 
 		retryDelay: o.RetryDelay, holdInterval: cmp.Or(o.HoldInterval, holdInterval), blocked: lru.New(maxRemembered),
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),

@@ -16,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/charts"
 	"github.com/tandem-addons/tandem/pkg/agent/secret"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
@@ -67,6 +68,12 @@ func (x *execution) owner() plan.Owner {
 // isAside reports whether the execution does not influence condition Ready.
 func (x *execution) isAside() bool {
 	return x.Execution != nil && plan.IsAside(kudo.InstanceStatus{Execution: x.Execution})
+}
+
+// isStored reports whether the start of the execution is recorded.
+func (x *execution) isStored() bool {
+	last := x.instance.Status.Execution
+	return last != nil && x.Execution != nil && last.UID == x.UID
 }
 
 // status returns the recorded status of a task of the execution.
@@ -213,9 +220,24 @@ func (x *execution) renderRelease(placed plan.Placed, r *renderedTask) {
 		r.transient = transient.Err
 		return
 	}
+	if x.isStored() && holdReason(err) != "" { // it passes, and before the start the plan is held
+		r.transient = err
+		return
+	}
 	r.release, r.err = made, err
 	r.objects = made.All()
 	x.record.Add(r.objects, x.tracesOf(r.objects))
+}
+
+// holdReason returns the reason of an error that delays a plan before it starts, because it can pass; empty if the plan cannot succeed.
+func holdReason(err error) string {
+	if unsupported := (*chart.VersionError)(nil); errors.As(err, &unsupported) {
+		return kudo.ReasonKubernetesVersionUnsupported
+	}
+	if collision := (*release.CollisionError)(nil); errors.As(err, &collision) {
+		return kudo.ReasonNameCollision
+	}
+	return ""
 }
 
 // tracesOf returns what the objects of a chart hold of sensitive values: nothing shows where a chart uses them, so they may hold parts that cannot be

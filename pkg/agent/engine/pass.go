@@ -136,6 +136,9 @@ func (p *pass) remark(instance *kudo.Instance, done result) {
 	if done.omitted != "" {
 		p.emitOmitted(instance, done.omitted)
 	}
+	if done.warnings != "" {
+		p.emitWarnings(instance, done.warnings)
+	}
 }
 
 // waitOf returns why a plan waits, according to a status.

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
-	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -59,23 +56,14 @@ func (p *pass) start(ctx context.Context, o plan.Observation, x *execution, choi
 	x.inventory.list(listed.own...)
 	status.Inventory = x.inventory.entries
 	judged, err := p.judgeDuringPlan(ctx, o, x, status)
-	return result{status: status, judgement: judged, again: true, omitted: describe(listed.omissions)}, err
+	return result{status: status, judgement: judged, again: true, omitted: describe(listed.omissions), warnings: strings.Join(text.Limit(listed.warnings, maxShown, "more"), "; ")}, err
 }
 
-// holdReason returns the reason of an error that delays a plan before it starts, because it can pass; empty if the plan cannot succeed.
-func holdReason(err error) string {
-	if unsupported := (*chart.VersionError)(nil); errors.As(err, &unsupported) {
-		return kudo.ReasonKubernetesVersionUnsupported
-	}
-	if collision := (*release.CollisionError)(nil); errors.As(err, &collision) {
-		return kudo.ReasonNameCollision
-	}
-	return ""
-}
+// maxShown is the number of omitted fields, and of warnings about charts, that an event shows.
+const maxShown = 5
 
 // describe lists fields that are not applied; each once, although several steps may apply it.
 func describe(omissions []render.Omission) string {
-	const shown = 5
 	var fields []string
 	seen := map[render.Omission]bool{}
 	for _, o := range omissions {
@@ -84,13 +72,18 @@ func describe(omissions []render.Omission) string {
 		}
 		seen[o] = true
 	}
-	return strings.Join(text.Limit(fields, shown, "more"), "; ")
+	return strings.Join(text.Limit(fields, maxShown, "more"), "; ")
 }
 
 // emitOmitted emits an event for the start of a plan with fields that are not applied.
 func (e *engine) emitOmitted(instance *kudo.Instance, omitted string) {
 	e.events.Eventf(instance, nil, corev1.EventTypeWarning, "FieldsOmitted", "Start",
 		"fields of the package's templates are not applied: %s", text.Prefix(omitted, maxNoteBytes))
+}
+
+// emitWarnings emits an event for the start of a plan with warnings about its charts, such as hooks that are not known.
+func (e *engine) emitWarnings(instance *kudo.Instance, warnings string) {
+	e.events.Eventf(instance, nil, corev1.EventTypeWarning, "ChartWarning", "Start", "%s", text.Prefix(warnings, maxNoteBytes))
 }
 
 // keepValues copies the sensitive values of an execution before it is recorded, beside those of the last one.
@@ -152,8 +145,9 @@ type planEntries struct {
 	// If it is set, no task runs.
 	distorted error
 
-	// omissions are the fields of the plan's templates that are not applied.
+	// omissions are the fields of the plan's templates that are not applied, and warnings those about its charts.
 	omissions []render.Omission
+	warnings  []string
 
 	// charts holds the Helm tasks.
 	charts map[string]bool
@@ -182,6 +176,7 @@ func (l *planEntries) add(placed plan.Placed, x *execution, cluster *objects) {
 		x.assumed = append(x.assumed, rendered.release.Serves()...)
 	}
 	if placed.Plan == x.Plan {
+		l.warnings = append(l.warnings, rendered.release.Warnings...)
 		entries = &l.own
 		l.omissions = append(l.omissions, rendered.omissions...)
 		l.distorted = cmp.Or(l.distorted, rendered.structureError(placed), rendered.chartError(placed))

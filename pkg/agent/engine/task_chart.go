@@ -114,6 +114,9 @@ func (p *pass) renderChart(
 	if err != nil {
 		return nil, err
 	}
+	if err := checkValues(given, placed.Task.Spec.ValuesFile, guard, values); err != nil {
+		return nil, err
+	}
 	made, err := with(values)
 	if err == nil {
 		err = guard.Check(made, with)
@@ -122,6 +125,22 @@ func (p *pass) renderChart(
 		err = checkDisclosure(x.version.Parameters, given, made, with)
 	}
 	return &made, err
+}
+
+// checkValues returns an error if values of parameters bring a template into the values of a chart. Other errors are reported by the rendering.
+func checkValues(c render.Context, file string, guard *release.Guard, values map[string]string) error {
+	if file == "" {
+		return nil
+	}
+	with := func(values map[string]string) (string, error) {
+		c.Parameters, c.Sensitive = values, nil
+		return render.Values(c, file)
+	}
+	rendered, err := with(values)
+	if err != nil {
+		return nil
+	}
+	return guard.CheckValues(rendered, with)
 }
 
 // renderWith renders the chart of a task with values of its parameters.
@@ -306,9 +325,11 @@ func (p *pass) follow(
 ) plan.Outcome {
 	rendered, stored := o.Rendering, o.Stored
 	o.Hooks = map[int]release.Seen{}
-	for {
+	acted := map[hookAction]bool{}
+	for ctx.Err() == nil {
 		decision := decide(o)
 		o.Record = decision.Record
+		action := hookAction{decision.Kind, decision.Hook, decision.Event}
 		switch decision.Kind {
 		case release.End:
 			x.inventory.note(o.Record)
@@ -321,6 +342,12 @@ func (p *pass) follow(
 				x.inventory.markSurplus(placed.Task.Name, rendered.All())
 			}
 		default:
+			if acted[action] {
+				x.inventory.note(o.Record)
+				return plan.Outcome{Status: kudo.InProgress, Message: fmt.Sprintf("hook %s: %s is not as it was applied: another writer changes it",
+					decision.Event, plan.Describe(rendered.Hooks[decision.Hook].Object.Object))}
+			}
+			acted[action] = true
 			seen, err := p.actOnHook(ctx, x, placed, rendered.Hooks[decision.Hook], decision, o.Hooks[decision.Hook])
 			if err != nil {
 				x.inventory.note(o.Record)
@@ -329,6 +356,14 @@ func (p *pass) follow(
 			o.Hooks[decision.Hook] = seen
 		}
 	}
+	return outcomeOf(ctx.Err())
+}
+
+// hookAction identifies an action on a hook. A pass takes each once: if it has not had its effect, another writer has undone it.
+type hookAction struct {
+	kind  release.Kind
+	hook  int
+	event release.Event
 }
 
 // operator returns the name of the operator of an execution; empty if its version is lost.
@@ -477,9 +512,11 @@ func (p *pass) actOnHook(
 		if err == nil && object.AppliedBy(x.UID) { // perhaps by an agent that was stopped before it recorded that
 			x.inventory.recordApplied(object)
 		}
-		return release.Seen{Live: object.Live, Why: p.failureOf(ctx, x, placed, object)}, err
+		free := object.Live != nil && !x.owner().Has(object)
+		return release.Seen{Live: object.Live, Why: p.failureOf(ctx, x, placed, object), Free: free}, err
 	case release.RestoreHook:
 		want = hook.Restored(decision.Event)
+		want.SetUID(seen.Live.GetUID()) // it is not created again
 	}
 	object, err := p.apply(ctx, x, want, false, fromServerAndWatch)
 	return release.Seen{Live: object.Live}, err

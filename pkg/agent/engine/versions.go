@@ -57,10 +57,12 @@ func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (pla
 		o.Running = &desired.Spec
 	default:
 		started, err := e.filledVersion(ctx, instance, mirror.VersionName(last.OperatorVersion))
-		if err != nil || started == nil {
+		if err != nil {
 			return o, err
 		}
-		o.Running = &started.Spec
+		if started != nil {
+			o.Running = &started.Spec
+		}
 	}
 	return o.Normalize(), nil
 }

@@ -178,8 +178,12 @@ func MarkSurplus(inventory []kudo.InventoryEntry, surplus ...kudo.InventoryEntry
 	return marked
 }
 
-// VanishedEntries returns the entries of tasks that the version does not have, without objects that a removal has only found.
+// VanishedEntries returns the entries of tasks that the version does not have, without objects that a removal has only found. If the version is
+// lost (nil), no task is known to have vanished.
 func VanishedEntries(inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec) []kudo.InventoryEntry {
+	if version == nil {
+		return nil
+	}
 	tasks := map[string]bool{}
 	for _, task := range version.Tasks {
 		tasks[task.Name] = true

@@ -147,6 +147,9 @@ func TestSurplus(t *testing.T) {
 func TestVanishedEntries(t *testing.T) {
 	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{{Name: "new"}, {Name: "both"}}}
 	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new"), config("found", "")}
+	if vanished := plan.VanishedEntries(inventory, nil); len(vanished) > 0 {
+		t.Errorf("of a version that is lost: %v", vanished)
+	}
 	if diff := cmp.Diff(entries{config("a", "old")}, plan.VanishedEntries(inventory, version)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -139,6 +139,8 @@ func (o *Observation) run(at int, event Event) (decision Decision, done bool) {
 		return o.act(ReadHook, at, event), false
 	case seen.Live == nil:
 		return o.create(at, event), false
+	case seen.Free:
+		return o.takeBack(at, event), false
 	case !ranIn(seen.Live, o.Execution, event):
 		return o.replace(at, event), false
 	}
@@ -182,6 +184,17 @@ func (o *Observation) replace(at int, event Event) Decision {
 	}
 }
 
+// takeBack returns the action for a hook whose object the Instance has released: it is applied, unless it runs, because whatever it has run or is running
+// is of no execution.
+func (o *Observation) takeBack(at int, event Event) Decision {
+	hook, live := o.Rendering.Hooks[at], o.Hooks[at].Live
+	if !runs(live) {
+		return o.act(ApplyHook, at, event)
+	}
+	why := "exists and belongs to no Instance, so it is neither deleted nor run again: delete it"
+	return o.end(plan.Outcome{Status: kudo.Error, Message: messageOf(hook, event, why)})
+}
+
 // fail ends the execution once the failure is stored, and the hook deleted if its policy says so.
 func (o *Observation) fail(at int, event Event) Decision {
 	hook := o.Rendering.Hooks[at]
@@ -208,7 +221,7 @@ func (o *Observation) tidy(at int, event Event, policy DeletePolicy) (decision D
 	switch {
 	case !read:
 		return o.act(ReadHook, at, event), false
-	case seen.Live == nil, seen.Live.GetDeletionTimestamp() != nil, !ranIn(seen.Live, o.Execution, event):
+	case seen.Live == nil, seen.Free, seen.Live.GetDeletionTimestamp() != nil, !ranIn(seen.Live, o.Execution, event):
 		return Decision{}, true
 	case deletes:
 		return o.act(DeleteHook, at, event), false

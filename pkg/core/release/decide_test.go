@@ -301,3 +301,21 @@ func TestAHookWithoutPolicyForItsCreation(t *testing.T) {
 	w.play()
 	w.check("apply pre-upgrade kept", "delete again", "apply pre-upgrade again", "ran again", "manifests")
 }
+
+func TestAHookWhoseObjectBelongsToNoInstance(t *testing.T) {
+	for kind, want := range map[string]Kind{"ConfigMap": ApplyHook, "Job": End} {
+		hooks := []Hook{hook(t, kind, "a", "{}", []Event{PreInstall})}
+		live := hooks[0].Started(PreInstall)
+		live.SetAnnotations(map[string]string{kudo.AnnotationExecution: "first", kudo.AnnotationHook: string(PreInstall)}) // anyone may write this
+		o := Observation{
+			Execution: "first", Rendering: Rendering{Hooks: hooks}, Record: kudo.TaskRecord{Task: "app"}, Hooks: map[int]Seen{0: {Live: live, Free: true}},
+		}
+		decision := Decide(o)
+		if decision.Kind != want || len(decision.Record.Hooks) > 0 {
+			t.Errorf("%s: %s, recorded %v", kind, decision.Kind, decision.Record.Hooks)
+		}
+		if kind == "Job" && (decision.Outcome.Status != kudo.Error || !strings.Contains(decision.Outcome.Message, "delete it")) {
+			t.Errorf("got %v", decision.Outcome)
+		}
+	}
+}

@@ -18,8 +18,8 @@ import (
 type Guard struct {
 	defs   []kudo.Parameter
 	values map[string]string
-	// suspects are the parameters whose values are not plain, in declared order.
-	suspects []string
+	// untrusted are the parameters whose values are not the package's own, and suspects those of them whose values are not plain, in declared order.
+	untrusted, suspects []string
 }
 
 // NewGuard returns a guard of the values that an Instance gives, with those of sensitive parameters. A parameter with structure: true may have any
@@ -33,6 +33,7 @@ func NewGuard(defs []kudo.Parameter, given map[string]string) (*Guard, error) {
 		if !has || isTrusted(def, value) {
 			continue
 		}
+		g.untrusted = append(g.untrusted, def.Name)
 		plain, template, err := inspect(def, value)
 		if err != nil {
 			return nil, err
@@ -45,9 +46,78 @@ func NewGuard(defs []kudo.Parameter, given map[string]string) (*Guard, error) {
 		}
 	}
 	if len(templates) > 0 {
-		return nil, &GuardError{Parameters: templates, Reason: "contains {{ or ends with {, which the chart could execute as a template"}
+		return nil, &GuardError{Parameters: templates, Reason: "contains {{ or ends with {" + executed}
 	}
 	return g, nil
+}
+
+// executed ends the reason of a GuardError about a template in a value.
+const executed = ", which the chart could execute as a template"
+
+// CheckValues returns a *GuardError if values of parameters bring a template into the values of the chart, such as by an escape that the values file
+// decodes. rendered are those values, as JSON. render renders the values file with other values of the parameters; it is called only if rendered has
+// templates at all, which may be the package's own.
+func (g *Guard) CheckValues(rendered string, render func(values map[string]string) (string, error)) error {
+	templates, err := countTemplates(rendered)
+	if err != nil || templates == 0 || len(g.untrusted) == 0 {
+		return err
+	}
+	tokens := newTokens()
+	tokens.all = true
+	replaced, err := g.with(tokens, g.untrusted)
+	if err != nil {
+		return err
+	}
+	own := 0
+	if plain, err := render(replaced); err == nil { // a values file that does not accept tokens has no templates of its own
+		if own, err = countTemplates(plain); err != nil {
+			return err
+		}
+	}
+	if templates > own {
+		return &GuardError{Parameters: g.untrusted, Reason: "brings {{ or a final { into the values of the chart" + executed}
+	}
+	return nil
+}
+
+// countTemplates returns the number of beginnings of actions in the texts and keys of values.
+func countTemplates(encoded string) (count int, err error) {
+	var values any
+	if encoded == "" {
+		return 0, nil
+	}
+	if err := json.Unmarshal([]byte(encoded), &values); err != nil {
+		return 0, fmt.Errorf("decoding the values of the chart: %w", err)
+	}
+	visit(values, func(s string) {
+		count += strings.Count(s, "{{")
+		if !strings.Contains(s, "{{") && IsTemplate(s) {
+			count++
+		}
+	})
+	return count, nil
+}
+
+// with returns the values with tokens in place of those of some parameters.
+func (g *Guard) with(tokens *tokens, parameters []string) (map[string]string, error) {
+	values := maps.Clone(g.values)
+	for i := range g.defs {
+		def := &g.defs[i]
+		if !slices.Contains(parameters, def.Name) || !hasText(def) {
+			continue
+		}
+		value, err := tokens.inValue(def, values[def.Name])
+		if err != nil {
+			return nil, err
+		}
+		values[def.Name] = value
+	}
+	return values, nil
+}
+
+// hasText reports whether values of the parameter are, or contain, texts.
+func hasText(def *kudo.Parameter) bool {
+	return def.Type == "" || def.Type == kudo.StringType || def.Type == kudo.ArrayType || def.Type == kudo.MapType
 }
 
 func isTrusted(def *kudo.Parameter, value string) bool {
@@ -135,17 +205,10 @@ func reasonOf(difference string) string {
 
 // difference returns how the structure differs from that with plain values of some parameters. A chart that does not accept these is a difference.
 func (g *Guard) difference(rendered Rendering, render func(map[string]string) (Rendering, error), parameters []string) (string, error) {
-	tokens, values := newTokens(), maps.Clone(g.values)
-	for i := range g.defs {
-		def := &g.defs[i]
-		if !slices.Contains(parameters, def.Name) {
-			continue
-		}
-		value, err := tokens.inValue(def, values[def.Name])
-		if err != nil {
-			return "", err
-		}
-		values[def.Name] = value
+	tokens := newTokens()
+	values, err := g.with(tokens, parameters)
+	if err != nil {
+		return "", err
 	}
 	plain, err := render(values)
 	if err != nil {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -263,5 +265,69 @@ func TestChartsThatRefusePlainValues(t *testing.T) {
 	err = guard.Check(Rendering{}, func(map[string]string) (Rendering, error) { return Rendering{}, refused })
 	if !errors.Is(err, refused) || !strings.Contains(err.Error(), `values of "P", "Q"`) || !strings.Contains(err.Error(), "structure: true") {
 		t.Errorf("got error %v", err)
+	}
+}
+
+func TestTemplatesThatTheValuesFileDecodes(t *testing.T) {
+	defs := []kudo.Parameter{{Name: "P"}, {Name: "OWN", Default: ptr.To("{{ .Release.Name }}")}, {Name: "FREE", Structure: ptr.To(true)}, {Name: "N", Type: kudo.IntegerType}}
+	// file renders a values file that decodes the escapes of values, as double quotes do, and has a template of its own.
+	file := func(values map[string]string) (string, error) {
+		if values["P"] == "fail" {
+			return "", errors.New("refused")
+		}
+		decoded := strings.NewReplacer(`\u007b`, "{", `\x7b`, "{").Replace(values["P"])
+		encoded, err := json.Marshal(map[string]any{
+			"host": "{{ .Release.Name }}." + decoded, "free": values["FREE"], "own": values["OWN"], "list": []any{map[string]any{decoded: 1}},
+		})
+		return string(encoded), err
+	}
+	for name, test := range map[string]struct {
+		given   map[string]string
+		refused string
+	}{
+		"plain":                        {given: map[string]string{"P": "example.com"}},
+		"base64":                       {given: map[string]string{"P": "e3s="}},
+		"an escape of something else":  {given: map[string]string{"P": `a\u0041`}},
+		"an escaped template":          {given: map[string]string{"P": `\u007b\u007b lookup "v1" }}`}, refused: `"P"`},
+		"another escape":               {given: map[string]string{"P": `\x7b\x7b end`}, refused: `"P"`},
+		"a final brace":                {given: map[string]string{"P": `a\x7b`}, refused: `"P"`},
+		"the package's own default":    {given: map[string]string{"P": "a", "OWN": "{{ .Release.Name }}"}},
+		"a parameter with structure":   {given: map[string]string{"P": "a", "FREE": "{{ x }}"}},
+		"a number beside":              {given: map[string]string{"P": `\u007b\u007b`, "N": "3"}, refused: `"P", "N"`},
+		"none are given":               {},
+		"a file that accepts no token": {given: map[string]string{"P": "x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			guard, err := NewGuard(defs, test.given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rendered, err := file(test.given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = guard.CheckValues(rendered, file)
+			var refused *GuardError
+			if errors.As(err, &refused) != (test.refused != "") || err != nil && refused == nil {
+				t.Fatalf("got %v", err)
+			}
+			if test.refused != "" && !strings.Contains(err.Error(), test.refused) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAValuesFileThatAcceptsNoTokens(t *testing.T) {
+	guard, err := NewGuard([]kudo.Parameter{{Name: "P"}}, map[string]string{"P": "e3s="})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(map[string]string) (string, error) { return "", errors.New("illegal base64 data") }
+	if err := guard.CheckValues(`{"a":"plain"}`, refuse); err != nil {
+		t.Errorf("values without a template: %v", err)
+	}
+	if err := guard.CheckValues(`{"a":"{{"}`, refuse); err == nil {
+		t.Error("a decoded template passed")
 	}
 }

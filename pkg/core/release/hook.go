@@ -27,6 +27,8 @@ type Seen struct {
 	Live *unstructured.Unstructured
 	// Why is why it has failed, as its pods say.
 	Why string
+	// Free is true if it belongs to no Instance: this one has released it, and may take it back.
+	Free bool
 }
 
 // runs reports whether a hook runs until it succeeds or fails.

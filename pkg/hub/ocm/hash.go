@@ -29,6 +29,7 @@ import (
 // lists the configs without hashes. A rollout begins at the definition. For other add-ons, addon-framework sets the hashes.
 type configurationHashes struct {
 	client client.Client
+	live   client.Reader // bypasses the cache, which only has the hashes of ConfigMaps
 }
 
 func (h *configurationHashes) SetUp(mgr manager.Manager) error {
@@ -39,7 +40,7 @@ func (h *configurationHashes) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.EnqueueFrom(h.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		Watches(&corev1.ConfigMap{}, controller.EnqueueFrom(h.configuredWith(addonv1alpha1.ResourceConfigMaps)),
-			builder.WithPredicates(controller.ChangeIn(install.ConfigMapHash), controller.AfterStart())).
+			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap), controller.AfterStart())).
 		Complete(h)
 }
 
@@ -90,7 +91,7 @@ func (h *configurationHashes) hash(ctx context.Context, resource upstream.Config
 		}
 		return install.DeploymentConfigHash(config), nil
 	case addonv1alpha1.ResourceConfigMaps:
-		config, err := read.ConfigMap(ctx, h.client, name)
+		config, err := read.ConfigMap(ctx, h.live, name)
 		if err != nil || config == nil {
 			return "", err
 		}

@@ -56,7 +56,7 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 		return fmt.Errorf("preparing the cache of marks: %w", err)
 	}
 	controllers := []controller.Runner{
-		&configurationHashes{client: mgr.GetClient()},
+		&configurationHashes{client: mgr.GetClient(), live: mgr.GetAPIReader()},
 		&rollouts{
 			client: mgr.GetClient(), addOns: o.AddOns, checkLive: o.CheckLive, marks: marks, unfinished: o.Metrics.unfinished,
 			written: controller.NewWrites(), pace: controller.NewPace(time.Now),

@@ -64,7 +64,7 @@ func (r *rollouts) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		Watches(&corev1.ConfigMap{}, r.pace.EnqueueFrom(r.addOns.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
-			builder.WithPredicates(controller.ChangeIn(install.ConfigMapHash), controller.AfterStart())).
+			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap), controller.AfterStart())).
 		WatchesRawSource(source.Kind(r.marks, manifestWork(), marked)).
 		Complete(&controller.Reconciler[*addonv1alpha1.ManagedClusterAddOn]{
 			Client: r.client, Written: r.written, IsIgnored: controller.IsDeleted, // then its mark is, too

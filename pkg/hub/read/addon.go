@@ -19,6 +19,8 @@ import (
 // AddOns reads the state that decides about plan-based add-ons.
 type AddOns struct {
 	Client client.Reader
+	// Live reads ConfigMaps, of which the cache only has hashes.
+	Live client.Reader
 	// Namespaces are those for all clusters.
 	Namespaces install.Namespaces
 	// Reserved are the namespaces of managed clusters in which nothing is installed.
@@ -79,7 +81,7 @@ func (a *AddOns) configuration(ctx context.Context, state *install.AddOn) (err e
 		}
 	}
 	for _, name := range state.Configuration.ConfigMaps {
-		if state.ConfigMaps[name], err = ConfigMap(ctx, a.Client, name); err != nil {
+		if state.ConfigMaps[name], err = ConfigMap(ctx, a.Live, name); err != nil {
 			return err
 		}
 	}
@@ -105,10 +107,10 @@ func ParametersOf(state install.AddOn) []client.Object {
 	return objects
 }
 
-// ConfigMap reads a ConfigMap with parameters; nil if it does not exist, or is not labelled as one.
-func ConfigMap(ctx context.Context, c client.Reader, name types.NamespacedName) (*corev1.ConfigMap, error) {
+// ConfigMap reads a ConfigMap with parameters from the API server; nil if it does not exist, or is not labelled as one.
+func ConfigMap(ctx context.Context, live client.Reader, name types.NamespacedName) (*corev1.ConfigMap, error) {
 	config := &corev1.ConfigMap{}
-	if err := c.Get(ctx, name, config); apierrors.IsNotFound(err) {
+	if err := live.Get(ctx, name, config); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)

@@ -40,6 +40,8 @@ func Trim(object any) (any, error) {
 		trimMetadata(o)
 		o.TypeMeta = metav1.TypeMeta{}
 		o.Status = trimStatus(o.Status)
+	case *corev1.ConfigMap:
+		trimConfigMap(o)
 	case *metav1.PartialObjectMetadata:
 		switch o.GroupVersionKind() {
 		case ManagedCluster().GroupVersionKind():
@@ -55,6 +57,21 @@ func Trim(object any) (any, error) {
 	}
 	return object, nil
 }
+
+// annotationHash holds the hash of a ConfigMap with parameters in the cache.
+const annotationHash = "hash"
+
+// trimConfigMap replaces what a ConfigMap with parameters holds by its hash: anyone who may write ConfigMaps in any namespace could fill the cache.
+func trimConfigMap(o *corev1.ConfigMap) {
+	if _, is := o.Labels[kudo.LabelConfiguration]; !is {
+		return
+	}
+	o.Annotations = map[string]string{annotationHash: install.ConfigMapHash(o)}
+	o.Data, o.BinaryData = nil, nil
+}
+
+// ViewConfigMap returns what add-ons depend on of a ConfigMap in the cache.
+func ViewConfigMap(o *corev1.ConfigMap) string { return o.Annotations[annotationHash] }
 
 // trimMetadata drops the metadata that users and other controllers add. Finalizers stay: patches address them by index.
 func trimMetadata(o client.Object) {

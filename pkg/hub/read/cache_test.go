@@ -8,11 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/availability"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
@@ -233,5 +235,31 @@ func TestSharedStringsAreBounded(t *testing.T) {
 	long := decode(string(make([]byte, maxTextLength+1)))
 	if known.of(long); known.known[long] != "" {
 		t.Error("a long string is kept")
+	}
+}
+
+func TestTrimConfigMap(t *testing.T) {
+	config := func(value string, labels map[string]string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"a": "b"}}, Data: map[string]string{"VALUE": value}}
+	}
+	marked := map[string]string{kudo.LabelConfiguration: "true"}
+	views := map[string]bool{}
+	for _, value := range []string{"one", "two"} {
+		trimmed, err := Trim(config(value, marked))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := trimmed.(*corev1.ConfigMap)
+		if len(got.Data)+len(got.BinaryData) > 0 || len(got.Annotations) != 1 {
+			t.Errorf("the cache holds %v", got)
+		}
+		views[ViewConfigMap(got)] = true
+	}
+	if len(views) != 2 || views[""] {
+		t.Errorf("the cache does not show a change: %v", views)
+	}
+	other, err := Trim(config("certificates", nil))
+	if err != nil || other.(*corev1.ConfigMap).Data["VALUE"] != "certificates" {
+		t.Errorf("got %v, %v", other, err)
 	}
 }

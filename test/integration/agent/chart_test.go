@@ -634,6 +634,72 @@ spec:
 		Expect(data(ctx, h, "config")).To(BeNil())
 	})
 
+	It("takes back the objects of hooks that belong to no Instance, but runs no Job of others", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), nil)
+		released := map[string]string{kudo.AnnotationReleasedBy: h.namespace + "/" + h.name}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-secret", Annotations: released}}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-migrate", Annotations: released}}
+		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
+		Expect(client.IgnoreAlreadyExists(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))).To(Succeed())
+		Expect(managed.Create(ctx, secret)).To(Succeed())
+		Expect(managed.Create(ctx, job)).To(Succeed())
+		h.resolve(ctx)
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("hook pre-install: Job " + h.namespace + "/" + h.name +
+			"-migrate: exists and belongs to no Instance, so it is neither deleted nor run again: delete it"))
+
+		Expect(managed.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		ran := runJobs(ctx, h)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(ran.all()).To(Equal([]string{"migrate", "seed"}))
+		Expect(h.local(ctx, "-secret", secret)).To(BeTrue())
+		Expect(secret.Labels).To(HaveKeyWithValue(kudo.LabelInstance, h.name))
+		h.finish(ctx)
+	})
+
+	It("executes no value as a template that its values file decodes, and reads nothing of the agent", func(ctx context.Context) {
+		config := func(value string) chartFiles {
+			return chartFiles{"Chart.yaml": web["Chart.yaml"], "values.yaml": web["values.yaml"], "templates/config.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-config"}
+data: {value: ` + value + `}
+`}
+		}
+		h := newChart(ctx, config(`{{ tpl .Values.value . | quote }}`), func(spec *kudo.OperatorVersionSpec) {
+			spec.Templates["values.yaml"] = `value: "{{ .Params.VALUE }}"` + "\n"
+		})
+		h.edit(ctx, func(i *kudo.Instance) {
+			i.Spec.Parameters = map[string]string{"VALUE": `\u007b\u007b (lookup \u0022v1\u0022 \u0022Secret\u0022 .Release.Namespace \u0022\u0022) }}`}
+		})
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError), HaveField("Message",
+			ContainSubstring(`parameter "VALUE" brings {{ or a final { into the values of the chart, which the chart could execute as a template`))))
+		Expect(data(ctx, h, "config")).To(BeNil())
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "plain"} })
+		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("value", "plain"))
+		h.finish(ctx)
+
+		own := newChart(ctx, config(`{{ (lookup "v1" "Secret" "`+agent.DefaultNamespace+`" "tandem-mirror-key") | toJson | quote }}`), nil)
+		own.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return own.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError), HaveField("Message",
+			ContainSubstring(`lookup of Secret in namespace "`+agent.DefaultNamespace+`", which belongs to the agent, is not allowed`))))
+
+		all := newChart(ctx, config(`{{ range (lookup "v1" "Secret" "" "").items }}{{ .metadata.namespace }} {{ end }}`), nil)
+		Expect(client.IgnoreAlreadyExists(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: all.namespace}}))).To(Succeed())
+		Expect(managed.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: all.namespace, Name: "seen"}})).To(Succeed())
+		all.resolve(ctx)
+		Eventually(func() string { return data(ctx, all, "config")["value"] }).Should(And(
+			ContainSubstring(all.namespace), Not(ContainSubstring(agent.DefaultNamespace))))
+	})
+
+	It("emits an event about hooks that are not known", func(ctx context.Context) {
+		h := newChart(ctx, chartFiles{"Chart.yaml": web["Chart.yaml"], "values.yaml": web["values.yaml"],
+			"templates/odd.yaml": hookJob("odd", "helm.sh/hook: pre-flight", "")}, nil)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Eventually(func() []string { return h.eventsOf(ctx, "ChartWarning") }).Should(ConsistOf(ContainSubstring("pre-flight")))
+		h.finish(ctx)
+	})
+
 	It("waits while discovery is incomplete, and prunes nothing meanwhile", func(ctx context.Context) {
 		const served = `{{- if .Capabilities.APIVersions.Has "apps/v1/Deployment" }}
 apiVersion: v1

@@ -58,7 +58,7 @@ var _ = Describe("What the cluster serves", func() {
 		Expect(err).NotTo(HaveOccurred())
 		own, err := chart.NewRenderer()
 		Expect(err).NotTo(HaveOccurred())
-		renderer = charts.New(own, discovered, func(time.Duration, error) {})
+		renderer = charts.New(own, discovered, "", func(time.Duration, error) {})
 		folder := GinkgoT().TempDir()
 		Expect(os.Mkdir(filepath.Join(folder, "templates"), 0o700)).To(Succeed())
 		for name, content := range map[string]string{
