@@ -43,24 +43,33 @@ func violations(c *helm.Chart, values map[string]any) []string {
 
 // validate validates the values of one chart.
 func validate(c *helm.Chart, values map[string]any) error {
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(c.Schema))
+	compiled, err := compile(c)
 	if err != nil {
-		return fmt.Errorf("%s is not valid JSON: %w", schemaFile, err)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(files{c})
-	if err := compiler.AddResource(schemaRoot+schemaFile, schema); err != nil {
-		return fmt.Errorf("%s: %w", schemaFile, err)
-	}
-	compiled, err := compiler.Compile(schemaRoot + schemaFile)
-	if err != nil {
-		return fmt.Errorf("%s: %w", schemaFile, err)
+		return err
 	}
 	if err := compiled.Validate(values); err != nil {
 		_, lines, _ := strings.Cut(err.Error(), "\n") // the first line names the schema
 		return fmt.Errorf("%s", strings.Join(strings.Fields(lines), " "))
 	}
 	return nil
+}
+
+// compile compiles the schema of one chart.
+func compile(c *helm.Chart) (*jsonschema.Schema, error) {
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(c.Schema))
+	if err != nil {
+		return nil, fmt.Errorf("%s is not valid JSON: %w", schemaFile, err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(files{c})
+	if err := compiler.AddResource(schemaRoot+schemaFile, schema); err != nil {
+		return nil, fmt.Errorf("%s: %w", schemaFile, err)
+	}
+	compiled, err := compiler.Compile(schemaRoot + schemaFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", schemaFile, err)
+	}
+	return compiled, nil
 }
 
 // files loads the documents that a schema refers to from the chart.

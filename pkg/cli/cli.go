@@ -1,8 +1,8 @@
 // Package cli implements the kubectl plugin: it verifies and pushes packages, enables add-ons, runs plans and shows their status. It reads
 // and writes the hub.
 //
-// This package has the root command, completion, exit codes and the command ui. The other commands are in subpackages: packages, inspect,
-// change and diagnose.
+// This package has the root command, completion, exit codes and the command ui. The other commands are in subpackages: packages, stacks,
+// inspect, change and diagnose.
 // They share planstatus, hubclient and terminal, each of which imports only the ones after it.
 //
 // Every command X has the same structure, in a file of its name:
@@ -29,6 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/inspect"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
+	"github.com/tandem-addons/tandem/pkg/cli/stacks"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -67,6 +68,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags.ClusterName = nil // here --cluster names a managed cluster
 	f := &hubclient.Factory{IOStreams: streams, Flags: flags, Version: version}
 	root := group("kubectl-addon", "Manage add-ons and their plans on a fleet of clusters",
+		stacks.NewCmdApply(f, nil), stacks.NewCmdCreate(f, nil),
 		change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil), inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil),
 		inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil), inspect.NewCmdDependents(f, nil),
 		change.NewCmdInstall(f, nil), change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdUninstall(f, nil),

@@ -44,6 +44,9 @@ var argumentChoices = map[string]choices{
 // flagChoices maps flags to the choices for their values.
 var flagChoices = map[string]choices{
 	"cluster":   allOf(read.ManagedClusterKind),
+	"requires":  allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
+	"optional":  allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
+	"package":   packageNames,
 	"namespace": allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
 }
 

@@ -72,7 +72,7 @@ func ExplainUndefined(ctx context.Context, reader client.Reader, addOn string, u
 	if err != nil || !slices.ContainsFunc(stored, func(v kudo.OperatorVersion) bool { return v.OperatorName() == addOn }) {
 		return undefined
 	}
-	return fmt.Errorf("%w; operator %q is pushed, but is no add-on: create a ClusterManagementAddOn of that name, or install it without one "+
+	return fmt.Errorf("%w; operator %q is pushed, but is no add-on: create one ('kubectl addon create %[2]s --package %[2]s'), or install it without one "+
 		"('kubectl addon install %[2]s')", undefined, addOn)
 }
 

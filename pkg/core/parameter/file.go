@@ -81,7 +81,7 @@ func valuesOf(root *yamlv3.Node) (map[string]string, error) {
 			return nil, fmt.Errorf("line %d: parameter %s is already set on line %d: remove one of them", name.Line, text.Quote(name.Value), earlier)
 		}
 		lines[name.Value] = name.Line
-		value, given, err := textOf(node)
+		value, given, err := TextOf(node)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", node.Line, err)
 		}
@@ -92,8 +92,8 @@ func valuesOf(root *yamlv3.Node) (map[string]string, error) {
 	return values, nil
 }
 
-// textOf returns a value in the form of an Instance's parameter, and whether it is set.
-func textOf(node *yamlv3.Node) (text string, given bool, err error) {
+// TextOf returns a value in the form of an Instance's parameter, and whether it is set.
+func TextOf(node *yamlv3.Node) (text string, given bool, err error) {
 	if node.Kind == yamlv3.ScalarNode {
 		return node.Value, node.ShortTag() != "!!null", nil
 	}

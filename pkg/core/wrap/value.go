@@ -48,22 +48,35 @@ func (v value) template() string {
 	return "{{ " + v.kind.format(".Params."+v.Parameter) + " }}"
 }
 
-// choose looks up chosen values in a chart.
-func (c Chart) choose(choices []Choice) ([]value, error) {
+// documents returns the values of a chart and their schema; the latter is nil if there is none.
+func (c Chart) documents() (root *yaml.Node, described *schema, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(c.Values, &document); err != nil {
-		return nil, fmt.Errorf("values.yaml of chart %s is invalid: %w", text.Quote(c.Name), err)
+		return nil, nil, fmt.Errorf("values.yaml of chart %s is invalid: %w", text.Quote(c.Name), err)
 	}
-	var described *schema
 	if len(c.Schema) > 0 {
 		described = &schema{}
 		if err := json.Unmarshal(c.Schema, described); err != nil {
-			return nil, fmt.Errorf("values.schema.json of chart %s is invalid: %w", text.Quote(c.Name), err)
+			return nil, nil, fmt.Errorf("values.schema.json of chart %s is invalid: %w", text.Quote(c.Name), err)
 		}
 	}
-	root := &yaml.Node{Kind: yaml.MappingNode}
+	root = &yaml.Node{Kind: yaml.MappingNode}
 	if len(document.Content) > 0 {
 		root = document.Content[0]
+	}
+	return root, described, nil
+}
+
+// isForeign reports whether a value need not be listed by the chart: that of a subchart, or a global one.
+func (c Chart) isForeign(path Path) bool {
+	return path[0] == "global" || slices.Contains(c.Subcharts, path[0])
+}
+
+// choose looks up chosen values in a chart.
+func (c Chart) choose(choices []Choice) ([]value, error) {
+	root, described, err := c.documents()
+	if err != nil {
+		return nil, err
 	}
 	var chosen []value
 	for _, choice := range choices {
@@ -80,7 +93,7 @@ func (c Chart) choose(choices []Choice) ([]value, error) {
 func (c Chart) lookUp(choice Choice, root *yaml.Node, described *schema) (value, error) {
 	key, node := find(root, choice.Path)
 	described = described.at(choice.Path)
-	if node == nil && described == nil && choice.Path[0] != "global" && !slices.Contains(c.Subcharts, choice.Path[0]) {
+	if node == nil && described == nil && !c.isForeign(choice.Path) {
 		return value{}, c.unknown(choice.Path, root)
 	}
 	v := value{Choice: choice, kind: kindOf(node, described), description: descriptionOf(key, described)}

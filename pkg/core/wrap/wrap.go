@@ -22,17 +22,25 @@ const (
 // Files returns the files of a package called name around a chart, text by path. archive is the path of the chart in the package. It is an error if
 // the chart has no value that a choice names, or if two choices exclude each other.
 func Files(name, archive string, chart Chart, choices []Choice) (map[string]string, error) {
-	operator, err := operatorText(name, archive, chart, len(choices) > 0)
+	var chosen []value
+	if len(choices) > 0 {
+		var err error
+		if chosen, err = chart.choose(choices); err != nil {
+			return nil, err
+		}
+	}
+	return filesOf(name, archive, chart, chosen)
+}
+
+// filesOf returns the files of a package with parameters for the chosen values.
+func filesOf(name, archive string, chart Chart, chosen []value) (map[string]string, error) {
+	operator, err := operatorText(name, archive, chart, len(chosen) > 0)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string]string{operatorFile: operator}
-	if len(choices) == 0 {
+	if len(chosen) == 0 {
 		return files, nil
-	}
-	chosen, err := chart.choose(choices)
-	if err != nil {
-		return nil, err
 	}
 	if files[parametersFile], err = parametersText(chart, chosen); err != nil {
 		return nil, err

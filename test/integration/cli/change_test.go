@@ -575,7 +575,7 @@ plans:
 			push(ctx, "quay", "1.0.0")
 			Expect(run(ctx, "enable", "quay", "--cluster", newCluster(ctx, nil)).err).To(MatchError(And(
 				HavePrefix(`ClusterManagementAddOn "quay" not found`), HaveSuffix(`; operator "quay" is pushed, but is no add-on: `+
-					`create a ClusterManagementAddOn of that name, or install it without one ('kubectl addon install quay')`))))
+					`create one ('kubectl addon create quay --package quay'), or install it without one ('kubectl addon install quay')`))))
 		})
 
 		It("are refused if a Placement or a parent determines the Instance", func(ctx SpecContext) {

@@ -12,6 +12,9 @@ const LabelSharedConfigs = "kudo.dev/shared-configs"
 // no other ConfigMaps.
 const LabelConfiguration = "kudo.dev/configuration"
 
+// LabelStack holds the name of the stack that `kubectl addon apply` has applied an object of the hub with. It decides what --prune may delete.
+const LabelStack = "kudo.dev/stack"
+
 // Labels of everything that an Instance applies (KUDO's names): objects, pod templates, volume claim templates.
 const (
 	LabelHeritage = "heritage"

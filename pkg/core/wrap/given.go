@@ -1,0 +1,232 @@
+package wrap
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tandem-addons/tandem/pkg/core/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Given is a value of a chart that a user sets.
+type Given struct {
+	value
+	// Node is the value in the user's file.
+	Node *yaml.Node
+	// Text is the value as that of a parameter.
+	Text string
+}
+
+// Problem is what is wrong with a value that a user sets.
+type Problem struct {
+	// Node is where it is in the user's file.
+	Node    *yaml.Node
+	Message string
+}
+
+// Given returns the values that a map sets, each of which becomes a parameter: a map is divided where the chart lists its keys, or does not know them
+// because they are those of a subchart. Values that the chart does not have, or that have another type, are problems.
+func (c Chart) Given(values *yaml.Node) (given []Given, problems []Problem) {
+	root, described, err := c.documents()
+	if err != nil {
+		return nil, []Problem{{values, err.Error()}}
+	}
+	g := &givenValues{chart: c, root: root, described: described}
+	g.visit(values, nil)
+	if len(g.given) > MaxChoices {
+		g.add(values, "%d values are set, more than %d", len(g.given), MaxChoices)
+	}
+	return g.given, g.problems
+}
+
+// GivenFiles is Files with parameters for values that a user sets.
+func GivenFiles(name, archive string, chart Chart, given []Given) (map[string]string, error) {
+	chosen := make([]value, 0, len(given))
+	for _, g := range given {
+		chosen = append(chosen, g.value)
+	}
+	return filesOf(name, archive, chart, chosen)
+}
+
+// givenValues collects the values of a map.
+type givenValues struct {
+	chart     Chart
+	root      *yaml.Node
+	described *schema
+	given     []Given
+	problems  []Problem
+}
+
+func (g *givenValues) add(node *yaml.Node, format string, args ...any) {
+	g.problems = append(g.problems, Problem{node, fmt.Sprintf(format, args...)})
+}
+
+// visit visits the keys of a map at a path.
+func (g *givenValues) visit(node *yaml.Node, at Path) {
+	lines := map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, below := node.Content[i], node.Content[i+1]
+		path := append(slices.Clone(at), key.Value)
+		switch line, twice := lines[key.Value]; {
+		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
+			g.add(key, "a key must be a text; anchors, aliases and merges are not supported: write the value out")
+		case twice:
+			g.add(key, "value %s is set twice, first in line %d: remove one", path, line)
+		case checkKeys(path) != nil:
+			g.add(key, "value %s: %v", path, checkKeys(path))
+		case below.Kind == yaml.MappingNode && len(below.Content) > 0 && g.isDivided(path):
+			g.visit(below, path)
+		default:
+			g.set(key, below, path)
+		}
+		lines[key.Value] = key.Line
+	}
+}
+
+// isDivided reports whether the keys of a map of the chart are values of their own.
+func (g *givenValues) isDivided(path Path) bool {
+	_, node := find(g.root, path)
+	described := g.described.at(path)
+	switch {
+	case node != nil && node.Kind == yaml.MappingNode:
+		return len(node.Content) > 0
+	case described != nil:
+		return len(described.Properties) > 0
+	default:
+		return node == nil && g.chart.isForeign(path)
+	}
+}
+
+// set adds a value.
+func (g *givenValues) set(key, node *yaml.Node, path Path) {
+	choice := Choice{Path: path, Parameter: nameOf(path)}
+	v, err := g.chart.lookUp(choice, g.root, g.described)
+	if closest, isListed := g.siblingOf(path); err != nil && isListed {
+		if closest != "" {
+			g.add(key, "chart %s has no value %s in values.yaml (did you mean %s?)", text.Quote(g.chart.Name), text.Quote(path.String()), closest)
+			return
+		}
+		v, err = value{Choice: choice}, nil // a key that is added to a map of the chart, such as a label
+	}
+	if err != nil {
+		g.add(key, "%v", err)
+		return
+	}
+	if !v.isTyped(g.root, g.described) {
+		v.kind = kindOf(node, nil)
+	}
+	for _, other := range g.given {
+		if err := v.excludes(other.Choice); err != nil {
+			v.Parameter = uniqueName(v.Parameter, g.given)
+		}
+	}
+	if want := v.kind.mismatch(node); want != "" {
+		g.add(node, "value %s of chart %s must be %s, got %s", path, text.Quote(g.chart.Name), want, describe(node))
+		return
+	}
+	written, _, err := parameter.TextOf(node)
+	if err != nil {
+		g.add(node, "value %s: %v", path, err)
+		return
+	}
+	g.given = append(g.given, Given{value: v, Node: node, Text: written})
+}
+
+// siblingOf returns a value of the chart with a similar key in the same map, empty if there is none, and whether the chart lists that map.
+func (g *givenValues) siblingOf(path Path) (closest string, isListed bool) {
+	last := len(path) - 1
+	_, parent := find(g.root, path[:last])
+	if last == 0 || parent == nil || parent.Kind != yaml.MappingNode {
+		return "", false
+	}
+	var siblings []string
+	for i := 0; i+1 < len(parent.Content); i += 2 {
+		siblings = append(siblings, parent.Content[i].Value)
+	}
+	if closest = text.ClosestMatch(path[last], siblings); closest != "" {
+		closest = append(slices.Clone(path[:last]), closest).String()
+	}
+	return closest, true
+}
+
+// uniqueName returns a name with a number that no other parameter has: paths such as image.tag and image_tag have one name.
+func uniqueName(name string, given []Given) string {
+	for i := 2; ; i++ {
+		numbered := fmt.Sprintf("%s_%d", name, i)
+		if !slices.ContainsFunc(given, func(g Given) bool { return g.Parameter == numbered }) {
+			return numbered
+		}
+	}
+}
+
+// isTyped reports whether the chart says what type a value has.
+func (v value) isTyped(root *yaml.Node, described *schema) bool {
+	if described.at(v.Path).kind() != "" {
+		return true
+	}
+	_, node := find(root, v.Path)
+	return node != nil && node.ShortTag() != "!!null"
+}
+
+// mismatch returns what a value has to be; empty if it is that.
+func (k kind) mismatch(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+		return "set: leave it out to have the default of the chart"
+	}
+	given := kindOf(node, nil)
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return "written out"
+	case given == k || k == numberKind && given == integerKind:
+		return ""
+	case k == stringKind && node.Kind == yaml.ScalarNode:
+		return ""
+	}
+	return map[kind]string{
+		stringKind: "a text", integerKind: "an integer", numberKind: "a number", booleanKind: "true or false", arrayKind: "a list", mapKind: "a map",
+	}[k]
+}
+
+// describe describes a node in a few words.
+func describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	if node.ShortTag() == "!!null" {
+		return "nothing"
+	}
+	return text.Quote(node.Value)
+}
+
+// NodeAt returns the value at a path in a map, or the closest map or list that contains it.
+func NodeAt(values *yaml.Node, path []string) *yaml.Node {
+	node := values
+	for _, name := range path {
+		next := childOf(node, name)
+		if next == nil {
+			break
+		}
+		node = next
+	}
+	return node
+}
+
+// childOf returns the value of a key, or the element of a list at an index; nil if there is none.
+func childOf(node *yaml.Node, name string) *yaml.Node {
+	if node.Kind == yaml.SequenceNode {
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(node.Content) {
+			return node.Content[i]
+		}
+		return nil
+	}
+	_, found := find(node, Path{name})
+	return found
+}

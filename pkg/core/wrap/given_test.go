@@ -1,0 +1,105 @@
+package wrap
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+func parsed(t *testing.T, text string) *yaml.Node {
+	t.Helper()
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	return document.Content[0]
+}
+
+func TestGiven(t *testing.T) {
+	given, problems := chart().Given(parsed(t, `
+replicas: 3
+image: {repository: example.org/web, pullPolicy: Never, digest: "sha256:1"}
+resources: {limits: {cpu: 1}}
+hosts: [a, b]
+limits: {cpu: 2}
+debug: true
+nodePort: 80
+db: {size: 3, users: {admin: {name: root}}}
+extra: {a: b}
+global: {zone: eu}
+`))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	var got []string
+	for _, g := range given {
+		got = append(got, fmt.Sprintf("%s %s %s=%s", g.Path, g.kind, g.Parameter, g.Text))
+	}
+	want := []string{
+		"replicas integer REPLICAS=3", "image.repository string IMAGE_REPOSITORY=example.org/web", "image.pullPolicy string IMAGE_PULL_POLICY=Never",
+		"image.digest string IMAGE_DIGEST=sha256:1", `resources map RESOURCES={"limits":{"cpu":1}}`, `hosts array HOSTS=["a","b"]`, "limits.cpu number LIMITS_CPU=2",
+		"debug boolean DEBUG=true", "nodePort integer NODE_PORT=80", "db.size integer DB_SIZE=3", "db.users.admin.name string DB_USERS_ADMIN_NAME=root",
+		`extra map EXTRA={"a":"b"}`, "global.zone string GLOBAL_ZONE=eu",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	files, err := GivenFiles("shop", "web.tgz", chart(), given[:2])
+	if err != nil || !strings.Contains(files["params.yaml"], "name: IMAGE_REPOSITORY") || !strings.Contains(files["templates/values.yaml"], "replicas: {{ .Params.REPLICAS }}") {
+		t.Errorf("%v: %q", err, files)
+	}
+}
+
+func TestGivenValuesThatAreWrong(t *testing.T) {
+	for given, want := range map[string]string{
+		"replica: 3":                   `1:1 chart "web" has no value "replica" in values.yaml (did you mean replicas?)`,
+		"zzz: 3":                       `1:1 chart "web" has no value "zzz" in values.yaml`,
+		"image: {repositry: x}":        `1:9 chart "web" has no value "image.repositry" in values.yaml (did you mean image.repository?)`,
+		"replicas: many":               `1:11 value replicas of chart "web" must be an integer, got "many"`,
+		"replicas: 1.5":                `1:11 value replicas of chart "web" must be an integer, got "1.5"`,
+		"debug: 1":                     `1:8 value debug of chart "web" must be true or false, got "1"`,
+		"hosts: a":                     `1:8 value hosts of chart "web" must be a list, got "a"`,
+		"resources: [a]":               `1:12 value resources of chart "web" must be a map, got a list`,
+		"image: {repository: [a]}":     `1:21 value image.repository of chart "web" must be a text, got a list`,
+		"replicas: null":               `1:11 value replicas of chart "web" must be set: leave it out to have the default of the chart, got nothing`,
+		"replicas: 1\nreplicas : 2":    `2:1 value replicas is set twice, first in line 1: remove one`,
+		"debug: &a true\nreplicas: *a": `2:11 value replicas of chart "web" must be written out, got an alias`,
+		"resources: {a: &a 1, b: *a}":  `1:12 value resources: the list or map is not valid: it must not contain anchors, aliases or duplicate keys`,
+		"db: {<<: {a: b}}":             `1:6 a key must be a text; anchors, aliases and merges are not supported: write the value out`,
+	} {
+		t.Run(given, func(t *testing.T) {
+			_, problems := chart().Given(parsed(t, given))
+			var got []string
+			for _, p := range problems {
+				got = append(got, fmt.Sprintf("%d:%d %s", p.Node.Line, p.Node.Column, p.Message))
+			}
+			if diff := cmp.Diff([]string{want}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestGivenValuesHaveNamesOfTheirOwn(t *testing.T) {
+	given, problems := chart().Given(parsed(t, `db: {imageTag: a, image_tag: b, image-tag: c}`))
+	var names []string
+	for _, g := range given {
+		names = append(names, g.Parameter)
+	}
+	if diff := cmp.Diff([]string{"DB_IMAGE_TAG", "DB_IMAGE_TAG_2", "DB_IMAGE_TAG_3"}, names); diff != "" || len(problems) > 0 {
+		t.Errorf("%v %s", problems, diff)
+	}
+}
+
+func TestNodeAt(t *testing.T) {
+	root := parsed(t, "a: {b: [x, y]}\nc: d\n")
+	for path, want := range map[string][2]int{"": {1, 1}, "a/b/1": {1, 12}, "a/b/7": {1, 8}, "a/none": {1, 4}, "c": {2, 4}, "c/d": {2, 4}} {
+		node := NodeAt(root, strings.FieldsFunc(path, func(r rune) bool { return r == '/' }))
+		if got := [2]int{node.Line, node.Column}; got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}
