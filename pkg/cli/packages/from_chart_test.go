@@ -87,3 +87,10 @@ func TestFromChartErrors(t *testing.T) {
 		})
 	}
 }
+
+func TestAPackageAroundAChartWithoutParametersIsValid(t *testing.T) {
+	output, err := fromChart(t, "SHOP", "web")
+	if err != nil || !strings.Contains(output, "kubectl addon package push web") {
+		t.Errorf("%v: %s", err, output)
+	}
+}

@@ -107,6 +107,9 @@ func TestVersionsOfChartsDependOnTheChartAndOnWhichValuesAreSet(t *testing.T) {
 	if other := version("{rotation: 1h}"); other == first {
 		t.Errorf("another value that is set has version %s, too", first)
 	}
+	if none := version("{}"); none == first {
+		t.Errorf("no value that is set has version %s, too", first)
+	}
 	clitest.WriteFile(t, filepath.Join(dir, "secrets", "templates", "more.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"))
 	if other := version("{replicas: 1}"); other == first {
 		t.Errorf("another chart has version %s, too", first)

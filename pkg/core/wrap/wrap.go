@@ -39,13 +39,12 @@ func filesOf(name, archive string, chart Chart, chosen []value) (map[string]stri
 		return nil, err
 	}
 	files := map[string]string{operatorFile: operator}
-	if len(chosen) == 0 {
-		return files, nil
-	}
 	if files[parametersFile], err = parametersText(chart, chosen); err != nil {
 		return nil, err
 	}
-	files["templates/"+valuesFile] = valuesText(chosen)
+	if len(chosen) > 0 {
+		files["templates/"+valuesFile] = valuesText(chosen)
+	}
 	return files, nil
 }
 

@@ -158,7 +158,7 @@ func TestWithoutChoices(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := files["operator.yaml"]
-	if len(files) != 1 || !strings.HasPrefix(text, "# Helm chart web\n") || strings.Contains(text, "valuesFile") || strings.Contains(text, "appVersion") {
+	if len(files) != 2 || !strings.HasSuffix(files["params.yaml"], "\nparameters: []\n") || !strings.HasPrefix(text, "# Helm chart web\n") || strings.Contains(text, "valuesFile") || strings.Contains(text, "appVersion") {
 		t.Errorf("got %v", files)
 	}
 }
