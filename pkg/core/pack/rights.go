@@ -34,6 +34,33 @@ type use struct {
 	err            error
 }
 
+// TaskObjects are the objects that a task renders from a template or a chart.
+type TaskObjects struct {
+	Task string
+	// Template is the template; empty for a chart, and for the files of a Pipe task.
+	Template string
+	Objects  []*unstructured.Unstructured
+	// Err is why a template does not render.
+	Err error
+}
+
+// TaskObjects returns the objects of all tasks that a plan runs, as for Rights: with the default parameters, and for charts at an install and at an upgrade.
+func (p *Package) TaskObjects() []TaskObjects {
+	s := newSubject(&p.Version)
+	s.charts = p.charts
+	c, _ := firstDeployment(s.OperatorVersionSpec)
+	var all []TaskObjects
+	for _, t := range s.Tasks {
+		if !s.runs(t.Name) {
+			continue
+		}
+		for _, u := range slices.Concat(usesOf(c, t), s.usesOfChart(t)) {
+			all = append(all, TaskObjects{Task: t.Name, Template: u.template, Objects: u.objects, Err: u.err})
+		}
+	}
+	return all
+}
+
 // needsOf works out the permissions that all tasks need. A task that no plan runs needs none.
 func needsOf(s *subject) *rights.Needs {
 	c := probe(s.OperatorVersionSpec)
