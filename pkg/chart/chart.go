@@ -1,4 +1,4 @@
-// Package chart renders Helm charts: it is the only door to Helm. It reaches no cluster. Charts are loaded and executed in a child process with
+// Package chart renders Helm charts: with the package below it, it is the only door to Helm. It reaches no cluster. Charts are loaded and executed in a child process with
 // limits, because no function of ours bounds what a template of Helm may do.
 package chart
 
@@ -45,16 +45,22 @@ const maxMetadataBytes = 1 << 20
 
 // KubeVersion returns the constraint on the version of Kubernetes in Chart.yaml of an archive; empty if there is none, or if it cannot be read, which
 // rendering reports. It loads nothing else.
-func KubeVersion(archive []byte) string {
+func KubeVersion(archive []byte) string { return metadataOf(archive).KubeVersion }
+
+// VersionOf returns the version in Chart.yaml of an archive; empty if it cannot be read.
+func VersionOf(archive []byte) string { return metadataOf(archive).Version }
+
+// metadataOf returns Chart.yaml of an archive; nothing if it cannot be read.
+func metadataOf(archive []byte) helm.Metadata {
 	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
-		return ""
+		return helm.Metadata{}
 	}
 	entries := tar.NewReader(unzipped)
 	for range maxFiles {
 		entry, err := entries.Next()
 		if err != nil {
-			return ""
+			return helm.Metadata{}
 		}
 		if folder, name := path.Split(path.Clean(entry.Name)); name != helmutil.ChartfileName || strings.Count(folder, "/") != 1 {
 			continue
@@ -62,11 +68,11 @@ func KubeVersion(archive []byte) string {
 		var metadata helm.Metadata
 		text, err := io.ReadAll(io.LimitReader(entries, maxMetadataBytes))
 		if err != nil || yaml.Unmarshal(text, &metadata) != nil {
-			return ""
+			return helm.Metadata{}
 		}
-		return metadata.KubeVersion
+		return metadata
 	}
-	return ""
+	return helm.Metadata{}
 }
 
 // checkEntries checks the entries of an archive before their contents are read.
@@ -94,10 +100,15 @@ func checkEntries(archive []byte) error {
 // checkDependencies returns an error for a dependency in Chart.yaml that is not in charts/, as `helm install` does; like Helm, it does not check
 // those of subcharts.
 func checkDependencies(c *helm.Chart) error {
-	for _, dependency := range c.Metadata.Dependencies {
-		if !slices.ContainsFunc(c.Dependencies(), func(present *helm.Chart) bool { return present.Name() == dependency.Name }) {
-			return fmt.Errorf("chart %q: dependency %q is in Chart.yaml, but not in folder charts: run 'helm dependency build'", c.Name(), dependency.Name)
-		}
+	for _, dependency := range missingOf(c) {
+		return fmt.Errorf("chart %q: dependency %q is in Chart.yaml, but not in folder charts: run 'helm dependency build'", c.Name(), dependency.Name)
 	}
 	return nil
+}
+
+// missingOf returns the dependencies in Chart.yaml that are not in charts/.
+func missingOf(c *helm.Chart) []*helm.Dependency {
+	return slices.DeleteFunc(slices.Clone(c.Metadata.Dependencies), func(d *helm.Dependency) bool {
+		return d == nil || slices.ContainsFunc(c.Dependencies(), func(present *helm.Chart) bool { return present.Name() == d.Name })
+	})
 }

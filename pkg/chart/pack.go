@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -19,7 +21,10 @@ const packedFolder = "chart/"
 
 // Pack packs the folder of a chart, with the files that Helm would load from it. The same files always result in the same bytes. Like an archive,
 // the folder may have no links.
-func Pack(folder fs.FS) ([]byte, error) {
+func Pack(folder fs.FS) ([]byte, error) { return PackWith(folder, nil) }
+
+// PackWith is Pack with more files, by their names: archives of dependencies.
+func PackWith(folder fs.FS, added map[string][]byte) ([]byte, error) {
 	if _, err := fs.Stat(folder, helmutil.ChartfileName); err != nil {
 		return nil, fmt.Errorf("the folder of the chart has no %s: %w", helmutil.ChartfileName, err)
 	}
@@ -35,7 +40,16 @@ func Pack(folder fs.FS) ([]byte, error) {
 	zipped := gzip.NewWriter(&packed)
 	files := tar.NewWriter(zipped)
 	for _, name := range names {
-		if err := packFile(files, folder, name); err != nil {
+		content, err := fs.ReadFile(folder, name)
+		if err != nil {
+			return nil, fmt.Errorf("packing the chart: %w", err)
+		}
+		if err := packFile(files, name, content); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		if err := packFile(files, name, added[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -98,11 +112,7 @@ func packedFiles(folder fs.FS, rules *ignore.Rules) ([]string, error) {
 	return names, err
 }
 
-func packFile(to *tar.Writer, folder fs.FS, name string) error {
-	content, err := fs.ReadFile(folder, name)
-	if err != nil {
-		return fmt.Errorf("packing the chart: %w", err)
-	}
+func packFile(to *tar.Writer, name string, content []byte) error {
 	header := tar.Header{Name: packedFolder + name, Mode: 0o644, Size: int64(len(content)), ModTime: time.Unix(0, 0)}
 	if err := to.WriteHeader(&header); err != nil {
 		return fmt.Errorf("packing %q: %w", name, err)

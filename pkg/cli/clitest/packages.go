@@ -65,6 +65,9 @@ func TarballOf(t *testing.T, dir string) []byte {
 // WriteFile writes a file, or fails the test.
 func WriteFile(t *testing.T, name string, content []byte) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(name, content, 0o600); err != nil {
 		t.Fatal(err)
 	}

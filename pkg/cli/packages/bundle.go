@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
@@ -35,8 +36,11 @@ type member struct {
 	children map[int]childVersion
 	// unsought lists the names that were not looked up.
 	unsought []string
-	// charts are the archives of charts, by the names in tasks.
+	// charts are the archives of charts, by their names in the content.
 	charts map[string][]byte
+	// fetched are the charts that are not in the package, by the index of the task.
+	fetched map[int]*registry.Chart
+	fetcher *chartFetcher
 }
 
 // childVersion is the version that a task refers to: a member or, if member is nil, a version on the hub.
@@ -59,10 +63,11 @@ type loader struct {
 	// tryValues also tries hostile values of parameters.
 	tryValues bool
 	// catalog is the repository's content; nil until a name is looked up.
-	catalog catalog
+	catalog listing
 	// versions returns the versions on the hub, in which names are looked up without a repository; nil to not look up names.
 	versions func() ([]kudo.OperatorVersion, error)
 
+	fetcher   chartFetcher
 	downloads map[tarball]download
 	// room is the remaining number of bytes that tarballs may contain.
 	room   int64
@@ -156,7 +161,7 @@ func (l *loader) loadAlone(ctx context.Context, from source) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{source: from, pkg: p, problems: l.verify(p), children: map[int]childVersion{}}
+	m := &member{source: from, pkg: p, problems: l.verify(p), children: map[int]childVersion{}, fetcher: &l.fetcher}
 	l.met[from.key()] = m
 	if err := m.renderCharts(ctx, l.tryValues); err != nil {
 		return nil, failure{err}
@@ -252,6 +257,7 @@ func (l *loader) storedVersion(task kudo.Task) (childVersion, error) {
 // packages. The name makes them exact: without it, a version without appVersion would mean any appVersion.
 func (m *member) objects(namespace string) (*kudo.Operator, *kudo.OperatorVersion) {
 	operator, version := m.pkg.Objects(namespace)
+	m.setSources(version)
 	for i, child := range m.children {
 		spec := &version.Spec.Tasks[i].Spec
 		spec.Package, spec.OperatorVersion, spec.AppVersion = child.spec.Operator.Name, child.spec.Version, child.spec.AppVersion

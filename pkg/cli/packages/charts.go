@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path"
 	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -26,7 +24,7 @@ func (m *member) renderCharts(ctx context.Context, try bool) error {
 	if len(pack.Errors(m.problems)) > 0 {
 		return nil
 	}
-	runs, err := m.chartRuns()
+	runs, err := m.chartRuns(ctx)
 	if err != nil || len(runs) == 0 {
 		return err
 	}
@@ -56,8 +54,9 @@ type chartRun struct {
 	problems []pack.Problem
 }
 
-// chartRuns adds the archives of charts to the content of the package. A chart that cannot be packed is a problem of the package.
-func (m *member) chartRuns() ([]*chartRun, error) {
+// chartRuns adds the archives of charts to the content of the package. A chart that cannot be packed or fetched is a problem of the
+// package.
+func (m *member) chartRuns(ctx context.Context) ([]*chartRun, error) {
 	renderer, err := chart.NewRenderer()
 	if err != nil {
 		return nil, err
@@ -67,12 +66,15 @@ func (m *member) chartRuns() ([]*chartRun, error) {
 		if task.Kind != kudo.TaskHelm {
 			continue
 		}
-		archive, err := m.chartArchive(task.Spec.Chart)
+		name, archive, err := m.chartOf(ctx, i, task)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: chart %s: %v", text.Quote(task.Name), text.Quote(task.Spec.Chart), err))
+			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: %v", text.Quote(task.Name), err))
 			continue
 		}
-		m.addChart(task.Spec.Chart, archive)
+		m.addChart(name, archive)
 		if _, err := compatibility.ParseChart(cmp.Or(chart.KubeVersion(archive), "*")); err != nil {
 			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: chart %s: kubeVersion in Chart.yaml is no constraint such as >=1.25.0-0: %v",
 				text.Quote(task.Name), text.Quote(task.Spec.Chart), err))
@@ -164,28 +166,6 @@ func (m *member) addChart(name string, archive []byte) {
 	content.Add(&m.pkg.Version, name, archive)
 	at := slices.IndexFunc(m.pkg.Version.Content, func(f kudo.ContentFile) bool { return f.File == name })
 	m.pkg.Version.Content[at].KubeVersion = chart.KubeVersion(archive)
-}
-
-// chartArchive returns the archive of a chart in the package.
-func (m *member) chartArchive(name string) ([]byte, error) {
-	files, done, err := m.open()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	name = path.Clean(name)
-	info, err := fs.Stat(files, name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return fs.ReadFile(files, name) // verification has checked its size
-	}
-	folder, err := fs.Sub(files, name)
-	if err != nil {
-		return nil, err
-	}
-	return chart.Pack(folder)
 }
 
 // add adds a problem of the chart.

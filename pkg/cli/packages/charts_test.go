@@ -69,7 +69,7 @@ func TestVerifyRendersCharts(t *testing.T) {
 		"a template that fails with a sample": {map[string]string{"params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: [{name: COLOR}]\n", "web/templates/a.yaml": "{{ fail .Values.color }}"},
 			[]string{at + "warning: " + not + `execution error at (web/templates/a.yaml:1:3): x`}},
 		"YAML that is none":  {map[string]string{"web/templates/a.yaml": "a: {{ .Values.color }}: b\n"}, []string{at + "error: " + not + `YAML parse error on web/templates/a.yaml`}},
-		"a missing subchart": {map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0}]\n"}, []string{at + "error: " + not + `chart "web": dependency "db"`}},
+		"a missing subchart": {map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0}]\n"}, []string{at + `error: task "c": chart "web": chart "web": dependency "db" is in Chart.yaml, but not in folder charts, and it has no repository: run 'helm dependency build'`}},
 		"a schema that the values violate": {map[string]string{"web/values.schema.json": `{"properties": {"color": {"enum": ["blue"]}}}`},
 			[]string{at + "error: " + not + `the values do not conform to the schema: chart "web": - at '/color': value must be 'blue'`}},
 		"another version of Kubernetes": {map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nkubeVersion: <1.20\n"},

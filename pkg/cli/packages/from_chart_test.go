@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
 
@@ -33,6 +34,7 @@ func copyOfShop(t *testing.T) string {
 func fromChart(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	source := copyOfShop(t)
+	registrytest.Alone(t)
 	f := clitest.Factory("")
 	cmd := NewCmdFromChart(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -69,9 +71,14 @@ func TestFromChartErrors(t *testing.T) {
 		"a value that the chart does not have": {[]string{"SHOP", "--param", "replica=A"}, `chart "shop" has no value "replica" in values.yaml (did you mean replicas?)`},
 		"a name that no operator can have":     {[]string{"SHOP", "--name", "My_Shop"}, `operator name "My_Shop" is not valid`},
 		"a folder that is not empty":           {[]string{"SHOP", "SHOP"}, "is not empty"},
-		"a chart elsewhere":                    {[]string{"oci://registry.example.com/charts/shop"}, "get the archive of the chart with 'helm pull'"},
-		"a chart in a repository":              {[]string{"example/shop"}, "get the archive of the chart with 'helm pull'"},
-		"no chart":                             {[]string{"./a/b/c"}, "no such file or directory"},
+		"an unknown repository":                {[]string{"example/shop"}, `there is no such folder or archive, and Helm has no repository "example"`},
+		"a version of a folder":                {[]string{"SHOP", "--version", "1.0.0"}, "--version, --repo and --digest are for charts in repositories and registries"},
+		"a digest of a folder":                 {[]string{"SHOP", "--digest", "x"}, "--version, --repo and --digest are for charts in repositories and registries"},
+		"a digest that is none":                {[]string{"oci://registry.example.com/shop", "--digest", "x"}, `--digest "x" is not sha256: and 64 hexadecimal digits`},
+		"two versions":                         {[]string{"oci://registry.example.com/shop:1.0.0", "--version", "2.0.0"}, `has a version, and --version says "2.0.0": give one of them`},
+		"a URL that is none":                   {[]string{"shop", "--repo", "charts.example.com"}, `--repo: "charts.example.com" is no URL of a repository (https://) or registry (oci://)`},
+		"credentials in a URL":                 {[]string{"https://a:secret@charts.example.com/shop"}, "the URL contains credentials: store them with 'helm repo add' or 'helm registry login'"},
+		"no chart":                             {[]string{"./a/b/c"}, "it is neither a folder nor an archive"},
 		"a folder without a chart":             {[]string{"SHOP/templates"}, "the folder of the chart has no Chart.yaml"},
 		"a file that is no chart":              {[]string{"SHOP/values.yaml"}, "the archive of the chart is not a gzipped archive"},
 		"no argument":                          {[]string{}, "expected CHART [DIR], got 0 arguments"},

@@ -20,8 +20,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// catalog holds the entries of a KUDO repository and its includes, by operator. The first entry of a version takes precedence.
-type catalog map[string][]indexEntry
+// listing holds the entries of a KUDO repository and its includes, by operator. The first entry of a version takes precedence.
+type listing map[string][]indexEntry
 
 // index holds the relevant fields of a KUDO repository's index.yaml.
 type index struct {
@@ -73,12 +73,12 @@ const repositoriesLimit = 50
 
 // readRepository reads the repository and its includes, each once: a repository takes precedence over its includes, and earlier includes
 // over later ones (KUDO's rule).
-func (l *loader) readRepository(ctx context.Context) (catalog, error) {
+func (l *loader) readRepository(ctx context.Context) (listing, error) {
 	first, err := repositoryURL(l.repository)
 	if err != nil {
 		return nil, err
 	}
-	found, read := catalog{}, map[string]bool{}
+	found, read := listing{}, map[string]bool{}
 	for left := []*url.URL{first.JoinPath("index.yaml")}; len(left) > 0; {
 		at := left[0]
 		left = left[1:]
@@ -99,7 +99,7 @@ func (l *loader) readRepository(ctx context.Context) (catalog, error) {
 }
 
 // readIndex adds the entries of the index at a URL to the catalog, and returns the URLs of its includes.
-func (l *loader) readIndex(ctx context.Context, at *url.URL, into catalog) ([]*url.URL, error) {
+func (l *loader) readIndex(ctx context.Context, at *url.URL, into listing) ([]*url.URL, error) {
 	content, err := l.fetch(ctx, at.String())
 	if err != nil {
 		return nil, err
@@ -163,14 +163,14 @@ func follow(from *url.URL, address, digest string) (*url.URL, error) {
 }
 
 // choose returns the entry that a task refers to, by the rule for OperatorVersions.
-func (c catalog) choose(task kudo.Task) (indexEntry, error) {
+func (c listing) choose(task kudo.Task) (indexEntry, error) {
 	operator := task.Spec.Package
 	chosen, err := tree.Choose(task, c.versionsOf(operator))
 	return c.entry(operator, chosen.Name), err
 }
 
 // entry returns the entry of a version.
-func (c catalog) entry(operator, version string) indexEntry {
+func (c listing) entry(operator, version string) indexEntry {
 	for _, entry := range c[operator] {
 		if entry.versionName(operator) == version {
 			return entry
@@ -180,7 +180,7 @@ func (c catalog) entry(operator, version string) indexEntry {
 }
 
 // versions returns all available versions.
-func (c catalog) versions() []kudo.OperatorVersion {
+func (c listing) versions() []kudo.OperatorVersion {
 	var versions []kudo.OperatorVersion
 	for operator := range c {
 		versions = append(versions, c.versionsOf(operator)...)
@@ -189,7 +189,7 @@ func (c catalog) versions() []kudo.OperatorVersion {
 }
 
 // versionsOf returns the available versions of an operator.
-func (c catalog) versionsOf(operator string) []kudo.OperatorVersion {
+func (c listing) versionsOf(operator string) []kudo.OperatorVersion {
 	met := map[string]bool{}
 	var versions []kudo.OperatorVersion
 	for _, entry := range c[operator] {

@@ -194,7 +194,7 @@ func FuzzParseIndex(f *testing.F) {
 		for operator := range found.Entries {
 			var task kudo.Task
 			task.Spec.Package = operator
-			if chosen, err := catalog(found.Entries).choose(task); err == nil && chosen.Removed {
+			if chosen, err := listing(found.Entries).choose(task); err == nil && chosen.Removed {
 				t.Errorf("%q: %+v was removed", operator, chosen)
 			}
 		}

@@ -176,6 +176,9 @@ func taskText(task kudo.Task) string {
 // chartText describes the chart of a Helm task.
 func chartText(spec kudo.TaskSpec) string {
 	text := spec.Chart
+	if spec.Repository != "" {
+		text += " from " + spec.Repository
+	}
 	if spec.ValuesFile != "" {
 		text += " with " + spec.ValuesFile
 	}

@@ -38,7 +38,7 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 			"problem is printed on a line: FILE:LINE:COLUMN: error|warning: MESSAGE. The exit code is 1 if there are errors.\n\n" +
 			"Hostile values are tried for every parameter, such as line breaks and quotes. A warning names templates and charts\n" +
 			"that reject one, and how to accept every value.\n\n" +
-			"No cluster is needed, and a network only for packages at URLs. Packages given only by name are looked up in --repository;\n" +
+			"No cluster is needed, and a network only for packages at URLs, and for charts in repositories and registries. Packages given only by name are looked up in --repository;\n" +
 			"without it they are not verified, and a warning reports that.",
 		Example: "  kubectl addon package verify ./kafka\n" +
 			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json",
@@ -60,7 +60,7 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 		return err
 	}
 	invalid := b.checkValid(o.name)
-	text := b.problemsText()
+	text := b.problemsText() + b.fetchedText()
 	if invalid == nil {
 		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.childrenText())
 	}
@@ -77,9 +77,11 @@ type verdict struct {
 	// ChildVersions lists the child OperatorVersions.
 	ChildVersions []string `json:"childVersions,omitempty"`
 	// Unverified lists child packages given only by name, which were not verified.
-	Unverified []string  `json:"unverified,omitempty"`
-	Valid      bool      `json:"valid"`
-	Problems   []problem `json:"problems"`
+	Unverified []string `json:"unverified,omitempty"`
+	// Charts lists the charts that were fetched.
+	Charts   []fetchedChart `json:"charts,omitempty"`
+	Valid    bool           `json:"valid"`
+	Problems []problem      `json:"problems"`
 }
 
 type problem struct {
@@ -99,6 +101,7 @@ func (b *bundle) verdict(name string) verdict {
 		v.OperatorVersion, v.ChildVersions = versionName(b.root().pkg), b.brings()
 	}
 	for _, m := range b.rootFirst() {
+		v.Charts = append(v.Charts, m.fetchedCharts()...)
 		place := m.name
 		if m == b.root() {
 			place = ""
@@ -118,7 +121,7 @@ func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) 
 	if err != nil {
 		return nil, err
 	}
-	if err := printers.WriteEscaped(out, b.problemsText()); err != nil {
+	if err := printers.WriteEscaped(out, b.problemsText()+b.fetchedText()); err != nil {
 		return nil, err
 	}
 	return b, b.checkValid(name)
@@ -134,6 +137,17 @@ func (b *bundle) problemsText() string {
 		}
 	}
 	return text.String()
+}
+
+// fetchedText lists the charts that were fetched for a bundle.
+func (b *bundle) fetchedText() string {
+	var lines strings.Builder
+	for _, m := range b.rootFirst() {
+		for _, c := range m.fetchedCharts() {
+			lines.WriteString(sourceText(c))
+		}
+	}
+	return lines.String()
 }
 
 // rootFirst returns the members in the order of the output.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	"github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -106,6 +107,7 @@ func specFields(spec *kudo.TaskSpec) []specField {
 		{"chart", spec.Chart != "", helm},
 		{"version", spec.HelmTaskSpec.Version != "", helm},
 		{"repository", spec.Repository != "", helm},
+		{"digest", spec.Digest != "", helm},
 		{"valuesFile", spec.ValuesFile != "", helm},
 		{"releaseName", spec.ReleaseName != "", helm},
 		{"crds", spec.CRDs != "", helm},
@@ -282,9 +284,9 @@ func helmTasks(s *subject) []Problem {
 func (s *subject) helmProblems(spec *kudo.TaskSpec) map[string]string {
 	problems := map[string]string{}
 	_, stored := content.Find(s.OperatorVersionSpec, spec.Chart)
-	switch why := chartProblem(&spec.HelmTaskSpec); {
+	switch field, why := chartProblem(&spec.HelmTaskSpec); {
 	case why != "":
-		problems["chart"] = why
+		problems[field] = why
 	case !s.whole && !stored:
 		problems["chart"] = fmt.Sprintf("chart %s is not in the content of the OperatorVersion: push the package with 'kubectl addon package push'",
 			text.Quote(spec.Chart))
@@ -309,18 +311,67 @@ func (s *subject) helmProblems(spec *kudo.TaskSpec) map[string]string {
 	return problems
 }
 
-// chartProblem returns why a task names no chart that a package can contain.
-func chartProblem(spec *kudo.HelmTaskSpec) string {
-	const instead = "download it with 'helm pull', and set chart to the folder or archive in the package"
+// ChartReference returns where the chart of a valid task is fetched from; false if it is in the package, as a folder or an archive.
+func ChartReference(spec *kudo.HelmTaskSpec) (catalog.Reference, bool) {
+	if !isFetched(spec) {
+		return catalog.Reference{}, false
+	}
+	ref, err := catalog.ParseReference(spec.Chart, spec.Repository)
+	ref.Version, ref.Digest = spec.Version, spec.Digest
+	return ref, err == nil
+}
+
+// isFetched reports whether push fetches the chart of a task. An archive is in the package, and repository says where it is from.
+func isFetched(spec *kudo.HelmTaskSpec) bool {
+	return strings.Contains(spec.Chart, "://") || spec.Repository != "" && !strings.HasSuffix(spec.Chart, ".tgz")
+}
+
+// chartProblem returns why a task names no chart that a package can contain, or that push can fetch, and the field.
+func chartProblem(spec *kudo.HelmTaskSpec) (field, why string) {
+	const useless = " has no effect, because the chart is in the package: remove it, or set the repository that the chart is from"
+	hasURL := strings.Contains(spec.Chart, "://")
 	switch {
 	case spec.Chart == "":
-		return "chart is required for kind Helm: set it to the folder or archive of a chart in the package"
-	case spec.Repository != "" || strings.Contains(spec.Chart, "://"):
-		return "charts of registries and repositories are not supported: " + instead
+		return "chart", "chart is required for kind Helm: set it to a folder or archive in the package, to the name of a chart in repository, or to oci://HOST/PATH/NAME"
+	case hasURL && !catalog.IsRegistry(spec.Chart):
+		return "chart", "chart is a URL: set chart to the name of the chart, and repository to the URL of its repository"
+	case hasURL && spec.Repository != "":
+		return "repository", "repository is set twice, because chart contains it: remove one"
+	case hasURL || spec.Repository != "":
+		return sourceProblem(spec)
 	case spec.Version != "":
-		return "version has no effect, because the chart is in the package: remove it"
+		return "version", "version" + useless
+	case spec.Digest != "":
+		return "digest", "digest" + useless
 	}
-	return ""
+	return "", ""
+}
+
+// sourceProblem returns why a task does not say exactly which chart of a repository or a registry it means.
+func sourceProblem(spec *kudo.HelmTaskSpec) (field, why string) {
+	if spec.Repository != "" {
+		if err := catalog.CheckRepository(spec.Repository); err != nil {
+			return "repository", err.Error()
+		}
+	}
+	if isFetched(spec) {
+		ref, err := catalog.ParseReference(spec.Chart, spec.Repository)
+		switch {
+		case err != nil:
+			return "chart", err.Error()
+		case ref.Version != "" || ref.Manifest != "":
+			return "chart", "chart contains a tag or a digest: set version, and digest to that of the archive, instead"
+		}
+	}
+	switch {
+	case spec.Version == "":
+		return "version", "version is required for a chart from a repository: set the exact version, such as 1.2.3"
+	case !catalog.IsExact(spec.Version):
+		return "version", fmt.Sprintf("version %s is not exact: set one such as 1.2.3, because a package always deploys the same chart", text.Quote(spec.Version))
+	case spec.Digest != "" && !catalog.IsDigest(spec.Digest):
+		return "digest", fmt.Sprintf("digest %s is not sha256: and 64 hexadecimal digits", text.Quote(spec.Digest))
+	}
+	return "", ""
 }
 
 // maxReleaseName is the length of the name of a release, as for Helm.

@@ -133,6 +133,7 @@ func (d *document) taskSpec(s *kudo.TaskSpec) reader {
 			key{name: "chart", read: d.text(&s.Chart)},
 			key{name: "version", read: d.text(&s.HelmTaskSpec.Version)},
 			key{name: "repository", read: d.text(&s.Repository)},
+			key{name: "digest", read: d.text(&s.Digest)},
 			key{name: "valuesFile", read: d.text(&s.ValuesFile)},
 			key{name: "releaseName", read: d.text(&s.ReleaseName)},
 			key{name: "crds", read: d.text((*string)(&s.CRDs))},

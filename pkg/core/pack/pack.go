@@ -206,7 +206,7 @@ const chartFile = "Chart.yaml"
 func (p *Package) findCharts(fsys fs.FS) {
 	for i := range p.Version.Tasks {
 		t := &p.Version.Tasks[i]
-		if t.Kind != kudo.TaskHelm || chartProblem(&t.Spec.HelmTaskSpec) != "" {
+		if _, why := chartProblem(&t.Spec.HelmTaskSpec); t.Kind != kudo.TaskHelm || why != "" || isFetched(&t.Spec.HelmTaskSpec) {
 			continue
 		}
 		if why := missingChart(fsys, t.Spec.Chart); why != "" {
@@ -237,12 +237,12 @@ func missingChart(fsys fs.FS, name string) string {
 	return ""
 }
 
-// ChartFiles returns the files of the charts in a valid package, sorted.
+// ChartFiles returns the files of the charts in a valid package, sorted. A chart that push fetches has none.
 func (p *Package) ChartFiles(fsys fs.FS) ([]string, error) {
 	var names []string
 	for i := range p.Version.Tasks {
 		t := &p.Version.Tasks[i]
-		if t.Kind != kudo.TaskHelm {
+		if t.Kind != kudo.TaskHelm || isFetched(&t.Spec.HelmTaskSpec) {
 			continue
 		}
 		err := fs.WalkDir(fsys, path.Clean(t.Spec.Chart), func(name string, entry fs.DirEntry, err error) error {

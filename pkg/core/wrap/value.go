@@ -22,6 +22,16 @@ type Chart struct {
 	Values []byte
 	// Schema is values.schema.json; nil if there is none.
 	Schema []byte
+	// Source is where the chart was fetched from; empty if it was on disk.
+	Source Source
+}
+
+// Source is where a chart was fetched from.
+type Source struct {
+	// Repository is the URL of the repository or registry; empty for an archive at a URL, which is in From.
+	Repository, From string
+	// Digest is the SHA-256 of the archive, as sha256:HEX.
+	Digest string
 }
 
 // Maintainer is a maintainer of a chart.

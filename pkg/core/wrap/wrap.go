@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tandem-addons/tandem/pkg/core/catalog"
 )
 
 // The files of a package.
@@ -64,6 +66,9 @@ var partOfName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 func operatorText(name, archive string, chart Chart, hasValues bool) (string, error) {
 	type spec struct {
 		Chart      string `yaml:"chart"`
+		Version    string `yaml:"version,omitempty"`
+		Repository string `yaml:"repository,omitempty"`
+		Digest     string `yaml:"digest,omitempty"`
 		ValuesFile string `yaml:"valuesFile,omitempty"`
 	}
 	type task struct {
@@ -72,6 +77,13 @@ func operatorText(name, archive string, chart Chart, hasValues bool) (string, er
 		Spec spec   `yaml:"spec"`
 	}
 	helm := task{Name: "chart", Kind: "Helm", Spec: spec{Chart: archive}}
+	about := comment(cmp.Or(oneLine(chart.Description), "Helm chart "+chart.Name))
+	switch from := chart.Source; {
+	case from.Repository != "" && catalog.IsExact(chart.Version):
+		helm.Spec.Version, helm.Spec.Repository, helm.Spec.Digest = chart.Version, from.Repository, from.Digest
+	case from.From != "":
+		about += comment("The chart is from " + oneLine(from.From) + ", " + from.Digest)
+	}
 	if hasValues {
 		helm.Spec.ValuesFile = valuesFile
 	}
@@ -88,7 +100,7 @@ func operatorText(name, archive string, chart Chart, hasValues bool) (string, er
 	if err != nil {
 		return "", err
 	}
-	return comment(cmp.Or(oneLine(chart.Description), "Helm chart "+chart.Name)) + head + `plans:
+	return about + head + `plans:
   deploy:
     phases:
       - name: main

@@ -163,6 +163,20 @@ func TestWithoutChoices(t *testing.T) {
 	}
 }
 
+func TestSourcesAreNamed(t *testing.T) {
+	digest := "sha256:12"
+	for want, source := range map[string]Source{
+		"      chart: web.tgz\n      version: 1.0.0\n      repository: https://charts.example.com\n      digest: sha256:12\n": {
+			Repository: "https://charts.example.com", From: "https://charts.example.com/web.tgz", Digest: digest},
+		"# Helm chart web\n# The chart is from https://example.com/a b.tgz, sha256:12\napiVersion": {From: "https://example.com/a\nb.tgz", Digest: digest},
+	} {
+		files, err := Files("shop", "web.tgz", Chart{Name: "web", Version: "1.0.0", Source: source}, nil)
+		if err != nil || !strings.Contains(files["operator.yaml"], want) {
+			t.Errorf("got error %v and\n%s\nwant\n%s", err, files["operator.yaml"], want)
+		}
+	}
+}
+
 func TestVersionsAreParts(t *testing.T) {
 	for _, test := range []struct{ version, app, wantVersion, wantApp string }{
 		{"1.2.3", "1.2.3", "1.2.3", ""}, {"1.2.3-rc.1+5", "v1.0", "1.2.3-rc.1", "v1.0"}, {"1.0.0", "RELEASE.2026", "1.0.0", ""},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,8 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/chart/registry/registrytest"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	kubecontent "github.com/tandem-addons/tandem/pkg/kube/content"
 )
 
 var _ = Describe("package push", func() {
@@ -291,5 +294,45 @@ var _ = Describe("package push", func() {
 		var operators kudo.OperatorList
 		Expect(hub.List(ctx, &operators, client.InNamespace(namespace))).To(Succeed())
 		Expect(operators.Items).To(BeEmpty())
+	})
+
+	It("stores exactly the archive of a chart that it fetches, and refuses another one under the same version", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		registrytest.Alone(GinkgoTB())
+		archive := registrytest.Chart(GinkgoTB(), "web", "1.2.3", map[string]string{
+			"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\n",
+		})
+		host := registrytest.Registry(GinkgoTB(), false)
+		registrytest.Push(GinkgoTB(), host+"/charts/web:1.2.3", archive)
+		dir := GinkgoT().TempDir()
+		for name, text := range map[string]string{
+			"operator.yaml": "apiVersion: kudo.dev/v1beta1\nname: shop\noperatorVersion: 1.0.0\n" +
+				"tasks: [{name: web, kind: Helm, spec: {chart: 'oci://" + host + "/charts/web', version: 1.2.3}}]\n" +
+				"plans: {deploy: {phases: [{name: main, steps: [{name: main, tasks: [web]}]}]}}\n",
+			"params.yaml": "apiVersion: kudo.dev/v1beta1\nparameters: []\n",
+		} {
+			Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)).To(Succeed())
+		}
+
+		By("pushing it")
+		pushed := run(ctx, "package", "push", dir, "-n", namespace)
+		Expect(pushed.err).NotTo(HaveOccurred())
+		var version kudo.OperatorVersion
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.0.0"}, &version)).To(Succeed())
+		Expect(version.Spec.Tasks[0].Spec.HelmTaskSpec).To(Equal(kudo.HelmTaskSpec{
+			Chart: "web-1.2.3.tgz", Version: "1.2.3", Repository: "oci://" + host + "/charts", Digest: content.DigestOf(archive),
+		}))
+		Expect(version.Spec.Content).To(HaveLen(1))
+		Expect(kubecontent.File(ctx, hub, &version, version.Spec.Content[0])).To(Equal(archive))
+
+		By("pushing it again")
+		again := run(ctx, "package", "push", dir, "-n", namespace)
+		Expect(again.err).NotTo(HaveOccurred())
+		Expect(strings.Count(again.out, " unchanged\n")).To(Equal(3), again.out)
+
+		By("pushing it after the chart was replaced in the registry")
+		registrytest.Push(GinkgoTB(), host+"/charts/web:1.2.3", registrytest.Chart(GinkgoTB(), "web", "1.2.3", nil))
+		replaced := run(ctx, "package", "push", dir, "-n", namespace)
+		Expect(replaced.err).To(MatchError(ContainSubstring("already exists")))
 	})
 })

@@ -363,18 +363,23 @@ const (
 
 // HelmTaskSpec is the spec of Helm tasks, which have enablingParameter too. Not part of KUDO's API.
 type HelmTaskSpec struct {
-	// chart is the path of the folder or archive (.tgz) of a Helm chart, relative to operator.yaml. In a pushed package, it is the name of the
-	// archive in content.
+	// chart is the path of the folder or archive (.tgz) of a Helm chart, relative to operator.yaml, the name of a chart in repository, or
+	// oci://HOST/PATH/NAME. In a pushed package, it is the name of the archive in content: 'kubectl addon package push' fetches what is elsewhere.
 	// +optional
 	Chart string `json:"chart,omitempty"`
 
-	// version is reserved. A package that sets it is refused, because the chart is in the package.
+	// version is the version of a chart from a repository or a registry: an exact one, such as 1.2.3.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// repository is reserved. A package that sets it is refused: download the chart with 'helm pull' into the package.
+	// repository is the URL of the Helm repository (https://) or the path in an OCI registry (oci://) that the chart is from.
 	// +optional
 	Repository string `json:"repository,omitempty"`
+
+	// digest is the SHA-256 of the archive of a chart from a repository or a registry, as sha256:HEX. 'kubectl addon package push' refuses any
+	// other archive.
+	// +optional
+	Digest string `json:"digest,omitempty"`
 
 	// valuesFile is the name of the template that renders the chart's values. Without it, the chart has its default values.
 	// +optional

@@ -1,0 +1,101 @@
+// Package registry fetches charts from Helm repositories and OCI registries, with the credentials of the user's Helm and docker. Only the command line
+// imports it: hub and agent never fetch a chart. It touches no cluster.
+package registry
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tandem-addons/tandem/pkg/chart"
+	"github.com/tandem-addons/tandem/pkg/core/catalog"
+	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// MirrorsVariable is the environment variable with mirrors of repositories and registries: FROM=TO, separated by spaces.
+const MirrorsVariable = "TANDEM_CHART_MIRRORS"
+
+// fetchTimeout limits the time to fetch a chart, with the index of its repository.
+const fetchTimeout = 5 * time.Minute
+
+// New returns a client with the repositories and credentials of the user's Helm, and docker's credentials. As for Helm, HELM_REPOSITORY_CONFIG,
+// HELM_REGISTRY_CONFIG, HELM_CONFIG_HOME, DOCKER_CONFIG and the variables of proxies select them. A file that does not exist has none.
+func New() (*Client, error) {
+	repositories, err := readRepositories(repositoriesFile())
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := newCredentials()
+	if err != nil {
+		return nil, err
+	}
+	mirrors, err := catalog.ParseMirrors(os.Getenv(MirrorsVariable))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", MirrorsVariable, err)
+	}
+	return &Client{
+		repositories: repositories, credentials: credentials, mirrors: mirrors, indexes: map[string]catalog.Index{}, transport: newTransport(),
+	}, nil
+}
+
+// Fetch returns a chart. Errors name it, and the way out.
+func (c *Client) Fetch(ctx context.Context, ref catalog.Reference) (*Chart, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	fetched, err := c.find(ctx, ref)
+	if err == nil {
+		err = fetched.complete(ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", text.Quote(ref.String()), err)
+	}
+	return fetched, nil
+}
+
+// find returns the archive of a chart, and where it was found.
+func (c *Client) find(ctx context.Context, ref catalog.Reference) (*Chart, error) {
+	if ref.Archive != "" {
+		from := catalog.MirrorOf(c.mirrors, ref.Archive)
+		archive, err := c.get(ctx, c.repositoryAt(from), from, chart.MaxArchiveBytes)
+		return &Chart{Archive: archive, From: from}, err
+	}
+	of := c.repositoryAt(ref.Repository)
+	if !strings.Contains(ref.Repository, "://") {
+		named, err := c.repositoryNamed(ref.Repository)
+		if err != nil {
+			return nil, err
+		}
+		of, ref.Repository = named, named.URL
+	}
+	if of = c.mirrorOf(of); catalog.IsRegistry(of.URL) {
+		return c.pull(ctx, of.URL, ref)
+	}
+	return c.findInRepository(ctx, of, ref)
+}
+
+// complete checks an archive, and adds its name, version and digest.
+func (c *Chart) complete(ref catalog.Reference) error {
+	c.Digest = content.DigestOf(c.Archive)
+	if ref.Digest != "" && ref.Digest != c.Digest && ref.Digest != c.manifest {
+		return fmt.Errorf("its archive has digest %s, expected %s: compare both with what its publisher says; it was read from %s",
+			c.Digest, ref.Digest, c.From)
+	}
+	loaded, err := chart.Load(c.Archive)
+	if err != nil {
+		return err
+	}
+	if err := loaded.Validate(); err != nil {
+		return fmt.Errorf("its Chart.yaml is invalid: %w", err)
+	}
+	c.Name, c.Version = loaded.Metadata.Name, loaded.Metadata.Version
+	switch {
+	case ref.Archive == "" && c.Name != ref.Chart:
+		return fmt.Errorf("%s contains chart %s", c.From, text.Quote(c.Name))
+	case catalog.IsExact(ref.Version) && !catalog.IsSame(c.Version, ref.Version):
+		return fmt.Errorf("%s contains version %s, not %s", c.From, text.Quote(c.Version), text.Quote(ref.Version))
+	}
+	return nil
+}

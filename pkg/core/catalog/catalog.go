@@ -1,0 +1,164 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// Entry is a version of a chart in the index of a repository.
+type Entry struct {
+	Name    string   `json:"name"    yaml:"name"`
+	Version string   `json:"version" yaml:"version"`
+	Digest  string   `json:"digest"  yaml:"digest"`
+	URLs    []string `json:"urls"    yaml:"urls"`
+}
+
+// Index lists the charts of a repository, by name.
+type Index map[string][]Entry
+
+// ParseIndex parses index.yaml of a repository, which may be JSON. As in Helm, entries that are none are skipped.
+func ParseIndex(data []byte) (Index, error) {
+	var parsed struct {
+		APIVersion string              `json:"apiVersion" yaml:"apiVersion"`
+		Entries    map[string][]*Entry `json:"entries"    yaml:"entries"`
+	}
+	var err error
+	if json.Valid(data) {
+		err = json.Unmarshal(data, &parsed)
+	} else {
+		err = yaml.Unmarshal(data, &parsed)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("index.yaml is invalid: %w", err)
+	case parsed.APIVersion == "" && len(parsed.Entries) == 0:
+		return nil, errors.New("index.yaml is not that of a Helm repository: it has no apiVersion and no entries")
+	}
+	index := Index{}
+	for name, entries := range parsed.Entries {
+		for _, e := range entries {
+			if e != nil && e.Version != "" && len(e.URLs) > 0 {
+				index[name] = append(index[name], *e)
+			}
+		}
+	}
+	return index, nil
+}
+
+// Find returns the entry of a chart in a version: the highest one that satisfies a constraint.
+func (x Index) Find(name, version string) (Entry, error) {
+	entries := x[name]
+	if len(entries) == 0 {
+		return Entry{}, fmt.Errorf("it has no chart %s%s", text.Quote(name), text.DidYouMean(name, slices.Sorted(maps.Keys(x))))
+	}
+	versions := make([]string, 0, len(entries))
+	for _, e := range entries {
+		versions = append(versions, e.Version)
+	}
+	chosen, err := Choose(name, version, versions)
+	if err != nil {
+		return Entry{}, err
+	}
+	return entries[slices.Index(versions, chosen)], nil
+}
+
+// IsExact reports whether a version is one, and no constraint: 1.2.3, or v1.2.3.
+func IsExact(version string) bool {
+	_, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
+	return err == nil
+}
+
+// IsSame reports whether two versions are equal, apart from a v before them.
+func IsSame(one, other string) bool {
+	return strings.TrimPrefix(one, "v") == strings.TrimPrefix(other, "v")
+}
+
+// Choose returns the version of a chart that is wanted: an equal one, or the highest that satisfies a constraint; the highest release if none is wanted.
+func Choose(name, wanted string, versions []string) (string, error) {
+	if slices.Contains(versions, wanted) {
+		return wanted, nil
+	}
+	sorted := sortVersions(versions)
+	if IsExact(wanted) {
+		for _, v := range sorted {
+			if IsSame(v.Original(), wanted) {
+				return v.Original(), nil
+			}
+		}
+		return "", newAbsenceError(name, wanted, sorted)
+	}
+	constraint, err := semver.NewConstraint(anyIfEmpty(wanted))
+	if err != nil {
+		return "", fmt.Errorf("version %s is neither a version such as 1.2.3 nor a constraint such as 1.x", text.Quote(wanted))
+	}
+	for _, v := range sorted {
+		if constraint.Check(v) {
+			return v.Original(), nil
+		}
+	}
+	return "", newAbsenceError(name, wanted, sorted)
+}
+
+func anyIfEmpty(version string) string {
+	if version == "" {
+		return "*"
+	}
+	return version
+}
+
+// sortVersions returns the versions, the highest first, without those that are none.
+func sortVersions(versions []string) []*semver.Version {
+	var sorted []*semver.Version
+	for _, version := range versions {
+		if v, err := semver.NewVersion(version); err == nil {
+			sorted = append(sorted, v)
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b *semver.Version) int { return b.Compare(a) })
+	return sorted
+}
+
+// newAbsenceError returns the error for a version that does not exist, with those that are nearest.
+func newAbsenceError(name, wanted string, sorted []*semver.Version) error {
+	const near, shown = 2, 5
+	what := fmt.Sprintf("chart %s has no version %s", text.Quote(name), text.Quote(wanted))
+	switch {
+	case len(sorted) == 0:
+		return fmt.Errorf("chart %s has no versions", text.Quote(name))
+	case wanted == "":
+		what = fmt.Sprintf("chart %s has only pre-releases: choose one with --version", text.Quote(name))
+	case !IsExact(wanted):
+		what = fmt.Sprintf("chart %s has no version that satisfies %s", text.Quote(name), text.Quote(wanted))
+	}
+	if !IsExact(wanted) {
+		return fmt.Errorf("%s: the highest are %s", what, listVersions(sorted[:min(len(sorted), shown)]))
+	}
+	parsed := semver.MustParse(wanted) // IsExact
+	at := slices.IndexFunc(sorted, func(v *semver.Version) bool { return v.LessThan(parsed) })
+	if at < 0 {
+		at = len(sorted)
+	}
+	from, to := max(0, at-near), min(len(sorted), at+near)
+	nearest := fmt.Sprintf("%s: the nearest are %s", what, listVersions(sorted[from:to]))
+	if from > 0 {
+		nearest += fmt.Sprintf("; the highest is %s", text.Escape(sorted[0].Original()))
+	}
+	return errors.New(nearest)
+}
+
+func listVersions(versions []*semver.Version) string {
+	var names []string
+	for _, v := range versions {
+		names = append(names, text.Escape(v.Original()))
+	}
+	return strings.Join(names, ", ")
+}
