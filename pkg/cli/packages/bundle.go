@@ -41,6 +41,8 @@ type member struct {
 	// fetched are the charts that are not in the package, by the index of the task.
 	fetched map[int]*registry.Chart
 	fetcher *chartFetcher
+	// rendered is what the charts render, by the names of the tasks.
+	rendered map[string]pack.Chart
 }
 
 // childVersion is the version that a task refers to: a member or, if member is nil, a version on the hub.

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
@@ -85,6 +88,59 @@ func archiveName(c *registry.Chart) string { return fmt.Sprintf("%s-%s.tgz", c.N
 // sourceText describes where a chart was fetched from, and what it is.
 func sourceText(c fetchedChart) string {
 	return fmt.Sprintf("chart %s %s fetched from %s (%s)\n", c.Chart, c.Version, c.From, c.Digest)
+}
+
+// chartArgument is a chart as users name it.
+type chartArgument struct {
+	place string
+	// reference has the repository, version and digest of the flags.
+	reference catalog.Reference
+}
+
+func (a *chartArgument) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.reference.Repository, "repo", "", "URL of the repository or registry (oci://) of the chart, if CHART is only its name.")
+	cmd.Flags().StringVar(&a.reference.Version, "version", "", "Version of the chart, or a constraint such as ~1.2. Defaults to the highest release.")
+	cmd.Flags().StringVar(&a.reference.Digest, "digest", "",
+		"SHA-256 that the archive of the chart, or its manifest in a registry, must have: sha256:HEX.")
+}
+
+// read returns the archive of a chart: in a folder or a file, or else in a repository or a registry, with where it is from.
+func (a *chartArgument) read(ctx context.Context, f *chartFetcher) (archive []byte, from *registry.Chart, err error) {
+	if info, err := os.Stat(a.place); a.reference.Repository == "" && err == nil {
+		if a.reference.Version != "" || a.reference.Digest != "" {
+			return nil, nil, errLocal
+		}
+		archive, err := f.read(ctx, a.place, info)
+		return archive, nil, err
+	}
+	if a.reference.Repository != "" {
+		if err := catalog.CheckRepository(a.reference.Repository); err != nil {
+			return nil, nil, fmt.Errorf("--repo: %w", err)
+		}
+	}
+	ref, err := catalog.ParseReference(a.place, a.reference.Repository)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.refine(&ref); err != nil {
+		return nil, nil, err
+	}
+	if from, err = f.fetch(ctx, ref); err != nil {
+		return nil, nil, err
+	}
+	return from.Archive, from, nil
+}
+
+// refine adds the version and the digest of the flags to a reference.
+func (a *chartArgument) refine(ref *catalog.Reference) error {
+	if a.reference.Version != "" && ref.Version != "" && ref.Version != a.reference.Version {
+		return fmt.Errorf("chart %s has a version, and --version says %s: give one of them", text.Quote(a.place), text.Quote(a.reference.Version))
+	}
+	if a.reference.Digest != "" && !catalog.IsDigest(a.reference.Digest) {
+		return fmt.Errorf("--digest %s is not sha256: and 64 hexadecimal digits", text.Quote(a.reference.Digest))
+	}
+	ref.Version, ref.Digest = cmp.Or(a.reference.Version, ref.Version), a.reference.Digest
+	return nil
 }
 
 // chartOf returns the archive of the chart of a task, and its name in the content of the package.

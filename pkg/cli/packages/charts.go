@@ -39,6 +39,7 @@ func (m *member) renderCharts(ctx context.Context, try bool) error {
 		}
 		m.problems = append(m.problems, r.problems...)
 	}
+	m.rendered = rendered
 	m.problems = append(m.problems, m.pkg.VerifyCharts(rendered)...)
 	return nil
 }

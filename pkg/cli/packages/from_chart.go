@@ -1,10 +1,8 @@
 package packages
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -13,7 +11,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/chart/registry"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/wrap"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -22,11 +19,10 @@ import (
 // FromChartOptions holds the arguments and flags of the command.
 type FromChartOptions struct {
 	*hubclient.Factory
-	chart, folder, name string
-	values              []string
-	// reference has the repository, version and digest of the flags.
-	reference catalog.Reference
-	fetcher   chartFetcher
+	chart        chartArgument
+	folder, name string
+	values       []string
+	fetcher      chartFetcher
 }
 
 // NewCmdFromChart returns the command. If runF is set, it replaces runFromChart.
@@ -58,7 +54,7 @@ func NewCmdFromChart(f *hubclient.Factory, runF func(context.Context, *FromChart
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.chart = args[0]
+			o.chart.place = args[0]
 			if len(args) == 2 {
 				o.folder = args[1]
 			}
@@ -68,10 +64,7 @@ func NewCmdFromChart(f *hubclient.Factory, runF func(context.Context, *FromChart
 	cmd.Flags().StringVar(&o.name, "name", "", "Name of the package. Defaults to the name of the chart.")
 	cmd.Flags().StringArrayVar(&o.values, "param", nil,
 		"Value of the chart that becomes a parameter: PATH=NAME or PATH, such as image.tag=TAG. A dot in a key has a backslash before it. Can be repeated.")
-	cmd.Flags().StringVar(&o.reference.Repository, "repo", "", "URL of the repository or registry (oci://) of the chart, if CHART is only its name.")
-	cmd.Flags().StringVar(&o.reference.Version, "version", "", "Version of the chart, or a constraint such as ~1.2. Defaults to the highest release.")
-	cmd.Flags().StringVar(&o.reference.Digest, "digest", "",
-		"SHA-256 that the archive of the chart, or its manifest in a registry, must have: sha256:HEX.")
+	o.chart.addFlags(cmd)
 	return cmd
 }
 
@@ -80,7 +73,7 @@ func runFromChart(ctx context.Context, o *FromChartOptions) error {
 	if err != nil {
 		return err
 	}
-	archive, from, err := o.readChart(ctx)
+	archive, from, err := o.chart.read(ctx, &o.fetcher)
 	if err != nil {
 		return err
 	}
@@ -138,43 +131,4 @@ func (o *FromChartOptions) files(archive []byte, from *registry.Chart, choices [
 	}
 	files[packed] = string(archive)
 	return files, folder, nil
-}
-
-// readChart returns the archive of a chart: in a folder or a file, or else in a repository or a registry, with where it is from.
-func (o *FromChartOptions) readChart(ctx context.Context) (archive []byte, from *registry.Chart, err error) {
-	if info, err := os.Stat(o.chart); o.reference.Repository == "" && err == nil {
-		if o.reference.Version != "" || o.reference.Digest != "" {
-			return nil, nil, errLocal
-		}
-		archive, err := o.fetcher.read(ctx, o.chart, info)
-		return archive, nil, err
-	}
-	if o.reference.Repository != "" {
-		if err := catalog.CheckRepository(o.reference.Repository); err != nil {
-			return nil, nil, fmt.Errorf("--repo: %w", err)
-		}
-	}
-	ref, err := catalog.ParseReference(o.chart, o.reference.Repository)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := o.refine(&ref); err != nil {
-		return nil, nil, err
-	}
-	if from, err = o.fetcher.fetch(ctx, ref); err != nil {
-		return nil, nil, err
-	}
-	return from.Archive, from, nil
-}
-
-// refine adds the version and the digest of the flags to a reference.
-func (o *FromChartOptions) refine(ref *catalog.Reference) error {
-	if o.reference.Version != "" && ref.Version != "" && ref.Version != o.reference.Version {
-		return fmt.Errorf("chart %s has a version, and --version says %s: give one of them", text.Quote(o.chart), text.Quote(o.reference.Version))
-	}
-	if o.reference.Digest != "" && !catalog.IsDigest(o.reference.Digest) {
-		return fmt.Errorf("--digest %s is not sha256: and 64 hexadecimal digits", text.Quote(o.reference.Digest))
-	}
-	ref.Version, ref.Digest = cmp.Or(o.reference.Version, ref.Version), o.reference.Digest
-	return nil
 }

@@ -1,3 +1,5 @@
+// Package packages implements the commands for operator packages, and reads packages from folders, tarballs, repositories and the hub. Only
+// the command push writes to the hub.
 package packages
 
 import (
@@ -17,6 +19,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/chart"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/core/catalog"
 	corecontent "github.com/tandem-addons/tandem/pkg/core/content"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/wrap"
@@ -41,8 +44,8 @@ func Load(ctx context.Context, f *hubclient.Factory, place string) (*Loaded, err
 type Chart struct {
 	// Name is the name of the package, and of its Instances; Namespace is where they are installed.
 	Name, Namespace string
-	// Place is the folder, the archive or the address of the chart.
-	Place string
+	// Place is the folder, the archive or the address of the chart, and Version its version in a repository; the highest release if empty.
+	Place, Version string
 	// Values are a map in the user's file; nil if there are none.
 	Values *yaml.Node
 }
@@ -53,7 +56,8 @@ type ValueProblem = wrap.Problem
 // LoadChart wraps a package around a chart. Every value that is set becomes a parameter, and given holds its value. The version of the package is the
 // chart's with a digest of its files: the same chart with the same values set is the same OperatorVersion. problems are those of the values.
 func LoadChart(ctx context.Context, f *hubclient.Factory, c Chart) (loaded *Loaded, given []wrap.Given, problems []ValueProblem, err error) {
-	archive, err := readChart(c.Place)
+	argument := chartArgument{place: c.Place, reference: catalog.Reference{Version: c.Version}}
+	archive, _, err := argument.read(ctx, &chartFetcher{})
 	if err != nil {
 		return nil, nil, nil, err
 	}

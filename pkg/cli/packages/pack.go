@@ -117,15 +117,10 @@ func (b *bundle) files(folder fs.FS) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("opening package: %w", err)
 		}
-		own, err := pack.Files(files)
+		own, err := m.ownFiles(files)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name, err)
+			return nil, err
 		}
-		charts, err := m.pkg.ChartFiles(files)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name, err)
-		}
-		own = append(own, charts...)
 		for _, task := range m.pkg.Version.Tasks {
 			if name := task.Spec.Package; tree.MakesChild(task) && !isURL(name) && isTarball(name) {
 				own = append(own, name)
@@ -137,6 +132,37 @@ func (b *bundle) files(folder fs.FS) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// ownFiles returns the files of a package with its charts.
+func (m *member) ownFiles(files fs.FS) ([]string, error) {
+	own, err := pack.Files(files)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name, err)
+	}
+	charts, err := m.pkg.ChartFiles(files)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name, err)
+	}
+	return append(own, charts...), nil
+}
+
+// copyFiles copies files to a folder.
+func copyFiles(folder string, files fs.FS, names []string) error {
+	for _, name := range names {
+		data, err := fs.ReadFile(files, name)
+		place := filepath.Join(folder, filepath.FromSlash(name))
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(place), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(place, data, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("copying %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // replaceFile replaces a file atomically.

@@ -30,7 +30,7 @@ type Problem struct {
 // Given returns the values that a map sets, each of which becomes a parameter: a map is divided where the chart lists its keys, or does not know them
 // because they are those of a subchart. Values that the chart does not have, or that have another type, are problems.
 func (c Chart) Given(values *yaml.Node) (given []Given, problems []Problem) {
-	root, described, err := c.documents()
+	root, described, err := c.rootAndSchema()
 	if err != nil {
 		return nil, []Problem{{values, err.Error()}}
 	}

@@ -58,25 +58,6 @@ func (v value) template() string {
 	return "{{ " + v.kind.format(".Params."+v.Parameter) + " }}"
 }
 
-// documents returns the values of a chart and their schema; the latter is nil if there is none.
-func (c Chart) documents() (root *yaml.Node, described *schema, err error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(c.Values, &document); err != nil {
-		return nil, nil, fmt.Errorf("values.yaml of chart %s is invalid: %w", text.Quote(c.Name), err)
-	}
-	if len(c.Schema) > 0 {
-		described = &schema{}
-		if err := json.Unmarshal(c.Schema, described); err != nil {
-			return nil, nil, fmt.Errorf("values.schema.json of chart %s is invalid: %w", text.Quote(c.Name), err)
-		}
-	}
-	root = &yaml.Node{Kind: yaml.MappingNode}
-	if len(document.Content) > 0 {
-		root = document.Content[0]
-	}
-	return root, described, nil
-}
-
 // isForeign reports whether a value need not be listed by the chart: that of a subchart, or a global one.
 func (c Chart) isForeign(path Path) bool {
 	return path[0] == "global" || slices.Contains(c.Subcharts, path[0])
@@ -84,7 +65,7 @@ func (c Chart) isForeign(path Path) bool {
 
 // choose looks up chosen values in a chart.
 func (c Chart) choose(choices []Choice) ([]value, error) {
-	root, described, err := c.documents()
+	root, described, err := c.rootAndSchema()
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +78,39 @@ func (c Chart) choose(choices []Choice) ([]value, error) {
 		chosen = append(chosen, v)
 	}
 	return chosen, nil
+}
+
+func (c Chart) rootAndSchema() (*yaml.Node, *schema, error) {
+	root, err := c.root()
+	if err != nil {
+		return nil, nil, err
+	}
+	described, err := c.schema()
+	return root, described, err
+}
+
+// root returns the values of a chart.
+func (c Chart) root() (*yaml.Node, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(c.Values, &document); err != nil {
+		return nil, fmt.Errorf("values.yaml of chart %s is invalid: %w", text.Quote(c.Name), err)
+	}
+	if len(document.Content) == 0 {
+		return &yaml.Node{Kind: yaml.MappingNode}, nil
+	}
+	return document.Content[0], nil
+}
+
+// schema returns the schema of a chart's values; nil if there is none.
+func (c Chart) schema() (*schema, error) {
+	if len(c.Schema) == 0 {
+		return nil, nil
+	}
+	described := &schema{}
+	if err := json.Unmarshal(c.Schema, described); err != nil {
+		return nil, fmt.Errorf("values.schema.json of chart %s is invalid: %w", text.Quote(c.Name), err)
+	}
+	return described, nil
 }
 
 // lookUp finds a value by its path in the chart's values and in their schema. Values of subcharts, and global ones, need not be listed.
