@@ -190,7 +190,7 @@ func (r *resolver) addOn(ctx context.Context, e stack.Entry) (stack.Resolved, er
 // chart wraps a package around a chart.
 func (r *resolver) chart(ctx context.Context, of *stack.Resolved) (*kudo.OperatorVersion, bool) {
 	loaded, given, problems, err := packages.LoadChart(ctx, r.Factory, packages.Chart{
-		Name: of.Name.Value, Namespace: of.Namespace, Place: r.place(of.Chart.Value), Values: of.Values,
+		Name: of.Name.Value, Namespace: of.Namespace, Place: r.place(of.Chart.Value), Version: of.ChartVersion.Value, Values: of.Values,
 	})
 	for _, p := range problems {
 		r.add(stack.Place{Line: p.Node.Line, Column: p.Node.Column}, "%s", p.Message)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -322,14 +323,40 @@ func (w *writer) writeObject(ctx context.Context, next written) error {
 	if err != nil {
 		return err
 	}
-	did := "configured"
-	switch next.before {
-	case "":
+	changes, err := w.changes(ctx, next, applied)
+	if err != nil {
+		return err
+	}
+	did := "unchanged"
+	switch {
+	case next.before == "":
 		did = "created"
-	case applied.GetResourceVersion():
-		did = "unchanged"
+	case changes:
+		did = "configured"
 	}
 	return w.report(name, did, on)
+}
+
+// changes reports whether applying an object has changed it, or would change it: a dry run does not change the resource version.
+func (w *writer) changes(ctx context.Context, next written, applied *unstructured.Unstructured) (bool, error) {
+	if next.before == "" || !w.dryRun {
+		return next.before != applied.GetResourceVersion(), nil
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(next.object.GroupVersionKind())
+	if err := w.hub.Get(ctx, client.ObjectKeyFromObject(next.object), live); err != nil {
+		return false, fmt.Errorf("reading %s %q: %w", next.object.GetKind(), next.object.GetName(), err)
+	}
+	return !equality.Semantic.DeepEqual(visible(live), visible(applied)), nil
+}
+
+// visible returns what a user sees of an object.
+func visible(object *unstructured.Unstructured) map[string]any {
+	compared := object.DeepCopy()
+	compared.SetManagedFields(nil)
+	compared.SetResourceVersion("")
+	compared.SetGeneration(0)
+	return compared.Object
 }
 
 // report prints what was done to an object.

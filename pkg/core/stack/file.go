@@ -28,6 +28,8 @@ type Entry struct {
 	Name Text
 	// Package is the path, the URL or the name of a package, Chart that of a Helm chart: one of them.
 	Package, Chart Text
+	// ChartVersion is that of a chart in a repository or a registry.
+	ChartVersion Text
 	// Namespace is the install namespace on managed clusters.
 	Namespace string
 	// Clusters are the managed clusters on which it is enabled, and Placements select those on which OCM installs it.
@@ -171,6 +173,7 @@ func (f *file) readEntry(node *yamlv3.Node) {
 		{"name", f.text("name", &e.Name)},
 		{"package", f.text("package", &e.Package)},
 		{"chart", f.text("chart", &e.Chart)},
+		{"version", f.text("version", &e.ChartVersion)},
 	}, f.location(&e)...)
 	f.object(node, "an add-on", append(fields,
 		field{"requires", f.dependencies(&e, "requires", addonv1alpha1.DependencyTypeRequired)},
@@ -219,6 +222,9 @@ func (f *file) checkRuns(node *yamlv3.Node, e Entry) {
 		f.add(node, "add-on %s has neither package nor chart: set one of them", text.Quote(e.Name.Value))
 	case e.Package.Value != "" && e.Chart.Value != "":
 		f.addAt(e.Chart.Place, node, "add-on %s has a package and a chart: remove one of them", text.Quote(e.Name.Value))
+	case e.Package.Value != "" && e.ChartVersion.Value != "":
+		f.addAt(e.ChartVersion.Place, node, "version is that of a chart, and add-on %s has a package: for one on the hub, write package: NAME@VERSION",
+			text.Quote(e.Name.Value))
 	case e.Package.Value != "" && e.Values != nil:
 		f.add(e.Values, "values are those of a chart, and add-on %s has a package: use parameters", text.Quote(e.Name.Value))
 	case e.Chart.Value != "" && e.Parameters != nil:

@@ -149,6 +149,9 @@ var _ = Describe("apply", func() {
 				one, two, filepath.Join(dir, "cups"), size)
 		}
 		Expect(run(ctx, "apply", "-f", stackFile(addOns("3")), "-n", namespace).err).NotTo(HaveOccurred())
+		foreseen := run(ctx, "apply", "-f", stackFile(addOns("4")), "-n", namespace, "--dry-run")
+		Expect(strings.Count(foreseen.out, " configured (dry run)\n")).To(Equal(1), foreseen.out)
+		Expect(foreseen.out).To(ContainSubstring("addondeploymentconfig.addon.open-cluster-management.io/tea-parameters configured (dry run)\n"))
 		changed := run(ctx, "apply", "-f", stackFile(addOns("4")), "-n", namespace)
 		Expect(changed.err).NotTo(HaveOccurred())
 		Expect(strings.Count(changed.out, " configured")).To(Equal(1), changed.out)
