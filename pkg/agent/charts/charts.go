@@ -49,7 +49,7 @@ type Request struct {
 type Renderer struct {
 	charts    *chart.Renderer
 	discovery discovery.DiscoveryInterface
-	// namespace is that of the agent.
+	// namespace is the agent's own.
 	namespace string
 	// measure receives the duration and the error of each rendering.
 	measure func(took time.Duration, err error)

@@ -113,7 +113,7 @@ type Options struct {
 	// Rights is what the plans of Instances may do.
 	Rights rights.Policy
 
-	// Namespace is that of the agent.
+	// Namespace is the agent's own.
 	Namespace string
 
 	// Charts renders charts, and Rendered keeps what they have rendered.

@@ -28,7 +28,7 @@ type Entry struct {
 	Name Text
 	// Package is the path, the URL or the name of a package, Chart that of a Helm chart: one of them.
 	Package, Chart Text
-	// ChartVersion is that of a chart in a repository or a registry.
+	// ChartVersion selects a version of a chart in a repository or a registry.
 	ChartVersion Text
 	// Namespace is the install namespace on managed clusters.
 	Namespace string
@@ -223,7 +223,7 @@ func (f *file) checkRuns(node *yamlv3.Node, e Entry) {
 	case e.Package.Value != "" && e.Chart.Value != "":
 		f.addAt(e.Chart.Place, node, "add-on %s has a package and a chart: remove one of them", text.Quote(e.Name.Value))
 	case e.Package.Value != "" && e.ChartVersion.Value != "":
-		f.addAt(e.ChartVersion.Place, node, "version is that of a chart, and add-on %s has a package: for one on the hub, write package: NAME@VERSION",
+		f.addAt(e.ChartVersion.Place, node, "version belongs to a chart, and add-on %s has a package: for one on the hub, write package: NAME@VERSION",
 			text.Quote(e.Name.Value))
 	case e.Package.Value != "" && e.Values != nil:
 		f.add(e.Values, "values are those of a chart, and add-on %s has a package: use parameters", text.Quote(e.Name.Value))

@@ -69,7 +69,7 @@ func TestParseReportsMistakes(t *testing.T) {
 		"a field twice":           {head + "  addOns:\n  - {name: a, package: a, name: b}\n", []string{`s:6:27: error: "name" is set twice, first in line 6: remove one`}},
 		"nothing to run":          {head + "  addOns: [{name: a}]\n", []string{`s:5:12: error: add-on "a" has neither package nor chart: set one of them`}},
 		"two things to run":       {head + "  addOns: [{name: a, package: a, chart: b}]\n", []string{`s:5:41: error: add-on "a" has a package and a chart: remove one of them`}},
-		"a version of a package":  {head + "  addOns: [{name: a, package: a, version: 1.2.3}]\n", []string{`s:5:43: error: version is that of a chart, and add-on "a" has a package: for one on the hub, write package: NAME@VERSION`}},
+		"a version of a package":  {head + "  addOns: [{name: a, package: a, version: 1.2.3}]\n", []string{`s:5:43: error: version belongs to a chart, and add-on "a" has a package: for one on the hub, write package: NAME@VERSION`}},
 		"values of a package":     {head + "  addOns: [{name: a, package: a, values: {b: c}}]\n", []string{`s:5:42: error: values are those of a chart, and add-on "a" has a package: use parameters`}},
 		"parameters of a chart":   {head + "  addOns: [{name: a, chart: a, parameters: {b: c}}]\n", []string{`s:5:44: error: parameters are those of a package, and add-on "a" has a chart: use values`}},
 		"a name that is none":     {head + "  addOns: [{name: A_b, package: a}]\n", []string{`s:5:19: error: name must consist of at most 63 lowercase letters, digits and '-', got "A_b"`}},
