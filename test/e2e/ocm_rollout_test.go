@@ -210,13 +210,8 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 			f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
 		}
 		all("2")
-		set := func(data map[string]string) {
-			GinkgoHelper()
-			Expect(environment.Edit(ctx, f.hub, config, func(c *corev1.ConfigMap) { c.Data = data })).To(Succeed())
-		}
-
-		By("a misspelt key, which stops at the first cluster")
-		set(map[string]string{"REPLICS": "4"})
+		By("a binary value, which stops at the first cluster")
+		Expect(environment.Edit(ctx, f.hub, config, func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"LOGO": {0}} })).To(Succeed())
 		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationInvalid)
 		f.expectRollout(ctx, shop, metav1.ConditionTrue, "1/3 progressing..., 0 failed 0 timeout.")
 		Consistently(func(g Gomega) {
@@ -225,8 +220,8 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 			}
 		}).WithContext(ctx).WithTimeout(2 * time.Second).WithPolling(interval).Should(Succeed())
 
-		By("the correct key")
-		set(map[string]string{"REPLICAS": "4"})
+		By("text only")
+		Expect(environment.Edit(ctx, f.hub, config, func(c *corev1.ConfigMap) { c.Data, c.BinaryData = map[string]string{"REPLICAS": "4"}, nil })).To(Succeed())
 		all("4")
 
 		By("leaving it out again")
@@ -373,7 +368,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.delete(ctx, f.hub, "ocm/*.yaml", "hub/*.yaml", "crds/kudo.dev_*.yaml")
 
 		By("and what OCM leaves behind on a cluster")
-		f.delete(ctx, f.at("cluster2"), "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorversions.yaml")
+		f.delete(ctx, f.at("cluster2"), "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorversions.yaml", "crds/kudo.dev_operatorcontents.yaml")
 		for _, namespace := range []string{"tandem-system", shop} {
 			Expect(f.at("cluster2").Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		}

@@ -121,7 +121,8 @@ func isUpToDate(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == own.Generation
 }
 
-// mark formats references like OCM: a JSON object of RESOURCE.GROUP/NAMESPACE/NAME and hash. It is empty if a hash is unknown.
+// mark formats references like OCM: a JSON object of RESOURCE.GROUP/NAMESPACE/NAME and hash, without the dot in the core group. It is empty if a
+// hash is unknown.
 func mark(references []upstream.ConfigReference) string {
 	if len(references) == 0 {
 		return ""
@@ -131,7 +132,11 @@ func mark(references []upstream.ConfigReference) string {
 		if r.DesiredConfig == nil || r.DesiredConfig.SpecHash == "" {
 			return ""
 		}
-		hashes[fmt.Sprintf("%s.%s/%s/%s", r.Resource, r.Group, r.DesiredConfig.Namespace, r.DesiredConfig.Name)] = r.DesiredConfig.SpecHash
+		resource := r.Resource
+		if r.Group != "" {
+			resource += "." + r.Group
+		}
+		hashes[fmt.Sprintf("%s/%s/%s", resource, r.DesiredConfig.Namespace, r.DesiredConfig.Name)] = r.DesiredConfig.SpecHash
 	}
 	spelt, _ := json.Marshal(hashes) // strings always encode
 	return string(spelt)

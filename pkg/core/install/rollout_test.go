@@ -1,6 +1,8 @@
 package install
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -197,5 +199,21 @@ func TestDecideWaitsForTheRolloutOfAChangedConfig(t *testing.T) {
 	got := Decide(a)
 	if got.Instance != nil || got.Resolved == nil || got.Resolved.Reason != "WaitingForConfiguration" {
 		t.Errorf("got Instance %v and %v", got.Instance, got.Resolved)
+	}
+}
+
+// The format is that of ConfigsToMap in addon-framework, by which OCM compares it.
+func TestMarkIsInTheFormatOfOCM(t *testing.T) {
+	references := []upstream.ConfigReference{desiredBy(configMaps, referent("cluster1", "c")), desiredBy(deploymentConfigs, referent("cluster1", "d"))}
+	for i := range references {
+		references[i].DesiredConfig.SpecHash = fmt.Sprint(i)
+	}
+	of := map[string]string{}
+	if err := json.Unmarshal([]byte(mark(references)), &of); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"configmaps/cluster1/c": "0", "addondeploymentconfigs.addon.open-cluster-management.io/cluster1/d": "1"}
+	if diff := cmp.Diff(want, of); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
