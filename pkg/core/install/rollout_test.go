@@ -202,7 +202,7 @@ func TestDecideWaitsForTheRolloutOfAChangedConfig(t *testing.T) {
 	}
 }
 
-// The format is that of ConfigsToMap in addon-framework, by which OCM compares it.
+// OCM compares it with the result of ConfigsToMap of addon-framework.
 func TestMarkIsInTheFormatOfOCM(t *testing.T) {
 	references := []upstream.ConfigReference{desiredBy(configMaps, referent("cluster1", "c")), desiredBy(deploymentConfigs, referent("cluster1", "d"))}
 	for i := range references {
