@@ -101,7 +101,7 @@ var _ = Describe("The rollout of a plan-based add-on", func() {
 
 	It("is marked once the plan has ended, in OCM's words", func(ctx SpecContext) {
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-		Expect(get(ctx, kafka).Status.SupportedConfigs).To(ConsistOf(deploymentConfigs, operatorVersions))
+		Expect(get(ctx, kafka).Status.SupportedConfigs).To(ConsistOf(deploymentConfigs, operatorVersions, configMaps))
 		Expect(exists(mark(kafka))(Default, ctx)).To(BeFalse(), "OCM says that it is progressing")
 
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)

@@ -215,6 +215,7 @@ var (
 		Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
 	}
 	operatorVersions = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+	configMaps       = upstream.ConfigGroupResource{Resource: addonv1alpha1.ResourceConfigMaps}
 )
 
 func referent(object client.Object) upstream.ConfigReferent {

@@ -109,7 +109,7 @@ var _ = Describe("The add-on API", func() {
 		Expect(stored.Spec.SupportedConfigs[1].DefaultConfig).To(BeNil())
 	})
 
-	It("has no object that etcd stores and v1beta1 lacks, because its conversion takes too much memory", func(ctx SpecContext) {
+	It("has no object that etcd stores and v1beta1 lacks, because its conversion takes too much memory", Serial, func(ctx SpecContext) {
 		const many = 500_000 // almost 1.5 MiB
 		config := object(v1alpha1, "AddOnDeploymentConfig", "spec: {nodePlacement: {tolerations: [{}"+strings.Repeat(",{}", many-1)+"]}}")
 		seen := &addonv1beta1.AddOnDeploymentConfig{}
