@@ -173,7 +173,7 @@ test-integration: ## Run the integration tests against real API servers (GINKGOF
 
 .PHONY: $(suites:%=suite-%)
 $(suites:%=suite-%): suite-%: # `make lint` vets them
-	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=20m $(GINKGOFLAGS) ./test/integration/$*
+	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=40m $(GINKGOFLAGS) ./test/integration/$*
 
 .PHONY: test-changed
 test-changed: ## Run the unit and integration tests that depend on changes since BASE.
