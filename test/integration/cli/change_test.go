@@ -419,12 +419,12 @@ plans:
 	It("say that plans wait for another version of Kubernetes, if the hub knows that of the cluster", func(ctx SpecContext) {
 		cluster := newCluster(ctx, nil)
 		dir := packageDir(configMap)
-		Expect(os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte("name: loom\noperatorVersion: 1.0.0\nkubernetesVersion: '>=1.99.0'\n"+
+		Expect(os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte("name: spindle\noperatorVersion: 1.0.0\nkubernetesVersion: '>=1.99.0'\n"+
 			"tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml]}}]\n"+
 			"plans: {deploy: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}, backup: {}}\n"), 0o600)).To(Succeed())
 		Expect(run(ctx, "package", "push", dir).err).NotTo(HaveOccurred())
 		install := func(flags ...string) result {
-			return run(ctx, append([]string{"install", "loom", "--cluster", cluster}, flags...)...)
+			return run(ctx, append([]string{"install", "spindle", "--cluster", cluster}, flags...)...)
 		}
 		const waits = `warning: plan "deploy" waits: the package requires Kubernetes >=1.99.0, and the cluster has v1.37.2: upgrade the cluster`
 		Expect(install("--dry-run").out).NotTo(ContainSubstring("requires Kubernetes"))
@@ -435,7 +435,7 @@ plans:
 		installed := install()
 		Expect(installed.err).NotTo(HaveOccurred())
 		Expect(installed.out).To(ContainSubstring(waits))
-		Expect(at(ctx, cluster, "loom").Spec.OperatorVersion.Name).To(Equal("loom-1.0.0"), "it starts once the cluster is upgraded")
+		Expect(at(ctx, cluster, "spindle").Spec.OperatorVersion.Name).To(Equal("spindle-1.0.0"), "it starts once the cluster is upgraded")
 	})
 
 	It("warn of a namespace in which nothing is installed", func(ctx SpecContext) {
