@@ -105,11 +105,7 @@ func (p *pass) renderChart(
 		c.Parameters, c.Sensitive = values, nil
 		return p.renderWith(ctx, c, placed.Task, request)
 	}
-	values := maps.Clone(given.Parameters)
-	if values == nil {
-		values = map[string]string{}
-	}
-	maps.Copy(values, given.Sensitive)
+	values := withValues(given.Parameters, given.Sensitive)
 	guard, err := release.NewGuard(x.version.Parameters, values)
 	if err != nil {
 		return nil, err
@@ -125,6 +121,14 @@ func (p *pass) renderChart(
 		err = checkDisclosure(x.version.Parameters, given, made, with)
 	}
 	return &made, err
+}
+
+// withValues returns the values of parameters with those of sensitive ones.
+func withValues(parameters, sensitive map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, parameters)
+	maps.Copy(all, sensitive)
+	return all
 }
 
 // checkValues returns an error if values of parameters bring a template into the values of a chart. Other errors are reported by the rendering.
@@ -166,12 +170,7 @@ func checkDisclosure(
 	if err != nil {
 		return err
 	}
-	values := maps.Clone(given.Parameters)
-	if values == nil {
-		values = map[string]string{}
-	}
-	maps.Copy(values, shadow)
-	other, err := with(values)
+	other, err := with(withValues(given.Parameters, shadow))
 	if err != nil {
 		return err
 	}
