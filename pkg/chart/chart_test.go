@@ -302,7 +302,9 @@ func TestLimits(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		chart  folder
 		change func(*Limits)
+		lookup Lookup // does not end if nil
 		want   string
+		passes bool // the error says nothing about the chart
 	}{
 		"a loop":                  {chart: one("{{ range 9999999999 }}{{ end }}"), change: func(l *Limits) { l.CPU = time.Second }, want: "1s of CPU time"},
 		"a loop that writes":      {chart: one("{{ range 9999999999 }}x{{ end }}"), want: "256 MiB of memory"},
@@ -313,8 +315,12 @@ func TestLimits(t *testing.T) {
 			return errors.Join(w.WriteHeader(&tar.Header{Name: "sub/zeros", Size: 200 << 20}), zeros(w, 200))
 		}))}, want: "decompressed chart is larger than the maximum size"},
 		"an output":                  {chart: one("{{ repeat 100000 \"text\" }}"), change: func(l *Limits) { l.OutputBytes = 1 << 18 }, want: "requires more than 0 MiB"},
-		"a lookup that does not end": {chart: one("{{ lookup \"v1\" \"Secret\" \"\" \"\" }}"), change: func(l *Limits) { l.Timeout = time.Second }, want: "requires more than 1s"},
-		"a loop, on a slow machine":  {chart: one("{{ range 9999999999 }}{{ end }}"), change: func(l *Limits) { l.Timeout = time.Second }, want: "1s"},
+		"a lookup that does not end": {chart: one("{{ lookup \"v1\" \"Secret\" \"\" \"\" }}"), change: func(l *Limits) { l.Answer = time.Second },
+			want: "looking up Secret: context deadline exceeded", passes: true},
+		"lookups": {chart: one("{{ range until 4 }}{{ lookup \"v1\" \"Secret\" \"\" \"\" }}{{ end }}"), change: func(l *Limits) { l.Questions = 3 },
+			lookup: nothing, want: "requires more than 3 calls of lookup"},
+		"a loop, on a slow machine": {chart: one("{{ range 9999999999 }}{{ end }}"), change: func(l *Limits) { l.Timeout = time.Second },
+			want: "not rendered within 1s", passes: true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			r := renderer(t)
@@ -322,14 +328,41 @@ func TestLimits(t *testing.T) {
 			if test.change != nil {
 				test.change(&r.Limits)
 			}
-			_, err := r.Render(t.Context(), input(test.chart.archive(t), ""), func(ctx context.Context, _, _, _, _ string) (map[string]any, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			})
+			if test.lookup == nil {
+				test.lookup = func(ctx context.Context, _, _, _, _ string) (map[string]any, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+			}
+			_, err := r.Render(t.Context(), input(test.chart.archive(t), ""), test.lookup)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
+			if isOfChart := errors.As(err, new(*LimitError)) || errors.As(err, new(*Error)); isOfChart == test.passes {
+				t.Errorf("got error %#v; is it of the chart?", err)
+			}
 		})
+	}
+}
+
+func TestKilledProcess(t *testing.T) {
+	r := &Renderer{Command: []string{"sh", "-c", "kill -9 $$"}, Limits: DefaultLimits()}
+	_, err := r.Render(t.Context(), Input{}, nothing)
+	if err == nil || errors.As(err, new(*LimitError)) || !strings.Contains(err.Error(), "may lack memory") {
+		t.Errorf("got error %v, want one that says nothing about the chart", err)
+	}
+}
+
+func TestTimeOfLookups(t *testing.T) {
+	r := renderer(t)
+	r.Limits.Timeout = 2 * time.Second
+	chart := folder{"templates/a.yaml": configMap("{{ range until 3 }}{{ lookup \"v1\" \"Secret\" \"\" \"\" }}{{ end }}")}
+	_, err := r.Render(t.Context(), input(chart.archive(t), ""), func(context.Context, string, string, string, string) (map[string]any, error) {
+		<-time.After(r.Limits.Timeout / 2)
+		return map[string]any{}, nil
+	})
+	if err != nil {
+		t.Errorf("the time of lookups counts: %v", err)
 	}
 }
 

@@ -13,16 +13,22 @@ type Limits struct {
 	// MemoryBytes is what the process may allocate, and CPU its time on all cores; both only on Linux.
 	MemoryBytes uint64
 	CPU         time.Duration
-	// Timeout is the time after which the process is killed.
+	// Timeout is the time after which the process is killed if it has neither ended nor asked a question. That says nothing about the chart: a busy
+	// machine gives it no more CPU.
 	Timeout time.Duration
 	// OutputBytes limits what is rendered, in JSON.
 	OutputBytes int64
+	// Questions is how many objects and lists templates may look up, and Answer the time for each.
+	Questions int
+	Answer    time.Duration
 }
 
 // DefaultLimits are enough for every public chart that was tried. Most need less than 96 MiB and a second; one with definitions of 8 MB and 230
 // objects needs 256 MiB.
 func DefaultLimits() Limits {
-	return Limits{MemoryBytes: 512 << 20, CPU: 30 * time.Second, Timeout: time.Minute, OutputBytes: 64 << 20}
+	return Limits{
+		MemoryBytes: 512 << 20, CPU: 30 * time.Second, Timeout: 5 * time.Minute, OutputBytes: 64 << 20, Questions: 1000, Answer: 30 * time.Second,
+	}
 }
 
 // LimitError reports that a rendering was ended because it reached a limit.
@@ -51,11 +57,14 @@ func limit(argument string) error {
 	return restrict(memory, seconds)
 }
 
-// reached returns which limit ended a process without an output.
+// reached returns which limit ended a process without an output. It is no *LimitError if another process has killed it.
 func (l Limits) reached(ended *os.ProcessState, stderr string) error {
+	killed := ended.ExitCode() < 0 // by a signal, and not by Render
 	switch {
-	case ended.ExitCode() < 0: // killed by a signal, and not by Render
-		return &LimitError{Limit: l.CPU.String() + " of CPU time, or more memory than the machine has"}
+	case killed && ended.UserTime()+ended.SystemTime() >= l.CPU-l.CPU/10:
+		return &LimitError{Limit: l.CPU.String() + " of CPU time"}
+	case killed:
+		return fmt.Errorf("the process that renders the chart was killed (%s): the container or the machine may lack memory", ended)
 	case strings.Contains(stderr, "stack exceeds"):
 		return &LimitError{Limit: fmt.Sprintf("%d MiB of stack: its templates call each other endlessly", maxStackBytes>>20)}
 	case strings.Contains(stderr, "fatal error: "): // the runtime gives up in many places when it gets no memory

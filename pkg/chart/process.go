@@ -40,20 +40,26 @@ type message struct {
 // question is a call of lookup.
 type question struct{ APIVersion, Kind, Namespace, Name string }
 
-// Render renders a chart. An *Error comes from a template or a schema, a *VersionError is about the version of Kubernetes, a *LimitError states which
-// limit was reached, and an error of lookup ends the rendering.
+// Render renders a chart. An *Error comes from a template or a schema, a *VersionError is about the version of Kubernetes, and a *LimitError states which
+// limit of the chart was reached. All other errors, such as those of lookup, may pass.
 func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*release.Rendering, error) {
 	if err := r.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer r.leave()
-	limited, cancel := context.WithTimeout(ctx, r.Limits.Timeout)
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
+	patience := time.AfterFunc(r.Limits.Timeout, cancel)
+	defer patience.Stop()
 	child, err := r.start(limited)
 	if err != nil {
 		return nil, fmt.Errorf("starting a process to render the chart: %w", err)
 	}
-	out, err := child.converse(limited, in, lookup, r.Limits.OutputBytes)
+	out, err := child.converse(in, r.Limits, func(q question) (map[string]any, error) {
+		patience.Stop()
+		defer patience.Reset(r.Limits.Timeout)
+		return q.answer(ctx, lookup, r.Limits.Answer)
+	})
 	ended := child.end(!errors.Is(err, errEnded))
 	switch {
 	case out != nil:
@@ -61,7 +67,7 @@ func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*releas
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, &LimitError{Limit: r.Limits.Timeout.String() + " of elapsed time"}
+		return nil, fmt.Errorf("the chart was not rendered within %s: the machine may be too busy", r.Limits.Timeout)
 	case !errors.Is(err, errEnded):
 		return nil, err
 	}
@@ -113,31 +119,43 @@ func (r *Renderer) start(ctx context.Context) (*child, error) {
 var errEnded = errors.New("the process has ended")
 
 // converse sends the input, and answers questions until the child has an output.
-func (c *child) converse(ctx context.Context, in Input, lookup Lookup, maxBytes int64) (*release.Rendering, error) {
-	to, limited := json.NewEncoder(c.stdin), &io.LimitedReader{R: c.stdout, N: maxBytes}
+func (c *child) converse(in Input, limits Limits, answer func(question) (map[string]any, error)) (*release.Rendering, error) {
+	to, limited := json.NewEncoder(c.stdin), &io.LimitedReader{R: c.stdout, N: limits.OutputBytes}
 	from := json.NewDecoder(limited)
 	if err := to.Encode(in); err != nil {
 		return nil, errEnded
 	}
-	for {
+	for asked := 0; ; asked++ {
 		var said message
 		switch err := from.Decode(&said); {
 		case err != nil && limited.N <= 0:
-			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB of output", maxBytes>>20)}
+			return nil, &LimitError{Limit: fmt.Sprintf("%d MiB of output", limits.OutputBytes>>20)}
 		case err != nil:
 			return nil, errEnded
 		case said.Lookup == nil:
 			return said.result()
+		case asked >= limits.Questions:
+			return nil, &LimitError{Limit: fmt.Sprintf("%d calls of lookup", limits.Questions)}
 		}
-		q := said.Lookup
-		object, err := lookup(ctx, q.APIVersion, q.Kind, q.Namespace, q.Name)
+		object, err := answer(*said.Lookup)
 		if err != nil {
-			return nil, fmt.Errorf("looking up %s %s: %w", q.Kind, strings.TrimPrefix(q.Namespace+"/"+q.Name, "/"), err)
+			return nil, err
 		}
 		if err := to.Encode(object); err != nil {
 			return nil, errEnded
 		}
 	}
+}
+
+// answer looks up what a question asks for, within a time.
+func (q question) answer(ctx context.Context, lookup Lookup, within time.Duration) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	object, err := lookup(ctx, q.APIVersion, q.Kind, q.Namespace, q.Name)
+	if err != nil {
+		return nil, fmt.Errorf("looking up %s: %w", strings.TrimSpace(q.Kind+" "+strings.TrimPrefix(q.Namespace+"/"+q.Name, "/")), err)
+	}
+	return object, nil
 }
 
 // result returns what the process has rendered, or its error.

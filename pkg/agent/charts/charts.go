@@ -69,8 +69,11 @@ type discovered struct {
 	capabilities chart.Capabilities
 }
 
-// maxTrials is the number of trials that are held. A forgotten one is made again.
-const maxTrials = 8
+// The limits of the trials that are held: their number, and the bytes of each, in JSON. A forgotten one is made again.
+const (
+	maxTrials     = 8
+	maxTrialBytes = 1 << 20
+)
 
 // New returns a Renderer for the cluster of the discovery, with the agent in a namespace. measure receives the duration and the error of each rendering.
 func New(
@@ -105,10 +108,16 @@ func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, e
 	if err != nil {
 		return nil, classify(err)
 	}
-	if q.Trial && !looked && len(out.Definitions) == 0 {
+	if q.Trial && !looked && len(out.Definitions) == 0 && isSmall(out) {
 		r.trials.Add(key, out)
 	}
 	return out, nil
+}
+
+// isSmall reports whether a trial may be held.
+func isSmall(trial *release.Rendering) bool {
+	encoded, err := json.Marshal(trial)
+	return err == nil && len(encoded) <= maxTrialBytes
 }
 
 // classify wraps all errors but those of the chart.

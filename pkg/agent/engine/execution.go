@@ -120,7 +120,7 @@ func (r renderedTask) structureError(placed plan.Placed) error {
 	if !errors.As(err, &changes) && !errors.As(err, &discloses) {
 		return nil
 	}
-	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
+	return inTask(placed, err)
 }
 
 // chartError returns an error if the chart of the task cannot be rendered.
@@ -128,7 +128,12 @@ func (r renderedTask) chartError(placed plan.Placed) error {
 	if !r.action.OfChart() || r.err == nil {
 		return nil
 	}
-	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, r.err)
+	return inTask(placed, r.err)
+}
+
+// inTask returns an error with the place of its task.
+func inTask(placed plan.Placed, err error) error {
+	return fmt.Errorf("phase %q: step %q: task %q: %w", placed.Phase, placed.Step, placed.Task.Name, err)
 }
 
 // clone returns a copy whose objects the caller may change.
@@ -419,6 +424,25 @@ func (l *ledger) recordApplied(object plan.Object) {
 	l.entries = plan.MarkApplied(l.entries, plan.Entry(object.Live, ""), plan.Keeps(object.Want))
 	l.live[placeOf(object.Live)] = object.Live
 	l.once = l.once || plan.IsJob(object.Live)
+}
+
+// attempted records that a task has applied objects in an execution, while it cannot apply all yet; with an empty uid, that it has applied all. Only Jobs
+// that expire are marked: all others exist.
+func (l *ledger) attempted(execution types.UID, wants ...*unstructured.Unstructured) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, want := range wants {
+		if plan.Expires(want) {
+			l.entries = plan.MarkAttempt(l.entries, plan.Entry(want, ""), execution)
+		}
+	}
+}
+
+// isAttempted reports whether a task has applied an object in an execution, and not yet all of its objects.
+func (l *ledger) isAttempted(execution types.UID, want *unstructured.Unstructured) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return plan.IsAttempted(l.entries, plan.Entry(want, ""), execution)
 }
 
 // note replaces the record of a Helm task.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +18,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -26,8 +29,11 @@ func (p *pass) start(ctx context.Context, o plan.Observation, x *execution, choi
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
 	x.Execution, x.version, x.renders = status.Execution, choice.Version, true
 	listed := p.planEntries(x)
-	if reason := holdReason(listed.distorted); reason != "" {
-		return p.hold(ctx, o, reason, fmt.Sprintf("plan %q waits: %v", x.Plan, listed.distorted))
+	if held, waits, err := p.holdStart(ctx, o, x, listed); waits || err != nil {
+		return held, err
+	}
+	if err := p.checkDefinitions(ctx, x, &listed); err != nil {
+		return result{}, err
 	}
 	if listed.distorted == nil {
 		listed.distorted = x.checkCleanup()
@@ -57,6 +63,40 @@ func (p *pass) start(ctx context.Context, o plan.Observation, x *execution, choi
 	status.Inventory = x.inventory.entries
 	judged, err := p.judgeDuringPlan(ctx, o, x, status)
 	return result{status: status, judgement: judged, again: true, omitted: describe(listed.omissions), warnings: strings.Join(text.Limit(listed.warnings, maxShown, "more"), "; ")}, err
+}
+
+// holdStart holds an execution that cannot start yet; waits is false if it can, or never can. If the cluster cannot answer now, what its charts would render
+// is unknown, and so is whether they can be rendered at all.
+func (p *pass) holdStart(ctx context.Context, o plan.Observation, x *execution, listed planEntries) (held result, waits bool, err error) {
+	reason, why, key := holdReason(listed.distorted), listed.distorted, fmt.Sprintf("start of %s/%s", x.instance.UID, x.Plan)
+	if listed.distorted == nil && listed.unknown != nil && p.hindrance == nil {
+		reason, why = kudo.ReasonPlanPending, listed.unknown
+	}
+	if reason == "" {
+		p.backoff.DeleteEntry(key)
+		return result{}, false, nil
+	}
+	held, err = p.hold(ctx, o, reason, fmt.Sprintf("plan %q waits: %v", x.Plan, why))
+	if reason == kudo.ReasonPlanPending {
+		held.after = p.failAgain(key, p.clock())
+	}
+	return held, true, err
+}
+
+// checkDefinitions notes as distortion that a definition of a chart cannot be applied to the cluster.
+func (p *pass) checkDefinitions(ctx context.Context, x *execution, listed *planEntries) error {
+	for _, defined := range listed.definitions {
+		for _, want := range release.Unwrap(defined.definitions) {
+			_, problem, err := p.checkDefinition(ctx, x, want)
+			if err != nil {
+				return err
+			}
+			if listed.distorted == nil && problem != nil {
+				listed.distorted = inTask(defined.placed, problem)
+			}
+		}
+	}
+	return nil
 }
 
 // maxShown is the number of omitted fields, and of warnings about charts, that an event shows.
@@ -145,12 +185,24 @@ type planEntries struct {
 	// If it is set, no task runs.
 	distorted error
 
+	// unknown is why it is not known now what a chart of the plan would render; what tasks before it apply does not change that.
+	unknown error
+
+	// definitions are those of the plan's charts.
+	definitions []definitionsOf
+
 	// omissions are the fields of the plan's templates that are not applied, and warnings those about its charts.
 	omissions []render.Omission
 	warnings  []string
 
 	// charts holds the Helm tasks.
 	charts map[string]bool
+}
+
+// definitionsOf are the definitions of a chart.
+type definitionsOf struct {
+	placed      plan.Placed
+	definitions []release.Object
 }
 
 // planEntries lists the objects of an execution.
@@ -177,6 +229,10 @@ func (l *planEntries) add(placed plan.Placed, x *execution, cluster *objects) {
 	}
 	if placed.Plan == x.Plan {
 		l.warnings = append(l.warnings, rendered.release.Warnings...)
+		l.definitions = append(l.definitions, definitionsOf{placed, rendered.release.Definitions})
+		if rendered.action.OfChart() && rendered.transient != nil && !mayDefine(rendered.transient) {
+			l.unknown = cmp.Or(l.unknown, inTask(placed, rendered.transient))
+		}
 		entries = &l.own
 		l.omissions = append(l.omissions, rendered.omissions...)
 		l.distorted = cmp.Or(l.distorted, rendered.structureError(placed), rendered.chartError(placed))
@@ -196,6 +252,12 @@ func (l *planEntries) add(placed plan.Placed, x *execution, cluster *objects) {
 		l.distorted = cmp.Or(l.distorted, l.sharedError(placed, rendered.action, wants))
 	}
 	*entries = plan.Track(*entries, placed.Task.Name, x.isAside(), wants)
+}
+
+// mayDefine reports whether an error of a chart may be resolved by tasks of the same plan before it, which define kinds, grant permissions and create
+// what templates look up.
+func mayDefine(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
 // markRestart marks the workloads whose pods have to restart: those of charts only if a changed parameter requests it.

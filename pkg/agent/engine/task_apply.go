@@ -63,6 +63,7 @@ func (p *pass) applyAll(
 	if len(undefined) > 0 {
 		return false, outcome.OfUndefined(undefined[0], p.objects.servedInstead(undefined[0]))
 	}
+	x.inventory.attempted("", wants...)
 	if outcome := plan.ApplyOutcome(p.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
 		return true, p.explain(ctx, x, placed, objects, outcome)
 	}
@@ -151,16 +152,17 @@ func (p *pass) applyEach(
 		if err := group.Wait(); err != nil {
 			return nil, err
 		}
-		objects = append(objects, slices.DeleteFunc(applied, func(o plan.Object) bool { return started && o.IsExpired() })...)
+		objects = append(objects, slices.DeleteFunc(applied, plan.Object.IsExpired)...)
 	}
 	return objects, nil
 }
 
-// applyUnlessReplaced applies an object. One that another writer created or replaced between read and apply is read again, and not taken over.
+// applyUnlessReplaced applies an object. One that another writer created or replaced between read and apply is read again, and not taken over. A Job
+// that the task has applied in this execution, and that has expired since, does not run again because another object could not be applied.
 func (p *pass) applyUnlessReplaced(
 	ctx context.Context, x *execution, want *unstructured.Unstructured, started bool,
 ) (object plan.Object, err error) {
-	fresh := beforeApply
+	fresh, started := beforeApply, started || x.inventory.isAttempted(x.UID, want)
 	if started {
 		fresh = asAppliedBy(x.UID)
 	}
@@ -169,6 +171,9 @@ func (p *pass) applyUnlessReplaced(
 		fresh = fromServerAndWatch
 		return err
 	})
+	if err == nil && !started {
+		x.inventory.attempted(x.UID, want)
+	}
 	return object, err
 }
 

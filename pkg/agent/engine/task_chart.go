@@ -380,24 +380,33 @@ func (p *pass) define(
 ) plan.Outcome {
 	var own []*unstructured.Unstructured
 	for _, want := range release.Unwrap(definitions) {
-		object, err := p.objects.find(ctx, x.instance, want, fromServerAndWatch)
-		if err != nil {
+		foreign, problem, err := p.checkDefinition(ctx, x, want)
+		switch {
+		case err != nil:
 			return outcomeOf(err)
-		}
-		if x.owner().Claim(object) != nil {
+		case foreign:
 			x.inventory.forget(plan.Entry(want, ""))
-			if err := release.CheckServed(want, object.Live); err != nil {
-				return outcome.Fatal(err)
-			}
-			continue
+		default:
+			own = append(own, want)
 		}
-		if err := release.CheckDefinition(want, object.Live); err != nil {
-			return outcome.Fatal(err)
+		if problem != nil {
+			return outcome.Fatal(problem)
 		}
-		own = append(own, want)
 	}
 	_, applied := p.applyAll(ctx, x, placed, started, own)
 	return applied
+}
+
+// checkDefinition returns whether a definition of a chart belongs to another owner, and why it cannot be used.
+func (p *pass) checkDefinition(ctx context.Context, x *execution, want *unstructured.Unstructured) (foreign bool, problem, err error) {
+	object, err := p.objects.find(ctx, x.instance, want, fromServerAndWatch)
+	if err != nil {
+		return false, nil, err
+	}
+	if x.owner().Claim(object) != nil {
+		return true, release.CheckServed(want, object.Live), nil
+	}
+	return false, release.CheckDefinition(want, object.Live), nil
 }
 
 // record renders the chart, keeps that, and records it and the objects.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -18,12 +19,14 @@ const MaxObjects = 10000
 // below etcd's limit of 1.5 MiB for an object.
 const maxBytes = 1300000
 
-// CheckSize returns an error if an Instance cannot be stored with that inventory and those parameters.
+// CheckSize returns an error if an Instance cannot be stored with that inventory and those parameters. Hooks of charts are counted three times: the record
+// of their task has one of each event at which they have run, and an execution has two.
 func CheckSize(inventory []kudo.InventoryEntry, parameters map[string]string) error {
 	if len(inventory) > MaxObjects {
 		return fmt.Errorf("an Instance can have at most %d objects, and this one would have %d: divide the package", MaxObjects, len(inventory))
 	}
-	listed, given := sizeOf(inventory), 2*sizeOf(parameters)
+	hooks := only(inventory, func(e kudo.InventoryEntry) bool { return e.Hook })
+	listed, given := sizeOf(inventory)+2*sizeOf(hooks), 2*sizeOf(parameters)
 	if listed+given <= maxBytes {
 		return nil
 	}
@@ -81,6 +84,7 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 			entry.Pending = entry.Pending && listed[i].Pending
 			entry.Available = entry.Available || listed[i].Available
 			entry.Keep = entry.Keep || listed[i].Keep
+			entry.Attempt = cmp.Or(entry.Attempt, listed[i].Attempt)
 			listed[i] = entry
 			continue
 		}
@@ -99,6 +103,25 @@ func MarkApplied(inventory []kudo.InventoryEntry, object kudo.InventoryEntry, ke
 	marked := slices.Clone(inventory)
 	marked[i].Pending, marked[i].Keep = false, keep
 	return marked
+}
+
+// MarkAttempt returns the inventory after a task has applied a Job in an execution, and not yet all other objects. An empty uid removes the mark: the
+// task has applied them.
+func MarkAttempt(inventory []kudo.InventoryEntry, job kudo.InventoryEntry, execution types.UID) []kudo.InventoryEntry {
+	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Identity(job) })
+	if i < 0 || inventory[i].Attempt == execution {
+		return inventory
+	}
+	marked := slices.Clone(inventory)
+	marked[i].Attempt = execution
+	return marked
+}
+
+// IsAttempted reports whether a task has applied a Job in an execution, and not yet all other objects.
+func IsAttempted(inventory []kudo.InventoryEntry, job kudo.InventoryEntry, execution types.UID) bool {
+	return slices.ContainsFunc(inventory, func(e kudo.InventoryEntry) bool {
+		return execution != "" && e.Attempt == execution && Identity(e) == Identity(job)
+	})
 }
 
 // PendingExcept returns the pending entries of objects that are not among the expected ones.

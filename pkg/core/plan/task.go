@@ -251,9 +251,12 @@ func (o Object) AppliedBy(execution types.UID) bool {
 }
 
 // IsExpired reports whether the object is missing as intended: a Job may set a time after which it is deleted once finished.
-func (o Object) IsExpired() bool {
-	_, expires, _ := unstructured.NestedFieldNoCopy(o.Want.Object, "spec", "ttlSecondsAfterFinished")
-	return o.Live == nil && o.Want.GetKind() == "Job" && expires
+func (o Object) IsExpired() bool { return o.Live == nil && Expires(o.Want) }
+
+// Expires reports whether an object is a Job that is deleted some time after it has finished.
+func Expires(o *unstructured.Unstructured) bool {
+	_, expires, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "ttlSecondsAfterFinished")
+	return IsJob(o) && expires
 }
 
 // IsDeleted reports whether the object is deleted or being deleted.
@@ -261,10 +264,16 @@ func (o Object) IsDeleted() bool { return o.Live == nil || o.Live.GetDeletionTim
 
 // Claim returns a *ForeignError if the object exists and does not belong to the owner.
 func (w Owner) Claim(o Object) error {
-	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) {
+	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) || o.isFreeDefinition() {
 		return nil
 	}
 	return &ForeignError{Live: o.Live, Released: w.ReleasedByValue()}
+}
+
+// isFreeDefinition reports whether the object is a definition that an Instance has released, and that this one keeps at its removal as well: charts share
+// such definitions, and one of their Instances maintains each.
+func (o Object) isFreeDefinition() bool {
+	return o.Want != nil && IsDefinition(Entry(o.Want, "")) && Keeps(o.Want) && o.Live.GetAnnotations()[kudo.AnnotationReleasedBy] != "" && isFree(o.Live)
 }
 
 // Has reports whether the object exists and belongs to the owner.

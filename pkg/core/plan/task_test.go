@@ -117,7 +117,7 @@ func TestHasApplied(t *testing.T) {
 }
 
 func TestIsExpired(t *testing.T) {
-	expiring := object("Job", "j", func(o *unstructured.Unstructured) {
+	expiring := object("Job", "j", version("batch/v1"), func(o *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(o.Object, int64(0), "spec", "ttlSecondsAfterFinished")
 	})
 	for name, test := range map[string]struct {
@@ -126,7 +126,8 @@ func TestIsExpired(t *testing.T) {
 	}{
 		"a Job that is gone and was to go has expired": {plan.Object{Want: expiring}, true},
 		"one that is there has not":                    {plan.Object{Want: expiring, Live: expiring}, false},
-		"one that was to stay was deleted":             {plan.Object{Want: object("Job", "j")}, false},
+		"one that was to stay was deleted":             {plan.Object{Want: object("Job", "j", version("batch/v1"))}, false},
+		"an object of another API was deleted":         {plan.Object{Want: object("Job", "j")}, false},
 	} {
 		if got := test.object.IsExpired(); got != test.want {
 			t.Errorf("%s: got %v", name, got)

@@ -220,8 +220,8 @@ func CheckServed(want, live *unstructured.Unstructured) error {
 	for _, v := range versionsOf(want) {
 		serves := slices.ContainsFunc(versionsOf(live), func(l version) bool { return l == v })
 		if v.served && !serves {
-			return fmt.Errorf("%s: belongs to another owner, and lacks version %s, which the chart defines: update it with its owner; if no Instance "+
-				"has it any more, annotate it with %s=NAMESPACE/NAME of this Instance, which maintains it then; or set crds: Skip in the task",
+			return fmt.Errorf("%s: belongs to another owner, and lacks version %s, which the chart defines: update it with its owner; if there is none "+
+				"any more, annotate it with %s=NAMESPACE/NAME of this Instance, which maintains it then; or set crds: Skip in the task",
 				plan.Describe(want), v.name, kudo.AnnotationReleasedBy)
 		}
 	}

@@ -334,10 +334,10 @@ var _ = Describe("A Helm task", func() {
 			stop()
 			stopped++
 			stop = runAgent()
-			// It is stopped at another moment each time, and later and later: a busy machine needs time to start it.
-			<-time.After(time.Duration(stopped*97%500+stopped*60) * time.Millisecond)
+			// It is stopped at another moment each time, and later and later: a busy machine needs seconds to start it and to render the chart.
+			<-time.After(time.Duration(stopped*97%500+stopped*stopped*20) * time.Millisecond)
 			return h.ready(ctx).Status
-		}).Should(Equal(metav1.ConditionTrue))
+		}).WithTimeout(3 * timeout).Should(Equal(metav1.ConditionTrue))
 		Expect(ran.all()).To(Equal([]string{"migrate", "seed"}))
 		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("release", "true false 1"))
 		GinkgoLogr.Info("stopped", "times", stopped)
@@ -372,7 +372,7 @@ var _ = Describe("A Helm task", func() {
 		h := newChart(ctx, web.in(group()).with(change), nil)
 		h.edit(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": value} })
 		h.resolve(ctx)
-		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).WithTimeout(4 * timeout).Should(And( // half a minute of CPU time
 			HaveField("Status", kudo.FatalError), HaveField("Message", ContainSubstring(message))))
 		for _, suffix := range []string{"-config", "-kept"} {
 			Expect(h.local(ctx, suffix, &corev1.ConfigMap{})).To(BeFalse())
@@ -721,6 +721,112 @@ metadata: {name: "{{ .Release.Name }}-served"}
 		Eventually(func() map[string]string { return data(ctx, h, "config") }).Should(HaveKeyWithValue("value", "two"))
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
 		Expect(h.local(ctx, "-served", &corev1.ConfigMap{})).To(BeTrue())
+		h.finish(ctx)
+	})
+
+	It("waits for discovery before any task of its plan runs", func(ctx context.Context) {
+		h := newChart(ctx, web.in(group()), func(spec *kudo.OperatorVersionSpec) {
+			spec.Templates["config.yaml"] = fmt.Sprintf(configTemplate, "first")
+			spec.Tasks = append(spec.Tasks, task("first", kudo.TaskApply, "config.yaml"))
+			spec.Plans["deploy"] = serial("first", "web")
+		})
+		runJobs(ctx, h)
+		revive := deadGroup(ctx, "dead.tandem.test")
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanPending,
+			`plan "deploy" waits: phase "main": step "web": task "web": discovering the kinds of the managed cluster, which charts depend on`))
+		Consistently(func() bool { return h.local(ctx, "-first", &corev1.ConfigMap{}) }).Should(BeFalse())
+		revive()
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx)
+	})
+
+	It("starts although a task before it defines what its templates look up", func(ctx context.Context) {
+		in := group()
+		h := newChart(ctx, chartFiles{"Chart.yaml": web["Chart.yaml"], "values.yaml": web["values.yaml"],
+			"templates/read.yaml": `{{ $_ := lookup "` + in + `/v1" "Widget" .Release.Namespace "" }}` + "\n"}, func(spec *kudo.OperatorVersionSpec) {
+			spec.Templates["definition.yaml"] = web.in(in)["crds/widgets.yaml"]
+			spec.Tasks = append(spec.Tasks, task("define", kudo.TaskApply, "definition.yaml"))
+			spec.Plans["deploy"] = serial("define", "web")
+		})
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx)
+	})
+
+	It("ends before any task of its plan runs if a definition drops a stored version", func(ctx context.Context) {
+		in := group()
+		first := newChart(ctx, web.in(in), nil)
+		runJobs(ctx, first)
+		first.resolve(ctx)
+		Eventually(func() metav1.Condition { return first.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		first.finish(ctx)
+		next := web.in(in)
+		next["crds/widgets.yaml"] = strings.ReplaceAll(next["crds/widgets.yaml"], "v1, served", "v2, served")
+		h := newChartIn(ctx, first.namespace, next, func(spec *kudo.OperatorVersionSpec) {
+			spec.Templates["config.yaml"] = fmt.Sprintf(configTemplate, "first")
+			spec.Tasks = append(spec.Tasks, task("first", kudo.TaskApply, "config.yaml"))
+			spec.Plans["deploy"] = serial("first", "web")
+		})
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", And(HavePrefix(`phase "main": step "web": task "web": CustomResourceDefinition widgets.`+in), ContainSubstring("v1")))))
+		Expect(h.local(ctx, "-first", &corev1.ConfigMap{})).To(BeFalse())
+	})
+
+	It("maintains a definition that another Instance of a chart has left", func(ctx context.Context) {
+		in := group()
+		first := newChart(ctx, web.in(in), nil)
+		runJobs(ctx, first)
+		first.resolve(ctx)
+		Eventually(func() metav1.Condition { return first.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		first.finish(ctx)
+		next := web.in(in)
+		next["crds/widgets.yaml"] = strings.Replace(next["crds/widgets.yaml"], "versions: [", `versions: [{name: v2, served: true, storage: false, `+
+			`schema: {openAPIV3Schema: {type: object}}}, `, 1)
+		second := newChart(ctx, next, nil)
+		runJobs(ctx, second)
+		second.resolve(ctx)
+		Eventually(func() metav1.Condition { return second.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		definition := &unstructured.Unstructured{}
+		definition.SetAPIVersion("apiextensions.k8s.io/v1")
+		definition.SetKind("CustomResourceDefinition")
+		Expect(managed.Get(ctx, client.ObjectKey{Name: "widgets." + in}, definition)).To(Succeed())
+		Expect(definition.GetLabels()).To(HaveKeyWithValue(kudo.LabelInstance, second.name))
+		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(versions).To(HaveLen(2))
+		second.finish(ctx)
+		Expect(managed.Get(ctx, client.ObjectKey{Name: "widgets." + in}, definition)).To(Succeed(), "it stays")
+	})
+
+	It("runs a Job with a time to live once, although another object cannot be applied for a while", func(ctx context.Context) {
+		const done = `apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ .Release.Name }}-once"}
+spec:
+  ttlSecondsAfterFinished: 0
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
+`
+		const service = "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ .Release.Name }}-later'}\nspec: {ports: [{port: 80}]}\n---\n" +
+			"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: '{{ .Release.Name }}-refused'}\n" +
+			"spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}\n"
+		const ingresses = "count/ingresses.networking.k8s.io"
+		h := newChart(ctx, chartFiles{"Chart.yaml": web["Chart.yaml"], "values.yaml": web["values.yaml"], "templates/once.yaml": done,
+			"templates/later.yaml": service}, nil)
+		quota := h.exhaust(ctx, ingresses)
+		ran := runJobs(ctx, h)
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(HaveField("Status", kudo.Error))
+		Eventually(ran.all).Should(Equal([]string{"once"}))
+		Eventually(func() bool { return h.local(ctx, "-once", &batchv1.Job{}) }).Should(BeFalse())
+		stop()
+		stop = runAgent()
+		Consistently(ran.all, 6*time.Second).Should(Equal([]string{"once"}))
+		Expect(managed.Delete(ctx, quota)).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(ran.all()).To(Equal([]string{"once"}))
+		Expect(h.get(ctx).Status.Inventory).To(HaveEach(HaveField("Attempt", BeEmpty())))
 		h.finish(ctx)
 	})
 

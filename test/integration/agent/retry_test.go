@@ -45,10 +45,13 @@ func (h *hubPart) makeNamespace(ctx context.Context, fill ...client.Object) {
 	}
 }
 
-// exhaust creates a quota that allows no ConfigMap, and waits until it does.
-func (h *hubPart) exhaust(ctx context.Context) *corev1.ResourceQuota {
+// exhaust creates a quota that allows no ConfigMap, or nothing of other kinds, and waits until it does.
+func (h *hubPart) exhaust(ctx context.Context, kinds ...corev1.ResourceName) *corev1.ResourceQuota {
 	GinkgoHelper()
 	none := corev1.ResourceList{"count/configmaps": resource.MustParse("0")}
+	for _, kind := range kinds {
+		none[kind] = resource.MustParse("0")
+	}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	h.makeNamespace(ctx, quota)
 	Expect(environment.EditStatus(ctx, managed, quota, func(q *corev1.ResourceQuota) {
