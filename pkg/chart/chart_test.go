@@ -314,7 +314,7 @@ func TestLimits(t *testing.T) {
 		"an archive in the archive": {chart: folder{"charts/sub.tgz": string(archived(t, func(w *tar.Writer) error {
 			return errors.Join(w.WriteHeader(&tar.Header{Name: "sub/zeros", Size: 200 << 20}), zeros(w, 200))
 		}))}, want: "decompressed chart is larger than the maximum size"},
-		"an output":                  {chart: one("{{ repeat 100000 \"text\" }}"), change: func(l *Limits) { l.OutputBytes = 1 << 18 }, want: "requires more than 0 MiB"},
+		"an output": {chart: one("{{ repeat 100000 \"text\" }}"), change: func(l *Limits) { l.OutputBytes = 1 << 18 }, want: "requires more than 0 MiB"},
 		"a lookup that does not end": {chart: one("{{ lookup \"v1\" \"Secret\" \"\" \"\" }}"), change: func(l *Limits) { l.Answer = time.Second },
 			want: "looking up Secret: context deadline exceeded", passes: true},
 		"lookups": {chart: one("{{ range until 4 }}{{ lookup \"v1\" \"Secret\" \"\" \"\" }}{{ end }}"), change: func(l *Limits) { l.Questions = 3 },

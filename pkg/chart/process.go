@@ -49,15 +49,15 @@ func (r *Renderer) Render(ctx context.Context, in Input, lookup Lookup) (*releas
 	defer r.leave()
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	patience := time.AfterFunc(r.Limits.Timeout, cancel)
-	defer patience.Stop()
+	timeout := time.AfterFunc(r.Limits.Timeout, cancel)
+	defer timeout.Stop()
 	child, err := r.start(limited)
 	if err != nil {
 		return nil, fmt.Errorf("starting a process to render the chart: %w", err)
 	}
 	out, err := child.converse(in, r.Limits, func(q question) (map[string]any, error) {
-		patience.Stop()
-		defer patience.Reset(r.Limits.Timeout)
+		timeout.Stop()
+		defer timeout.Reset(r.Limits.Timeout)
 		return q.answer(ctx, lookup, r.Limits.Answer)
 	})
 	ended := child.end(!errors.Is(err, errEnded))

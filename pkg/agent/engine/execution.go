@@ -426,25 +426,6 @@ func (l *ledger) recordApplied(object plan.Object) {
 	l.once = l.once || plan.IsJob(object.Live)
 }
 
-// attempted records that a task has applied objects in an execution, while it cannot apply all yet; with an empty uid, that it has applied all. Only Jobs
-// that expire are marked: all others exist.
-func (l *ledger) attempted(execution types.UID, wants ...*unstructured.Unstructured) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	for _, want := range wants {
-		if plan.Expires(want) {
-			l.entries = plan.MarkAttempt(l.entries, plan.Entry(want, ""), execution)
-		}
-	}
-}
-
-// isAttempted reports whether a task has applied an object in an execution, and not yet all of its objects.
-func (l *ledger) isAttempted(execution types.UID, want *unstructured.Unstructured) bool {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return plan.IsAttempted(l.entries, plan.Entry(want, ""), execution)
-}
-
 // note replaces the record of a Helm task.
 func (l *ledger) note(record kudo.TaskRecord) {
 	l.mutex.Lock()

@@ -63,11 +63,10 @@ func (p *pass) applyAll(
 	if len(undefined) > 0 {
 		return false, outcome.OfUndefined(undefined[0], p.objects.servedInstead(undefined[0]))
 	}
-	x.inventory.attempted("", wants...)
 	if outcome := plan.ApplyOutcome(p.view.MaskObjects(objects)); outcome.Status != kudo.Complete {
 		return true, p.explain(ctx, x, placed, objects, outcome)
 	}
-	return true, plan.Outcome{Status: kudo.Complete}
+	return true, outcome.OfProvisional(objects)
 }
 
 // mayApply reports whether the stored inventory lists the objects, and no earlier round that is not recorded has applied or deleted one.
@@ -157,23 +156,21 @@ func (p *pass) applyEach(
 	return objects, nil
 }
 
-// applyUnlessReplaced applies an object. One that another writer created or replaced between read and apply is read again, and not taken over. A Job
-// that the task has applied in this execution, and that has expired since, does not run again because another object could not be applied.
+// applyUnlessReplaced applies an object. One that another writer created or replaced between read and apply is read again, and not taken over. A Job gets
+// its time to live once it is recorded that the task has applied all its objects: otherwise it would run again if it had expired before.
 func (p *pass) applyUnlessReplaced(
 	ctx context.Context, x *execution, want *unstructured.Unstructured, started bool,
 ) (object plan.Object, err error) {
-	fresh, started := beforeApply, started || x.inventory.isAttempted(x.UID, want)
+	fresh, applied := beforeApply, plan.Provisional(want)
 	if started {
-		fresh = asAppliedBy(x.UID)
+		fresh, applied = asAppliedBy(x.UID), want
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-		object, err = p.apply(ctx, x, want, started, fresh)
+		object, err = p.apply(ctx, x, applied, started, fresh)
 		fresh = fromServerAndWatch
 		return err
 	})
-	if err == nil && !started {
-		x.inventory.attempted(x.UID, want)
-	}
+	object.Want = want
 	return object, err
 }
 
@@ -188,7 +185,7 @@ func (p *pass) apply(ctx context.Context, x *execution, want *unstructured.Unstr
 		x.inventory.forget(plan.Entry(want, ""))
 		return object, err
 	}
-	if started && object.AppliedBy(x.UID) {
+	if started && object.AppliedBy(x.UID) && !object.IsProvisional() {
 		x.inventory.recordApplied(object)
 		p.objects.expectations.NoteIfNewer(object.Live)
 		return object, nil

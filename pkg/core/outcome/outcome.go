@@ -85,6 +85,14 @@ func CheckDefined(
 	return nil
 }
 
+// OfProvisional returns the outcome of a task whose objects are applied and healthy: it completes once no Job has a provisional time to live any more.
+func OfProvisional(objects []plan.Object) plan.Outcome {
+	if at := slices.IndexFunc(objects, plan.Object.IsProvisional); at >= 0 {
+		return plan.Outcome{Status: kudo.InProgress, Message: plan.Describe(objects[at].Want) + ": has succeeded, which is being recorded"}
+	}
+	return plan.Outcome{Status: kudo.Complete}
+}
+
 // OfUnlisted returns the outcome of a task whose objects the recorded inventory lacks, because their kind was unknown before: it waits for
 // the commit that lists them in the tracked inventory. It is fatal if no commit can list them, because the inventory is full or because every
 // rendering names the objects differently.

@@ -77,6 +77,18 @@ func TestKindsThatTheClusterLacksMustBeDefinedByThePackage(t *testing.T) {
 	}
 }
 
+func TestATaskWaitsUntilItsJobsHaveTheirTimeToLive(t *testing.T) {
+	want := newObject("batch/v1", "Job", "j")
+	want.Object["spec"] = map[string]any{"ttlSecondsAfterFinished": int64(0)}
+	waits := plan.Outcome{Status: kudo.InProgress, Message: "Job j: has succeeded, which is being recorded"}
+	if diff := cmp.Diff(waits, OfProvisional([]plan.Object{{Want: want, Live: want}, {Want: want, Live: plan.Provisional(want)}})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(plan.Outcome{Status: kudo.Complete}, OfProvisional([]plan.Object{{Want: want, Live: want}})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestATaskWaitsUntilItsObjectsAreListed(t *testing.T) {
 	wants := []*unstructured.Unstructured{newObject("example.com/v1", "Widget", "w")}
 	for what, test := range map[string]struct {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -56,6 +55,11 @@ func Identity(entry kudo.InventoryEntry) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Group: entry.Group, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}
 }
 
+// IsDefinition reports whether an entry is of a CustomResourceDefinition, whose deletion deletes all objects of its kind.
+func IsDefinition(entry kudo.InventoryEntry) bool {
+	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
+}
+
 // Track adds the objects that a task is going to apply; manual is true if its plan is requested manually and not owed. Entries of another
 // task move to this one. New entries are pending.
 func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
@@ -84,7 +88,6 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 			entry.Pending = entry.Pending && listed[i].Pending
 			entry.Available = entry.Available || listed[i].Available
 			entry.Keep = entry.Keep || listed[i].Keep
-			entry.Attempt = cmp.Or(entry.Attempt, listed[i].Attempt)
 			listed[i] = entry
 			continue
 		}
@@ -103,25 +106,6 @@ func MarkApplied(inventory []kudo.InventoryEntry, object kudo.InventoryEntry, ke
 	marked := slices.Clone(inventory)
 	marked[i].Pending, marked[i].Keep = false, keep
 	return marked
-}
-
-// MarkAttempt returns the inventory after a task has applied a Job in an execution, and not yet all other objects. An empty uid removes the mark: the
-// task has applied them.
-func MarkAttempt(inventory []kudo.InventoryEntry, job kudo.InventoryEntry, execution types.UID) []kudo.InventoryEntry {
-	i := slices.IndexFunc(inventory, func(e kudo.InventoryEntry) bool { return Identity(e) == Identity(job) })
-	if i < 0 || inventory[i].Attempt == execution {
-		return inventory
-	}
-	marked := slices.Clone(inventory)
-	marked[i].Attempt = execution
-	return marked
-}
-
-// IsAttempted reports whether a task has applied a Job in an execution, and not yet all other objects.
-func IsAttempted(inventory []kudo.InventoryEntry, job kudo.InventoryEntry, execution types.UID) bool {
-	return slices.ContainsFunc(inventory, func(e kudo.InventoryEntry) bool {
-		return execution != "" && e.Attempt == execution && Identity(e) == Identity(job)
-	})
 }
 
 // PendingExcept returns the pending entries of objects that are not among the expected ones.

@@ -362,7 +362,7 @@ func TestFits(t *testing.T) {
 		says       string
 	}{
 		"10,000 objects with ordinary names": {many(10000, "prometheus-"), nil, ""},
-		"5,000 hooks":                         {hooks, nil, "at most 1300000 bytes of inventory and parameters"},
+		"5,000 hooks":                        {hooks, nil, "at most 1300000 bytes of inventory and parameters"},
 		"one more":                           {many(10001, "p"), nil, "at most 10000 objects, and this one would have 10001"},
 		"7,000 objects with long names and large parameters": {many(7000, long), map[string]string{"CONFIG": strings.Repeat("c", 400<<10)},
 			"at most 1300000 bytes of inventory and parameters"},

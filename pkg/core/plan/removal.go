@@ -59,11 +59,6 @@ func waves(entries []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 	return waves
 }
 
-// IsDefinition reports whether an entry is of a CustomResourceDefinition, whose deletion deletes all objects of its kind.
-func IsDefinition(entry kudo.InventoryEntry) bool {
-	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
-}
-
 // groupDefined returns the API group of a definition, which is named PLURAL.GROUP.
 func groupDefined(definition kudo.InventoryEntry) string {
 	_, group, _ := strings.Cut(definition.Name, ".")

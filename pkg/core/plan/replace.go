@@ -3,18 +3,11 @@ package plan
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/health"
 )
-
-// IsJob reports whether the object is a Job: almost nothing of an existing Job can be changed.
-func IsJob(o *unstructured.Unstructured) bool {
-	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
-}
 
 // CannotChangeText says that the fields of an existing object cannot be changed, and how to proceed.
 func CannotChangeText(fields ...string) string {

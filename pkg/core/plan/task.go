@@ -250,13 +250,56 @@ func (o Object) AppliedBy(execution types.UID) bool {
 	return o.Live != nil && o.Live.GetAnnotations()[kudo.AnnotationExecution] == string(execution)
 }
 
-// IsExpired reports whether the object is missing as intended: a Job may set a time after which it is deleted once finished.
-func (o Object) IsExpired() bool { return o.Live == nil && Expires(o.Want) }
+// IsJob reports whether the object is a Job: almost nothing of an existing Job can be changed.
+func IsJob(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
+}
 
-// Expires reports whether an object is a Job that is deleted some time after it has finished.
-func Expires(o *unstructured.Unstructured) bool {
-	_, expires, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "ttlSecondsAfterFinished")
-	return IsJob(o) && expires
+// IsExpired reports whether the object is missing as intended: a Job may set a time after which it is deleted once finished.
+func (o Object) IsExpired() bool {
+	_, expires := timeToLive(o.Want)
+	return o.Live == nil && expires
+}
+
+// provisionalTimeToLive is the time to live of Jobs that render a shorter one, until it is recorded that they have run or are running: nothing else remembers
+// it. Jobs with a day, in seconds, satisfy policies that require one.
+const provisionalTimeToLive int64 = 24 * 60 * 60
+
+// timeToLive returns after how many seconds an object is deleted once it has finished; expires is false if it is no Job, or stays.
+func timeToLive(o *unstructured.Unstructured) (seconds int64, expires bool) {
+	value, expires, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "ttlSecondsAfterFinished")
+	switch number := value.(type) {
+	case int64:
+		seconds = number
+	case float64:
+		seconds = int64(number)
+	}
+	return seconds, expires && IsJob(o)
+}
+
+// IsShortLived reports whether a rendered object is a Job that must not be deleted before it is recorded that it has run.
+func IsShortLived(rendered *unstructured.Unstructured) bool {
+	seconds, expires := timeToLive(rendered)
+	return expires && seconds < provisionalTimeToLive
+}
+
+// Provisional returns a rendered object as it is applied until that is recorded.
+func Provisional(rendered *unstructured.Unstructured) *unstructured.Unstructured {
+	if !IsShortLived(rendered) {
+		return rendered
+	}
+	longer := rendered.DeepCopy()
+	_ = unstructured.SetNestedField(longer.Object, provisionalTimeToLive, "spec", "ttlSecondsAfterFinished") // it is set
+	return longer
+}
+
+// IsProvisional reports whether the object is a Job that does not have its own time to live yet.
+func (o Object) IsProvisional() bool {
+	if o.Live == nil || !IsShortLived(o.Want) {
+		return false
+	}
+	seconds, _ := timeToLive(o.Live)
+	return seconds == provisionalTimeToLive
 }
 
 // IsDeleted reports whether the object is deleted or being deleted.

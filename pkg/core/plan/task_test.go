@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,6 +114,44 @@ func TestHasApplied(t *testing.T) {
 	}
 	if owner.HasApplied(plan.Object{Live: object("ConfigMap", "c", bare, ownedBy(""))}) {
 		t.Error("without a uid, any owner counts")
+	}
+}
+
+func TestProvisional(t *testing.T) {
+	job := func(seconds int64) *unstructured.Unstructured {
+		return object("Job", "j", version("batch/v1"), func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(o.Object, seconds, "spec", "ttlSecondsAfterFinished")
+		})
+	}
+	const day = 24 * 60 * 60
+	for name, test := range map[string]struct {
+		rendered *unstructured.Unstructured
+		want     int64
+		short    bool
+	}{
+		"a Job that is deleted at once":        {job(0), day, true},
+		"a Job that is deleted after a minute": {job(60), day, true},
+		"a Job that stays longer":              {job(2 * day), 2 * day, false},
+		"a Job that stays":                     {object("Job", "j", version("batch/v1")), 0, false},
+		"a resource with the field of a Job":   {object("Job", "j", version("example.com/v1")), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := test.rendered.DeepCopy()
+			applied := plan.Provisional(test.rendered)
+			seconds, _, _ := unstructured.NestedInt64(applied.Object, "spec", "ttlSecondsAfterFinished")
+			if seconds != test.want || plan.IsShortLived(test.rendered) != test.short {
+				t.Errorf("got a time to live of %d, short-lived: %v", seconds, plan.IsShortLived(test.rendered))
+			}
+			if got := (plan.Object{Want: test.rendered, Live: applied}).IsProvisional(); got != test.short {
+				t.Errorf("provisional: %v", got)
+			}
+			if (plan.Object{Want: test.rendered, Live: test.rendered}).IsProvisional() || (plan.Object{Want: test.rendered}).IsProvisional() {
+				t.Error("an object with its own time to live, or none at all, is provisional")
+			}
+			if !equality.Semantic.DeepEqual(before, test.rendered) {
+				t.Error("the input has changed")
+			}
+		})
 	}
 }
 

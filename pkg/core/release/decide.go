@@ -42,7 +42,7 @@ const (
 	ApplyHook Kind = "ApplyHook"
 	// DeleteHook deletes it.
 	DeleteHook Kind = "DeleteHook"
-	// RestoreHook applies a Job with its time to live, which it lacks until its outcome is stored: nothing else remembers that it has run.
+	// RestoreHook applies a Job with its own time to live, which it has once its outcome is stored: nothing else remembers that it has run.
 	RestoreHook Kind = "RestoreHook"
 	// ApplyManifests applies the manifests and judges their health.
 	ApplyManifests Kind = "ApplyManifests"
@@ -211,7 +211,7 @@ func (o *Observation) fail(at int, event Event) Decision {
 func (o *Observation) tidy(at int, event Event, policy DeletePolicy) (decision Decision, done bool) {
 	hook := o.Rendering.Hooks[at]
 	deletes := slices.Contains(hook.DeletePolicies, policy) && hook.Object.Object.GetKind() != definition
-	if !deletes && !expires(hook.Object.Object) {
+	if !deletes && !plan.IsShortLived(hook.Object.Object) {
 		return Decision{}, true
 	}
 	if stateOf(o.Stored, hook, event) != stateOf(o.Record, hook, event) {
@@ -225,7 +225,7 @@ func (o *Observation) tidy(at int, event Event, policy DeletePolicy) (decision D
 		return Decision{}, true
 	case deletes:
 		return o.act(DeleteHook, at, event), false
-	case !expires(seen.Live):
+	case plan.Object{Want: hook.Object.Object, Live: seen.Live}.IsProvisional():
 		return o.act(RestoreHook, at, event), false
 	default:
 		return Decision{}, true

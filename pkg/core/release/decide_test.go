@@ -140,7 +140,7 @@ func (w *world) tick() {
 			continue
 		}
 		if o.Object["status"] != nil {
-			if expires(o) {
+			if plan.IsShortLived(o) {
 				w.log = append(w.log, "expire "+o.GetName())
 				delete(w.objects, key)
 			}

@@ -37,19 +37,9 @@ func runs(o *unstructured.Unstructured) bool {
 	return kind == jobKind || kind == podKind
 }
 
-// expires reports whether a Job is deleted some time after it has ended.
-func expires(o *unstructured.Unstructured) bool {
-	_, set, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "ttlSecondsAfterFinished")
-	return set && o.GroupVersionKind().GroupKind() == jobKind
-}
-
-// Started returns the object of a hook to apply for an event. A Job has no time to live until its outcome is stored.
+// Started returns the object of a hook to apply for an event. A Job gets its time to live once its outcome is stored.
 func (h Hook) Started(event Event) *unstructured.Unstructured {
-	object := h.Restored(event)
-	if expires(object) {
-		unstructured.RemoveNestedField(object.Object, "spec", "ttlSecondsAfterFinished")
-	}
-	return object
+	return plan.Provisional(h.Restored(event))
 }
 
 // Restored returns the object of a hook to apply for an event, as it was rendered.

@@ -230,7 +230,7 @@ func (j *jobs) advance(ctx context.Context, h *hubPart, job *batchv1.Job) {
 	defer j.mutex.Unlock()
 	name := strings.TrimPrefix(job.Name, h.name+"-")
 	if len(job.Status.Conditions) > 0 {
-		if job.Spec.TTLSecondsAfterFinished != nil {
+		if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil && *ttl == 0 {
 			_ = managed.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		}
 		return
@@ -819,14 +819,16 @@ spec:
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(HaveField("Status", kudo.Error))
 		Eventually(ran.all).Should(Equal([]string{"once"}))
-		Eventually(func() bool { return h.local(ctx, "-once", &batchv1.Job{}) }).Should(BeFalse())
+		job := &batchv1.Job{}
+		Expect(h.local(ctx, "-once", job)).To(BeTrue(), "it does not expire before the plan continues")
+		Expect(job.Spec.TTLSecondsAfterFinished).To(HaveValue(BeEquivalentTo(24 * 60 * 60)))
 		stop()
 		stop = runAgent()
 		Consistently(ran.all, 6*time.Second).Should(Equal([]string{"once"}))
 		Expect(managed.Delete(ctx, quota)).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
 		Expect(ran.all()).To(Equal([]string{"once"}))
-		Expect(h.get(ctx).Status.Inventory).To(HaveEach(HaveField("Attempt", BeEmpty())))
+		Expect(h.local(ctx, "-once", job)).To(BeFalse(), "it has expired")
 		h.finish(ctx)
 	})
 

@@ -438,11 +438,6 @@ type InventoryEntry struct {
 	// hook is true for a hook of a chart: its health does not influence the Instance, and no plan deletes it as surplus.
 	// +optional
 	Hook bool `json:"hook,omitempty"`
-
-	// attempt is the uid of the execution in which a task has applied this Job, which has a time to live, while it cannot apply another of its objects
-	// yet: the task does not apply the Job again when it tries again.
-	// +optional
-	Attempt types.UID `json:"attempt,omitempty"`
 }
 
 // TaskRecord is what later executions need to know of a Helm task.
