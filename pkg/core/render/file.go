@@ -12,6 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // FileError reports that a parameter file is not valid.
@@ -59,7 +60,7 @@ func File(c Context, name string) (values, passed map[string]string, err error) 
 	return values, passed, nil
 }
 
-// Values renders the values file of a Helm task to JSON, an object. It returns the errors of Objects.
+// Values renders the values file of a Helm task to JSON, an object, which is YAML too. It returns the errors of Objects.
 func Values(c Context, name string) (string, error) {
 	r, err := newRenderer(c, name)
 	if err != nil {
@@ -84,7 +85,7 @@ func Values(c Context, name string) (string, error) {
 		return "", docs.fail(name, 0, err)
 	}
 	encoded, err := json.Marshal(values)
-	return string(encoded), err
+	return string(text.EscapeJSON(encoded)), err // Helm reads it as YAML
 }
 
 // tokensOf replaces the values of sensitive parameters in the context by tokens, and returns the parameters by their tokens. No other value

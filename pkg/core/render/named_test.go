@@ -123,6 +123,7 @@ func TestValuesOfAChart(t *testing.T) {
 	for name, test := range map[string]struct{ template, value, want, problem string }{
 		"an object":           {template: "a: {{ .Params.V }}\nb: [1]\n", value: "x", want: `{"a":"x","b":[1]}`},
 		"nothing":             {template: "# no values\n", want: ""},
+		"a character of YAML": {template: `a: "\x85"`, want: `{"a":"\u0085"}`},
 		"a list":              {template: "[1]\n", problem: "must contain the chart's values, an object, got a list"},
 		"two documents":       {template: "a: 1\n---\nb: 2\n", problem: "must contain the chart's values in one document, got 2"},
 		"a value that breaks": {template: "a: {{ .Params.V }}\n", value: "x\nb: y", problem: `the value of parameter "V" changes the structure`},
