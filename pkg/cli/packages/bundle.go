@@ -280,7 +280,7 @@ func (b *bundle) twins() []pack.Problem {
 			continue
 		}
 		_, another := other.objects("")
-		if changed := changedFields(&another.Spec, &version.Spec); len(changed) > 0 {
+		if changed := pack.ChangedFields(&another.Spec, &version.Spec); len(changed) > 0 {
 			problems = append(problems, b.problem(fmt.Sprintf(
 				"%s and %s are both OperatorVersion %s, but differ (%s): raise operatorVersion in one of them",
 				other.name, m.name, version.Name, strings.Join(changed, ", "))))

@@ -136,7 +136,7 @@ func findExisting(ctx context.Context, c client.Client, members []*member, names
 		if exists[version.Name] = err == nil; !exists[version.Name] {
 			continue
 		}
-		if changed := changedFields(stored.NamedSpec(), &version.Spec); len(changed) > 0 {
+		if changed := pack.ChangedFields(stored.NamedSpec(), &version.Spec); len(changed) > 0 {
 			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q already exists in namespace %q with different content (%s) "+
 				"and is immutable: raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
 		}
