@@ -19,7 +19,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tandem-addons/tandem/pkg/core/record"
 	"github.com/tandem-addons/tandem/pkg/core/release"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // events are all that Helm knows.
@@ -66,6 +68,24 @@ func outputOf(definitions []release.Object, files map[string]string) (*release.R
 		}
 		for _, object := range objects {
 			out.Hooks = append(out.Hooks, hookOf(object, hook))
+		}
+	}
+	return out, nil
+}
+
+// Recorded returns what a release runs, as Helm has recorded it: without definitions, which records do not contain.
+func Recorded(r *record.Record) (release.Rendering, error) {
+	var out release.Rendering
+	if err := decode("the manifest", r.Manifest, &out.Objects); err != nil {
+		return out, err
+	}
+	for _, hook := range r.Hooks {
+		var objects []release.Object
+		if err := decode("hook "+text.Quote(hook.Path), hook.Manifest, &objects); err != nil {
+			return out, err
+		}
+		for _, object := range objects {
+			out.Hooks = append(out.Hooks, release.Hook{Object: object})
 		}
 	}
 	return out, nil

@@ -14,6 +14,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	helmutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/ignore"
+
+	"github.com/tandem-addons/tandem/pkg/core/record"
 )
 
 // packedFolder is the folder in archives that Pack creates. Helm ignores its name.
@@ -36,31 +38,33 @@ func PackWith(folder fs.FS, added map[string][]byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	files := tar.NewWriter(zipped)
+	w := newPacker()
 	for _, name := range names {
 		content, err := fs.ReadFile(folder, name)
 		if err != nil {
 			return nil, fmt.Errorf("packing the chart: %w", err)
 		}
-		if err := packFile(files, name, content); err != nil {
+		if err := w.add(name, content); err != nil {
 			return nil, err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(added)) {
-		if err := packFile(files, name, added[name]); err != nil {
-			return nil, err
-		}
+	if err := w.addAll(added); err != nil {
+		return nil, err
 	}
-	if err := errors.Join(files.Close(), zipped.Close()); err != nil {
-		return nil, fmt.Errorf("packing the chart: %w", err)
+	return w.close()
+}
+
+// Restore packs the chart of a release from its record.
+func Restore(of *record.Chart) ([]byte, error) {
+	files, err := of.Files()
+	if err != nil {
+		return nil, err
 	}
-	if packed.Len() > MaxArchiveBytes {
-		return nil, fmt.Errorf("the archive of the chart has %d bytes, more than the limit of %d: list files that it does not need in %s",
-			packed.Len(), MaxArchiveBytes, ignore.HelmIgnore)
+	w := newPacker()
+	if err := w.addAll(files); err != nil {
+		return nil, err
 	}
-	return packed.Bytes(), nil
+	return w.close()
 }
 
 // ignoredFiles returns the rules in .helmignore.
@@ -112,13 +116,49 @@ func packedFiles(folder fs.FS, rules *ignore.Rules) ([]string, error) {
 	return names, err
 }
 
-func packFile(to *tar.Writer, name string, content []byte) error {
+// packer packs files.
+type packer struct {
+	packed bytes.Buffer
+	zipped *gzip.Writer
+	files  *tar.Writer
+}
+
+func newPacker() *packer {
+	w := &packer{}
+	w.zipped = gzip.NewWriter(&w.packed)
+	w.files = tar.NewWriter(w.zipped)
+	return w
+}
+
+func (w *packer) add(name string, content []byte) error {
 	header := tar.Header{Name: packedFolder + name, Mode: 0o644, Size: int64(len(content)), ModTime: time.Unix(0, 0)}
-	if err := to.WriteHeader(&header); err != nil {
+	if err := w.files.WriteHeader(&header); err != nil {
 		return fmt.Errorf("packing %q: %w", name, err)
 	}
-	if _, err := to.Write(content); err != nil {
+	if _, err := w.files.Write(content); err != nil {
 		return fmt.Errorf("packing %q: %w", name, err)
 	}
 	return nil
+}
+
+// addAll adds files in the order of their names.
+func (w *packer) addAll(files map[string][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := w.add(name, files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close returns the archive.
+func (w *packer) close() ([]byte, error) {
+	if err := errors.Join(w.files.Close(), w.zipped.Close()); err != nil {
+		return nil, fmt.Errorf("packing the chart: %w", err)
+	}
+	if w.packed.Len() > MaxArchiveBytes {
+		return nil, fmt.Errorf("the archive of the chart has %d bytes, more than the limit of %d: list files that it does not need in %s",
+			w.packed.Len(), MaxArchiveBytes, ignore.HelmIgnore)
+	}
+	return w.packed.Bytes(), nil
 }

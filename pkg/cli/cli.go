@@ -74,7 +74,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		change.NewCmdInstall(f, nil), change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdUninstall(f, nil),
 		change.NewCmdJoin(f, nil),
 		group("package", "Manage operator packages",
-			packages.NewCmdNew(f, nil), packages.NewCmdFromChart(f, nil), packages.NewCmdUpdateChart(f, nil),
+			packages.NewCmdNew(f, nil), packages.NewCmdFromChart(f, nil), packages.NewCmdFromRelease(f, nil), packages.NewCmdUpdateChart(f, nil),
 			packages.NewCmdVerify(f, nil), packages.NewCmdRights(f, nil), packages.NewCmdImages(f, nil), packages.NewCmdTree(f, nil), packages.NewCmdPack(f, nil), packages.NewCmdIndex(f, nil), packages.NewCmdPush(f, nil),
 			packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
 		group("plan", "Run plans and show their status", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),

@@ -16,6 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
+	"github.com/tandem-addons/tandem/pkg/cli/releases"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
@@ -26,6 +27,8 @@ const completionTimeout = 2 * time.Second
 type words struct {
 	args               []string
 	cluster, namespace string
+	// current is the namespace of the kubeconfig, if the flag does not name another one.
+	current string
 }
 
 // choices returns the names on the hub that complete an argument.
@@ -37,6 +40,7 @@ var argumentChoices = map[string]choices{
 	"ADDON":   allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
 	"PLAN":    planChoices,
 	"PACKAGE": packageNames,
+	"RELEASE": releaseNames,
 	"FROM":    packageNames,
 	"TO":      packageNames,
 }
@@ -92,6 +96,7 @@ func argumentsOf(cmd *cobra.Command) []string {
 func completion(f *hubclient.Factory, found choices) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		said := words{args: args, namespace: (&packages.Finder{Factory: f}).Namespace()}
+		said.current, _, _ = f.Flags.ToRawKubeConfigLoader().Namespace()
 		if cluster := cmd.Flag("cluster"); cluster != nil {
 			said.cluster, _, _ = strings.Cut(strings.Trim(cluster.Value.String(), "[]"), ",")
 		}
@@ -152,6 +157,11 @@ func installedNames(ctx context.Context, c client.Client, said words) ([]string,
 // packageNames returns the names of the OperatorVersions.
 func packageNames(ctx context.Context, c client.Client, said words) ([]string, error) {
 	return read.NamesIn(ctx, c, said.namespace, kudo.GroupVersion.WithKind("OperatorVersion"))
+}
+
+// releaseNames returns the names of the releases of Helm in the namespace of the kubeconfig.
+func releaseNames(ctx context.Context, c client.Client, said words) ([]string, error) {
+	return releases.Names(ctx, c, said.current)
 }
 
 // planChoices returns the plans of the Instance named by the first argument.

@@ -104,6 +104,12 @@ func (a *chartArgument) addFlags(cmd *cobra.Command) {
 		"SHA-256 that the archive of the chart, or its manifest in a registry, must have: sha256:HEX.")
 }
 
+// isLocal reports whether a chart is on disk.
+func (a *chartArgument) isLocal() bool {
+	_, err := os.Stat(a.place)
+	return a.reference.Repository == "" && err == nil
+}
+
 // read returns the archive of a chart: in a folder or a file, or else in a repository or a registry, with where it is from.
 func (a *chartArgument) read(ctx context.Context, f *chartFetcher) (archive []byte, from *registry.Chart, err error) {
 	if info, err := os.Stat(a.place); a.reference.Repository == "" && err == nil {

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -89,46 +90,58 @@ func runFromChart(ctx context.Context, o *FromChartOptions) error {
 	if from != nil {
 		shown = sourceText(fetchedChart{Chart: from.Name, Version: from.Version, From: from.From, Digest: from.Digest})
 	}
-	for _, file := range created {
-		shown += fmt.Sprintf("%s created\n", file)
-	}
-	if err := printers.WriteEscaped(o.Out, shown+"\n"); err != nil {
+	if _, err := printPackage(ctx, o.Factory, folder, shown, created); err != nil {
 		return err
 	}
-	b, err := verifiedBundle(ctx, &loader{}, o.ErrOut, folder)
-	if err != nil {
-		return err
-	}
-	needed, err := b.rights().text()
-	if err != nil {
-		return err
-	}
-	return printers.WriteEscaped(o.Out, needed+fmt.Sprintf("\n  kubectl addon package push %s\n", text.Word(folder)))
+	return printers.WriteEscaped(o.Out, fmt.Sprintf("  kubectl addon package push %s\n", text.Word(folder)))
 }
 
 // files returns the files of the package by path, and its folder.
-func (o *FromChartOptions) files(archive []byte, from *registry.Chart, choices []wrap.Choice) (files map[string]string, folder string, err error) {
+func (o *FromChartOptions) files(archive []byte, from *registry.Chart, choices []wrap.Choice) (map[string]string, string, error) {
 	described, err := chart.Describe(archive)
 	if err != nil {
 		return nil, "", err
 	}
-	name := o.name
-	if name == "" {
-		name = described.Name
-	}
-	if err := pack.CheckName(name); err != nil {
-		return nil, "", fmt.Errorf("%w: name another one with --name", err)
-	}
-	if folder = o.folder; folder == "" {
-		folder = name
+	name, folder, err := placeOf(o.name, o.folder, described.Name)
+	if err != nil {
+		return nil, "", err
 	}
 	if from != nil {
 		described.Source = wrap.Source{Repository: from.Repository, From: from.From, Digest: from.Digest}
 	}
 	packed := fmt.Sprintf("%s-%s.tgz", described.Name, described.Version)
-	if files, err = wrap.Files(name, packed, described, choices); err != nil {
+	files, err := wrap.Files(name, packed, described, choices)
+	if err != nil {
 		return nil, "", err
 	}
 	files[packed] = string(archive)
 	return files, folder, nil
+}
+
+// placeOf returns the name of a package around a chart, and its folder.
+func placeOf(name, folder, chart string) (string, string, error) {
+	name = cmp.Or(name, chart)
+	if err := pack.CheckName(name); err != nil {
+		return "", "", fmt.Errorf("%w: name another one with --name", err)
+	}
+	return name, cmp.Or(folder, name), nil
+}
+
+// printPackage prints what a new package is made of, its files, problems and permissions, and returns it.
+func printPackage(ctx context.Context, f *hubclient.Factory, folder, from string, created []string) (*bundle, error) {
+	for _, file := range created {
+		from += fmt.Sprintf("%s created\n", file)
+	}
+	if err := printers.WriteEscaped(f.Out, from+"\n"); err != nil {
+		return nil, err
+	}
+	b, err := verifiedBundle(ctx, &loader{}, f.ErrOut, folder)
+	if err != nil {
+		return nil, err
+	}
+	needed, err := b.rights().text()
+	if err != nil {
+		return nil, err
+	}
+	return b, printers.WriteEscaped(f.Out, needed+"\n")
 }

@@ -9,24 +9,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tandem-addons/tandem/pkg/core/sensitive"
 )
 
 // Redacted replaces a value that may be a secret.
 const Redacted = "REDACTED"
 
 var (
-	// secretName matches a name with a value that may be a secret: of a parameter, a variable, a flag, a field, an annotation.
-	secretName = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)?($|[^a-z])|passw|pwd|secret|token|credential|api[-_]?key|access[-_]?key|` +
-		`private[-_]?key|client[-_]?key|encryption[-_]?key|signing[-_]?key|license|auth($|[^oe])|bearer|cookie|session|salt|kubeconfig|dsn|` +
-		`connection[-_]?string|htpasswd|keystore|truststore|(^|[-_])(pin|key)$|certificate|tls[-_.](crt|key)`)
-	// referenceName matches an API field that refers to something instead of holding it.
-	referenceName = regexp.MustCompile(`(?i)(name|namespace|ref|refs|path|file|type|kind|seconds|policy|mode|version|class)$`)
 	// plainValue matches values that cannot be secrets: a number, a quantity, a duration or a boolean.
 	plainValue = regexp.MustCompile(`^(?i)(-?[0-9]{1,9}(\.[0-9]{1,6})?(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei|ms|s|h|d|%)?|([0-9]+[hms])+|true|false|yes|no|on|off)?$`)
-	// secretValue matches texts that look like a secret: a private key, a token, a kubeconfig.
-	secretValue = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.|client-key-data|client-certificate-data|` +
-		`"auths"\s*:|AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}`)
-	keyWithin = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	keyWithin  = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
 	// within matches secrets inside a line. The first group is kept.
 	within = []*regexp.Regexp{
 		regexp.MustCompile(`()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`),
@@ -174,7 +167,7 @@ func (r *Redaction) fields(fields map[string]any, secret bool) {
 
 // value redacts the value of a field, or of a list item, which has no key.
 func (r *Redaction) value(key string, value any, secret bool) any {
-	secret = (secret || secretField(key)) && key != "key" && !referenceName.MatchString(key)
+	secret = (secret || secretField(key)) && key != "key" && !sensitive.IsReference(key)
 	switch value := value.(type) {
 	case map[string]any:
 		r.below(key, value, secret)
@@ -196,7 +189,7 @@ func (r *Redaction) redactNamed(name string, value any, secret bool) any {
 	case isText:
 		return r.parameter(name, text)
 	default:
-		return r.value("", value, secret || secretName.MatchString(name))
+		return r.value("", value, secret || sensitive.IsSecretName(name))
 	}
 }
 
@@ -220,7 +213,7 @@ func (r *Redaction) annotation(name string, value any) any {
 	if strings.Contains(name, "last-applied") { // a copy of the whole object
 		return Redacted
 	}
-	return r.value("", value, secretName.MatchString(name))
+	return r.value("", value, sensitive.IsSecretName(name))
 }
 
 // list redacts a list. A value that follows a flag, as in a container's arguments, is secret if the flag has a secret name.
@@ -259,7 +252,7 @@ func (r *Redaction) parameter(name, value string) string {
 	switch {
 	case value == "":
 		return value
-	case secretName.MatchString(name) || secretValue.MatchString(value):
+	case sensitive.IsSecretName(name) || sensitive.IsSecretText(value):
 		return r.hide(value)
 	case plainValue.MatchString(value):
 		return value
@@ -270,7 +263,7 @@ func (r *Redaction) parameter(name, value string) string {
 
 // field redacts a text that may be a secret or contain one.
 func (r *Redaction) field(value string, secret bool) string {
-	if value != "" && (secret || secretValue.MatchString(value)) {
+	if value != "" && (secret || sensitive.IsSecretText(value)) {
 		return r.hide(value)
 	}
 	return inline(value)
@@ -278,7 +271,7 @@ func (r *Redaction) field(value string, secret bool) string {
 
 // secretField reports whether a field of that name holds a secret.
 func secretField(key string) bool {
-	return key != "key" && secretName.MatchString(key) && !referenceName.MatchString(key)
+	return key != "key" && sensitive.IsSecretName(key) && !sensitive.IsReference(key)
 }
 
 // templates replaces the templates of a package, which may contain anything, by digests.

@@ -3,6 +3,7 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -192,6 +193,14 @@ func (p *Package) ChartValues(task kudo.Task) (values string, isDefault, known b
 	c, samples := firstDeployment(&p.Version)
 	values, err := chartValues(c, task)
 	return values, len(samples)+len(c.Sensitive) == 0, err == nil
+}
+
+// ChartValuesWith is ChartValues with values of sensitive parameters, by name.
+func (p *Package) ChartValuesWith(task kudo.Task, sensitive map[string]string) (values string, known bool) {
+	c, samples := firstDeployment(&p.Version)
+	maps.Copy(c.Sensitive, sensitive)
+	values, err := chartValues(c, task)
+	return values, len(samples) == 0 && err == nil
 }
 
 func chartValues(c render.Context, task kudo.Task) (string, error) {

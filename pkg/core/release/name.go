@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tandem-addons/tandem/pkg/core/record"
 )
 
 // Claim is the use of a release name by a Helm task of an Instance. All claims that are compared are of one install namespace.
@@ -58,17 +60,9 @@ func (c Claim) isOlderThan(other Claim) bool {
 	return c.Instance < other.Instance
 }
 
-// The labels of a Secret or ConfigMap in which Helm records a revision of a release.
-const (
-	helmOwner   = "owner"
-	helmName    = "name"
-	helmVersion = "version"
-	helmStatus  = "status"
-)
-
 // HelmLabels returns the labels of Helm's records of a release.
 func HelmLabels(name string) map[string]string {
-	return map[string]string{helmOwner: "helm", helmName: name}
+	return map[string]string{record.LabelOwner: record.Owner, record.LabelName: name}
 }
 
 // FindHelmRelease returns a *CollisionError if Helm has a release of that name in the namespace: its last record is not of one that was uninstalled.
@@ -76,11 +70,11 @@ func HelmLabels(name string) map[string]string {
 func FindHelmRelease(own Claim, namespace, kind string, records []metav1.PartialObjectMetadata) error {
 	last, revision := (*metav1.PartialObjectMetadata)(nil), -1
 	for i := range records {
-		if number, _ := strconv.Atoi(records[i].Labels[helmVersion]); number > revision {
+		if number, _ := strconv.Atoi(records[i].Labels[record.LabelVersion]); number > revision {
 			last, revision = &records[i], number
 		}
 	}
-	if last == nil || last.Labels[helmStatus] == "uninstalled" {
+	if last == nil || last.Labels[record.LabelStatus] == record.Uninstalled {
 		return nil
 	}
 	return &CollisionError{

@@ -15,6 +15,8 @@ import (
 type Choice struct {
 	Path      Path
 	Parameter string
+	// Sensitive is true for a sensitive parameter: the package does not contain its value.
+	Sensitive bool
 }
 
 // Path leads to a value of a chart, such as image.tag.

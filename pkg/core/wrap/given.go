@@ -48,7 +48,7 @@ func GivenFiles(name, archive string, chart Chart, given []Given) (map[string]st
 	for _, g := range given {
 		chosen = append(chosen, g.value)
 	}
-	return filesOf(name, archive, chart, chosen)
+	return filesOf(name, archive, chart, chosen, Release{})
 }
 
 // givenValues collects the values of a map.
@@ -169,25 +169,6 @@ func (v value) isTyped(root *yaml.Node, described *schema) bool {
 	}
 	_, node := find(root, v.Path)
 	return node != nil && node.ShortTag() != "!!null"
-}
-
-// mismatch returns what a value has to be; empty if it is that.
-func (k kind) mismatch(node *yaml.Node) string {
-	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
-		return "set: leave it out to have the default of the chart"
-	}
-	given := kindOf(node, nil)
-	switch {
-	case node.Kind == yaml.AliasNode:
-		return "written out"
-	case given == k || k == numberKind && given == integerKind:
-		return ""
-	case k == stringKind && node.Kind == yaml.ScalarNode:
-		return ""
-	}
-	return map[kind]string{
-		stringKind: "a text", integerKind: "an integer", numberKind: "a number", booleanKind: "true or false", arrayKind: "a list", mapKind: "a map",
-	}[k]
 }
 
 // describe describes a node in a few words.

@@ -40,6 +40,14 @@ type Maintainer struct {
 	Email string `yaml:"email,omitempty"`
 }
 
+// Release is a release of Helm that a package deploys.
+type Release struct {
+	Name, Namespace string
+	Revision        int
+	// Values are those that the release sets over those of its chart. Numbers are json.Number.
+	Values map[string]any
+}
+
 // value is a value of a chart that becomes a parameter.
 type value struct {
 	Choice
@@ -52,7 +60,7 @@ type value struct {
 
 // template returns the template of the value. A parameter without a default may be empty.
 func (v value) template() string {
-	if v.byDefault == nil {
+	if v.byDefault == nil && !v.Sensitive {
 		return "{{ with .Params." + v.Parameter + " }}{{ " + v.kind.format(".") + " }}{{ else }}null{{ end }}"
 	}
 	return "{{ " + v.kind.format(".Params."+v.Parameter) + " }}"
@@ -120,6 +128,11 @@ func (c Chart) lookUp(choice Choice, root *yaml.Node, described *schema) (value,
 	if node == nil && described == nil && !c.isForeign(choice.Path) {
 		return value{}, c.unknown(choice.Path, root)
 	}
+	return c.valueOf(choice, key, node, described)
+}
+
+// valueOf returns a value with a key and a default.
+func (c Chart) valueOf(choice Choice, key, node *yaml.Node, described *schema) (value, error) {
 	v := value{Choice: choice, kind: kindOf(node, described), description: descriptionOf(key, described)}
 	if node != nil && node.ShortTag() != "!!null" {
 		nodes := 0
@@ -213,6 +226,25 @@ func kindOf(node *yaml.Node, described *schema) kind {
 	default:
 		return stringKind
 	}
+}
+
+// mismatch returns what a value has to be; empty if it is that.
+func (k kind) mismatch(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+		return "set: leave it out to have the default of the chart"
+	}
+	given := kindOf(node, nil)
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return "written out"
+	case given == k || k == numberKind && given == integerKind:
+		return ""
+	case k == stringKind && node.Kind == yaml.ScalarNode:
+		return ""
+	}
+	return map[kind]string{
+		stringKind: "a text", integerKind: "an integer", numberKind: "a number", booleanKind: "true or false", arrayKind: "a list", mapKind: "a map",
+	}[k]
 }
 
 // maxNodes limits the parts of a default.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -31,12 +30,13 @@ func Files(name, archive string, chart Chart, choices []Choice) (map[string]stri
 			return nil, err
 		}
 	}
-	return filesOf(name, archive, chart, chosen)
+	return filesOf(name, archive, chart, chosen, Release{})
 }
 
-// filesOf returns the files of a package with parameters for the chosen values.
-func filesOf(name, archive string, chart Chart, chosen []value) (map[string]string, error) {
-	operator, err := operatorText(name, archive, chart, len(chosen) > 0)
+// filesOf returns the files of a package with parameters for the chosen values, and the other values of a release.
+func filesOf(name, archive string, chart Chart, chosen []value, from Release) (map[string]string, error) {
+	hasValues := len(chosen) > 0 || len(from.Values) > 0
+	operator, err := operatorText(name, archive, chart, hasValues, from)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,8 @@ func filesOf(name, archive string, chart Chart, chosen []value) (map[string]stri
 	if files[parametersFile], err = parametersText(chart, chosen); err != nil {
 		return nil, err
 	}
-	if len(chosen) > 0 {
-		files["templates/"+valuesFile] = valuesText(chosen)
+	if hasValues {
+		files["templates/"+valuesFile] = valuesText(chosen, nodeOf(from.Values))
 	}
 	return files, nil
 }
@@ -63,26 +63,30 @@ func Versions(chart Chart) (operatorVersion, appVersion string) {
 var partOfName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 // operatorText returns the text of operator.yaml.
-func operatorText(name, archive string, chart Chart, hasValues bool) (string, error) {
+func operatorText(name, archive string, chart Chart, hasValues bool, from Release) (string, error) {
 	type spec struct {
-		Chart      string `yaml:"chart"`
-		Version    string `yaml:"version,omitempty"`
-		Repository string `yaml:"repository,omitempty"`
-		Digest     string `yaml:"digest,omitempty"`
-		ValuesFile string `yaml:"valuesFile,omitempty"`
+		Chart       string `yaml:"chart"`
+		Version     string `yaml:"version,omitempty"`
+		Repository  string `yaml:"repository,omitempty"`
+		Digest      string `yaml:"digest,omitempty"`
+		ValuesFile  string `yaml:"valuesFile,omitempty"`
+		ReleaseName string `yaml:"releaseName,omitempty"`
 	}
 	type task struct {
 		Name string `yaml:"name"`
 		Kind string `yaml:"kind"`
 		Spec spec   `yaml:"spec"`
 	}
-	helm := task{Name: "chart", Kind: "Helm", Spec: spec{Chart: archive}}
+	helm := task{Name: "chart", Kind: "Helm", Spec: spec{Chart: archive, ReleaseName: from.Name}}
 	about := comment(cmp.Or(oneLine(chart.Description), "Helm chart "+chart.Name))
 	switch from := chart.Source; {
 	case from.Repository != "" && catalog.IsExact(chart.Version):
 		helm.Spec.Version, helm.Spec.Repository, helm.Spec.Digest = chart.Version, from.Repository, from.Digest
 	case from.From != "":
 		about += comment("The chart is from " + oneLine(from.From) + ", " + from.Digest)
+	}
+	if from.Name != "" {
+		about += comment(fmt.Sprintf("Created from release %s of Helm in namespace %s, revision %d", oneLine(from.Name), oneLine(from.Namespace), from.Revision))
 	}
 	if hasValues {
 		helm.Spec.ValuesFile = valuesFile
@@ -119,14 +123,16 @@ func parametersText(chart Chart, chosen []value) (string, error) {
 		Enum        []string   `yaml:"enum,omitempty"`
 		Default     *yaml.Node `yaml:"default,omitempty"`
 		Required    *bool      `yaml:"required,omitempty"`
+		Sensitive   bool       `yaml:"sensitive,omitempty"`
 	}
 	parameters := make([]parameter, 0, len(chosen))
 	for _, v := range chosen {
-		p := parameter{Name: v.Parameter, Description: cmp.Or(v.description, "Value "+v.Path.String()+" of chart "+chart.Name), Enum: v.enum, Default: v.byDefault}
+		p := parameter{Name: v.Parameter, Description: cmp.Or(v.description, "Value "+v.Path.String()+" of chart "+chart.Name), Enum: v.enum, Default: v.byDefault,
+			Sensitive: v.Sensitive}
 		if v.kind != stringKind {
 			p.Type = string(v.kind)
 		}
-		if v.byDefault == nil {
+		if v.byDefault == nil && !v.Sensitive {
 			p.Required = new(false)
 		}
 		parameters = append(parameters, p)
@@ -135,44 +141,6 @@ func parametersText(chart Chart, chosen []value) (string, error) {
 		APIVersion string      `yaml:"apiVersion"`
 		Parameters []parameter `yaml:"parameters"`
 	}{"kudo.dev/v1beta1", parameters})
-}
-
-// valuesText returns the template of the values that the parameters set: nested maps, in the order of the choices.
-func valuesText(chosen []value) string {
-	var out strings.Builder
-	var write func(chosen []value, depth int)
-	write = func(chosen []value, depth int) {
-		var keys []string
-		below := map[string][]value{}
-		for _, v := range chosen {
-			key := v.Path[depth]
-			if _, known := below[key]; !known {
-				keys = append(keys, key)
-			}
-			below[key] = append(below[key], v)
-		}
-		for _, key := range keys {
-			fmt.Fprintf(&out, "%s%s:", strings.Repeat("  ", depth), quoteKey(key))
-			if v := below[key][0]; len(v.Path) == depth+1 {
-				fmt.Fprintf(&out, " %s\n", v.template())
-				continue
-			}
-			out.WriteString("\n")
-			write(below[key], depth+1)
-		}
-	}
-	write(chosen, 0)
-	return out.String()
-}
-
-var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
-
-// quoteKey returns a key of a map in a template: braces of a template cannot remain.
-func quoteKey(key string) string {
-	if plainKey.MatchString(key) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(key)) {
-		return key
-	}
-	return strings.NewReplacer("{{", `{\u007b`, "}}", `}\u007d`).Replace(fmt.Sprintf("%q", key))
 }
 
 func marshal(object any) (string, error) {

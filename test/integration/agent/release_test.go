@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
@@ -72,6 +73,34 @@ metadata: {name: "{{ .Release.Name }}-{{ .Values.value }}"}
 		}).Should(BeTrue())
 		h.finish(ctx)
 		Expect(managed.Delete(ctx, record)).To(Succeed())
+	})
+
+	It("is free once a release of Helm was handed over, and its objects are taken over as they are", func(ctx context.Context) {
+		h := newChart(ctx, shop, named)
+		Expect(client.IgnoreAlreadyExists(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))).To(Succeed())
+		record := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "sh.helm.release.v1.shop.v1", Labels: map[string]string{
+			"owner": "helm", "name": "shop", "version": "1", "status": "deployed",
+		}}, Type: "helm.sh/release.v1"}
+		Expect(managed.Create(ctx, record)).To(Succeed())
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.namespace, Name: "shop-one", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+			Annotations: map[string]string{"meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": h.namespace},
+		}}
+		Expect(managed.Create(ctx, config, client.FieldOwner("helm"))).To(Succeed())
+		h.resolve(ctx)
+		collides(ctx, h, "by a release of Helm")
+
+		By("handing it over with the commands that 'kubectl addon package from-release' prints")
+		Expect(managed.Patch(ctx, config, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"kudo.dev/released-by": "`+
+			h.namespace+"/"+h.name+`", "meta.helm.sh/release-name": null, "meta.helm.sh/release-namespace": null}}}`)))).To(Succeed())
+		Expect(managed.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(h.namespace), client.MatchingLabels{"owner": "helm", "name": "shop"})).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		taken := &corev1.ConfigMap{}
+		Expect(managed.Get(ctx, client.ObjectKeyFromObject(config), taken)).To(Succeed())
+		Expect(taken.UID).To(Equal(config.UID))
+		Expect(taken.Labels).To(HaveKeyWithValue(kudo.LabelInstance, h.name))
+		h.finish(ctx)
+		Expect(client.IgnoreNotFound(managed.Get(ctx, client.ObjectKeyFromObject(config), taken))).To(Succeed())
 	})
 
 	It("is unknown to an Instance that may not list Secrets, which is installed", func(ctx context.Context) {
