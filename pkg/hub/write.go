@@ -99,6 +99,7 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	if len(from) > 0 || current != nil && len(current.Spec.ParametersFrom) > 0 { // others may have set the field
 		spec["parametersFrom"] = from
 	}
+	setRegistries(spec, current, want)
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
 	}
@@ -113,6 +114,22 @@ func instanceConfiguration(current, want *kudo.Instance) (*unstructured.Unstruct
 	configuration.SetNamespace(want.Namespace)
 	configuration.SetName(want.Name)
 	return configuration, nil
+}
+
+// setRegistries sets the image registries in the apply configuration of a spec, unless neither Instance has any.
+func setRegistries(spec map[string]any, current, want *kudo.Instance) {
+	if len(want.Spec.ImageRegistries) == 0 && (current == nil || len(current.Spec.ImageRegistries) == 0) {
+		return
+	}
+	configurations := make([]any, 0, len(want.Spec.ImageRegistries))
+	for _, r := range want.Spec.ImageRegistries {
+		configuration := map[string]any{"mirror": r.Mirror}
+		if r.Source != "" {
+			configuration["source"] = r.Source
+		}
+		configurations = append(configurations, configuration)
+	}
+	spec["imageRegistries"] = configurations
 }
 
 // staleCacheConflict returns a conflict: the cached Instance is older than the last write.

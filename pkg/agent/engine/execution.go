@@ -318,6 +318,7 @@ func (x *execution) context(placed plan.Placed) render.Context {
 		Namespace:       x.instance.Namespace,
 		Parameters:      x.Parameters,
 		Sensitive:       values,
+		Registries:      x.ImageRegistries,
 		Plan:            placed.Plan,
 		Phase:           placed.Phase,
 		Step:            placed.Step,

@@ -115,10 +115,10 @@ func (p *pass) renderChart(
 	}
 	made, err := with(values)
 	if err == nil {
-		err = guard.Check(made, with)
+		err = checkRendered(x.version.Parameters, guard, given, made, with)
 	}
-	if err == nil && len(given.Sensitive) > 0 {
-		err = checkDisclosure(x.version.Parameters, given, made, with)
+	if err == nil {
+		made, err = made.WithMirrors(x.ImageRegistries)
 	}
 	return &made, err
 }
@@ -160,6 +160,16 @@ func (p *pass) renderWith(ctx context.Context, c render.Context, task kudo.Task,
 		return release.Rendering{}, err
 	}
 	return *made, nil
+}
+
+// checkRendered returns an error if values of parameters change the structure of what a chart has rendered, or if sensitive ones would be disclosed.
+func checkRendered(
+	defs []kudo.Parameter, guard *release.Guard, given render.Context, made release.Rendering, with func(map[string]string) (release.Rendering, error),
+) error {
+	if err := guard.Check(made, with); err != nil || len(given.Sensitive) == 0 {
+		return err
+	}
+	return checkDisclosure(defs, given, made, with)
 }
 
 // checkDisclosure returns an error if sensitive parameters decide which objects there are.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/image"
 	"github.com/tandem-addons/tandem/pkg/core/outcome"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -39,7 +40,7 @@ func (p *pass) pipe(ctx context.Context, x *execution, placed plan.Placed, rende
 		return x.postpone(placed, artifacts)
 	}
 	run := &piping{execution: x, task: placed.Task, artifacts: artifacts}
-	if err := run.complete(rendered, p.pipeImage); err != nil {
+	if err := run.complete(rendered, image.Mirrored(x.ImageRegistries, p.pipeImage)); err != nil {
 		return outcome.Fatal(err)
 	}
 	kept, err := p.hasStoredFiles(ctx, run)

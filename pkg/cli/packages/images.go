@@ -27,6 +27,8 @@ import (
 type ImagesOptions struct {
 	*hubclient.Factory
 	name string
+	// registries are replaced in the names of images.
+	registries []kudo.ImageRegistry
 	loader
 	output *terminal.Output
 }
@@ -34,6 +36,7 @@ type ImagesOptions struct {
 // NewCmdImages returns the command. If runF is set, it replaces runImages.
 func NewCmdImages(f *hubclient.Factory, runF func(context.Context, *ImagesOptions) error) *cobra.Command {
 	o := &ImagesOptions{Factory: f, output: terminal.NewOutput()}
+	var registries []string
 	if runF == nil {
 		runF = runImages
 	}
@@ -45,17 +48,24 @@ func NewCmdImages(f *hubclient.Factory, runF func(context.Context, *ImagesOption
 			"workloads, Jobs and hooks, and in the pod templates and image fields of custom resources.\n\n" +
 			"Templates and charts are rendered with the default parameters, and optional parts as if they were switched on. Lines that begin with # name what is\n" +
 			"not known before the package runs, such as images that depend on parameters, or that the controller of a custom resource chooses. No\n" +
-			"cluster is needed.",
+			"cluster is needed. With --registry, the images are listed with the mirrors that registries of an AddOnDeploymentConfig set.",
 		Example: "  kubectl addon package images ./kafka\n" +
-			"  kubectl addon package images ./web-1.2.3.tgz -o jsonpath={.images[*]}",
+			"  kubectl addon package images ./web-1.2.3.tgz -o jsonpath={.images[*]}\n" +
+			"  kubectl addon package images ./kafka --registry quay.io=mirror.example.com:5000/quay",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
+			var err error
+			if o.registries, err = parseRegistries(cmd, registries); err != nil {
+				return err
+			}
 			return runF(cmd.Context(), o)
 		},
 	}
 	o.output.AddFlag(cmd)
 	o.addFlag(cmd)
+	cmd.Flags().StringArrayVar(&registries, "registry", nil,
+		"SOURCE=MIRROR: list images of SOURCE as those of MIRROR, as imageRegistries of an Instance replace them; of several the last match applies")
 	return cmd
 }
 
@@ -64,8 +74,26 @@ func runImages(ctx context.Context, o *ImagesOptions) error {
 	if err != nil {
 		return err
 	}
-	data := b.images(isChart(o.name))
+	data, err := b.images(isChart(o.name), o.registries)
+	if err != nil {
+		return err
+	}
 	return o.output.Print(o.Out, terminal.Shown{Text: data.text(), Data: data})
+}
+
+// parseRegistries parses image registries, given as SOURCE=MIRROR.
+func parseRegistries(cmd *cobra.Command, given []string) ([]kudo.ImageRegistry, error) {
+	var registries []kudo.ImageRegistry
+	for _, value := range given {
+		source, mirror, _ := strings.Cut(value, "=")
+		registry := kudo.ImageRegistry{Source: source, Mirror: mirror}
+		if problem := image.Problem(registry); problem != "" {
+			return nil, terminal.Usagef(cmd, "--registry %s: must be SOURCE=MIRROR, such as quay.io=mirror.example.com/quay: %s",
+				text.Quote(value), problem)
+		}
+		registries = append(registries, registry)
+	}
+	return registries, nil
 }
 
 // bundleOf loads the package, or wraps one around the chart.
@@ -127,15 +155,17 @@ type imageUse struct {
 	Field           string `json:"field"`
 }
 
-// images returns the images of a package and its children, or of a chart.
-func (b *bundle) images(ofChart bool) imagesData {
+// images returns the images of a package and its children, or of a chart, with their registries replaced.
+func (b *bundle) images(ofChart bool, registries []kudo.ImageRegistry) (imagesData, error) {
 	data := imagesData{Images: []string{}, Uses: []imageUse{}}
 	for _, m := range b.distinct() {
 		version := versionName(m.pkg)
 		if ofChart { // the package around it exists only here
 			version = ""
 		}
-		data.addMember(m, version)
+		if err := data.addMember(m, version, registries); err != nil {
+			return data, err
+		}
 	}
 	for _, name := range b.notLookedFor() {
 		data.note("", "child package %s is not known here", text.Quote(name))
@@ -145,7 +175,7 @@ func (b *bundle) images(ofChart bool) imagesData {
 	}
 	slices.Sort(data.Images)
 	data.Images = slices.Compact(data.Images)
-	return data
+	return data, nil
 }
 
 // note adds what is not known of a version, which may be empty, once.
@@ -163,7 +193,7 @@ func (d *imagesData) note(version, format string, args ...any) {
 var variableImage = regexp.MustCompile(`(?m)^[^#\n]*image["']?:.*\{\{.*\.Params\b`)
 
 // addMember adds the images of one package.
-func (d *imagesData) addMember(m *member, version string) {
+func (d *imagesData) addMember(m *member, version string, registries []kudo.ImageRegistry) error {
 	for _, t := range m.pkg.TaskObjects() {
 		switch {
 		case t.Err != nil:
@@ -171,7 +201,12 @@ func (d *imagesData) addMember(m *member, version string) {
 		case variableImage.MatchString(m.pkg.Version.Templates[t.Template]):
 			d.note(version, "images of template %s depend on parameters: those of the defaults are listed", text.Quote(t.Template))
 		}
+		images := image.NewOverride(registries)
 		for _, object := range t.Objects {
+			object = object.DeepCopy()
+			if err := images.Apply(object); err != nil {
+				return fmt.Errorf("task %s: %w", text.Quote(t.Task), err)
+			}
 			found, notes := image.Of(object)
 			for _, note := range notes {
 				d.note(version, "%s %s: %s", object.GetKind(), text.Word(object.GetName()), note)
@@ -183,7 +218,8 @@ func (d *imagesData) addMember(m *member, version string) {
 			}
 		}
 	}
-	d.addTasks(m, version)
+	d.addTasks(m, version, registries)
+	return nil
 }
 
 // add adds a use, once: a chart is rendered at an install and at an upgrade.
@@ -194,13 +230,13 @@ func (d *imagesData) add(use imageUse) {
 }
 
 // addTasks adds what is known of tasks besides the objects that they apply.
-func (d *imagesData) addTasks(m *member, version string) {
+func (d *imagesData) addTasks(m *member, version string, registries []kudo.ImageRegistry) {
 	for _, task := range m.pkg.Version.Tasks {
 		switch task.Kind {
 		case kudo.TaskHelm:
 			d.note(version, "chart %s is rendered with the default parameters and without a cluster: images with others are not listed", text.Quote(task.Spec.Chart))
 		case kudo.TaskPipe:
-			d.note(version, "pods of Pipe tasks also run the image of the agent's flag --pipe-image, %s by default", pipe.DefaultImage)
+			d.note(version, "pods of Pipe tasks also run the image of the agent's flag --pipe-image, %s by default", image.Mirrored(registries, pipe.DefaultImage))
 		}
 	}
 }

@@ -31,6 +31,7 @@ func TestImages(t *testing.T) {
 		"images-kafka":     {"../../../examples/packages/kafka"},
 		"images-streaming": {"../../../examples/packages/streaming"},
 		"images-chart":     {copyOfShop(t)},
+		"images-registry":  {"../../../examples/packages/streaming", "--registry", "=all.example.com", "--registry", "docker.io=mirror.example.com:5000"},
 		"images-json":      {"../../../examples/stack/secrets", "-o", "json"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,5 +63,17 @@ func TestImagesOfAPackageThatHasNone(t *testing.T) {
 	output, err := listImages(t, dir)
 	if err != nil || output != "# No images were found.\n" {
 		t.Errorf("%v: %s", err, output)
+	}
+}
+
+func TestImagesRefusesRegistriesThatAreNone(t *testing.T) {
+	for given, want := range map[string]string{
+		"quay.io":                     `--registry "quay.io": must be SOURCE=MIRROR, such as quay.io=mirror.example.com/quay: mirror is missing`,
+		"quay.io=":                    "mirror is missing",
+		"quay.io=https://example.com": `mirror "https://example.com" is not the beginning of an image's name`,
+	} {
+		if _, err := listImages(t, "../../../examples/packages/streaming", "--registry", given); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", given, err)
+		}
 	}
 }

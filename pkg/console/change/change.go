@@ -107,7 +107,7 @@ func (c Change) copied() *Change {
 
 // SameSpec reports whether two Instances have the same spec.
 func SameSpec(a, b *kudo.Instance) bool {
-	return referenceOf(a) == referenceOf(b) && install.SameParameters(a.Spec, b.Spec)
+	return referenceOf(a) == referenceOf(b) && install.SameValues(a.Spec, b.Spec)
 }
 
 func referenceOf(i *kudo.Instance) corev1.ObjectReference {

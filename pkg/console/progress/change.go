@@ -39,6 +39,7 @@ func (v View) Due() string {
 		state = state.AfterCompletion()
 	}
 	state.Generation, state.Parameters, state.Request = v.Instance.Generation, v.Instance.Spec.Parameters, v.Instance.Spec.PlanExecution
+	state.Registries = v.Instance.Spec.ImageRegistries
 	state.Sensitive.From = plan.WithoutDigests(v.Instance.Spec.ParametersFrom)
 	state.Version = &v.Version.Spec
 	state.Reference = corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}

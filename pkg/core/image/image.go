@@ -1,4 +1,5 @@
-// Package image finds the container images in objects: in pod templates, wherever an object has them, and in fields of custom resources. It is pure.
+// Package image finds the container images in objects: in pod templates, wherever an object has them, and in fields of custom resources. It replaces
+// their registries. It is pure.
 package image
 
 import (
@@ -26,15 +27,24 @@ const maxDepth = 64
 // Of returns the images of an object, in the order of their paths: those of all containers and image volumes, and for a custom resource also those of
 // fields called image or …Image. notes state where the object may have further ones that cannot be known.
 func Of(object *unstructured.Unstructured) (found []Found, notes []string) {
+	w := search(object)
+	for _, f := range w.found {
+		found = append(found, f.Found)
+	}
+	return found, w.notes
+}
+
+// search returns a walk that has searched an object.
+func search(object *unstructured.Unstructured) *walk {
 	w := &walk{custom: isCustom(object)}
 	switch kind := object.GroupVersionKind(); {
 	case kind.Kind == "CustomResourceDefinition":
-		return nil, nil
+		return w
 	case kind.Group == "" && (kind.Kind == "ConfigMap" || kind.Kind == "Secret"):
 		if mentionsImage(object) {
 			w.note("its data mentions images")
 		}
-		return nil, w.notes
+		return w
 	}
 	for _, field := range slices.Sorted(maps.Keys(object.Object)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, field) {
@@ -44,7 +54,7 @@ func Of(object *unstructured.Unstructured) (found []Found, notes []string) {
 	if w.custom && len(w.found) == 0 {
 		w.note("its controller may run images")
 	}
-	return w.found, w.notes
+	return w
 }
 
 // isCustom reports whether a kind is not Kubernetes' own: its groups have no dot, or end in k8s.io.
@@ -72,8 +82,17 @@ func mentionsImage(object *unstructured.Unstructured) bool {
 // walk searches an object.
 type walk struct {
 	custom bool
-	found  []Found
+	found  []field
 	notes  []string
+}
+
+// field is a field with an image: a key of a map in the object.
+type field struct {
+	Found
+	in  map[string]any
+	key string
+	// named is true if only its name says that it has an image.
+	named bool
 }
 
 func (w *walk) note(note string) {
@@ -91,7 +110,7 @@ func (w *walk) visit(value any, path string, depth int) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			w.visitField(key, value[key], path+"."+key, depth-1)
+			w.visitField(value, key, path+"."+key, depth-1)
 		}
 	case []any:
 		for i, item := range value {
@@ -101,7 +120,8 @@ func (w *walk) visit(value any, path string, depth int) {
 }
 
 // visitField searches a field of a map.
-func (w *walk) visitField(key string, value any, path string, depth int) {
+func (w *walk) visitField(in map[string]any, key, path string, depth int) {
+	value := in[key]
 	switch items, isList := value.([]any); {
 	case isList && slices.Contains([]string{"containers", "initContainers", "ephemeralContainers"}, key):
 		w.visitContainers(items, path, depth)
@@ -112,7 +132,7 @@ func (w *walk) visitField(key string, value any, path string, depth int) {
 	if w.custom && (key == "image" || strings.HasSuffix(key, "Image")) {
 		switch value := value.(type) {
 		case string:
-			w.add(Found{Path: path, Image: value})
+			w.add(field{Found: Found{Path: path, Image: value}, in: in, key: key, named: true})
 			return
 		case map[string]any:
 			w.note("field " + path + " may describe an image")
@@ -131,7 +151,7 @@ func (w *walk) visitContainers(items []any, path string, depth int) {
 			continue
 		}
 		name, _ := container["name"].(string)
-		w.add(Found{Path: at + ".image", Container: name, Image: image})
+		w.add(field{Found: Found{Path: at + ".image", Container: name, Image: image}, in: container, key: "image"})
 	}
 }
 
@@ -141,12 +161,12 @@ func (w *walk) visitVolumes(items []any, path string) {
 		volume, _ := item.(map[string]any)
 		source, _ := volume["image"].(map[string]any)
 		if reference, isText := source["reference"].(string); isText {
-			w.add(Found{Path: fmt.Sprintf("%s[%d].image.reference", path, i), Image: reference})
+			w.add(field{Found: Found{Path: fmt.Sprintf("%s[%d].image.reference", path, i), Image: reference}, in: source, key: "reference"})
 		}
 	}
 }
 
-func (w *walk) add(found Found) {
+func (w *walk) add(found field) {
 	if found.Image != "" {
 		w.found = append(w.found, found)
 	}

@@ -187,7 +187,10 @@ func (a AddOn) deploymentConfigProblems(name types.NamespacedName) []Problem {
 		return []Problem{{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
 			"AddOnDeploymentConfig %s does not exist: create it, or remove it from the add-on's configs", name)}}
 	}
-	return a.rolloutProblems(Reference{deploymentConfigs.Resource, name}, DeploymentConfigHash(config))
+	if waits := a.rolloutProblems(Reference{deploymentConfigs.Resource, name}, DeploymentConfigHash(config)); len(waits) > 0 {
+		return waits
+	}
+	return registryProblems(name, config)
 }
 
 // configMapProblems returns why the add-on cannot use the ConfigMap now.
@@ -249,6 +252,7 @@ func desiredInstance(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 			Parameters:       given.parameters,
 			ParametersFrom:   given.references,
 			InstallNamespace: installNamespace(a),
+			ImageRegistries:  a.registries(),
 		},
 	}
 	// Blocking owner deletion requires permission on the owner's finalizers, and nothing here uses foreground deletion.
@@ -334,5 +338,5 @@ func Matches(current, want *kudo.Instance) bool {
 		current.Spec.OperatorVersion.Namespace == want.Spec.OperatorVersion.Namespace &&
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
 		current.Spec.InstallNamespace == want.Spec.InstallNamespace &&
-		SameParameters(current.Spec, want.Spec)
+		SameValues(current.Spec, want.Spec)
 }

@@ -116,6 +116,11 @@ func SameParameters(a, b kudo.InstanceSpec) bool {
 		slices.Equal(slices.SortedFunc(slices.Values(a.ParametersFrom), byName), slices.SortedFunc(slices.Values(b.ParametersFrom), byName))
 }
 
+// SameValues reports whether two specs set the same parameters and image registries.
+func SameValues(a, b kudo.InstanceSpec) bool {
+	return SameParameters(a, b) && slices.Equal(a.ImageRegistries, b.ImageRegistries)
+}
+
 // reservedProblems requires that no Instance is created for a reserved namespace. The install namespace of an existing one cannot change.
 func reservedProblems(w write) []string {
 	if w.before != nil {
@@ -237,10 +242,10 @@ func (w write) requests() bool {
 // revertedEdit warns about an edit that the addon-manager reverts because the Instance has an owner that defines its spec.
 func revertedEdit(w write) []string {
 	owner := metav1.GetControllerOf(w.after.Instance)
-	if w.before == nil || owner == nil || !w.setsAny() {
+	if w.before == nil || owner == nil || !w.setsAny() && SameValues(w.before.Instance.Spec, w.after.Instance.Spec) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the Instance is owned by %s %q, and addon-manager reverts edits of its parameters and OperatorVersion: "+
+	return []string{fmt.Sprintf("the Instance is owned by %s %q, and addon-manager reverts edits of its parameters, image registries and OperatorVersion: "+
 		"change the owner's configuration instead", owner.Kind, owner.Name)}
 }
 

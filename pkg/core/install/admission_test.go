@@ -113,7 +113,7 @@ func gather(i *kudo.Instance) Instance {
 func TestAdmit(t *testing.T) {
 	const (
 		start    = "Instance cluster1/kafka: "
-		reverted = `the Instance is owned by ManagedClusterAddOn "kafka", and addon-manager reverts edits of its parameters and OperatorVersion: ` +
+		reverted = `the Instance is owned by ManagedClusterAddOn "kafka", and addon-manager reverts edits of its parameters, image registries and OperatorVersion: ` +
 			"change the owner's configuration instead"
 	)
 	deleting := with("COUNT", "many", "FIXED", "huge")

@@ -336,6 +336,7 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 			InstallNamespace: p.Instance.TargetNamespace(),
 
 			ServiceAccountName: p.Instance.Spec.ServiceAccountName,
+			ImageRegistries:    p.Instance.Status.Execution.ImageRegistries,
 		},
 	}
 	// Blocking owner deletion requires permission on the owner's finalizers, and the garbage collector does not determine the removal
@@ -422,7 +423,7 @@ func matchesChild(current, want *kudo.Instance) bool {
 	return current.Labels[kudo.LabelRoot] == want.Labels[kudo.LabelRoot] &&
 		VersionOf(current) == VersionOf(want) && current.Spec.OperatorVersion.UID == want.Spec.OperatorVersion.UID &&
 		current.Spec.ServiceAccountName == want.Spec.ServiceAccountName &&
-		SameParameters(current.Spec, want.Spec)
+		SameValues(current.Spec, want.Spec)
 }
 
 // rerun returns the plan of a child to run again once, because the parent's plan runs again: an owed plan that came from the parent and
@@ -439,6 +440,7 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 		return nil
 	}
 	reached.Version, reached.Reference, reached.Parameters = &version.Spec, reached.Last.OperatorVersion, want.Spec.Parameters
+	reached.Registries = want.Spec.ImageRegistries
 	reached.Sensitive.From = plan.WithoutDigests(want.Spec.ParametersFrom)
 	if plan.Due(reached) != "" {
 		return nil

@@ -315,7 +315,7 @@ func (i Instance) state() plan.State {
 		started = &i.Started.Spec
 	}
 	s := plan.ReachedState(i.Instance.Status, started)
-	s.Version, s.Parameters = &i.Version.Spec, i.Instance.Spec.Parameters
+	s.Version, s.Parameters, s.Registries = &i.Version.Spec, i.Instance.Spec.Parameters, i.Instance.Spec.ImageRegistries
 	s.Sensitive.From = plan.WithoutDigests(i.Instance.Spec.ParametersFrom)
 	s.Reference = corev1.ObjectReference{Namespace: i.Version.Namespace, Name: i.Version.Name, UID: i.Version.UID}
 	return s

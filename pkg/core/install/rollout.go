@@ -3,6 +3,7 @@ package install
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -114,8 +115,12 @@ func isUpToDate(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
 	if own == nil || want == nil || !Matches(own, want) {
 		return false
 	}
-	if ran := own.Status.Execution; ran != nil && ran.OperatorVersion.UID != version.UID {
+	switch ran := own.Status.Execution; {
+	case ran == nil:
+	case ran.OperatorVersion.UID != version.UID:
 		return false // the version was deleted and pushed again, and the agent does not have the new one yet
+	case !slices.Equal(ran.ImageRegistries, want.Spec.ImageRegistries):
+		return false // an agent of an earlier release does not replace registries
 	}
 	ready := meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == own.Generation

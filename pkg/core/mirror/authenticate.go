@@ -69,7 +69,7 @@ func isStarted(existing, wanted *kudo.Instance) bool {
 		return false
 	}
 	spec := specOf(wanted, corev1.ObjectReference{Namespace: existing.Namespace, Name: VersionName(last.OperatorVersion)})
-	spec.Parameters = last.Parameters
+	spec.Parameters, spec.ImageRegistries = last.Parameters, last.ImageRegistries
 	if existing.Spec.InstallNamespace == "" {
 		spec.InstallNamespace = ""
 	}

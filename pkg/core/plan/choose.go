@@ -213,11 +213,11 @@ func (s State) next() (Choice, error) {
 	if s.Last == nil || s.isOtherVersion() {
 		return s.startWhole("")
 	}
-	changed := changedParameters(s.Version.Parameters, s.lastValues(), s.desiredValues())
+	changed := changesOf(s.Version.Parameters, s.lastValues(), s.desiredValues())
 	switch {
-	case len(changed) > 0 && s.owedWhole() != "":
+	case !changed.isEmpty() && s.owedWhole() != "":
 		return s.startWhole(s.owedWhole())
-	case len(changed) > 0:
+	case !changed.isEmpty():
 		return s.startTriggered(changed)
 	case !s.LastStatus.IsRunning() && s.firstOwed() != "":
 		return s.startOwed(s.firstOwed())
@@ -247,19 +247,21 @@ func (s State) startWhole(name string) (Choice, error) {
 	return choice, err
 }
 
-// startTriggered starts the next triggered plan with the values of the parameters that trigger it. The other parameters keep their values
-// until the plan has ended.
-func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
-	name, err := s.triggeredPlan(changed)
+// startTriggered starts the next triggered plan with the values of the parameters that trigger it, and with the image registries if they do. The
+// others keep their values until the plan has ended.
+func (s State) startTriggered(changed changes) (Choice, error) {
+	name, err := s.triggeredPlan(changed.triggers())
 	if err != nil {
 		return Choice{}, err
 	}
+	with := s.lastValues()
+	with.Registries = s.registriesFor(name)
 	values := maps.Clone(s.Last.Parameters)
 	if values == nil {
 		values = map[string]string{}
 	}
-	restart, forces, from := false, false, s.Last.ParametersFrom
-	for _, p := range changed {
+	restart, forces := false, false
+	for _, p := range changed.parameters {
 		if triggered, _ := TriggeredPlan(s.Version, p); triggered != name {
 			continue
 		}
@@ -269,7 +271,7 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 			delete(values, p.Name)
 		}
 		if p.IsSensitive() {
-			from = withFrom(from, s.Sensitive.From, p.Name)
+			with.From = withFrom(with.From, s.Sensitive.From, p.Name)
 		}
 		restart, forces = restart || RestartsPods(p), forces || forcesRestart(p)
 	}
@@ -277,9 +279,18 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 	if s.isEdited() {
 		owed = resetOwed(owed) // otherwise the values are of the edit for which it failed
 	}
-	choice, err := s.start(name, Values{Given: values, From: from}, addOwed(owed, kudo.OwedPlan{Plan: name}), restart)
+	with.Given = values
+	choice, err := s.start(name, with, addOwed(owed, kudo.OwedPlan{Plan: name}), restart)
 	choice.RestartCharts = forces
 	return choice, err
+}
+
+// registriesFor returns the image registries with which a triggered plan runs: only the plan that they start takes others.
+func (s State) registriesFor(plan string) []kudo.ImageRegistry {
+	if name, err := TriggeredPlan(s.Version, kudo.Parameter{}); err != nil || name != plan {
+		return s.Last.ImageRegistries
+	}
+	return s.Registries
 }
 
 // triggeredPlan returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running
@@ -338,7 +349,8 @@ func (s State) start(name string, values Values, owed []kudo.OwedPlan, restart b
 		owed = owedAfterCleanup(s.Version, owed)
 	}
 	started := &kudo.Execution{
-		Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, Parameters: values.Given, ParametersFrom: values.From, Owed: owed,
+		Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, Parameters: values.Given, ParametersFrom: values.From,
+		ImageRegistries: values.Registries, Owed: owed,
 	}
 	if s.Last != nil {
 		started.Request = s.Last.Request

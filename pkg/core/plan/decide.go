@@ -333,7 +333,7 @@ func (o Observation) State() State {
 	s.Version = o.Desired
 	s.Reference = o.Reference
 	s.Generation = o.Instance.HubGeneration()
-	s.Parameters, s.Sensitive = o.Instance.Spec.Parameters, o.Sensitive
+	s.Parameters, s.Registries, s.Sensitive = o.Instance.Spec.Parameters, o.Instance.Spec.ImageRegistries, o.Sensitive
 	if s.Sensitive.From == nil {
 		s.Sensitive.From = WithoutDigests(o.Instance.Spec.ParametersFrom)
 	}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -10,6 +12,8 @@ type Coming struct {
 	Cause Cause
 	// Changed are the parameters with changed values since the previous execution, in the package's order; empty for the first execution.
 	Changed []string
+	// Registries is true if the image registries differ from those of the previous execution; false for the first one.
+	Registries bool
 	// NoRestart are the changed parameters that restart no pods (KEP-27).
 	NoRestart []string
 	// Restart is true if pods restart that no execution before it has restarted.
@@ -29,6 +33,7 @@ const (
 	Installation     Cause = "Installation"
 	OtherVersion     Cause = "OtherVersion"
 	OtherParameters  Cause = "OtherParameters"
+	OtherRegistries  Cause = "OtherImageRegistries"
 	StillOwed        Cause = "StillOwed"
 	RequestedByHand  Cause = "RequestedByHand"
 	RemovalRequested Cause = "RemovalRequested"
@@ -134,9 +139,12 @@ func (s State) newComing(choice Choice) Coming {
 	for _, p := range s.changedBy(&start) {
 		c.change(p)
 	}
+	c.Registries = !slices.Equal(s.Last.ImageRegistries, start.ImageRegistries)
 	switch {
 	case s.isOtherVersion():
 		c.Cause = OtherVersion
+	case len(c.Changed) == 0 && c.Registries:
+		c.Cause = OtherRegistries
 	case len(c.Changed) == 0 && start.UID == "":
 		c.Cause = StillOwed
 	}
@@ -148,7 +156,7 @@ func (s State) changedBy(start *kudo.Execution) []kudo.Parameter {
 	if s.Last == nil {
 		return nil
 	}
-	return changedParameters(s.Version.Parameters, s.lastValues(), Values{Given: start.Parameters, From: start.ParametersFrom})
+	return changedParameters(s.Version.Parameters, s.lastValues(), valuesIn(start))
 }
 
 // CompletedStatus returns the status of an Instance once the forecast execution of version has completed.

@@ -89,7 +89,7 @@ func newLife(t *testing.T, seed uint64, failures int, mortal bool) *life {
 func (l *life) edit() {
 	l.state.Generation++
 	parameters := maps.Clone(l.state.Parameters)
-	switch l.random.IntN(6) {
+	switch l.random.IntN(7) {
 	case 0:
 		at := l.random.IntN(2)
 		l.state.Version, l.state.Reference = l.versions[at], []corev1.ObjectReference{one, two}[at]
@@ -101,6 +101,8 @@ func (l *life) edit() {
 		}
 	case 3:
 		delete(parameters, l.parameter())
+	case 4:
+		l.state.Registries = mirror([]string{"", "a", "b"}[l.random.IntN(3)])
 	default:
 		for range 1 + l.random.IntN(2) {
 			parameters[l.parameter()] = fmt.Sprint(l.random.IntN(3))
@@ -270,6 +272,9 @@ func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 			if before, after := inForce(p, w.Last.Parameters), inForce(p, w.Parameters); before != after {
 				t.Fatalf("seed %d: parameter %s rests at %q, and the spec says %q", seed, p.Name, before, after)
 			}
+		}
+		if !slices.Equal(w.Last.ImageRegistries, w.Registries) {
+			t.Fatalf("seed %d: it rests with registries %v, and the spec says %v", seed, w.Last.ImageRegistries, w.Registries)
 		}
 
 		l.state.Removing, l.failures = true, l.random.IntN(5)

@@ -27,6 +27,9 @@ type State struct {
 	// Parameters are the parameters in the Instance's spec.
 	Parameters map[string]string
 
+	// Registries are the image registries in the Instance's spec.
+	Registries []kudo.ImageRegistry
+
 	// Sensitive are the references of its sensitive parameters. Without digests, only their places are compared.
 	Sensitive Sensitive
 
@@ -75,10 +78,15 @@ const (
 func (s State) isLeaving() bool { return s.Removing || s.Stage != "" }
 
 // desiredValues returns the values in the spec, and lastValues those of the last execution.
-func (s State) desiredValues() Values { return Values{Given: s.Parameters, From: s.Sensitive.From} }
+func (s State) desiredValues() Values {
+	return Values{Given: s.Parameters, From: s.Sensitive.From, Registries: s.Registries}
+}
 
-func (s State) lastValues() Values {
-	return Values{Given: s.Last.Parameters, From: s.Last.ParametersFrom}
+func (s State) lastValues() Values { return valuesIn(s.Last) }
+
+// valuesIn returns the values of an execution.
+func valuesIn(e *kudo.Execution) Values {
+	return Values{Given: e.Parameters, From: e.ParametersFrom, Registries: e.ImageRegistries}
 }
 
 // ReachedState returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion

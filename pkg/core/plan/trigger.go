@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -58,6 +59,29 @@ func changedParameters(definitions []kudo.Parameter, before, after Values) []kud
 		}
 	}
 	return changed
+}
+
+// changes are the differences between two Values that start plans.
+type changes struct {
+	// parameters are those with a changed effective value, in the package's order.
+	parameters []kudo.Parameter
+	// registries is true if the image registries differ: they start the plan of a parameter without a trigger.
+	registries bool
+}
+
+// changesOf returns the differences between values of those parameters.
+func changesOf(definitions []kudo.Parameter, before, after Values) changes {
+	return changes{changedParameters(definitions, before, after), !slices.Equal(before.Registries, after.Registries)}
+}
+
+func (c changes) isEmpty() bool { return len(c.parameters) == 0 && !c.registries }
+
+// triggers returns a parameter for each change, the trigger of which names its plan.
+func (c changes) triggers() []kudo.Parameter {
+	if !c.registries {
+		return c.parameters
+	}
+	return append(slices.Clone(c.parameters), kudo.Parameter{})
 }
 
 // TriggeredPlan returns the plan that a change of p runs. A *MissingPlanError means that it does not exist.

@@ -7,16 +7,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 )
 
-// Values are what an Instance sets parameters to: values, and references of sensitive parameters. The value of a reference is represented by
-// its digest, which only the agent knows.
+// Values are what an Instance sets: parameters to values and, if they are sensitive, to references, and the mirrors of images. The value of a
+// reference is represented by its digest, which only the agent knows.
 type Values struct {
-	Given map[string]string
-	From  []kudo.StartedParameterFrom
+	Given      map[string]string
+	From       []kudo.StartedParameterFrom
+	Registries []kudo.ImageRegistry
 }
 
 // ValuesOf returns the values in a spec, without digests.
 func ValuesOf(spec kudo.InstanceSpec) Values {
-	return Values{Given: spec.Parameters, From: WithoutDigests(spec.ParametersFrom)}
+	return Values{Given: spec.Parameters, From: WithoutDigests(spec.ParametersFrom), Registries: spec.ImageRegistries}
 }
 
 // WithoutDigests returns references without digests.

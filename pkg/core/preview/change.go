@@ -131,7 +131,8 @@ func (c Change) state() plan.State {
 	}
 	s.Removing, s.KubernetesVersion = c.After == nil, c.KubernetesVersion
 	if c.After != nil {
-		s.Parameters, s.Sensitive.From = c.After.Spec.Parameters, plan.WithoutDigests(c.After.Spec.ParametersFrom)
+		s.Parameters, s.Registries = c.After.Spec.Parameters, c.After.Spec.ImageRegistries
+		s.Sensitive.From = plan.WithoutDigests(c.After.Spec.ParametersFrom)
 	}
 	if c.Version != nil {
 		s.Version = &c.Version.Spec

@@ -26,6 +26,8 @@ type PlanData struct {
 	Cause plan.Cause `json:"cause"`
 	// Parameters lists the changed parameters that the plan runs with.
 	Parameters []string `json:"parameters,omitempty"`
+	// ImageRegistries is set if the plan runs with other mirrors of images.
+	ImageRegistries bool `json:"imageRegistries,omitempty"`
 	// RestartsPods is set if pods restart even if nothing else in them changes; NoRestart lists the changed parameters that do not restart pods.
 	RestartsPods bool         `json:"restartsPods"`
 	NoRestart    []string     `json:"noRestart,omitempty"`
@@ -76,7 +78,8 @@ func DataOf(p Preview) Data {
 	}
 	for _, coming := range p.Plans {
 		next := PlanData{
-			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.Restart, NoRestart: coming.NoRestart,
+			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, ImageRegistries: coming.Registries,
+			RestartsPods: coming.Restart, NoRestart: coming.NoRestart,
 			Tasks: []TaskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children), Problem: coming.Problem,
 		}
 		for _, t := range coming.Tasks {

@@ -12,20 +12,11 @@ import (
 
 // CauseText returns the reason why a plan runs.
 func (p PlanData) CauseText() string {
-	changed := "parameter " + strings.Join(p.Parameters, ", ")
-	if len(p.Parameters) > 1 {
-		changed = "parameters " + strings.Join(p.Parameters, ", ")
-	}
 	switch p.Cause {
 	case plan.Installation:
 		return "no plan has run yet"
-	case plan.OtherVersion:
-		if len(p.Parameters) == 0 {
-			return "change of OperatorVersion"
-		}
-		return "change of OperatorVersion and " + changed
-	case plan.OtherParameters:
-		return "change of " + changed
+	case plan.OtherVersion, plan.OtherParameters, plan.OtherRegistries:
+		return "change of " + strings.Join(p.changes(), " and ")
 	case plan.StillOwed:
 		return "still owed: not complete yet"
 	case plan.RemovalRequested:
@@ -33,6 +24,24 @@ func (p PlanData) CauseText() string {
 	default:
 		return "requested manually"
 	}
+}
+
+// changes returns what differs from the last execution.
+func (p PlanData) changes() (changed []string) {
+	if p.Cause == plan.OtherVersion {
+		changed = append(changed, "OperatorVersion")
+	}
+	switch len(p.Parameters) {
+	case 0:
+	case 1:
+		changed = append(changed, "parameter "+p.Parameters[0])
+	default:
+		changed = append(changed, "parameters "+strings.Join(p.Parameters, ", "))
+	}
+	if p.ImageRegistries {
+		changed = append(changed, "image registries")
+	}
+	return changed
 }
 
 // PodsText states whether pods restart, unless that is obvious.

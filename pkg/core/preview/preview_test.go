@@ -209,6 +209,17 @@ func TestPreview(t *testing.T) {
 					"unchanged shop.db",
 				"once Apply: unchanged Job once"},
 		},
+		"other image registries change objects with images, and reach the child": {
+			before: deployedInstance(v1, kudo.Complete, nil, applied...), version: v1,
+			after: func() *kudo.Instance {
+				i := instance(v1, nil)
+				i.Spec.ImageRegistries = []kudo.ImageRegistry{{Mirror: "mirror.corp"}}
+				return i
+			}(),
+			want: []string{"deploy (OtherImageRegistries)", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a", "extra Delete:",
+				"db ApplyChild: changed shop.db", "  deploy (OtherImageRegistries)", "  db Apply: unchanged ConfigMap ns/rows",
+				"once Apply: unchanged Job ns/once"},
+		},
 		"a parameter with a trigger changes the objects of that plan only": {
 			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
 			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},

@@ -55,8 +55,8 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 	c := render.Context{
 		Version: version, OperatorVersion: version.Version,
 		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
-		Sensitive: render.HiddenOf(execution.ParametersFrom),
-		Plan:      placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
+		Sensitive: render.HiddenOf(execution.ParametersFrom), Registries: execution.ImageRegistries,
+		Plan: placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
 		Budget: s.change.work,
 	}
 	if placed.Task.Kind == kudo.TaskPipe {

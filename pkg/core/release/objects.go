@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/image"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -24,6 +25,20 @@ func (r Rendering) All() []*unstructured.Unstructured {
 		all = append(all, hook.Object.Object)
 	}
 	return append(all, Unwrap(r.Objects)...)
+}
+
+// WithMirrors returns the rendering with the registries of images in hooks and objects replaced by their mirrors.
+func (r Rendering) WithMirrors(registries []kudo.ImageRegistry) (Rendering, error) {
+	if len(registries) == 0 {
+		return r, nil
+	}
+	mirrored, images := r.DeepCopy(), image.NewOverride(registries)
+	for _, o := range mirrored.All() {
+		if err := images.Apply(o); err != nil {
+			return Rendering{}, fmt.Errorf("%s: %w", plan.Describe(o), err)
+		}
+	}
+	return mirrored, nil
 }
 
 // Unwrap returns objects without their sources.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -239,5 +240,28 @@ func TestEndedHooksAreCountedOnce(t *testing.T) {
 		if got := EndedHooks(before, after); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", sentence, got, test.want)
 		}
+	}
+}
+
+func TestMirrorsReplaceTheRegistriesOfHooksAndObjectsInACopy(t *testing.T) {
+	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {containers: [{name: a, image: IMAGE}]}}}}"
+	rendering := func(image string) Rendering {
+		o := func() Object {
+			return Object{Source: "a.yaml", Object: parse(t, strings.ReplaceAll(job, "IMAGE", image))}
+		}
+		return Rendering{Hooks: []Hook{{Object: o(), Events: []Event{PreInstall}}}, Objects: []Object{o()}, Warnings: []string{"w"}}
+	}
+	before := rendering("quay.io/a:1")
+	for range 2 { // a rendering is cached
+		got, err := before.WithMirrors([]kudo.ImageRegistry{{Source: "quay.io", Mirror: "quay.io/mirror"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(rendering("quay.io/mirror/a:1"), got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if diff := cmp.Diff(rendering("quay.io/a:1"), before); diff != "" {
+		t.Error(diff)
 	}
 }

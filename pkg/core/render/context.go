@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/image"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
@@ -32,6 +33,8 @@ type Context struct {
 	Parameters map[string]string
 	// Sensitive are the values of sensitive parameters: on the managed cluster the values themselves, and Hidden elsewhere.
 	Sensitive map[string]string
+	// Registries are the image registries that the Instance replaces with mirrors.
+	Registries []kudo.ImageRegistry
 	// Plan, Phase and Step are the names of the running plan, phase and step.
 	Plan, Phase, Step string
 	// Execution is the uid of the plan's execution.
@@ -68,6 +71,8 @@ type renderer struct {
 	traces       sensitive.Traces
 	// blocks are the lines of executed conditions and loops that depend on them.
 	blocks []int
+	// images replaces registries in the objects of all templates.
+	images *image.Override
 	// omissions are the fields that are not applied.
 	omissions []Omission
 	// decoding is the cost of decoding them.
@@ -97,7 +102,9 @@ func newRenderer(c Context, first string) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &renderer{Context: c, params: params, decoding: decoding, confidential: confidentialOf(&c), room: yaml.MaxTask}, nil
+	return &renderer{
+		Context: c, params: params, decoding: decoding, confidential: confidentialOf(&c), room: yaml.MaxTask, images: image.NewOverride(c.Registries),
+	}, nil
 }
 
 // confidentialOf returns the sensitive parameters that have a value.

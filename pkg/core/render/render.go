@@ -16,7 +16,7 @@ import (
 // A template may hold several documents; empty ones are dropped and lists expanded. Built-in kinds in an API version that Kubernetes has
 // removed are converted to the successor version, see Successor. Fields that the API server sets or no longer has are
 // omitted, see Omission, and those into which it copies others are set. Namespaces stay as written and no owner references are
-// set: the scope of a kind is only known on the cluster.
+// set: the scope of a kind is only known on the cluster. Images are those of the mirrors of Registries.
 //
 // Every error is terminal: the same input fails again in the same way. It is a *template.Error, which names the template, or a
 // *parameter.InvalidError. A *template.Error wraps a *StructureError if a parameter's value changes the structure of what a template renders,
@@ -122,6 +122,9 @@ func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, er
 		r.omit(obj)
 		r.omitFormer(obj)
 		err = replaceAliases(obj)
+	}
+	if err == nil {
+		err = r.images.Apply(obj)
 	}
 	if err == nil {
 		err = r.mark(obj)

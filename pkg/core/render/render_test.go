@@ -429,3 +429,21 @@ func TestRenderingSideBySide(t *testing.T) {
 	}
 	group.Wait()
 }
+
+func TestObjectsHaveImagesOfMirrors(t *testing.T) {
+	c := newContext("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: 'quay.io/a:{{ .Params.NODES }}'}]}\n")
+	c.Registries = []kudo.ImageRegistry{{Source: "quay.io", Mirror: "quay.io/mirror"}}
+	objects, err := Objects(c, "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, err := NamedObject(c, "a.yaml", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range append(objects, pod) {
+		if got := mustEncode(t, o.Object["spec"]); !strings.Contains(got, `"quay.io/mirror/a:3"`) {
+			t.Error(got)
+		}
+	}
+}

@@ -360,7 +360,13 @@ func versionsToDrop(ctx context.Context) []string {
 // rollOut acts as the Deployment controller: it makes the Deployment healthy in its current generation.
 func (h *hubPart) rollOut(ctx context.Context) {
 	GinkgoHelper()
-	app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: render.InstanceName(h.name) + "-app"}}
+	h.rollOutDeployment(ctx, "-app")
+}
+
+// rollOutDeployment is rollOut for a Deployment whose name has another suffix.
+func (h *hubPart) rollOutDeployment(ctx context.Context, suffix string) {
+	GinkgoHelper()
+	app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: render.InstanceName(h.name) + suffix}}
 	Eventually(func() error {
 		return environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) {
 			n := *d.Spec.Replicas

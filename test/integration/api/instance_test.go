@@ -33,6 +33,8 @@ var _ = Describe("Instance", func() {
 		Entry("no parameters, said as null", `spec: {parameters: null}`),
 		Entry("a request to cancel", `spec: {planExecution: {uid: 4d2c, cancel: true}}`),
 		Entry("an install namespace", `spec: {installNamespace: kafka}`),
+		Entry("image registries",
+			`spec: {imageRegistries: [{source: quay.io/a, mirror: "mirror.corp:5000/a/"}, {mirror: "[fd00::1]:5000"}, {source: "", mirror: a}]}`),
 	)
 
 	DescribeTable("is refused with",
@@ -42,6 +44,10 @@ var _ = Describe("Instance", func() {
 		},
 		Entry("a parameter that is no string", `spec: {parameters: {NODE_COUNT: 3}}`, "spec.parameters.NODE_COUNT"),
 		Entry("an unknown status of planExecution", `spec: {planExecution: {status: DONE}}`, "spec.planExecution.status"),
+		Entry("an image registry without a mirror", `spec: {imageRegistries: [{source: quay.io}]}`, "spec.imageRegistries[0].mirror"),
+		Entry("a mirror that is empty", `spec: {imageRegistries: [{mirror: ""}]}`, "spec.imageRegistries[0].mirror"),
+		Entry("a mirror that is a URL", `spec: {imageRegistries: [{mirror: "https://mirror.corp"}]}`, "spec.imageRegistries[0].mirror"),
+		Entry("a source with a line break", `spec: {imageRegistries: [{source: "a\nb", mirror: a}]}`, "spec.imageRegistries[0].source"),
 		Entry("an install namespace that is too long",
 			`spec: {installNamespace: a123456789b123456789c123456789d123456789e123456789f123456789-123}`, "spec.installNamespace"),
 		Entry("an install namespace that is no namespace's name", `spec: {installNamespace: Kafka_1}`, "spec.installNamespace"),

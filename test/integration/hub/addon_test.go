@@ -177,6 +177,42 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "ConfigurationNotFound"))
 	})
 
+	It("passes on the registries of the last AddOnDeploymentConfig that has any, and names an invalid one", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		first, second := f.variables(ctx, "first", cluster, "TEXT", "one"), f.variables(ctx, "second", cluster, "COUNT", "2")
+		edit(ctx, first, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+			c.Spec.Registries = []upstream.ImageMirror{{Source: "quay.io", Mirror: "mirror.corp:5000/quay"}, {Mirror: "all.corp"}}
+		})
+		kafka := f.enable(ctx, cluster, "kafka", withConfigs(first, second))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		registries := []kudo.ImageRegistry{{Source: "quay.io", Mirror: "mirror.corp:5000/quay"}, {Mirror: "all.corp"}}
+		Expect(specOf(instanceOf(kafka))(Default, ctx).ImageRegistries).To(Equal(registries))
+
+		By("a user editing the Instance")
+		edit(ctx, instanceOf(kafka), func(i *kudo.Instance) { i.Spec.ImageRegistries = nil })
+		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("ImageRegistries", registries))
+
+		By("an invalid mirror")
+		edit(ctx, second, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+			c.Spec.Registries = []upstream.ImageMirror{{Source: "quay.io", Mirror: "https://other.corp"}}
+		})
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationInvalid",
+			"AddOnDeploymentConfig " + cluster + "/" + second.Name + `: registries: mirror "https://other.corp" is not the beginning of an image's name, ` +
+				"such as registry.example.com:5000/path, without https://"}))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).ImageRegistries).To(Equal(registries))
+
+		By("correcting it")
+		edit(ctx, second, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.Registries[0].Mirror = "other.corp" })
+		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("ImageRegistries", []kudo.ImageRegistry{{Source: "quay.io", Mirror: "other.corp"}}))
+
+		By("removing all")
+		edit(ctx, first, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.Registries = nil })
+		edit(ctx, second, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.Registries = nil })
+		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("ImageRegistries", BeEmpty()))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		f.writesNothing(ctx, cluster)
+	})
+
 	It("refuses ConfigMaps of other namespaces, and takes those of the packages' namespace", func(ctx SpecContext) {
 		f.define(ctx, "kafka", runs(version))
 		shared := f.configMap(ctx, "shared", packages, "TEXT", "shared")

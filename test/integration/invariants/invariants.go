@@ -52,7 +52,7 @@ var allowed = map[string]map[string][]string{
 		addOn: {`.metadata.finalizers`},
 		instance: {
 			`.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/allow-deletion`,
-			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.installNamespace`,
+			`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`,
 		},
 	},
 	"addon-manager-instance": {
@@ -62,7 +62,7 @@ var allowed = map[string]map[string][]string{
 	"addon-manager-children": {instance: {
 		`.metadata.labels.kudo.dev/root`, `.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/force-release`,
 		`.metadata.annotations.kudo.dev/allow-deletion`, `.metadata.annotations.kudo.dev/operator-version-content`,
-		`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.installNamespace`, `.spec.serviceAccountName`,
+		`.spec.operatorVersion`, `.spec.parameters`, `.spec.parametersFrom`, `.spec.imageRegistries`, `.spec.installNamespace`, `.spec.serviceAccountName`,
 		`.spec.planExecution`,
 		`.status.children`,
 	}},

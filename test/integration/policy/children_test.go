@@ -65,4 +65,10 @@ var _ = Describe("The parameters of a child Instance", Ordered, func() {
 		Entry("but not by all rights alone", "system:serviceaccount:argocd:application-controller", "cluster-admin", false),
 		Entry("and not an administrator's", "", "", false),
 	)
+
+	It("include its image registries", func(ctx SpecContext) {
+		mirrors := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"imageRegistries":[{"mirror":"mirror.corp"}]}}`))
+		Eventually(func() error { return server.Patch(ctx, child.DeepCopy(), mirrors, client.DryRunAll) }).WithContext(ctx).Should(
+			MatchError(ContainSubstring("parameters, image registries and service account of a child Instance are set by its parent")))
+	})
 })

@@ -55,6 +55,28 @@ type InstanceSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// imageRegistries lists registries whose images are pulled from mirrors: the agent replaces them in all objects that it applies. If several
+	// sources match an image, the last one applies. Children use the registries of their parent. Not part of KUDO's API.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ImageRegistries []ImageRegistry `json:"imageRegistries,omitempty"`
+}
+
+// ImageRegistry replaces the beginning of the names of images, as registries of OCM's AddOnDeploymentConfigs do.
+type ImageRegistry struct {
+	// source is the beginning of the names to replace: a registry with or without a path, or a whole image. If empty, everything before the
+	// last slash of each image of a container is replaced.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^([-._:@a-zA-Z0-9\[\]]+(/[-._:@a-zA-Z0-9\[\]]+)*/?)?$`
+	Source string `json:"source,omitempty"`
+
+	// mirror is what replaces source.
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[-._:@a-zA-Z0-9\[\]]+(/[-._:@a-zA-Z0-9\[\]]+)*/?$`
+	Mirror string `json:"mirror"`
 }
 
 // ParameterFrom gives a sensitive parameter its value by reference.
@@ -315,6 +337,12 @@ type Execution struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ParametersFrom []StartedParameterFrom `json:"parametersFrom,omitempty"`
+
+	// imageRegistries lists the registries whose images are pulled from mirrors, as in the spec from which the execution was started.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	ImageRegistries []ImageRegistry `json:"imageRegistries,omitempty"`
 
 	// owed lists the plans that still have to complete, in the order in which they start. Only a plan that completes is removed.
 	// +optional
