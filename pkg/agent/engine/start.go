@@ -32,11 +32,8 @@ func (p *pass) start(ctx context.Context, o plan.Observation, x *execution, choi
 	if held, waits, err := p.holdStart(ctx, o, x, listed); waits || err != nil {
 		return held, err
 	}
-	if err := p.checkDefinitions(ctx, x, &listed); err != nil {
+	if err := p.checkCharts(ctx, x, &listed); err != nil {
 		return result{}, err
-	}
-	if listed.distorted == nil {
-		listed.distorted = x.checkCleanup()
 	}
 	rendered := slices.Concat(listed.owed, listed.own)
 	if err := p.forgetUnapplied(ctx, x, rendered, o.Instance.Status.Execution != nil); err != nil {
@@ -83,8 +80,9 @@ func (p *pass) holdStart(ctx context.Context, o plan.Observation, x *execution, 
 	return held, true, err
 }
 
-// checkDefinitions notes as distortion that a definition of a chart cannot be applied to the cluster.
-func (p *pass) checkDefinitions(ctx context.Context, x *execution, listed *planEntries) error {
+// checkCharts notes as distortion that a definition of a chart cannot be applied to the cluster, or that the plan has a chart and may not.
+func (p *pass) checkCharts(ctx context.Context, x *execution, listed *planEntries) error {
+	listed.distorted = cmp.Or(listed.distorted, x.checkCleanup())
 	for _, defined := range listed.definitions {
 		for _, want := range release.Unwrap(defined.definitions) {
 			_, problem, err := p.checkDefinition(ctx, x, want)

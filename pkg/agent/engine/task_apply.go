@@ -185,7 +185,7 @@ func (p *pass) apply(ctx context.Context, x *execution, want *unstructured.Unstr
 		x.inventory.forget(plan.Entry(want, ""))
 		return object, err
 	}
-	if started && object.AppliedBy(x.UID) && !object.IsProvisional() {
+	if started && x.hasApplied(object) {
 		x.inventory.recordApplied(object)
 		p.objects.expectations.NoteIfNewer(object.Live)
 		return object, nil
@@ -209,6 +209,11 @@ func (p *pass) apply(ctx context.Context, x *execution, want *unstructured.Unstr
 	p.objects.deletions.Remove(placeOf(live))
 	p.objects.expectations.NoteIfNewer(live)
 	return plan.Object{Want: want, Live: live}, nil
+}
+
+// hasApplied reports whether the execution has applied an object as it was rendered.
+func (x *execution) hasApplied(object plan.Object) bool {
+	return object.AppliedBy(x.UID) && !object.IsProvisional()
 }
 
 // keepReplicas returns an object without a change of the number of replicas that an autoscaler has chosen. It reads autoscalers only for such a
