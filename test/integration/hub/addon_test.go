@@ -156,6 +156,7 @@ var _ = Describe("The add-on controller", func() {
 		By("changing it")
 		edit(ctx, config, func(c *corev1.ConfigMap) { c.Data["TEXT"] = "short" })
 		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Parameters", HaveKeyWithValue("TEXT", "short")))
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(Equal(resolved(version)))
 		f.writesNothing(ctx, cluster)
 
 		By("removing its label")
@@ -210,6 +211,7 @@ var _ = Describe("The add-on controller", func() {
 		edit(ctx, second, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.Registries = nil })
 		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("ImageRegistries", BeEmpty()))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(Equal(resolved(version)))
 		f.writesNothing(ctx, cluster)
 	})
 
