@@ -41,6 +41,9 @@ type execution struct {
 	chart      func(plan.Placed) (release.Rendering, error)
 	renders    bool
 
+	// shares is true while definitions of charts are checked and applied.
+	shares bool
+
 	// assumed are the kinds that the definitions of earlier Helm tasks of a trial define.
 	assumed []string
 
@@ -62,7 +65,14 @@ func (p *pass) executionOf(ctx context.Context, o plan.Observation) *execution {
 }
 
 func (x *execution) owner() plan.Owner {
-	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name), UID: x.instance.UID}
+	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name), UID: x.instance.UID, Shares: x.shares}
+}
+
+// sharing returns the execution for the definitions of its charts.
+func (x *execution) sharing() *execution {
+	sharing := *x
+	sharing.shares = true
+	return &sharing
 }
 
 // isAside reports whether the execution does not influence condition Ready.

@@ -403,7 +403,7 @@ func (p *pass) define(
 			return outcome.Fatal(problem)
 		}
 	}
-	_, applied := p.applyAll(ctx, x, placed, started, own)
+	_, applied := p.applyAll(ctx, x.sharing(), placed, started, own)
 	return applied
 }
 
@@ -413,7 +413,7 @@ func (p *pass) checkDefinition(ctx context.Context, x *execution, want *unstruct
 	if err != nil {
 		return false, nil, err
 	}
-	if x.owner().Claim(object) != nil {
+	if x.sharing().owner().Claim(object) != nil {
 		return true, release.CheckServed(want, object.Live), nil
 	}
 	return false, release.CheckDefinition(want, object.Live), nil

@@ -43,6 +43,9 @@ type Object struct {
 type Owner struct {
 	Namespace, Name string
 	UID             types.UID
+
+	// Shares is true for the definitions of charts, which several Instances use and none deletes: one that another Instance has released is taken over.
+	Shares bool
 }
 
 // Placed is a task with its position in a plan.
@@ -307,14 +310,13 @@ func (o Object) IsDeleted() bool { return o.Live == nil || o.Live.GetDeletionTim
 
 // Claim returns a *ForeignError if the object exists and does not belong to the owner.
 func (w Owner) Claim(o Object) error {
-	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) || o.isFreeDefinition() {
+	if o.Live == nil || w.Owns(o.Live) || w.hasReleased(o.Live) || w.Shares && o.isFreeDefinition() {
 		return nil
 	}
 	return &ForeignError{Live: o.Live, Released: w.ReleasedByValue()}
 }
 
-// isFreeDefinition reports whether the object is a definition that an Instance has released, and that this one keeps at its removal as well: charts share
-// such definitions, and one of their Instances maintains each.
+// isFreeDefinition reports whether the object is a definition that an Instance has released, and that this one keeps at its removal as well.
 func (o Object) isFreeDefinition() bool {
 	return o.Want != nil && IsDefinition(Entry(o.Want, "")) && Keeps(o.Want) && o.Live.GetAnnotations()[kudo.AnnotationReleasedBy] != "" && isFree(o.Live)
 }
