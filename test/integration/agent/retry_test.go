@@ -23,11 +23,14 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
+// planTimeout is long enough for a busy machine to complete a plan whose objects are healthy.
+const planTimeout = 5 * time.Second
+
 // timeoutPackage returns a package whose plan deploy has these steps, and times out.
 func timeoutPackage(steps ...string) kudo.OperatorVersionSpec {
 	spec := standard()
 	deploy := serial(steps...)
-	deploy.Timeout = &metav1.Duration{Duration: time.Second}
+	deploy.Timeout = &metav1.Duration{Duration: planTimeout}
 	spec.Plans = map[string]kudo.Plan{"deploy": deploy}
 	return spec
 }
@@ -129,7 +132,7 @@ var _ = Describe("An owed plan", func() {
 	willBeRetried := func(ctx context.Context, why string) {
 		GinkgoHelper()
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
-			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "deploy" failed and will be retried: timed out after 1s: `+why))
+			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, fmt.Sprintf("plan \"deploy\" failed and will be retried: timed out after %s: %s", planTimeout, why)))
 	}
 
 	It("that timed out because of a quota starts again by itself, and completes once the quota is gone", func(ctx context.Context) {
