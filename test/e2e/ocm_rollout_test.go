@@ -231,6 +231,36 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		all("3")
 	})
 
+	It("rolls mirrors of images out cluster by cluster, and counts a cluster once its pods have them", func(ctx SpecContext) {
+		mirror := func(registries ...upstream.ImageMirror) {
+			GinkgoHelper()
+			Expect(environment.Edit(ctx, f.hub, shopConfig(), func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.Registries = registries })).To(Succeed())
+		}
+		all := func(image string) {
+			GinkgoHelper()
+			for _, name := range f.names {
+				Eventually(f.image).WithContext(ctx).WithArguments(name, shop).WithTimeout(ocmTimeout).WithPolling(interval).Should(Equal(image), name)
+			}
+			f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+		}
+		mirror(upstream.ImageMirror{Mirror: "mirror.example.com/apps"})
+		all("mirror.example.com/apps/simulated")
+
+		By("a mirror whose name is not valid, which stops at the first cluster")
+		mirror(upstream.ImageMirror{Mirror: "https://mirror.example.com"})
+		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationInvalid)
+		f.expectRollout(ctx, shop, metav1.ConditionTrue, "1/3 progressing..., 0 failed 0 timeout.")
+		Consistently(func(g Gomega) {
+			for _, name := range f.names {
+				g.Expect(f.image(ctx, name, shop)).To(Equal("mirror.example.com/apps/simulated"), name)
+			}
+		}).WithContext(ctx).WithTimeout(2 * time.Second).WithPolling(interval).Should(Succeed())
+
+		By("none any more")
+		mirror()
+		all("simulated")
+	})
+
 	It("upgrades Tandem's agents cluster by cluster, as far as one that OCM cannot apply anything to", func(ctx SpecContext) {
 		agents := placement("agents", 3)
 		Expect(f.hub.Create(ctx, agents)).To(Succeed())
@@ -553,6 +583,14 @@ func (f *ocmFleet) instance(ctx context.Context, cluster, name string) *kudo.Ins
 func (f *ocmFleet) parameters(ctx context.Context, cluster, name string) map[string]string {
 	GinkgoHelper()
 	return f.instance(ctx, cluster, name).Spec.Parameters
+}
+
+// image returns the image of the Deployment of an add-on.
+func (f *ocmFleet) image(ctx context.Context, cluster, name string) string {
+	GinkgoHelper()
+	deployment := &appsv1.Deployment{}
+	Expect(f.at(cluster).Get(ctx, client.ObjectKey{Namespace: name, Name: name}, deployment)).To(Succeed())
+	return deployment.Spec.Template.Spec.Containers[0].Image
 }
 
 // expectRuns waits until the shop of a cluster runs a version, with that reason.
