@@ -1,9 +1,7 @@
 package pack
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -298,7 +296,7 @@ func (d *document) literal(into **string) reader {
 				d.problem(node, path, "%v", err)
 				return
 			}
-			*text = compactJSON(value)
+			*text = parameter.Compact(value)
 		}
 	}
 }
@@ -315,15 +313,4 @@ func (d *document) enum(into *[]string) reader {
 			d.problem(node, path, "must not be empty: list the allowed values, or remove the field")
 		}
 	}
-}
-
-// compactJSON encodes JSON without HTML escapes, so that templates and readers get the original text.
-func compactJSON(value any) string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return "" // values decoded from YAML always encode
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -1,6 +1,7 @@
 package parameter
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,8 +93,9 @@ func valuesOf(root *yamlv3.Node) (map[string]string, error) {
 	return values, nil
 }
 
-// TextOf returns a value in the form of an Instance's parameter, and whether it is set.
-func TextOf(node *yamlv3.Node) (text string, given bool, err error) {
+// TextOf returns a value in the form of an Instance's parameter, and whether it is set: a scalar exactly as written, a list or map as Compact
+// returns it.
+func TextOf(node *yamlv3.Node) (written string, given bool, err error) {
 	if node.Kind == yamlv3.ScalarNode {
 		return node.Value, node.ShortTag() != "!!null", nil
 	}
@@ -101,6 +103,16 @@ func TextOf(node *yamlv3.Node) (text string, given bool, err error) {
 	if err != nil {
 		return "", false, errors.New("the list or map is not valid: it must not contain anchors, aliases or duplicate keys")
 	}
-	encoded, err := json.Marshal(content)
-	return string(encoded), err == nil, err
+	return Compact(content), true, nil
+}
+
+// Compact encodes what DecodeNode returns as JSON that is also YAML, without HTML escapes, so that templates and readers get the original text.
+func Compact(value any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "" // values decoded from YAML always encode
+	}
+	return string(text.EscapeJSON(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
 }

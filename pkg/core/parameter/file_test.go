@@ -18,6 +18,7 @@ func TestFile(t *testing.T) {
 		"an empty text is given":                    {`A: ""`, map[string]string{"A": ""}},
 		"a name without a value is not given":       {"A:\nB: null\nC: x\n", map[string]string{"C": "x"}},
 		"lists and maps become JSON":                {"A: [1, b]\nB:\n  c: 12345678901234567890\n", map[string]string{"A": `[1,"b"]`, "B": `{"c":12345678901234567890}`}},
+		"characters that YAML lacks are escaped":    {`A: {b: "<\x7f\x85>"}`, map[string]string{"A": `{"b":"<\u007f\u0085>"}`}},
 		"a block of text keeps its lines":           {"A: |\n  one\n  two\n", map[string]string{"A": "one\ntwo\n"}},
 		"what looks like a template is only a text": {`A: "{{ .Params.B }}"`, map[string]string{"A": "{{ .Params.B }}"}},
 	} {
