@@ -51,6 +51,7 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.pace.Before(a.reader.Cycles.Follow(a.client), a.addOnsOf),
 			builder.WithPredicates(controller.ChangeIn(read.ViewDefinition))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.reader.Namesakes), builder.WithPredicates(controller.ChangeIn(read.ViewInstance))).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.dependents), builder.WithPredicates(controller.ChangeIn(read.ViewVersions), controller.AfterStart())).
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),

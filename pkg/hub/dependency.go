@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
@@ -38,7 +39,9 @@ func (d *dependencies) SetUp(mgr manager.Manager) error {
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.ChangeIn(viewJudged))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(d.dependents),
 			builder.WithPredicates(controller.ChangeIn(read.ViewDependedOn), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.ChangeIn(read.ViewDeclaration))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.ChangeIn(read.ViewDefined))).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(d.dependents),
+			builder.WithPredicates(controller.ChangeIn(read.ViewVersions), controller.AfterStart())).
 		Complete(d)
 }
 

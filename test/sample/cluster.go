@@ -101,6 +101,30 @@ func (v Cluster) WithNeedMessage(name, need, message string) Cluster {
 	return v
 }
 
+// WithConstraint sets the constraint of a dependency on the version of what an add-on needs.
+func (v Cluster) WithConstraint(name, need, constraint string) Cluster {
+	needs := v.Needs(name)
+	for i := range needs {
+		if needs[i].Name == need {
+			needs[i].Version = constraint
+		}
+	}
+	return v
+}
+
+// WithVersion labels the definition of an add-on that runs no package.
+func (v Cluster) WithVersion(name, version string) Cluster {
+	v.Definitions[name].Object.Labels = map[string]string{"app.kubernetes.io/version": version}
+	return v
+}
+
+// WithWhole sets the version that the plans of an add-on have applied completely.
+func (v Cluster) WithWhole(name, version string) Cluster {
+	v = v.Plans(name).WithExecution(name, kudo.DeployPlan)
+	v.Instances[name].Status.Whole = &kudo.WholeVersion{AppVersion: version}
+	return v
+}
+
 // WithCustomHealth marks an add-on whose own controller reports its health.
 func (v Cluster) WithCustomHealth(name string) Cluster {
 	v.AddOns[name].Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized

@@ -31,6 +31,8 @@ func TestTreeText(t *testing.T) {
 		"tree-every-state": {view: sample.NewCluster("top: failing silent none absent deleting unknown updating optional?", "failing:", "silent:", "absent:",
 			"deleting:", "unknown:", "updating:", "optional: absent?").With("top", sample.Works).With("updating", sample.Updates).With("failing", sample.Fails).With("silent").With("deleting", sample.Works).
 			With("unknown", sample.NoProbe).With("optional", sample.Works).WithDeletion("deleting").WithVerdicts()},
+		"tree-versions": {view: sample.NewCluster("shop: kafka vault?", "kafka:", "vault:").WithConstraint("shop", "kafka", ">=3.8").WithWhole("kafka", "3.7.0").
+			WithConstraint("shop", "vault", "^1.2").WithVersion("vault", "1.3").With("shop", sample.Works).With("kafka", sample.Works).With("vault", sample.Works).WithVerdicts()},
 		"tree-one-add-on":        {view: shop().With("shop", sample.Works).With("kafka", sample.Works).WithVerdicts(), roots: []string{"kafka"}},
 		"tree-not-installed":     {view: shop(), roots: []string{"shop"}},
 		"tree-nothing-installed": {view: shop()},
@@ -120,6 +122,12 @@ func TestWhyText(t *testing.T) {
 			In("kafka", "data").WithVerdicts(),
 		"why-chain-end-missing": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Missing, sample.Resolved).WithExecution("zookeeper", "backup").WithVerdicts(),
 		"why-chain-end-failed":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).WithExecution("zookeeper", "upgrade").WithVerdicts(),
+		"why-chain-end-version": chain().WithConstraint("kafka", "zookeeper", ">=3.8 <5").WithWhole("zookeeper", "3.7.0").
+			With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts(),
+		"why-version-label": sample.NewCluster("shop: vault", "vault:").WithConstraint("shop", "vault", "^1.2").WithVersion("vault", "2.0.0").
+			With("shop", sample.Works).With("vault", sample.Works).WithVerdicts(),
+		"why-version-unread": sample.NewCluster("shop: vault", "vault:").WithConstraint("shop", "vault", "^1.2").
+			With("shop", sample.Works).With("vault", sample.Works).WithVerdicts().Plans("vault"),
 		"why-missing":           sample.NewCluster("shop:").With("shop", sample.Missing, sample.Resolved).WithExecution("shop", "deploy"),
 		"why-unhealthy":         sample.NewCluster("shop:").With("shop", sample.Unhealthy, sample.Resolved).WithExecution("shop", "deploy"),
 		"why-two-causes": sample.NewCluster("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").

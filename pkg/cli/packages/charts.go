@@ -76,7 +76,7 @@ func (m *member) chartRuns(ctx context.Context) ([]*chartRun, error) {
 			continue
 		}
 		m.addChart(name, archive)
-		if _, err := compatibility.ParseChart(cmp.Or(chart.KubeVersion(archive), "*")); err != nil {
+		if _, err := compatibility.ParseConstraint(cmp.Or(chart.KubeVersion(archive), "*")); err != nil {
 			m.problems = append(m.problems, chartProblem(m.pkg, i, pack.Error, "task %s: chart %s: kubeVersion in Chart.yaml is no constraint such as >=1.25.0-0: %v",
 				text.Quote(task.Name), text.Quote(task.Spec.Chart), err))
 			continue

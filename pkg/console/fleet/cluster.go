@@ -67,7 +67,20 @@ func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency { return v.D
 func (v Cluster) See(name string) dependency.Seen {
 	seen := dependency.See(nil, v.AddOns[name])
 	_, seen.Defined = v.Definitions[name]
+	seen.Versions = v.versionsOf(name)
 	return seen
+}
+
+// versionsOf returns the versions of an add-on that run.
+func (v Cluster) versionsOf(name string) dependency.Versions {
+	switch definition := v.Definitions[name]; {
+	case !definition.PlanManaged:
+		return dependency.LabelledVersion(definition.Object)
+	case v.Instances == nil:
+		return dependency.Versions{Unread: true}
+	default:
+		return dependency.InstalledVersions(v.Instances[name])
+	}
 }
 
 // Judge evaluates the dependencies of an add-on as addon-manager does.

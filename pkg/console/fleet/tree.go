@@ -147,6 +147,8 @@ func causeText(j dependency.Judgement) string {
 		return "satisfied when last known"
 	case j.Held:
 		return fmt.Sprintf("%s, not satisfied when last known", j.Cause)
+	case j.Mismatch != "":
+		return fmt.Sprintf("%s: %s", j.Cause, j.Mismatch)
 	default:
 		return string(j.Cause)
 	}

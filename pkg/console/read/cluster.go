@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,11 @@ func AddOns(ctx context.Context, c client.Reader, cluster string, definitions ma
 		view.AddOns[addOns.Items[i].Name] = &addOns.Items[i]
 	}
 	if len(view.AddOns) > 0 {
+		if comparesVersions(definitions) {
+			var err error
+			view.Instances, err = Instances(ctx, c, cluster)
+			return view, err
+		}
 		return view, nil
 	}
 	found, err := Clusters(ctx, c, cluster, labels.Everything())
@@ -41,6 +47,16 @@ func AddOns(ctx context.Context, c client.Reader, cluster string, definitions ma
 		return view, err
 	}
 	return view, found.CheckExists()
+}
+
+// comparesVersions reports whether a dependency has a constraint on versions.
+func comparesVersions(definitions map[string]fleet.Definition) bool {
+	for _, definition := range definitions {
+		if slices.ContainsFunc(definition.Needs, func(n addonv1alpha1.AddonDependency) bool { return n.Version != "" }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Instances reads the Instances of a cluster. It returns none if the user lacks permission or the hub does not have the kind.

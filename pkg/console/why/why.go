@@ -170,9 +170,23 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 		if e.view.InstanceOf(addOn) != nil {
 			e.suggest("kubectl addon why %s --cluster %s", addOn.Name, e.view.Name)
 		}
+	case root.Cause == dependency.VersionMismatch:
+		e.addSentence("%s, but that %s.", subject, text.JoinMessage(root.Mismatch))
+		e.suggestVersion(root.Name, root.Way[len(root.Way)-2])
 	default:
 		e.explainFailure(subject, e.view.AddOns[root.Name], root.Held)
 	}
+}
+
+// suggestVersion suggests what changes the version of an add-on, or the constraint of its dependent on it.
+func (e *Explanation) suggestVersion(name, dependent string) {
+	if !e.view.Definitions[name].PlanManaged {
+		e.addSentence("Upgrade it and label its ClusterManagementAddOn with the version, or correct the dependencies of %s.", text.Word(dependent))
+		e.suggest("kubectl edit clustermanagementaddon %s", name)
+		return
+	}
+	e.addSentence("Change its version, or correct the dependencies of %s.", text.Word(dependent))
+	e.suggest("kubectl addon upgrade %s --cluster %s --dry-run", name, e.view.Name)
 }
 
 // cycle suggests a dependency of the cycle to remove, the same for each member: an optional dependency if there is one, because it has the

@@ -15,20 +15,30 @@ import (
 // MaxLength limits a constraint.
 const MaxLength = 253
 
-// ParsePackage parses the kubernetesVersion of a package: a version such as 1.25.0, which is the lowest one as in KUDO, or a constraint as in a chart.
+// ParsePackage parses the kubernetesVersion of a package: a version such as 1.25.0, which is the lowest one as in KUDO, or a constraint.
 func ParsePackage(kubernetesVersion string) (*semver.Constraints, error) {
 	if lowest, err := semver.NewVersion(kubernetesVersion); err == nil {
 		kubernetesVersion = ">=" + lowest.String()
 	}
-	return ParseChart(kubernetesVersion)
+	return ParseConstraint(kubernetesVersion)
 }
 
-// ParseChart parses the kubeVersion of a chart, as Helm does.
-func ParseChart(kubeVersion string) (*semver.Constraints, error) {
-	if len(kubeVersion) > MaxLength {
-		return nil, fmt.Errorf("it has %d characters, more than the limit of %d", len(kubeVersion), MaxLength)
+// ParseConstraint parses a constraint on versions, such as the kubeVersion of a chart, as Helm does.
+func ParseConstraint(constraint string) (*semver.Constraints, error) {
+	if len(constraint) > MaxLength {
+		return nil, fmt.Errorf("it has %d characters, more than the limit of %d", len(constraint), MaxLength)
 	}
-	return semver.NewConstraint(kubeVersion)
+	return semver.NewConstraint(constraint)
+}
+
+// Satisfies reports whether a version satisfies a constraint, as ParseConstraint parses it. The error says that one of them is not valid.
+func Satisfies(version, constraint string) (bool, error) {
+	accepted, err := ParseConstraint(constraint)
+	if err != nil {
+		return false, err
+	}
+	parsed, err := semver.NewVersion(version)
+	return err == nil && accepted.Check(parsed), err
 }
 
 // IsConstrained reports whether a version of a package requires certain versions of Kubernetes.
@@ -47,7 +57,7 @@ func Problem(spec *kudo.OperatorVersionSpec, charts []string, cluster string) st
 		if !slices.Contains(charts, file.File) {
 			continue
 		}
-		if why := problemOf("chart "+text.Quote(file.File), file.KubeVersion, ParseChart, cluster); why != "" {
+		if why := problemOf("chart "+text.Quote(file.File), file.KubeVersion, ParseConstraint, cluster); why != "" {
 			return why
 		}
 	}

@@ -54,6 +54,15 @@ func TestAdmit(t *testing.T) {
 			new:    byAnnotation(`[{"name":"a"},{"name":"a"}]`),
 			errors: []string{inAnnotation + `[1]: "a" is listed twice: remove one of the entries`},
 		},
+		"a constraint on versions": {new: byField(addonv1alpha1.AddonDependency{Name: "a", Type: required, Version: ">=3.8 <5"})},
+		"no constraint, by the field": {
+			new:    byField(addonv1alpha1.AddonDependency{Name: "a", Type: required, Version: "new"}),
+			errors: []string{inField + `[0]: "a" has version "new", which is not a constraint such as >=3.8 <5: improper constraint: "new"`},
+		},
+		"no constraint, by the annotation": {
+			new:    byAnnotation(`[{"name":"a","version":">=new"}]`),
+			errors: []string{inAnnotation + `[0]: "a" has version ">=new", which is not a constraint such as >=3.8 <5: improper constraint: ">=new"`},
+		},
 		"an unknown type, by the field": {
 			new:    byField(addonv1alpha1.AddonDependency{Name: "a", Type: "Nice"}),
 			errors: []string{inField + `[0]: "a" has type "Nice": must be Required or Optional`},

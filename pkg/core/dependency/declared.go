@@ -8,6 +8,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/core/compatibility"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // MalformedError reports that the declaration of an add-on's dependencies is invalid.
@@ -110,6 +112,18 @@ func problemOf(need addonv1alpha1.AddonDependency, before map[string]bool) strin
 		return fmt.Sprintf("%q is listed twice: remove one of the entries", need.Name)
 	case need.Type != addonv1alpha1.DependencyTypeRequired && need.Type != addonv1alpha1.DependencyTypeOptional:
 		return fmt.Sprintf("%q has type %q: must be Required or Optional", need.Name, need.Type)
+	default:
+		return VersionProblem(need)
+	}
+}
+
+// VersionProblem describes the problem of the constraint of a dependency, beginning with its name; empty if it is valid, or if there is none.
+func VersionProblem(need addonv1alpha1.AddonDependency) string {
+	if need.Version == "" {
+		return ""
+	}
+	if _, err := compatibility.ParseConstraint(need.Version); err != nil {
+		return fmt.Sprintf("%q has version %s, which is not a constraint such as >=3.8 <5: %v", need.Name, text.Quote(need.Version), err)
 	}
 	return ""
 }

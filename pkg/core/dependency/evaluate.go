@@ -29,6 +29,8 @@ const (
 	Unknown Cause = "Unknown"
 	// NotAvailable: the add-on is not available, or has not reported its availability yet.
 	NotAvailable Cause = "NotAvailable"
+	// VersionMismatch: the add-on is available, and its version does not satisfy the constraint of the dependency, or is unknown.
+	VersionMismatch Cause = "VersionMismatch"
 )
 
 // Seen is the observed state of a dependency. The zero value is an add-on that does not exist.
@@ -44,6 +46,8 @@ type Seen struct {
 	Reason    string
 	// Cycle is the path from the declaring add-on over this one and back (see Cycle); nil if it is on no cycle.
 	Cycle []string
+	// Versions are those that run. Only a dependency with a constraint depends on them.
+	Versions Versions
 }
 
 // See returns the observed state of an add-on from its objects, each nil if it does not exist.
@@ -77,6 +81,8 @@ type Judgement struct {
 	Updating bool
 	// Cycle is the path from the declaring add-on back to itself; only set if Cause is Circular.
 	Cycle []string
+	// Mismatch names the constraint and the version, and begins with a verb; only set if Cause is VersionMismatch.
+	Mismatch string
 }
 
 // Verdict holds a Judgement for each dependency of an add-on: first the Required ones, then the Optional ones, each in the declared order.
@@ -117,8 +123,22 @@ func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement
 	default:
 		j.Cause = seen.cause()
 	}
+	if j.Cause == "" && !j.Held && need.Version != "" {
+		j = j.compared(need.Version, seen.Versions, last)
+	}
 	j.Satisfied = j.Cause == ""
 	j.Updating = j.Satisfied && !j.Held && seen.Reason == addonv1alpha1.ReasonUpdating
+	return j
+}
+
+// compared returns the judgement on an add-on that is available with the verdict on its versions.
+func (j Judgement) compared(constraint string, versions Versions, last memory) Judgement {
+	if j.Mismatch = versions.mismatch(constraint); versions.Unread {
+		j.Mismatch = last.mismatch(j)
+	}
+	if j.Mismatch = oneLine(j.Mismatch); j.Mismatch != "" {
+		j.Cause = VersionMismatch
+	}
 	return j
 }
 
@@ -223,6 +243,9 @@ func Summary(judgements []Judgement) string {
 		}
 		if j.Updating {
 			cause = addonv1alpha1.ReasonUpdating
+		}
+		if j.Mismatch != "" {
+			cause += ": it " + j.Mismatch
 		}
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", j.Type, oneLine(j.Name), cause))
 	}

@@ -2,6 +2,7 @@ package dependency
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,25 +57,41 @@ func joinSentences(sentences []string) string {
 
 // sentence describes the unsatisfied dependency and its effect, or the path of its cycle.
 func (j Judgement) sentence() string {
-	switch {
-	case j.Cause == Circular:
+	if j.Cause == Circular {
 		return circularOpening + Way(j.Cycle)
-	case j.Message == "":
-		return sentenceStart(j.Type, j.Name)
-	default:
-		return sentenceStart(j.Type, j.Name) + " " + j.Message
 	}
+	problem := missing
+	if j.Cause == VersionMismatch {
+		problem = oneLine(j.Mismatch) + "."
+	}
+	return strings.TrimSuffix(sentenceStart(j.Type, j.Name)+problem+" "+j.Message, " ")
 }
 
-// An opening consists of the type, openingMiddle, the name and openingEnd.
+// A sentence consists of the type, openingMiddle, the name, openingEnd and the problem: missing, or a mismatch of versions and a full stop.
 const (
 	openingMiddle = " addon '"
-	openingEnd    = "' is not installed or not available."
+	openingEnd    = "' "
+	missing       = "is not installed or not available."
 )
 
 // sentenceStart returns the beginning of the sentence about a dependency.
 func sentenceStart(t addonv1alpha1.DependencyType, name string) string {
 	return string(t) + openingMiddle + oneLine(name) + openingEnd
+}
+
+// parseSentence returns the name and what follows it in a sentence about a dependency of a type.
+func parseSentence(line string, t addonv1alpha1.DependencyType) (name, problem string, is bool) {
+	rest, is := strings.CutPrefix(line, string(t)+openingMiddle)
+	if !is {
+		return "", "", false
+	}
+	found := len(rest)
+	for _, opening := range []string{missing, runs, changes} {
+		if at := strings.Index(rest, openingEnd+opening); at >= 0 {
+			found = min(found, at)
+		}
+	}
+	return rest[:found], strings.TrimPrefix(rest[found:], openingEnd), true
 }
 
 // oneLine returns text on one line and in valid UTF-8, so that a message has exactly one line per dependency.
@@ -105,18 +122,40 @@ func recall(previous *metav1.Condition) memory {
 
 // unmet reports whether the dependency was not satisfied in the last verdict. Its type may have been different then.
 func (m memory) unmet(j Judgement) bool {
-	required := sentenceStart(addonv1alpha1.DependencyTypeRequired, j.Name)
-	optional := sentenceStart(addonv1alpha1.DependencyTypeOptional, j.Name)
-	for _, line := range m.lines {
-		if strings.HasPrefix(line, required) || strings.HasPrefix(line, optional) || circularOver(line, j.Name) {
-			return true
-		}
+	if m.problem(j) != "" || slices.ContainsFunc(m.lines, func(line string) bool { return circularOver(line, j.Name) }) {
+		return true
 	}
 	if !m.incomplete {
 		return false
 	}
 	// The truncated message omits the dependency: it was unmet, unless the reason excludes unmet Required dependencies.
 	return j.Type == addonv1alpha1.DependencyTypeOptional || m.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+}
+
+// problem returns what the last verdict says of the dependency; empty if it was satisfied, or on a cycle. Its type may have been different then.
+func (m memory) problem(j Judgement) string {
+	for _, line := range m.lines {
+		for _, t := range []addonv1alpha1.DependencyType{addonv1alpha1.DependencyTypeRequired, addonv1alpha1.DependencyTypeOptional} {
+			problem, is := strings.CutPrefix(line, sentenceStart(t, j.Name))
+			if is && (strings.HasPrefix(problem, missing) || isMismatch(problem)) {
+				return problem
+			}
+		}
+	}
+	return ""
+}
+
+// mismatch returns the mismatch of versions of the last verdict; empty if there was none.
+func (m memory) mismatch(j Judgement) string {
+	problem := m.problem(j)
+	if !isMismatch(problem) {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(problem, " "+j.Message), ".")
+}
+
+func isMismatch(problem string) bool {
+	return strings.HasPrefix(problem, runs) || strings.HasPrefix(problem, changes)
 }
 
 // UnmetFrom returns the unsatisfied dependencies that condition Degraded names, for callers that have no other source: a declaration that
@@ -137,9 +176,8 @@ func UnmetFrom(degraded *metav1.Condition) []Judgement {
 			name, _, _ = strings.Cut(way, arrow)
 		}
 		for _, kind := range []addonv1alpha1.DependencyType{addonv1alpha1.DependencyTypeRequired, addonv1alpha1.DependencyTypeOptional} {
-			if rest, found := strings.CutPrefix(line, string(kind)+openingMiddle); found {
-				t = kind
-				name, _, _ = strings.Cut(rest, openingEnd)
+			if found, _, is := parseSentence(line, kind); is {
+				t, name = kind, found
 			}
 		}
 		if name != "" {

@@ -56,6 +56,10 @@ func versions(s *subject) []Problem {
 			"operatorVersion %s should have three parts, such as 1.2.0", text.Quote(s.Version)))
 	}
 	problems = append(problems, versionText("appVersion", s.AppVersion)...)
+	if _, err := semver.NewVersion(s.DependencyVersion); err != nil && s.DependencyVersion != "" {
+		problems = append(problems, problemAt("dependencyVersion",
+			"dependencyVersion %s is not a semantic version such as 1.2.0, with which constraints of other add-ons are compared", text.Quote(s.DependencyVersion)))
+	}
 	name := VersionName("x", s.AppVersion, s.Version)
 	invalid := validation.IsDNS1123Subdomain(name)
 	if full := VersionName(s.Operator.Name, s.AppVersion, s.Version); len(full) > validation.DNS1123SubdomainMaxLength {
@@ -85,7 +89,7 @@ func requiredVersions(s *subject) []Problem {
 		if file.KubeVersion == "" {
 			continue
 		}
-		if _, err := compatibility.ParseChart(file.KubeVersion); err != nil {
+		if _, err := compatibility.ParseConstraint(file.KubeVersion); err != nil {
 			problems = append(problems, problemAt(fmt.Sprintf("content[%d]", i), "chart %s: kubeVersion %s in its Chart.yaml is no constraint such as "+
 				">=1.25.0-0: %v", text.Quote(file.File), text.Quote(file.KubeVersion), err))
 		}

@@ -22,6 +22,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "description", read: d.text(&p.Operator.Description), describes: true},
 		key{name: "operatorVersion", formerly: "version", read: d.text(&p.Version.Version), required: true},
 		key{name: "appVersion", read: d.text(&p.Version.AppVersion)},
+		key{name: "dependencyVersion", read: d.text(&p.Version.DependencyVersion)},
 		key{name: "kudoVersion", read: d.text(&p.Operator.KudoVersion)},
 		key{name: "kubernetesVersion", read: d.kubernetesVersion(p)},
 		key{name: "maintainers", read: d.list(d.maintainer(&p.Operator.Maintainers)), describes: true},

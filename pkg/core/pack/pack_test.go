@@ -100,7 +100,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		want             []string
 	}{
 		"a field that does not exist": {"name: shop\n", "name: shop\nfruit: 1\n",
-			[]string{`operator.yaml:3: error: fruit: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, tasks, plans`}},
+			[]string{`operator.yaml:3: error: fruit: unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, tasks, plans`}},
 		"a version as packages had it before KUDO 0.10": {"operatorVersion:", "version:",
 			[]string{`operator.yaml:3: error: version: unknown field: KUDO 0.10 renamed it to operatorVersion`}},
 		"a field that is misspelt": {"appVersion: 1.10\n", "appversion: 1.10\n",
@@ -108,7 +108,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		"a field that is misspelt, but only describes": {"name: shop\n", "name: shop\ndesription: sells\n",
 			[]string{`operator.yaml:3: warning: desription: unknown field: did you mean description?`}},
 		"a field with a name that would garble the terminal": {"name: shop\n", "name: shop\n\"\\e[2J\": 1\n",
-			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, tasks, plans`}},
+			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: must be one of apiVersion, name, description, operatorVersion, appVersion, dependencyVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, permissions, tasks, plans`}},
 		"a field that is set twice": {"name: shop\n", "name: shop\nname: pub\n",
 			[]string{`operator.yaml:3: error: name: is set twice, first in line 2: remove one`}},
 		"a field that says the same twice": {"name: shop\n", "name: shop\nname: shop\n",

@@ -8,6 +8,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
 
 // Choice is the action for a State. The zero value means that nothing is started or stopped.
@@ -349,8 +350,8 @@ func (s State) start(name string, values Values, owed []kudo.OwedPlan, restart b
 		owed = owedAfterCleanup(s.Version, owed)
 	}
 	started := &kudo.Execution{
-		Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, Parameters: values.Given, ParametersFrom: values.From,
-		ImageRegistries: values.Registries, Owed: owed,
+		Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, DependencyVersion: dependency.VersionOf(s.Version),
+		Parameters: values.Given, ParametersFrom: values.From, ImageRegistries: values.Registries, Owed: owed,
 	}
 	if s.Last != nil {
 		started.Request = s.Last.Request

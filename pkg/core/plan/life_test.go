@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -71,8 +72,9 @@ func newLife(t *testing.T, seed uint64, failures int, mortal bool) *life {
 		random: random, left: map[string]int{}, carriedOut: map[string]int{}, failures: failures, mortal: mortal,
 	}}
 	optional := []string{"update", "upgrade", "cleanup"}
-	for range 2 {
+	for i := range 2 {
 		version := versionOf("deploy", "backup")
+		version.AppVersion = []string{"3.8.0", "3.9.0"}[i]
 		for _, name := range optional[:random.IntN(len(optional)+1)] {
 			version.Plans[name] = kudo.Plan{}
 		}
@@ -240,6 +242,17 @@ func (l *life) settle() {
 	}
 }
 
+// checkRecorded checks what the last execution of a life at rest has recorded, besides its parameters.
+func checkRecorded(t *testing.T, seed uint64, w plan.State) {
+	t.Helper()
+	if want := dependency.VersionOf(w.Version); want == "" || w.Last.DependencyVersion != want {
+		t.Fatalf("seed %d: it rests with version %q for dependents, and the OperatorVersion has %q", seed, w.Last.DependencyVersion, want)
+	}
+	if !slices.Equal(w.Last.ImageRegistries, w.Registries) {
+		t.Fatalf("seed %d: it rests with registries %v, and the spec says %v", seed, w.Last.ImageRegistries, w.Registries)
+	}
+}
+
 func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 	for seed := range uint64(2000) {
 		l := newLife(t, seed, 20, true)
@@ -273,9 +286,7 @@ func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 				t.Fatalf("seed %d: parameter %s rests at %q, and the spec says %q", seed, p.Name, before, after)
 			}
 		}
-		if !slices.Equal(w.Last.ImageRegistries, w.Registries) {
-			t.Fatalf("seed %d: it rests with registries %v, and the spec says %v", seed, w.Last.ImageRegistries, w.Registries)
-		}
+		checkRecorded(t, seed, w)
 
 		l.state.Removing, l.failures = true, l.random.IntN(5)
 		l.settle()

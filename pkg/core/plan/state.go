@@ -152,7 +152,7 @@ func owedIndex(owed []kudo.OwedPlan, plan string) int {
 func wholeVersion(reference corev1.ObjectReference, version *kudo.OperatorVersionSpec) *kudo.WholeVersion {
 	whole := &kudo.WholeVersion{OperatorVersion: reference}
 	if version != nil {
-		whole.Version, whole.AppVersion = version.Version, version.AppVersion
+		whole.Version, whole.AppVersion, whole.DependencyVersion = version.Version, version.AppVersion, version.DependencyVersion
 	}
 	return whole
 }

@@ -54,7 +54,11 @@ func (c *dependencyCheck) check(definition *addonv1alpha1.ClusterManagementAddOn
 	for i, need := range definition.Spec.Dependencies {
 		found := Finding{AddOn: definition.Name, Index: i}
 		cycle := dependency.Cycle(definition.Name, need.Name, needsOf)
+		problem := dependency.VersionProblem(need)
 		switch {
+		case problem != "":
+			found.Message = "add-on " + problem
+			c.refused = append(c.refused, found)
 		case met[need.Name]:
 			found.Message = fmt.Sprintf("add-on %s is listed twice: remove one of the entries", text.Quote(need.Name))
 			c.refused = append(c.refused, found)

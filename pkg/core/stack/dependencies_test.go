@@ -21,7 +21,8 @@ func definition(line string) *addonv1alpha1.ClusterManagementAddOn {
 			continue
 		}
 		need, optional := strings.CutSuffix(need, "?")
-		d := addonv1alpha1.AddonDependency{Name: need, Type: addonv1alpha1.DependencyTypeRequired}
+		need, constraint, _ := strings.Cut(need, "@")
+		d := addonv1alpha1.AddonDependency{Name: need, Type: addonv1alpha1.DependencyTypeRequired, Version: constraint}
 		if optional {
 			d.Type = addonv1alpha1.DependencyTypeOptional
 		}
@@ -39,6 +40,8 @@ func TestCheckDependencies(t *testing.T) {
 		"one that is written too":       {written: []string{"shop: kafka", "kafka"}},
 		"one that is similar":           {existing: []string{"kafka"}, written: []string{"shop: kafke"}, refused: []string{`shop[0]: required add-on "kafke" does not exist (did you mean kafka?)`}},
 		"one that is nowhere":           {written: []string{"shop: kafka"}, refused: []string{`shop[0]: required add-on "kafka" does not exist: create it first ('kubectl addon create'), or make the dependency optional`}},
+		"one with a constraint":         {existing: []string{"kafka"}, written: []string{"shop: kafka@>=3.8 <5"}},
+		"one with no such constraint":   {existing: []string{"kafka"}, written: []string{"shop: kafka@new"}, refused: []string{`shop[0]: add-on "kafka" has version "new", which is not a constraint such as >=3.8 <5: improper constraint: "new"`}},
 		"an optional one that is not":   {written: []string{"shop: kafka?"}, warnings: []string{`shop[0]: ClusterManagementAddOn "kafka" does not exist yet`}},
 		"an add-on itself":              {written: []string{"shop: shop"}, refused: []string{`shop[0]: add-on "shop" depends on itself: remove the entry`}},
 		"one twice":                     {existing: []string{"kafka"}, written: []string{"shop: kafka, kafka?"}, refused: []string{`shop[1]: add-on "kafka" is listed twice: remove one of the entries`}},

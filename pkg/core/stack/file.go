@@ -243,12 +243,13 @@ func (f *file) given(what string, into **yamlv3.Node) func(node *yamlv3.Node) {
 	}
 }
 
-// dependencies decodes a list of names, or of maps with a name and a message.
+// dependencies decodes a list of names, or of maps with a name, a version and a message.
 func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyType) func(node *yamlv3.Node) {
 	return f.list(what, func(node *yamlv3.Node) {
-		var name, message Text
+		var name, version, message Text
 		if node.Kind == yamlv3.MappingNode {
-			f.object(node, "a dependency", field{"name", f.text("name", &name)}, field{"message", f.text("message", &message)})
+			f.object(node, "a dependency",
+				field{"name", f.text("name", &name)}, field{"version", f.text("version", &version)}, field{"message", f.text("message", &message)})
 		} else {
 			f.text("a dependency", &name)(node)
 		}
@@ -259,7 +260,7 @@ func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyTy
 			return
 		}
 		e.Dependencies = append(e.Dependencies, Dependency{
-			AddonDependency: addonv1alpha1.AddonDependency{Name: name.Value, Type: of, Message: message.Value}, Place: name.Place,
+			AddonDependency: addonv1alpha1.AddonDependency{Name: name.Value, Type: of, Message: message.Value, Version: version.Value}, Place: name.Place,
 		})
 	})
 }

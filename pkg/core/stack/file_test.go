@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
     placements: [default/all]
     requires:
     - kafka
-    - {name: web, message: No pages.}
+    - {name: web, version: ">=2 <3", message: No pages.}
     optional: [monitoring]
 `)
 	if len(problems) > 0 {
@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 			Name: Text{"shop", at(11, 11)}, Chart: Text{"./shop", at(12, 12)}, Namespace: "shop", Placements: []types.NamespacedName{{Namespace: "default", Name: "all"}},
 			Dependencies: []Dependency{
 				{addonv1alpha1.AddonDependency{Name: "kafka", Type: "Required"}, at(16, 7)},
-				{addonv1alpha1.AddonDependency{Name: "web", Type: "Required", Message: "No pages."}, at(17, 14)},
+				{addonv1alpha1.AddonDependency{Name: "web", Type: "Required", Message: "No pages.", Version: ">=2 <3"}, at(17, 14)},
 				{addonv1alpha1.AddonDependency{Name: "monitoring", Type: "Optional"}, at(18, 16)},
 			},
 		},

@@ -95,8 +95,8 @@ func (c *Cycles) through(addOn string) map[string][]string {
 // start are only learned: every add-on is reconciled then anyway.
 func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(ctx context.Context, q queue, definition client.Object, changed []string, existence bool) {
-		requests, err := affectedRequests(ctx, reader, definition.GetName(), changed, existence)
+	enqueue := func(ctx context.Context, q queue, definition client.Object, changed []string, dependents bool) {
+		requests, err := affectedRequests(ctx, reader, definition.GetName(), changed, dependents)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "failed to find the objects that a change affects", "object", client.ObjectKeyFromObject(definition))
 		}
@@ -111,7 +111,8 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			changed := c.learn(e.ObjectNew.GetName(), dependency.Needs(e.ObjectNew.(*addonv1alpha1.ClusterManagementAddOn)))
-			enqueue(ctx, q, e.ObjectNew, changed, false)
+			before, after := e.ObjectOld.(*addonv1alpha1.ClusterManagementAddOn), e.ObjectNew.(*addonv1alpha1.ClusterManagementAddOn)
+			enqueue(ctx, q, e.ObjectNew, changed, ViewDefined(before).changesVersion(ViewDefined(after)))
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			enqueue(ctx, q, e.Object, c.learn(e.Object.GetName(), nil), true)
@@ -120,15 +121,15 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 }
 
 // affectedRequests returns the add-ons, on all clusters, that a change of a definition affects: its own, those whose cycles changed, and,
-// if it was created or deleted, its dependents, whose verdict changes between NotInstalled and NoSuchAddOn.
-func affectedRequests(ctx context.Context, c client.Reader, definition string, changed []string, existence bool) ([]reconcile.Request, error) {
+// if it was created or deleted, or the version that it states has changed, its dependents.
+func affectedRequests(ctx context.Context, c client.Reader, definition string, changed []string, dependents bool) ([]reconcile.Request, error) {
 	names := append(changed, definition)
-	if existence {
-		dependents, err := DefinedOn(ctx, c, definition)
+	if dependents {
+		found, err := DefinedOn(ctx, c, definition)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, dependents...)
+		names = append(names, found...)
 	}
 	slices.Sort(names)
 	var requests []reconcile.Request

@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 // DeclaredBy returns the dependencies that the add-on of that name declares. An add-on without a definition has none. problem reports that
@@ -59,9 +61,37 @@ func Dependencies(
 		}
 		known := dependency.See(definition, addOn)
 		known.Cycle = cycles[need.Name]
+		if need.Version != "" {
+			if known.Versions, err = versionsOf(ctx, c, cluster, need.Name, definition); err != nil {
+				return nil, err
+			}
+		}
 		seen[need.Name] = known
 	}
 	return seen, nil
+}
+
+// versionsOf returns the versions of an add-on on a cluster; definition is nil if it does not exist.
+func versionsOf(
+	ctx context.Context, c client.Reader, cluster, name string, definition *addonv1alpha1.ClusterManagementAddOn,
+) (dependency.Versions, error) {
+	if !install.IsPlanManaged(definition) {
+		return dependency.LabelledVersion(definition), nil
+	}
+	instance := &kudo.Instance{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: name}, instance, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return dependency.InstalledVersions(nil), nil
+	}
+	if err != nil {
+		return dependency.Versions{}, fmt.Errorf("reading Instance %s/%s: %w", cluster, name, err)
+	}
+	return dependency.InstalledVersions(instance), nil
+}
+
+// ViewVersions returns the versions of an add-on that its dependents rely on, for a predicate.
+func ViewVersions(instance *kudo.Instance) dependency.Versions {
+	return dependency.InstalledVersions(instance)
 }
 
 // DependentsOf returns requests for the dependents of addOn on its cluster.
@@ -106,16 +136,34 @@ func ViewDeclaration(d *addonv1alpha1.ClusterManagementAddOn) DeclarationView {
 	}
 }
 
+// DefinedView holds the fields of a ClusterManagementAddOn that the verdicts on it, and on what it requires, depend on.
+type DefinedView struct {
+	declaration DeclarationView
+	// labelled is the version of an add-on that is not plan-based.
+	labelled    dependency.Versions
+	planManaged bool
+}
+
+// ViewDefined returns the view for a predicate.
+func ViewDefined(d *addonv1alpha1.ClusterManagementAddOn) DefinedView {
+	return DefinedView{declaration: ViewDeclaration(d), labelled: dependency.LabelledVersion(d), planManaged: install.IsPlanManaged(d)}
+}
+
+// changesVersion reports whether the version may differ that dependents compare with their constraints.
+func (v DefinedView) changesVersion(other DefinedView) bool {
+	return v.labelled != other.labelled || v.planManaged != other.planManaged
+}
+
 // DefinitionView holds the fields of a ClusterManagementAddOn that the add-on controller depends on.
 type DefinitionView struct {
-	declaration DeclarationView
-	managed     bool
+	defined DefinedView
+	managed bool
 }
 
 // ViewDefinition returns the view for a predicate.
 func ViewDefinition(d *addonv1alpha1.ClusterManagementAddOn) DefinitionView {
 	return DefinitionView{
-		declaration: ViewDeclaration(d),
-		managed:     len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
+		defined: ViewDefined(d),
+		managed: len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
 	}
 }

@@ -65,6 +65,13 @@ type AddonDependency struct {
 	// It is included in the message of the Degraded condition.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// version is a constraint on the version of the dependency that runs on the cluster, such as >=3.8 <5. A dependency of another or of an
+	// unknown version is not satisfied. The version of an add-on that runs a package is dependencyVersion of its OperatorVersion, else appVersion,
+	// else version, and that of any other add-on is label app.kubernetes.io/version of its ClusterManagementAddOn.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Version string `json:"version,omitempty"`
 }
 
 // DependencyType is the type of a dependency: whether an add-on can work without it.

@@ -326,6 +326,11 @@ type Execution struct {
 	// +optional
 	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitzero"`
 
+	// dependencyVersion is the version with which other add-ons compare their constraints: dependencyVersion of the OperatorVersion, else appVersion,
+	// else version.
+	// +optional
+	DependencyVersion string `json:"dependencyVersion,omitempty"`
+
 	// parameters is a map of parameter names to values, as in the spec from which the execution was started.
 	// +optional
 	// +mapType=atomic
@@ -415,6 +420,10 @@ type WholeVersion struct {
 	// appVersion is the version of the application, as in the OperatorVersion.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
+
+	// dependencyVersion is the version with which other add-ons compare their constraints, as in the OperatorVersion.
+	// +optional
+	DependencyVersion string `json:"dependencyVersion,omitempty"`
 }
 
 // InventoryEntry identifies an object on the managed cluster that belongs to an Instance.

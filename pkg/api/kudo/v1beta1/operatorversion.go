@@ -23,6 +23,12 @@ type OperatorVersionSpec struct {
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 
+	// dependencyVersion is the version with which other add-ons compare their constraints on this one, a semantic version.
+	// Defaults to appVersion, or else to version. Not part of KUDO's API.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	DependencyVersion string `json:"dependencyVersion,omitempty"`
+
 	// kubernetesVersion is the Kubernetes version of clusters that can run the package: the lowest one, such as 1.25.0, or a constraint, such as
 	// >=1.25.0-0 <1.40.0-0. No plan but cleanup starts on a cluster of another version. Set by 'kubectl addon package push'. Not part of KUDO's
 	// API.
