@@ -120,10 +120,10 @@ func (w *world) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim) e
 	return w.managed.Status().Update(ctx, claim)
 }
 
-// end ends a Job, which fails if that is the tag of its image, and deletes one whose time to live is over.
+// end ends a Job, which fails if that is the tag of its image, and deletes one that has ended and has no time to live.
 func (w *world) end(ctx context.Context, job *batchv1.Job) error {
 	if len(job.Status.Conditions) > 0 {
-		if job.Spec.TTLSecondsAfterFinished == nil {
+		if seconds := job.Spec.TTLSecondsAfterFinished; seconds == nil || *seconds > 0 { // a day until it is recorded, then that of the chart
 			return nil
 		}
 		return w.managed.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
