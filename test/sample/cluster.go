@@ -121,6 +121,8 @@ func (v Cluster) WithVersion(name, version string) Cluster {
 // WithWhole sets the version that the plans of an add-on have applied completely.
 func (v Cluster) WithWhole(name, version string) Cluster {
 	v = v.Plans(name).WithExecution(name, kudo.DeployPlan)
+	owner := metav1.OwnerReference{Kind: "ManagedClusterAddOn", Name: name, Controller: new(true)}
+	v.Instances[name].Name, v.Instances[name].OwnerReferences = name, []metav1.OwnerReference{owner}
 	v.Instances[name].Status.Whole = &kudo.WholeVersion{AppVersion: version}
 	return v
 }

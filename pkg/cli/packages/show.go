@@ -162,6 +162,7 @@ func packageText(view packageView, wide bool) string {
 		{"OperatorVersion", view.version.Name},
 		{"Version", spec.Version},
 		{"App version", spec.AppVersion},
+		{"For dependencies", spec.DependencyVersion},
 		{"Description", text.JoinMessage(view.operator.Description)},
 		{"Home page", view.operator.URL},
 		{"Maintainers", maintainersText(view.operator.Maintainers)},

@@ -64,8 +64,8 @@ func NewCmdCreate(f *hubclient.Factory, runF func(context.Context, *CreateOption
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&o.pkg, "package", "", "Package that the add-on runs: NAME or NAME@VERSION.")
-	cmd.Flags().StringSliceVar(&requires, "requires", nil, "Comma-separated names of add-ons without which the add-on does not work.")
-	cmd.Flags().StringSliceVar(&optional, "optional", nil, "Comma-separated names of add-ons without which it works with reduced function.")
+	cmd.Flags().StringSliceVar(&requires, "requires", nil, "Comma-separated names of add-ons without which the add-on does not work, each alone or with a constraint on its version: kafka, 'kafka@>=3.8 <5'.")
+	cmd.Flags().StringSliceVar(&optional, "optional", nil, "Comma-separated names of add-ons without which it works with reduced function, as in --requires.")
 	cmd.Flags().StringArrayVar(&messages, "message", nil,
 		"What is lost without a dependency, as ADDON=TEXT, or as TEXT if there is only one. Can be repeated.")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print the object, without writing it.")
@@ -87,10 +87,10 @@ func (o *CreateOptions) check(cmd *cobra.Command, requires, optional, messages [
 	}
 	o.dryRun = o.dryRun || cmd.Flags().Changed("output")
 	for _, name := range requires {
-		o.dependencies = append(o.dependencies, addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeRequired})
+		o.dependencies = append(o.dependencies, dependencyOn(name, addonv1alpha1.DependencyTypeRequired))
 	}
 	for _, name := range optional {
-		o.dependencies = append(o.dependencies, addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeOptional})
+		o.dependencies = append(o.dependencies, dependencyOn(name, addonv1alpha1.DependencyTypeOptional))
 	}
 	for _, message := range messages {
 		if err := o.setMessage(cmd, message); err != nil {
@@ -98,6 +98,12 @@ func (o *CreateOptions) check(cmd *cobra.Command, requires, optional, messages [
 		}
 	}
 	return nil
+}
+
+// dependencyOn returns a dependency that is given as NAME or NAME@CONSTRAINT.
+func dependencyOn(given string, of addonv1alpha1.DependencyType) addonv1alpha1.AddonDependency {
+	name, constraint, _ := strings.Cut(given, "@")
+	return addonv1alpha1.AddonDependency{Name: name, Type: of, Version: constraint}
 }
 
 // setMessage sets the message of a dependency.

@@ -78,8 +78,10 @@ func (v Cluster) versionsOf(name string) dependency.Versions {
 		return dependency.LabelledVersion(definition.Object)
 	case v.Instances == nil:
 		return dependency.Versions{Unread: true}
+	case v.AddOns[name] == nil:
+		return dependency.InstalledVersions(nil)
 	default:
-		return dependency.InstalledVersions(v.Instances[name])
+		return dependency.InstalledVersions(v.InstanceOf(v.AddOns[name]))
 	}
 }
 

@@ -61,8 +61,8 @@ func Dependencies(
 		}
 		known := dependency.See(definition, addOn)
 		known.Cycle = cycles[need.Name]
-		if need.Version != "" {
-			if known.Versions, err = versionsOf(ctx, c, cluster, need.Name, definition); err != nil {
+		if need.Version != "" && addOn != nil {
+			if known.Versions, err = versionsOf(ctx, c, definition, addOn); err != nil {
 				return nil, err
 			}
 		}
@@ -71,20 +71,21 @@ func Dependencies(
 	return seen, nil
 }
 
-// versionsOf returns the versions of an add-on on a cluster; definition is nil if it does not exist.
+// versionsOf returns the versions of an add-on on a cluster; definition is nil if it does not exist. An Instance of the same name that is not the
+// add-on's says nothing of it.
 func versionsOf(
-	ctx context.Context, c client.Reader, cluster, name string, definition *addonv1alpha1.ClusterManagementAddOn,
+	ctx context.Context, c client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
 ) (dependency.Versions, error) {
 	if !install.IsPlanManaged(definition) {
 		return dependency.LabelledVersion(definition), nil
 	}
-	instance := &kudo.Instance{}
-	err := c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: name}, instance, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
+	instance, key := &kudo.Instance{}, client.ObjectKeyFromObject(addOn)
+	err := c.Get(ctx, key, instance, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(instance, addOn) {
 		return dependency.InstalledVersions(nil), nil
 	}
 	if err != nil {
-		return dependency.Versions{}, fmt.Errorf("reading Instance %s/%s: %w", cluster, name, err)
+		return dependency.Versions{}, fmt.Errorf("reading Instance %s: %w", key, err)
 	}
 	return dependency.InstalledVersions(instance), nil
 }

@@ -40,17 +40,17 @@ var _ = Describe("create", func() {
 	It("creates an add-on that can be enabled, once", func(ctx SpecContext) {
 		namespace := pushed(ctx)
 		golden("create", run(ctx, "create", "cups", "--package", "cups", "-n", namespace))
-		got := run(ctx, "create", "tea", "--package", "tea@1.0.0", "--requires", "cups", "--optional", "milk", "--message", "cups=It is spilled.", "-n", namespace)
+		got := run(ctx, "create", "tea", "--package", "tea@1.0.0", "--requires", "cups", "--optional", "milk@>=3.5 <4", "--message", "cups=It is spilled.", "-n", namespace)
 		Expect(got.err).NotTo(HaveOccurred())
 		Expect(got.errOut).To(Equal("Warning: spec.dependencies[1]: ClusterManagementAddOn \"milk\" does not exist yet\n"))
 		definition := stored(ctx, "tea")
 		Expect(definition.Spec.Dependencies).To(Equal([]addonv1alpha1.AddonDependency{
 			{Name: "cups", Type: addonv1alpha1.DependencyTypeRequired, Message: "It is spilled."},
-			{Name: "milk", Type: addonv1alpha1.DependencyTypeOptional},
+			{Name: "milk", Type: addonv1alpha1.DependencyTypeOptional, Version: ">=3.5 <4"},
 		}))
 		Expect(definition.ManagedFields).To(ContainElement(HaveField("Manager", "kubectl-addon")))
 
-		again := run(ctx, "create", "tea", "--package", "tea", "--requires", "cups", "--optional", "milk", "--message", "cups=It is spilled.", "-n", namespace)
+		again := run(ctx, "create", "tea", "--package", "tea", "--requires", "cups", "--optional", "milk@>=3.5 <4", "--message", "cups=It is spilled.", "-n", namespace)
 		Expect(again.err).NotTo(HaveOccurred())
 		Expect(again.out).To(HaveSuffix("/tea unchanged\n"))
 		Expect(stored(ctx, "tea").ResourceVersion).To(Equal(definition.ResourceVersion))
@@ -68,6 +68,8 @@ var _ = Describe("create", func() {
 		golden("create-dry-run", run(ctx, "create", "cups", "--package", "cups", "-n", namespace, "--dry-run"), namespace, "$NAMESPACE")
 		Expect(run(ctx, "create", "cups", "--package", "cups", "-n", namespace, "-o", "jsonpath={.metadata.name}").out).To(Equal("cups"))
 		Expect(hub.Get(ctx, client.ObjectKey{Name: "cups"}, &addonv1alpha1.ClusterManagementAddOn{})).To(MatchError(ContainSubstring("not found")))
+		wrong := run(ctx, "create", "cups", "--package", "cups", "-n", namespace, "--optional", "milk@new", "--dry-run")
+		Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "milk" has version "new", which is not a constraint such as >=3.8 <5`)))
 	})
 
 	It("completes packages and add-ons", func(ctx SpecContext) {

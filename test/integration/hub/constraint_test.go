@@ -92,6 +92,20 @@ var _ = Describe("A dependency on a version", func() {
 		expectDegraded(ctx, a, none)
 	})
 
+	It("takes nothing from an Instance of the same name that is not the add-on's", func(ctx SpecContext) {
+		version := f.push(ctx, "b", packages)
+		stranger := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.nameOf("b")}}
+		stranger.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
+		Expect(server.Create(ctx, stranger)).To(Succeed())
+		Eventually(resolvedOf(stranger)).WithContext(ctx).Should(HaveField("Status", "True"))
+		runsVersion(ctx, stranger, "3.8.0", "3.8.0")
+		f.define(ctx, "b", runs(version))
+		b := f.install(ctx, cluster, "b")
+		expectDegraded(ctx, a, mismatch("runs an unknown version, and >=3.8 <5 is required: none has been applied completely."))
+		Expect(server.Delete(ctx, b)).To(Succeed())
+		expectDegraded(ctx, a, unmet("RequiredDependencyNotSatisfied", f.missingText("Required", "b")+" No storage"))
+	})
+
 	It("delays the first installation of a package until the version is right", func(ctx SpecContext) {
 		definition := f.define(ctx, "b", labelled("3.7.0"))
 		f.install(ctx, cluster, "b")
