@@ -90,7 +90,8 @@ func TestProposals(t *testing.T) {
 	golden(t, "proposal-enable", frame{Title: enable.Title, Template: "proposal", View: enable.shownTo("token")})
 
 	gone := change.Change{Cluster: "cluster2", Object: "instance.kudo.dev/store", Warnings: []string{"without store, add-on shop becomes unavailable"}}
-	gone.Before, gone.Started = instance, version
+	gone.Before, gone.Started = instance.DeepCopy(), version
+	gone.Before.Status.Inventory = append(gone.Before.Status.Inventory, kudo.InventoryEntry{Kind: "PersistentVolumeClaim", Namespace: "ns", Name: "data"})
 	golden(t, "whatif", frame{Title: "What if", Template: "whatif", View: whatIfView{
 		Name: "store", Back: addOnPath("store"), Change: ifUpgraded, Version: "store-2.0.0", Versions: []string{"store-1.0.0", "store-2.0.0"},
 		Clusters: 60, More: 10, Commands: []string{command("upgrade store --all-clusters --dry-run")},

@@ -25,6 +25,7 @@ type DisableOptions struct {
 	addOn string
 	// yes skips the prompt; force also ignores dependents that require the add-on.
 	yes, force bool
+	dryRunFlags
 	terminal.WaitFlags
 }
 
@@ -43,12 +44,13 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 			"The command first lists the add-ons that depend on the add-on on these clusters, what is deleted together with its\n" +
 			"CustomResourceDefinitions and Namespaces, and the objects that its package keeps, and prompts for confirmation. With --yes it\n" +
 			"does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a terminal,\n" +
-			"one of these flags is required.\n\n" +
+			"one of these flags is required. With --dry-run nothing is written: the command shows the volume claims that would be deleted,\n" +
+			"the cleanup plan, and the objects that would be removed.\n\n" +
 			"Nothing is removed from a detached cluster: the command deletes the add-on on the hub, lists the objects that stay on the\n" +
 			"cluster, and fails.\n\n" +
-			"To see what would be removed, run 'kubectl addon uninstall --dry-run'. If a cluster is gone or the cleanup cannot succeed,\n" +
-			"release the add-on with 'kubectl addon uninstall --force'.",
-		Example: "  kubectl addon disable kafka --cluster cluster1\n" +
+			"If a cluster is gone or the cleanup cannot succeed, release the add-on with 'kubectl addon uninstall --force'.",
+		Example: "  kubectl addon disable kafka --cluster cluster1 --dry-run\n" +
+			"  kubectl addon disable kafka --cluster cluster1\n" +
 			"  kubectl addon disable kafka --selector region=eu --yes",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,6 +60,9 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 			if err := refuseNamespace(cmd); err != nil {
 				return err
 			}
+			if err := o.checkDryRun(cmd); err != nil {
+				return err
+			}
 			o.addOn = args[0]
 			return runF(cmd.Context(), o)
 		},
@@ -65,6 +70,7 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
 	cmd.Flags().BoolVar(&o.force, "force", false, "Do not prompt, even if other add-ons require the add-on.")
+	o.addDryRun(cmd)
 	o.AddWait(cmd, true, "Wait until the add-on is gone.")
 	return cmd
 }
@@ -82,6 +88,9 @@ func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
 	found, err := gatherDisabling(ctx, h, o.addOn, o.Selection)
 	if err != nil {
 		return err
+	}
+	if o.dryRun {
+		return found.show(ctx, h, o)
 	}
 	if found.losses, err = losses(ctx, h, found.there, found.detached); err != nil {
 		return err
@@ -145,6 +154,28 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 	}
 	found.returns = change.CheckRecreation(definitions[addOn].Object, terminal.OnClusters(clustersOf(found.there)))
 	return found, nil
+}
+
+// show prints what would be removed, or why the add-on must not be deleted.
+func (d disabling) show(ctx context.Context, c client.Client, o *DisableOptions) error {
+	refused := change.Refusals{}
+	var going []installed
+	for _, i := range d.there {
+		if d.returns != nil && !o.force {
+			refused[i.Namespace] = d.returns
+			continue
+		}
+		complete, err := i.now(ctx, c)
+		if err != nil {
+			return err
+		}
+		going = append(going, complete)
+	}
+	changes, err := uninstallChanges(ctx, c, going, d.detached)
+	if err != nil {
+		return err
+	}
+	return showChanges(o.IOStreams, o.output, changes, refused)
 }
 
 // agree lists the affected dependents and what else is deleted, and prompts for confirmation. It returns an error if the add-on must not be deleted.

@@ -81,6 +81,7 @@ func subject(d change.ChangeData) string {
 }
 
 func writeComing(b *strings.Builder, d preview.Data, indent string, wide bool) {
+	writeObjects(b, indent, d.Claims, wide)
 	if d.WaitingFor != "" {
 		fmt.Fprintf(b, "%splan %s is running and must end first\n", indent, d.WaitingFor)
 	}

@@ -48,8 +48,8 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 			"the removal.\n\n" +
 			"The command first lists the add-ons that depend on it on these clusters, what is deleted together with its\n" +
 			"CustomResourceDefinitions and Namespaces, and the objects that its package keeps, and prompts for confirmation. Without a\n" +
-			"terminal, --yes is required. With --dry-run nothing is written: the command shows the cleanup plan and the objects that would\n" +
-			"be removed.\n\n" +
+			"terminal, --yes is required. With --dry-run nothing is written: the command shows the volume claims that would be\n" +
+			"deleted, the cleanup plan, and the objects that would be removed.\n\n" +
 			"Nothing is removed from a detached cluster: the command deletes the object on the hub, lists the objects that stay on the\n" +
 			"cluster, and fails.\n\n" +
 			"With --force the command does not prompt, and no controller waits for the cleanup: the applied objects stay on the cluster\n" +

@@ -37,6 +37,8 @@ type Change struct {
 type Preview struct {
 	// WaitsFor is the running plan that the first of Plans waits for.
 	WaitsFor string
+	// Claims lists the volume claims that are deleted with their data, and those that stay, also those of Children: for a removal.
+	Claims []Object
 	// Plans to run, in their order.
 	Plans []Plan
 	// Removed lists the objects that are deleted after the plans: for a removal all remaining ones.

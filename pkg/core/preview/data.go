@@ -13,6 +13,8 @@ import (
 
 // Data is a preview in a form that can be printed, without values of Secrets. It lists the plans that an Instance would run.
 type Data struct {
+	// Claims lists the volume claims that a removal deletes with their data, and those that stay.
+	Claims     []ObjectData `json:"claims,omitempty"`
 	WaitingFor string       `json:"waitingFor,omitempty"`
 	Plans      []PlanData   `json:"plans"`
 	Removed    []ObjectData `json:"removed,omitempty"`
@@ -74,7 +76,7 @@ type ChildData struct {
 // DataOf returns the preview in a form that can be printed.
 func DataOf(p Preview) Data {
 	data := Data{
-		WaitingFor: p.WaitsFor, Plans: []PlanData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Problem: p.Problem,
+		Claims: objectsOf(p.Claims), WaitingFor: p.WaitsFor, Plans: []PlanData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Problem: p.Problem,
 	}
 	for _, coming := range p.Plans {
 		next := PlanData{

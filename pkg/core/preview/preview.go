@@ -41,6 +41,7 @@ func of(c Change, depth int) Preview {
 	}
 	if c.After == nil {
 		p.Removed, p.Children = s.removeAll(), s.ownChildren()
+		p.Claims = collectClaims(newSimulation(c, depth).claims(), p.Children)
 	}
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/preview"
 )
 
@@ -508,6 +509,63 @@ func TestKeptObjects(t *testing.T) {
 	removed := preview.Of(preview.Change{Before: before, Version: version, Started: version})
 	if diff := cmp.Diff([]string{"removed Job ns/once"}, effects(removed.Plans[0].Tasks[0].Objects)); diff != "" {
 		t.Errorf("a task (-want +got):\n%s", diff)
+	}
+}
+
+// A removal lists the volume claims of every replica, with their size, before all else, and as kept those that stay.
+func TestRemovalListsVolumeClaims(t *testing.T) {
+	const app = `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: {{ .Params.NODES }}
+  ordinals: {start: 1}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {resources: {requests: {storage: "{{ .Params.DISK }}"}}}
+  - metadata: {name: logs, annotations: {kudo.dev/keep: "true"}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: shared}
+spec: {resources: {requests: {storage: 10Gi}}}
+`
+	v := versionOf("shop", "1.0.0")
+	v.Spec.Parameters = []kudo.Parameter{{Name: "NODES"}, {Name: "DISK"}}
+	v.Spec.Templates = map[string]string{"app.yaml": app}
+	v.Spec.Tasks = []kudo.Task{
+		taskOf("app", kudo.TaskApply, func(s *kudo.TaskSpec) { s.Resources = []string{"app.yaml"} }),
+		taskOf("wipe", kudo.TaskDelete, func(s *kudo.TaskSpec) { s.Resources = []string{"app.yaml"} }),
+	}
+	v.Spec.Plans = map[string]kudo.Plan{"deploy": planOf("app"), "cleanup": planOf("wipe")}
+	removed := func(nodes string, inventory ...kudo.InventoryEntry) preview.Data {
+		before := deployedInstance(v, kudo.Complete, map[string]string{"NODES": nodes, "DISK": "2048Mi"}, inventory...)
+		return preview.DataOf(preview.Of(preview.Change{Before: before, Started: v, Version: v}))
+	}
+	set := kudo.InventoryEntry{Group: "apps", Kind: "StatefulSet", Namespace: "ns", Name: "db", Task: "app"}
+	shared := kudo.InventoryEntry{Kind: "PersistentVolumeClaim", Namespace: "ns", Name: "shared", Task: "app"}
+	shown := removed("2", set, shared)
+	var got []string
+	for _, o := range shown.Claims {
+		got = append(got, fmt.Sprintf("%s %s: %s", o.Effect, o, o.Note))
+	}
+	want := []string{
+		"removed PersistentVolumeClaim ns/data-db-1: 2Gi, with its data", "removed PersistentVolumeClaim ns/data-db-2: 2Gi, with its data",
+		"removed PersistentVolumeClaim ns/shared: 10Gi, with its data",
+		"kept PersistentVolumeClaim ns/logs-db-1: of unknown size", "kept PersistentVolumeClaim ns/logs-db-2: of unknown size",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(shown.Removed) > 0 {
+		t.Errorf("the cleanup plan has deleted everything else, and there remains: %v", shown.Removed)
+	}
+	many := removed("100000000000", set).Claims
+	if len(many) != plan.MaxClaims {
+		t.Fatalf("%d claims are listed", len(many))
+	}
+	if note := many[len(many)-1].Note; !strings.HasSuffix(note, "; 199999999936 more volume claims of StatefulSet ns/db are not listed") {
+		t.Errorf("the last one: %s", note)
 	}
 }
 

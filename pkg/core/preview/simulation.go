@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
@@ -183,7 +184,8 @@ func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	return objects
 }
 
-// removeAll removes the objects of the Instance, and with its StatefulSets their volume claims.
+// removeAll removes the objects of the Instance, and with its StatefulSets their volume claims. Claims that it has applied itself are
+// returned by claims.
 func (s *simulation) removeAll() []Object {
 	claims := map[kudo.InventoryEntry]string{}
 	for _, entry := range s.inventory {
@@ -191,7 +193,7 @@ func (s *simulation) removeAll() []Object {
 			claims[plan.Identity(entry)] = s.claimsNote(entry, before.Status.Execution.Plan)
 		}
 	}
-	objects := s.remove(s.inventory)
+	objects := slices.DeleteFunc(s.remove(s.inventory), func(o Object) bool { return isClaim(o.InventoryEntry) })
 	for i, o := range objects {
 		if o.Effect == Removed {
 			objects[i].Note = cmp.Or(o.Note, claims[plan.Identity(o.InventoryEntry)])
@@ -214,6 +216,11 @@ func (s *simulation) claimsNote(set kudo.InventoryEntry, last string) string {
 		}
 	}
 	return plan.ClaimsNote(s.lastApplied(set, plan.Placed{Plan: last}))
+}
+
+// isClaim reports whether an entry is of a volume claim.
+func isClaim(entry kudo.InventoryEntry) bool {
+	return plan.IsClaim(schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
 }
 
 // prune removes objects that the version no longer renders. Namespaces may stay.

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -235,6 +236,39 @@ var _ = Describe("uninstall", func() {
 		Expect(shown).To(ContainSubstring("keep       Secret ns/ca: the package keeps it"))
 		Expect(run(ctx, "uninstall", "certs", "--cluster", cluster, "--force", "--wait=false").errOut).To(BeEmpty(), "everything stays")
 		release(ctx, certs)
+	})
+
+	It("lists the volume claims first that are deleted with their data, as disable does", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "db-1.0.0"}}
+		version.Spec.Operator.Name, version.Spec.Version = "db", "1.0.0"
+		version.Spec.Templates = map[string]string{"db.yaml": "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 2\n" +
+			"  volumeClaimTemplates:\n  - metadata: {name: data}\n    spec: {resources: {requests: {storage: 3Gi}}}\n"}
+		version.Spec.Tasks = []kudo.Task{{Name: "app", Kind: kudo.TaskApply}}
+		version.Spec.Tasks[0].Spec.Resources = []string{"db.yaml"}
+		version.Spec.Plans = map[string]kudo.Plan{kudo.DeployPlan: {Strategy: kudo.Serial, Phases: []kudo.Phase{
+			{Name: "main", Strategy: kudo.Serial, Steps: []kudo.Step{{Name: "all", Tasks: []string{"app"}}}},
+		}}}
+		Expect(hub.Create(ctx, version)).To(Succeed())
+		db := install(ctx, cluster, "db", owned(enable(ctx, cluster, "db")))
+		Expect(environment.EditStatus(ctx, hub, db, func(i *kudo.Instance) {
+			i.Status.Execution = &kudo.Execution{UID: "1", Plan: kudo.DeployPlan, OperatorVersion: corev1.ObjectReference{
+				Namespace: version.Namespace, Name: version.Name, UID: version.UID,
+			}}
+			i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.DeployPlan: {Name: kudo.DeployPlan, UID: "1", Status: kudo.Complete}}
+			i.Status.Inventory = []kudo.InventoryEntry{{Group: "apps", Kind: "StatefulSet", Namespace: cluster, Name: "db", Task: "app"}}
+		})).To(Succeed())
+		claims := "  remove     PersistentVolumeClaim " + cluster + "/data-db-0: 3Gi, with its data\n" +
+			"  remove     PersistentVolumeClaim " + cluster + "/data-db-1: 3Gi, with its data\n"
+		for _, command := range []string{"uninstall", "disable"} {
+			shown := run(ctx, command, "db", "--cluster", cluster, "--dry-run")
+			Expect(shown.err).NotTo(HaveOccurred())
+			Expect(shown.out).To(MatchRegexp(`^cluster .*\n(  writes .*\n)?`+claims+`  no plan runs\n`), command)
+			Expect(run(ctx, command, "db", "--cluster", cluster, "--dry-run", "-o", "wide").out).To(ContainSubstring(claims), command)
+			Expect(run(ctx, command, "db", "--cluster", cluster, "--dry-run", "-o", "json").out).To(ContainSubstring(`"note": "3Gi, with its data"`), command)
+		}
+		Expect(run(ctx, "disable", "db", "--cluster", cluster, "-o", "json").err).To(MatchError(ContainSubstring("--output requires --dry-run")))
+		Expect(isDeleted(ctx, db)()).To(BeFalse(), "nothing was written")
 	})
 
 	It("refuses an add-on that OCM would enable again, unless it is forced, and shows the same before", func(ctx SpecContext) {
