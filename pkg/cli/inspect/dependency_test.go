@@ -128,8 +128,8 @@ func TestWhyText(t *testing.T) {
 			With("shop", sample.Works).With("vault", sample.Works).WithVerdicts(),
 		"why-version-unread": sample.NewCluster("shop: vault", "vault:").WithConstraint("shop", "vault", "^1.2").
 			With("shop", sample.Works).With("vault", sample.Works).WithVerdicts().Plans("vault"),
-		"why-missing":           sample.NewCluster("shop:").With("shop", sample.Missing, sample.Resolved).WithExecution("shop", "deploy"),
-		"why-unhealthy":         sample.NewCluster("shop:").With("shop", sample.Unhealthy, sample.Resolved).WithExecution("shop", "deploy"),
+		"why-missing":   sample.NewCluster("shop:").With("shop", sample.Missing, sample.Resolved).WithExecution("shop", "deploy"),
+		"why-unhealthy": sample.NewCluster("shop:").With("shop", sample.Unhealthy, sample.Resolved).WithExecution("shop", "deploy"),
 		"why-two-causes": sample.NewCluster("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
 			With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Fails).WithVerdicts(),
 		"why-waiting":        chain().With("shop", sample.NotThereYet, sample.Held).With("kafka", sample.Works).With("zookeeper", sample.Works).WithDeletion("kafka").WithVerdicts(),
