@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -83,6 +84,20 @@ func (v Cluster) versionsOf(name string) dependency.Versions {
 	default:
 		return dependency.InstalledVersions(v.InstanceOf(v.AddOns[name]))
 	}
+}
+
+// InstanceOf returns the Instance of an add-on; nil if it has none.
+func (v Cluster) InstanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
+	if instance := v.Instances[addOn.Name]; instance != nil && IsOfAddOn(instance) {
+		return instance
+	}
+	return nil
+}
+
+// IsOfAddOn reports whether the Instance belongs to the add-on of its name.
+func IsOfAddOn(instance *kudo.Instance) bool {
+	owner := metav1.GetControllerOfNoCopy(instance)
+	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == instance.Name
 }
 
 // Judge evaluates the dependencies of an add-on as addon-manager does.

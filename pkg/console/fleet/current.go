@@ -23,20 +23,6 @@ func (v Cluster) Current() Cluster {
 	return v
 }
 
-// InstanceOf returns the Instance of an add-on; nil if it has none.
-func (v Cluster) InstanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
-	if instance := v.Instances[addOn.Name]; instance != nil && IsOfAddOn(instance) {
-		return instance
-	}
-	return nil
-}
-
-// IsOfAddOn reports whether the Instance belongs to the add-on of its name.
-func IsOfAddOn(instance *kudo.Instance) bool {
-	owner := metav1.GetControllerOfNoCopy(instance)
-	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == instance.Name
-}
-
 // Report is what the Instance of an add-on reports about its plans.
 type Report struct {
 	// Ready is nil if it is not reported.
