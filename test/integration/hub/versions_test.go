@@ -291,8 +291,9 @@ var _ = Describe("The add-on API", func() {
 		refused := MatchError(MatchRegexp(
 			"conversion webhook for addon.open-cluster-management.io/.*, Kind=ManagedClusterAddOn failed: .*connection refused"))
 		labelled := func() error { return apply(ctx, object(v1beta1, kind, `metadata: {labels: {mine: x}}`)) }
-		Expect(newer.Get(ctx, client.ObjectKeyFromObject(older), &addonv1beta1.ManagedClusterAddOn{})).To(refused)
-		Expect(labelled()).To(refused)
+		read := func() error { return newer.Get(ctx, client.ObjectKeyFromObject(older), &addonv1beta1.ManagedClusterAddOn{}) }
+		Eventually(read).WithContext(ctx).Should(refused, "the first request may meet a connection that the hub has closed")
+		Eventually(labelled).WithContext(ctx).Should(refused)
 
 		By("serving the webhooks again")
 		_, stopHub = runHub(withWebhooks)
@@ -301,7 +302,7 @@ var _ = Describe("The add-on API", func() {
 
 		By("applying v1alpha1 to what a writer of v1beta1 has written, while no webhook converts and afterwards")
 		stopHub()
-		Expect(applied()).To(refused)
+		Eventually(applied).WithContext(ctx).Should(refused)
 		_, stopHub = runHub(withWebhooks)
 		Eventually(applied).WithContext(ctx).Should(Succeed())
 	})
