@@ -291,7 +291,9 @@ var _ = Describe("The add-on API", func() {
 		refused := MatchError(MatchRegexp(
 			"conversion webhook for addon.open-cluster-management.io/.*, Kind=ManagedClusterAddOn failed: .*connection refused"))
 		labelled := func() error { return apply(ctx, object(v1beta1, kind, `metadata: {labels: {mine: x}}`)) }
-		read := func() error { return newer.Get(ctx, client.ObjectKeyFromObject(older), &addonv1beta1.ManagedClusterAddOn{}) }
+		read := func() error {
+			return newer.Get(ctx, client.ObjectKeyFromObject(older), &addonv1beta1.ManagedClusterAddOn{})
+		}
 		Eventually(read).WithContext(ctx).Should(refused, "the first request may meet a connection that the hub has closed")
 		Eventually(labelled).WithContext(ctx).Should(refused)
 
