@@ -89,11 +89,12 @@ func (m *reconciler) copyContent(ctx context.Context, name types.NamespacedName)
 	return err
 }
 
-// signedVersion returns a mirrored OperatorVersion, also if the cache does not have it yet; nil if there is none. It is read-only.
+// signedVersion returns a mirrored OperatorVersion, also if the cache does not have it yet; nil if there is none, and if the cache does not have
+// one yet that has no content. It is read-only.
 func (m *reconciler) signedVersion(ctx context.Context, name types.NamespacedName) (*kudo.OperatorVersion, error) {
 	version := &kudo.OperatorVersion{}
 	err := m.local.Get(ctx, name, version, client.UnsafeDisableDeepCopy)
-	if _, created := m.created.Load(name); apierrors.IsNotFound(err) && created {
+	if content, created := m.created.Load(name); apierrors.IsNotFound(err) && created && content.(bool) {
 		err = m.localLive.Get(ctx, name, version)
 	}
 	switch {

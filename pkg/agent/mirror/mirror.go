@@ -56,8 +56,8 @@ type reconciler struct {
 	// dropped holds the uids of mirrors that were deleted last.
 	dropped *lru.Cache
 
-	// creations are those of OperatorVersions that are under way; created holds the names of those that the cache may lack, until it reports
-	// their first change.
+	// creations are those of OperatorVersions that are under way; created holds the names of those that the cache may lack, and whether they have
+	// content, until it reports their first change.
 	creations singleflight.Group
 	created   sync.Map
 

@@ -121,7 +121,7 @@ func (m *reconciler) mirrorVersion(ctx context.Context, original *kudo.OperatorV
 		}
 		err := m.signAndWrite(ctx, made, func() error { return m.createWithNamespace(ctx, made) })
 		if err == nil {
-			m.created.Store(mirrored, true)
+			m.created.Store(mirrored, len(original.Spec.Content) > 0)
 		}
 		return nil, err
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path"
 	"slices"
@@ -96,6 +97,34 @@ func after(method, name string, config *rest.Config, do func()) *rest.Config {
 	return config
 }
 
+// holdEvents returns a copy of config that receives no event of a resource while gate is locked.
+func holdEvents(config *rest.Config, resource string, gate *sync.RWMutex) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return sender(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && path.Base(request.URL.Path) == resource && request.URL.Query().Has("watch") {
+				response.Body = gatedBody{response.Body, gate}
+			}
+			return response, err
+		})
+	})
+	return config
+}
+
+// gatedBody is a body that passes on nothing while its gate is locked.
+type gatedBody struct {
+	io.ReadCloser
+	gate *sync.RWMutex
+}
+
+func (b gatedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.gate.RLock()
+	defer b.gate.RUnlock()
+	return n, err
+}
+
 // withSlowPace keeps progress that nothing depends on unrecorded for as long as a busy machine may need for the next step.
 func withSlowPace(o *agent.Options) { o.ProgressDelay = timeout }
 
@@ -144,12 +173,18 @@ var _ = Describe("A plan", func() {
 		var (
 			mutex    sync.Mutex
 			requests []string
+			gate     sync.RWMutex
+			signed   string
 		)
-		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, func(request *http.Request) {
+		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(holdEvents(agentLocally, "operatorversions", &gate), func(request *http.Request) {
 			mutex.Lock()
 			defer mutex.Unlock()
 			if _, own, found := strings.Cut(request.URL.Path, kudo.GroupVersion.String()+"/"); found && !request.URL.Query().Has("watch") {
 				requests = append(requests, request.Method+" "+own)
+				if signed != "" && request.Method+" "+own == signed {
+					signed = ""
+					gate.Unlock()
+				}
 			}
 		})))
 		Eventually(func() []string { return versionsToDrop(ctx) }).Should(BeEmpty(), "those of earlier specs are dropped first")
@@ -158,15 +193,23 @@ var _ = Describe("A plan", func() {
 		warm.completes(ctx, "deploy", kudo.PlanStatus{})
 		h := newInstance(ctx, steps("a"), nil)
 		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		instances := "namespaces/" + h.namespace + "/instances"
+		gate.Lock() // the cache lacks the OperatorVersion until the Instance is signed
 		mutex.Lock()
-		requests = nil
+		requests, signed = nil, "PUT "+instances+"/"+h.name
 		mutex.Unlock()
+		DeferCleanup(func() {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if signed != "" {
+				gate.Unlock()
+			}
+		})
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		mutex.Lock()
 		sent := slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return !strings.Contains(r, " namespaces/"+h.namespace+"/") })
 		mutex.Unlock()
-		instances := "namespaces/" + h.namespace + "/instances"
 		Expect(sent[:4]).To(Equal([]string{
 			"POST namespaces/" + h.namespace + "/operatorversions", "POST " + instances, "PUT " + instances + "/" + h.name,
 			"PUT " + instances + "/" + h.name + "/status",
