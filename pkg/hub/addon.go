@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,8 +59,8 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.ConfigMap{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
 			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap))).
-		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).
-		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(a.reader.ConfiguredFrom),
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(a.reader.ConfiguredFrom),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(a.reader.ConfiguredFrom),
 			builder.WithPredicates(controller.ChangeIn(read.ViewNamespace), controller.AfterStart())).

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -228,4 +229,6 @@ func cacheByObject(options Options) map[client.Object]cache.ByObject {
 }
 
 // Scheme returns a scheme with every kind that the hub's controllers read or write.
-func Scheme() (*runtime.Scheme, error) { return controller.Scheme(apiextensionsv1.AddToScheme) }
+func Scheme() (*runtime.Scheme, error) {
+	return controller.Scheme(apiextensionsv1.AddToScheme, clusterv1.Install)
+}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	corecontent "github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
@@ -53,7 +55,8 @@ func (i *instances) SetUp(mgr manager.Manager) error {
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(i.runningVersion), builder.WithPredicates(controller.Existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
 		WatchesMetadata(content.Metadata(), controller.EnqueueFrom(i.withContent), builder.WithPredicates(controller.AfterStart())).
-		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart())).
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart())).
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.ChangeIn(read.ViewFacts), controller.AfterStart())).
 		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(i.onCluster), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
 		Complete(&controller.Reconciler[*kudo.Instance]{
 			Client: i.client, Written: i.written, IsIgnored: kudo.IsMirror, ReconcileObject: i.Reconcile,
@@ -93,6 +96,9 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 	if err != nil || detached && !state.Unmanaged {
 		return err
 	}
+	if recorded, err := i.recordFacts(ctx, state); recorded || err != nil {
+		return err
+	}
 	resolved := install.Judge(state)
 	if err := i.act(ctx, state, resolved); err != nil {
 		return err
@@ -119,6 +125,9 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 		return state, err
 	}
 	state.Reserved = i.reserved
+	if state.Cluster, err = read.Facts(ctx, i.client, instance.Namespace); err != nil {
+		return state, err
+	}
 	state.VersionProblems = i.verifications.Of(state.Version)
 	if state.Version != nil && len(state.VersionProblems) == 0 { // else its list of parts means nothing
 		if state.Incomplete, err = i.contents.Problems(ctx, state.Version); err != nil {
@@ -126,6 +135,22 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 		}
 	}
 	return state, read.Tree(ctx, i.client, &state)
+}
+
+// recordFacts writes the facts of the cluster to the Instance's spec if they have changed. An Instance is not resolved before, so that its agent
+// never starts a generation without them.
+func (i *instances) recordFacts(ctx context.Context, state install.Instance) (bool, error) {
+	current, want := state.Instance.Spec.Cluster, install.FactsOf(state)
+	if facts.Equal(current, want) {
+		return false, nil
+	}
+	operation := apply.Operation{Op: "add", Path: "/spec/cluster", Value: want}
+	if want == nil {
+		operation = apply.Operation{Op: "remove", Path: "/spec/cluster"}
+	}
+	return true, apply.Patch(ctx, i.client, state.Instance, []apply.Operation{
+		{Op: "test", Path: "/metadata/generation", Value: state.Instance.Generation}, operation,
+	}, client.FieldOwner(ManagerInstance))
 }
 
 // act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before

@@ -329,11 +329,15 @@ func (x *execution) context(placed plan.Placed) render.Context {
 		Parameters:      x.Parameters,
 		Sensitive:       values,
 		Registries:      x.ImageRegistries,
-		Plan:            placed.Plan,
-		Phase:           placed.Phase,
-		Step:            placed.Step,
-		Execution:       x.UID,
-		Pipes:           pipe.Keys(x.version, render.InstanceName(x.instance.Name)),
+		Cluster:         x.Cluster,
+
+		KubernetesVersion: x.KubernetesVersion,
+
+		Plan:      placed.Plan,
+		Phase:     placed.Phase,
+		Step:      placed.Step,
+		Execution: x.UID,
+		Pipes:     pipe.Keys(x.version, render.InstanceName(x.instance.Name)),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/pace"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/release"
@@ -201,7 +202,7 @@ func (p *pass) observe(ctx context.Context, instance *kudo.Instance) (plan.Obser
 	if o.Departure, err = p.departure(ctx, instance); err != nil {
 		return o, err
 	}
-	if compatibility.IsConstrained(o.Desired) && plan.Due(o.State()) != "" {
+	if (compatibility.IsConstrained(o.Desired) || facts.UseCapabilities(o.Desired)) && plan.Due(o.State()) != "" {
 		if o.KubernetesVersion, err = p.kubernetes.read(o.Now); err != nil {
 			return o, err
 		}

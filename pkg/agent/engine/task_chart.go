@@ -101,12 +101,10 @@ func (p *pass) renderChart(
 	}
 	given := x.context(placed)
 	with := func(values map[string]string) (release.Rendering, error) {
-		c := given
-		c.Parameters, c.Sensitive = values, nil
-		return p.renderWith(ctx, c, placed.Task, request)
+		return p.renderWith(ctx, given, values, placed.Task, request)
 	}
-	values := withValues(given.Parameters, given.Sensitive)
-	guard, err := release.NewGuard(x.version.Parameters, values)
+	defs, values := given.Guarded(placed.Task.Spec.ValuesFile, withValues(given.Parameters, given.Sensitive))
+	guard, err := release.NewGuard(defs, values)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +135,10 @@ func checkValues(c render.Context, file string, guard *release.Guard, values map
 		return nil
 	}
 	with := func(values map[string]string) (string, error) {
-		c.Parameters, c.Sensitive = values, nil
+		c, err := c.WithValues(values)
+		if err != nil {
+			return "", err
+		}
 		return render.Values(c, file)
 	}
 	rendered, err := with(values)
@@ -147,10 +148,15 @@ func checkValues(c render.Context, file string, guard *release.Guard, values map
 	return guard.CheckValues(rendered, with)
 }
 
-// renderWith renders the chart of a task with values of its parameters.
-func (p *pass) renderWith(ctx context.Context, c render.Context, task kudo.Task, request charts.Request) (release.Rendering, error) {
+// renderWith renders the chart of a task with values of its parameters, and of facts of the cluster.
+func (p *pass) renderWith(
+	ctx context.Context, c render.Context, values map[string]string, task kudo.Task, request charts.Request,
+) (release.Rendering, error) {
 	if file := task.Spec.ValuesFile; file != "" {
-		var err error
+		c, err := c.WithValues(values)
+		if err != nil {
+			return release.Rendering{}, err
+		}
 		if request.Values, err = render.Values(c, file); err != nil {
 			return release.Rendering{}, err
 		}

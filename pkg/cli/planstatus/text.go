@@ -22,6 +22,9 @@ func Text(view progress.View) string {
 	if text := progress.LastChange(view); text != "" {
 		terminal.WriteField(&b, "Last change", text)
 	}
+	if text := progress.FactsChange(instance); text != "" {
+		terminal.WriteField(&b, "Cluster facts", text)
+	}
 	for _, condition := range []struct{ kind, absent string }{
 		{kudo.ConditionResolved, "Unknown: not reported yet; if this takes longer than a few seconds, check that addon-manager is running on the hub"},
 		{kudo.ConditionReady, "Unknown: not reported yet"},

@@ -31,6 +31,7 @@ func TestStatusText(t *testing.T) {
 		"status-unseen":     {Instance: unseenBy(), Version: sample.Version()},
 		"status-removing":   {Instance: heldUp(unseenBy()), Version: sample.Version()},
 		"status-tree":       family(),
+		"status-facts":      {Instance: relabelled(), Version: sample.Version()},
 		"status-unreadable": {Instance: runningInstance(), Unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, Text(view)) })
@@ -53,6 +54,14 @@ func TestAddOnText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, addOnText(&addOn)) })
 	}
+}
+
+// relabelled returns an Instance on a cluster whose labels and claims have changed since its last plan.
+func relabelled() *kudo.Instance {
+	i := runningInstance()
+	i.Spec.Cluster = &kudo.ClusterFacts{Name: "cluster1", Labels: map[string]string{"region": "us"}, Claims: map[string]string{"id\x1b[2J": "x"}}
+	i.Status.Execution.Cluster = &kudo.ClusterFacts{Name: "cluster1", Labels: map[string]string{"region": "eu"}}
+	return i
 }
 
 func runningInstance() *kudo.Instance {

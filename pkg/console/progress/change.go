@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -29,6 +30,15 @@ func LastChange(view View) string {
 	return fmt.Sprintf("plan %q is waiting for plan %q to end", due, last.Plan)
 }
 
+// FactsChange describes a change of the facts of the cluster that no plan has taken yet; empty if there is none.
+func FactsChange(instance *kudo.Instance) string {
+	change := facts.Change(instance)
+	if change == "" || !instance.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	return "changed since the last plan that took them (" + change + "); the next deploy, update or upgrade takes them"
+}
+
 // Due returns the plan that the Instance requests after the running plan; empty if there is none, or it is unknown.
 func (v View) Due() string {
 	if v.Version == nil {
@@ -39,7 +49,7 @@ func (v View) Due() string {
 		state = state.AfterCompletion()
 	}
 	state.Generation, state.Parameters, state.Request = v.Instance.Generation, v.Instance.Spec.Parameters, v.Instance.Spec.PlanExecution
-	state.Registries = v.Instance.Spec.ImageRegistries
+	state.Registries, state.Cluster = v.Instance.Spec.ImageRegistries, v.Instance.Spec.Cluster
 	state.Sensitive.From = plan.WithoutDigests(v.Instance.Spec.ParametersFrom)
 	state.Version = &v.Version.Spec
 	state.Reference = corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}

@@ -19,6 +19,8 @@ type Status struct {
 	LastVersion string `json:"lastVersion,omitempty"`
 	// LastChange states what holds up the last change of the Instance if no condition reports it.
 	LastChange string `json:"lastChange,omitempty"`
+	// ClusterFacts states whether labels or claims of the cluster that templates use have changed since the last plan that took them.
+	ClusterFacts string `json:"clusterFacts,omitempty"`
 	// RetryTime is when a plan that failed starts again by itself.
 	RetryTime  *metav1.Time       `json:"retryTime,omitempty"`
 	Conditions []metav1.Condition `json:"conditions"`
@@ -50,7 +52,7 @@ func StatusOf(view View) Status {
 	instance := view.Instance
 	data := Status{
 		Instance: instance.Name, Cluster: instance.Namespace, OperatorVersion: instance.Spec.OperatorVersion.Name,
-		LastChange: LastChange(view),
+		LastChange: LastChange(view), ClusterFacts: FactsChange(instance),
 		Conditions: conditionsOf(instance.Status.Conditions, InstanceConditions),
 		Plans:      []kudo.PlanStatus{},
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 )
 
 // Add adds a file to the content of an OperatorVersion, sorted by name. It replaces a file of that name.
@@ -52,7 +53,9 @@ func Fit(spec *kudo.OperatorVersionSpec, maxBytes int) (fitting *kudo.OperatorVe
 	if excess <= 0 {
 		return fitting, moved
 	}
-	movable := slices.DeleteFunc(slices.Sorted(maps.Keys(Resources(spec))), func(name string) bool { return spec.Templates[name] == "" })
+	movable := slices.DeleteFunc(slices.Sorted(maps.Keys(Resources(spec))), func(name string) bool {
+		return spec.Templates[name] == "" || facts.Use(spec.Templates[name]) // the hub reads whether templates use facts of the cluster
+	})
 	slices.SortStableFunc(movable, func(a, b string) int { return cmp.Compare(len(spec.Templates[b]), len(spec.Templates[a])) })
 	for _, name := range movable {
 		if excess <= 0 {

@@ -358,12 +358,15 @@ func (p Parent) parameters(placed plan.Placed, version *kudo.OperatorVersion) (m
 		Namespace:  p.Instance.TargetNamespace(),
 		Parameters: started.Parameters,
 		Sensitive:  render.HiddenOf(started.ParametersFrom),
+		Cluster:    started.Cluster,
 		Plan:       placed.Plan,
 		Phase:      placed.Phase,
 		Step:       placed.Step,
 		Execution:  started.UID,
 		Pipes:      pipe.Keys(&p.Running.Spec, render.InstanceName(p.Instance.Name)),
 		Budget:     p.Files,
+
+		KubernetesVersion: started.KubernetesVersion,
 	}, file)
 	if err != nil {
 		return nil, nil, err

@@ -15,6 +15,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/pack"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -45,6 +46,8 @@ type Instance struct {
 	PackagesNamespace string
 	// Reserved are the namespaces of managed clusters in which nothing is installed.
 	Reserved []string
+	// Cluster are the facts of the managed cluster; nil if they are not known.
+	Cluster *kudo.ClusterFacts
 
 	// replaced is true without a Version if another OperatorVersion has its name now.
 	replaced bool
@@ -53,6 +56,7 @@ type Instance struct {
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
 	nameRule, collisionRule, reservedRule, namespaceRule, versionRule, contentRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
+	factsRule,
 }
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
@@ -249,6 +253,19 @@ func contentRule(i Instance) []Problem {
 		"(kubectl addon package push DIR -n %s): %s", version, version.Namespace, strings.Join(text.Limit(lines, maxIncomplete, "more parts"), "; "))}}
 }
 
+// factsRule requires that the facts of the cluster can be passed on, if the OperatorVersion uses them.
+func factsRule(i Instance) []Problem {
+	if i.Version == nil || i.Cluster == nil || !facts.UseCluster(&i.Version.Spec) {
+		return nil
+	}
+	problem := facts.Problem(i.Cluster)
+	if problem == "" {
+		return nil
+	}
+	return []Problem{{kudo.ReasonClusterFactsInvalid, fmt.Sprintf("ManagedCluster %q cannot be described to templates of OperatorVersion %s, which use "+
+		".Cluster: %s: remove some", i.Cluster.Name, VersionOf(i.Instance), problem)}}
+}
+
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The
 // parameters of children are judged when their tasks run.
 func childrenRule(i Instance) []Problem {
@@ -316,6 +333,7 @@ func (i Instance) state() plan.State {
 	}
 	s := plan.ReachedState(i.Instance.Status, started)
 	s.Version, s.Parameters, s.Registries = &i.Version.Spec, i.Instance.Spec.Parameters, i.Instance.Spec.ImageRegistries
+	s.Cluster = i.Instance.Spec.Cluster
 	s.Sensitive.From = plan.WithoutDigests(i.Instance.Spec.ParametersFrom)
 	s.Reference = corev1.ObjectReference{Namespace: i.Version.Namespace, Name: i.Version.Name, UID: i.Version.UID}
 	return s

@@ -69,7 +69,7 @@ func isStarted(existing, wanted *kudo.Instance) bool {
 		return false
 	}
 	spec := specOf(wanted, corev1.ObjectReference{Namespace: existing.Namespace, Name: VersionName(last.OperatorVersion)})
-	spec.Parameters, spec.ImageRegistries = last.Parameters, last.ImageRegistries
+	spec.Parameters, spec.ImageRegistries, spec.Cluster = last.Parameters, last.ImageRegistries, last.Cluster
 	if existing.Spec.InstallNamespace == "" {
 		spec.InstallNamespace = ""
 	}

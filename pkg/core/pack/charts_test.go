@@ -164,10 +164,15 @@ func TestVerifyTriesHostileValuesOnCharts(t *testing.T) {
 		"a default that is not accepted": {text, `a: {{ if eq .p "a" }}{{ fail }}{{ end }}{{ .p }}`, nil},
 		"one of many": {`{name: P, default: a}, {name: Q, default: a}, {name: R, default: a}`, "a: {{ quote .p }}\nb: '{{ .q }}'\nc: {{ quote .r }}",
 			[]string{`"Q": a value such as "x\n---\ny: z" `}},
-		"texts together": {`{name: P, default: a}, {name: Q, default: a}`, "a: {{ quote .p }}\nb: {{ quote .q }}\n{{ if and (ne .p `a`) (ne .q `a`) }}{{ fail }}{{ end }}", nil},
+		"a claim in quotes":      {text, "a: {{ quote .claim }}", nil},
+		"a claim without quotes": {text, "a: {{ .claim }}", []string{`.Cluster.Claims of the cluster: a value such as "x\ny: z" changes the structure `}},
+		"texts together":         {`{name: P, default: a}, {name: Q, default: a}`, "a: {{ quote .p }}\nb: {{ quote .q }}\n{{ if and (ne .p `a`) (ne .q `a`) }}{{ fail }}{{ end }}", nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			values := "p: {{ toYaml .Params.P | nindent 2 }}\n"
+			if strings.Contains(test.template, ".claim") {
+				values += "claim: {{ index .Cluster.Claims \"id\" | quote }}\n"
+			}
 			for _, name := range []string{"Q", "R"} {
 				if strings.Contains(test.parameters, "name: "+name) {
 					values += strings.ToLower(name) + ": {{ .Params." + name + " | quote }}\n"
@@ -188,7 +193,11 @@ func TestVerifyTriesHostileValuesOnCharts(t *testing.T) {
 				t.Fatal(cmp.Diff(test.want, got))
 			}
 			for i := range got {
-				if want := `operator.yaml:4:38: warning: task "c": chart "web": parameter ` + test.want[i]; !strings.HasPrefix(got[i].String(), want) {
+				want := `operator.yaml:4:38: warning: task "c": chart "web": parameter ` + test.want[i]
+				if strings.HasPrefix(test.want[i], ".Cluster") {
+					want = strings.Replace(want, "parameter ", "", 1)
+				}
+				if !strings.HasPrefix(got[i].String(), want) {
 					t.Errorf("got %s, want %s", got[i].String(), want)
 				}
 			}

@@ -32,7 +32,11 @@ func templateSyntax(s *subject) []Problem {
 // templateVariables are the top-level variables of a template (KUDO's).
 var templateVariables = []string{
 	"Name", "Namespace", "OperatorName", "OperatorVersion", "AppVersion", "PlanName", "PhaseName", "StepName", "Params", "Pipes",
+	"Cluster", "Capabilities",
 }
+
+// clusterFields are the fields of .Cluster.
+var clusterFields = []string{"Name", "Labels", "Claims"}
 
 // maxReferences is the maximum number of problems about the references of one template: it may have tens of thousands.
 const maxReferences = 100
@@ -50,6 +54,8 @@ func templateReferences(s *subject) []Problem {
 				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", text.Quote(ref.name), s.choices(ref.name, s.parameterNames))
 			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
 				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, s.choices(ref.name, keys))
+			case ref.kind == clusterReference && !slices.Contains(clusterFields, ref.name):
+				message = fmt.Sprintf(".Cluster.%s does not exist: the fields of .Cluster are .%s", ref.name, strings.Join(clusterFields, ", ."))
 			case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
 				message = fmt.Sprintf(".%s does not exist: templates can refer to .%s", ref.name, strings.Join(templateVariables, ", ."))
 			default:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
@@ -155,6 +156,7 @@ func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, samples 
 	return render.Context{
 		Version: spec, Parameters: given, Sensitive: sensitive, Instance: "instance", Namespace: "namespace",
 		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(spec, "instance"),
+		Cluster: facts.Sample(), KubernetesVersion: facts.SampleVersion,
 	}, samples
 }
 

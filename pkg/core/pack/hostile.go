@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/release"
 	"github.com/tandem-addons/tandem/pkg/core/render"
@@ -45,7 +46,58 @@ func hostileValues(s *subject) []Problem {
 		}
 		restore(c, p)
 	}
-	return distorted(found)
+	return distorted(append(found, s.hostileClaims(c)...))
+}
+
+// claimUse matches a claim that a template names.
+var claimUse = regexp.MustCompile("\\.Claims\\s+[\"`]([^\"`]+)[\"`]")
+
+// claimsIn returns the claims that a template names, sorted.
+func claimsIn(source string) []string {
+	names := map[string]bool{}
+	for _, found := range claimUse.FindAllStringSubmatch(source, -1) {
+		names[found[1]] = true
+	}
+	return sortedKeys(names)
+}
+
+// claims is what a claim of a cluster is to the trials of parameters. Labels cannot have hostile values.
+func claims() *kudo.Parameter { return new(facts.Definition(facts.Claims)) }
+
+// hostileClaim returns a value of all claims.
+func hostileClaim(names []string, bad string) hostileValue {
+	all := make(map[string]string, len(names))
+	for _, name := range names {
+		all[name] = bad
+	}
+	encoded, _ := json.Marshal(all) // texts always marshal
+	return hostileValue{string(encoded), bad}
+}
+
+// hostileClaims returns the first line of each template whose structure a claim of a cluster changes.
+func (s *subject) hostileClaims(c render.Context) []distortion {
+	var found []distortion
+	for _, name := range sortedKeys(s.Templates) {
+		names := claimsIn(s.Templates[name])
+		for _, bad := range hostileTexts {
+			if len(names) == 0 {
+				break
+			}
+			with, err := c.WithValues(withClaims(c, hostileClaim(names, bad)))
+			if d := s.breaksOut(with, claims(), hostileValue{shown: bad}); err == nil && d != nil && d.template == name {
+				found = append(found, *d)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// withClaims returns the values of parameters in a context, and of claims.
+func withClaims(c render.Context, value hostileValue) map[string]string {
+	values := maps.Clone(c.Parameters)
+	values[facts.Claims] = value.given
+	return values
 }
 
 // distortion is the first line of a template whose structure a value of a parameter changes.
@@ -76,6 +128,9 @@ func distorted(found []distortion) []Problem {
 			subject, defaults = fmt.Sprintf("%d parameters: ", len(names)), "the defaults change"
 		}
 		subject += strings.Join(text.Limit(names, shown, "more"), ", ")
+		if facts.IsVariable(first.parameter) {
+			subject = first.parameter + " of the cluster"
+		}
 		problem := warningAt(templateField(first.template), "%s: a value such as %s would change the structure of the rendered YAML, and is rejected: %s",
 			subject, text.Quote(first.shown), first.wayOut)
 		if first.shown == "" {
@@ -92,6 +147,7 @@ func probe(spec *kudo.OperatorVersionSpec) render.Context {
 	c := render.Context{
 		Version: spec, Instance: "instance", Namespace: "namespace", Strict: true, Parameters: map[string]string{},
 		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(spec, "instance"),
+		Cluster: facts.Sample(), KubernetesVersion: facts.SampleVersion,
 	}
 	for i := range spec.Parameters {
 		restore(c, &spec.Parameters[i])
@@ -174,7 +230,9 @@ type try struct {
 
 // tries returns the templates that may refer to a parameter.
 func (s *subject) tries(parameter string) []try {
-	refers := func(name string) bool { return len(s.referredTo(name, []string{parameter})) > 0 }
+	refers := func(name string) bool {
+		return len(s.referredTo(name, []string{parameter})) > 0 || facts.IsVariable(parameter) && facts.Use(s.Templates[name])
+	}
 	var all []try
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		all = append(all, try{name, func(c render.Context) error { _, err := render.Objects(c, name); return err }})
@@ -209,11 +267,16 @@ func hostileChartValues(s *subject, task int, render func(values string) (releas
 			t.values[def.Name] = values
 		}
 	}
+	for _, bad := range hostileTexts {
+		if names := claimsIn(s.Templates[t.task.Spec.ValuesFile]); len(names) > 0 && !release.IsTemplate(bad) {
+			t.values[facts.Claims] = append(t.values[facts.Claims], hostileClaim(names, bad))
+		}
+	}
 	var problems []Problem
 	for _, found := range t.run() {
-		problems = append(problems, warningAt(taskField(task, "spec.chart"), "task %s: chart %s: parameter %s: a value such as %s %s, and is rejected: "+
+		problems = append(problems, warningAt(taskField(task, "spec.chart"), "task %s: chart %s: %s: a value such as %s %s, and is rejected: "+
 			"insert it with quote or toYaml in the chart, restrict the parameter with type or enum, or allow every value with structure: true",
-			text.Quote(t.task.Name), text.Quote(t.task.Spec.Chart), text.Quote(found.parameter), text.Quote(found.shown), found.why))
+			text.Quote(t.task.Name), text.Quote(t.task.Spec.Chart), found.subject(), text.Quote(found.shown), found.why))
 	}
 	if t.trials >= maxTrials {
 		problems = append(problems, warningAt(taskField(task, "spec.chart"), "task %s: chart %s: it was rendered %d times with hostile values of "+
@@ -234,6 +297,13 @@ type chartTrial struct {
 
 // breach is a value that is more than a value in what a chart renders.
 type breach struct{ parameter, shown, why string }
+
+func (b breach) subject() string {
+	if facts.IsVariable(b.parameter) {
+		return b.parameter + " of the cluster"
+	}
+	return "parameter " + text.Quote(b.parameter)
+}
 
 // run returns the first breach of each parameter, by their names.
 func (t *chartTrial) run() []breach {
@@ -298,11 +368,16 @@ func (t *chartTrial) try(parameters []string, round int) (result verdict, why st
 	for _, name := range parameters {
 		c.Parameters[name] = t.values[name][round].given
 	}
-	guard, err := release.NewGuard(t.Parameters, c.Parameters)
+	c, err := c.WithValues(c.Parameters)
 	if err != nil {
 		return refuses, ""
 	}
-	rendered, err := t.with(c, c.Parameters)
+	defs, given := c.Guarded(t.task.Spec.ValuesFile, c.Parameters)
+	guard, err := release.NewGuard(defs, given)
+	if err != nil {
+		return refuses, ""
+	}
+	rendered, err := t.with(c, given)
 	switch {
 	case errors.Is(err, release.ErrInvalidOutput):
 		return breaks, fmt.Sprintf("makes the chart render invalid YAML (%s)", text.JoinMessage(err.Error()))
@@ -322,7 +397,10 @@ func (t *chartTrial) try(parameters []string, round int) (result verdict, why st
 // with renders the chart with values of parameters.
 func (t *chartTrial) with(c render.Context, values map[string]string) (release.Rendering, error) {
 	t.trials++
-	c.Parameters = maps.Clone(values)
+	c, err := c.WithValues(values)
+	if err != nil {
+		return release.Rendering{}, err
+	}
 	given, err := chartValues(c, t.task)
 	if err != nil {
 		return release.Rendering{}, err

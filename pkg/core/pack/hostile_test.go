@@ -131,3 +131,25 @@ func TestVerifyCountsParametersWithTheSameProblem(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestVerifyTriesHostileClaims(t *testing.T) {
+	p, _ := Load(fstest.MapFS{
+		"operator.yaml": {Data: []byte("apiVersion: kudo.dev/v1beta1\nname: app\noperatorVersion: 1.0.0\n" +
+			"tasks: [{name: a, kind: Apply, spec: {resources: [a.yaml, b.yaml]}}]\n" +
+			"plans: {deploy: {phases: [{name: a, steps: [{name: a, tasks: [a]}]}]}}\n")},
+		"params.yaml":      {Data: []byte("apiVersion: kudo.dev/v1beta1\nparameters: []\n")},
+		"templates/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-a\"}\ndata:\n  a: {{ index .Cluster.Claims \"id\" | quote }}\n")},
+		"templates/b.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-b\"}\ndata:\n  b: {{ index .Cluster.Claims \"id\" }}\n")},
+	})
+	got := []string{}
+	for _, problem := range p.VerifyValues() {
+		got = append(got, problem.String())
+	}
+	want := []string{
+		`templates/b.yaml:5: warning: .Cluster.Claims of the cluster: a value such as "x\ny: z" would change the structure of the rendered YAML, and is rejected: ` +
+			"insert it with quote, with toYaml and nindent, or with indent in a block of text",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

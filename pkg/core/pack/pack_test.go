@@ -466,7 +466,7 @@ func TestVerifyTemplates(t *testing.T) {
 		"wrong syntax":                           {"a:\n  {{ if }}", []string{`templates/b.yaml:2: error: missing value for if`}},
 		"a function that does not exist":         {"{{ env \"HOME\" }}", []string{`templates/b.yaml:1: error: function "env" not defined`}},
 		"a parameter that does not exist":        {"a\n{{ .Params.REPLICA }}", []string{`templates/b.yaml:2: error: parameter "REPLICA" is not defined in params.yaml: did you mean REPLICAS?`}},
-		"through the dollar":                     {"{{ range until 3 }}{{ $.Params.A }}{{ $.Nme }}{{ end }}", []string{`templates/b.yaml:1: error: .Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`, `templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: must be one of REPLICAS`}},
+		"through the dollar":                     {"{{ range until 3 }}{{ $.Params.A }}{{ $.Nme }}{{ end }}", []string{`templates/b.yaml:1: error: .Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes, .Cluster, .Capabilities`, `templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: must be one of REPLICAS`}},
 		"through a variable":                     {"{{ $root := . }}{{ $root.Params.A }}{{ $root.Whatever }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: must be one of REPLICAS`}},
 		"through index":                          {"{{ index .Params \"A\" }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: must be one of REPLICAS`}},
 		"in a condition, a pipeline and parentheses": {"{{ if (eq .Params.A \"1\") }}{{ else if .Params.B }}{{ end }}\n{{ .Params.C | quote }}", []string{
@@ -476,7 +476,7 @@ func TestVerifyTemplates(t *testing.T) {
 		}},
 		"in a template defined in it":             {"{{ define \"x\" }}{{ .Params.A }}{{ .Whatever }}{{ $.Whatever }}{{ end }}{{ template \"x\" . }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: must be one of REPLICAS`}},
 		"the fields of something else":            {"{{ with fromJson \"{}\" }}{{ .Whatever }}{{ else }}{{ .Name }}{{ end }}", []string{}},
-		"a variable that does not exist":          {"{{ .Instance }}", []string{`templates/b.yaml:1: error: .Instance does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`}},
+		"a variable that does not exist":          {"{{ .Instance }}", []string{`templates/b.yaml:1: error: .Instance does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes, .Cluster, .Capabilities`}},
 		"a key that no Pipe has":                  {"{{ .Pipes.cert }}", []string{`templates/b.yaml:1: error: .Pipes.cert is not a key of any Pipe task: none exist`}},
 		"the same through index":                  {"{{ index .Pipes \"cert\" }}", []string{`templates/b.yaml:1: error: .Pipes.cert is not a key of any Pipe task: none exist`}},
 		"a Namespace":                             {"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Name }}\n", []string{`templates/b.yaml:1: warning: the Namespace and everything in it are deleted with the Instance: use the add-on's install namespace instead`}},
@@ -890,7 +890,7 @@ func TestCheckNamesFieldsInsteadOfFiles(t *testing.T) {
 	}
 	want := []pack.Problem{
 		{Field: "tasks[0].spec.resources[1]", Severity: pack.Error, Message: `task "app": template "b.yaml" does not exist: must be one of a.yaml`},
-		{Field: "templates[a.yaml]", Line: 2, Severity: pack.Error, Message: `.Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`},
+		{Field: "templates[a.yaml]", Line: 2, Severity: pack.Error, Message: `.Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes, .Cluster, .Capabilities`},
 	}
 	if diff := cmp.Diff(want, pack.Check(spec)); diff != "" {
 		t.Error(diff)

@@ -18,6 +18,8 @@ const (
 	paramReference
 	// pipeReference is .Pipes.NAME, or index .Pipes "NAME".
 	pipeReference
+	// clusterReference is .Cluster.NAME.
+	clusterReference
 	// wholeParams is .Params as a value.
 	wholeParams
 )
@@ -112,6 +114,8 @@ func (f *finder) path(path []string, top bool, pos parse.Pos) {
 		f.add(paramReference, path[1], pos)
 	case path[0] == "Pipes" && len(path) > 1:
 		f.add(pipeReference, path[1], pos)
+	case top && path[0] == "Cluster" && len(path) > 1:
+		f.add(clusterReference, path[1], pos)
 	case top:
 		f.add(variableReference, path[0], pos)
 	}

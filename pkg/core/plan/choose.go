@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 )
 
 // Choice is the action for a State. The zero value means that nothing is started or stopped.
@@ -340,6 +342,23 @@ func (s State) startRequested() (Choice, error) {
 	return choice, nil
 }
 
+// recordFacts records the facts of the cluster in an execution that starts. A plan that applies the complete OperatorVersion, or that parameters
+// without a trigger start, takes the current ones. Others, such as a backup, continue with those of the objects that exist.
+func (s State) recordFacts(started *kudo.Execution) {
+	started.Cluster, started.KubernetesVersion = s.Cluster.DeepCopy(), ""
+	if facts.UseCapabilities(s.Version) {
+		started.KubernetesVersion = s.KubernetesVersion
+	}
+	if s.Last == nil || s.appliesAll(started.Plan) {
+		return
+	}
+	if name, err := TriggeredPlan(s.Version, kudo.Parameter{}); err == nil && name == started.Plan {
+		return
+	}
+	started.Cluster = cmp.Or(s.Last.Cluster, started.Cluster)
+	started.KubernetesVersion = cmp.Or(s.Last.KubernetesVersion, started.KubernetesVersion)
+}
+
 // start returns the start of a plan of the desired version with values. The cleanup plan removes what was applied, so the OperatorVersion has
 // to be deployed again.
 func (s State) start(name string, values Values, owed []kudo.OwedPlan, restart bool) (Choice, error) {
@@ -356,5 +375,6 @@ func (s State) start(name string, values Values, owed []kudo.OwedPlan, restart b
 	if s.Last != nil {
 		started.Request = s.Last.Request
 	}
+	s.recordFacts(started)
 	return Choice{Start: started, Version: s.Version, Restart: restart}, nil
 }

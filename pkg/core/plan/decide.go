@@ -334,6 +334,7 @@ func (o Observation) State() State {
 	s.Reference = o.Reference
 	s.Generation = o.Instance.HubGeneration()
 	s.Parameters, s.Registries, s.Sensitive = o.Instance.Spec.Parameters, o.Instance.Spec.ImageRegistries, o.Sensitive
+	s.Cluster = o.Instance.Spec.Cluster
 	if s.Sensitive.From == nil {
 		s.Sensitive.From = WithoutDigests(o.Instance.Spec.ParametersFrom)
 	}

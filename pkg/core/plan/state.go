@@ -30,6 +30,9 @@ type State struct {
 	// Registries are the image registries in the Instance's spec.
 	Registries []kudo.ImageRegistry
 
+	// Cluster are the facts of the cluster in the Instance's spec.
+	Cluster *kudo.ClusterFacts
+
 	// Sensitive are the references of its sensitive parameters. Without digests, only their places are compared.
 	Sensitive Sensitive
 

@@ -133,7 +133,7 @@ func (c Change) state() plan.State {
 	}
 	s.Removing, s.KubernetesVersion = c.After == nil, c.KubernetesVersion
 	if c.After != nil {
-		s.Parameters, s.Registries = c.After.Spec.Parameters, c.After.Spec.ImageRegistries
+		s.Parameters, s.Registries, s.Cluster = c.After.Spec.Parameters, c.After.Spec.ImageRegistries, c.After.Spec.Cluster
 		s.Sensitive.From = plan.WithoutDigests(c.After.Spec.ParametersFrom)
 	}
 	if c.Version != nil {

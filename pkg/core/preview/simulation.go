@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/pipe"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
@@ -58,7 +59,9 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
 		Sensitive: render.HiddenOf(execution.ParametersFrom), Registries: execution.ImageRegistries,
 		Plan: placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
-		Budget: s.change.work,
+		Cluster:           cmp.Or(execution.Cluster, &kudo.ClusterFacts{Name: s.instance.Namespace}),
+		KubernetesVersion: cmp.Or(execution.KubernetesVersion, facts.SampleVersion),
+		Budget:            s.change.work,
 	}
 	if placed.Task.Kind == kudo.TaskPipe {
 		_, err := render.NamedObject(c, placed.Task.Spec.Pod, pipe.PodName(name, placed.Task.Name))

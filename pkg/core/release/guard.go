@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -149,6 +150,10 @@ type GuardError struct {
 }
 
 func (e *GuardError) Error() string {
+	if facts.IsVariable(e.Parameters[0]) && len(e.Parameters) == 1 {
+		return fmt.Sprintf("what the cluster has as %s %s: change its label or claim, or insert the value with quote or toYaml in the chart",
+			text.Quote(e.Parameters[0]), e.Reason)
+	}
 	subject := "the value of parameter " + namesOf(e.Parameters)
 	if len(e.Parameters) > 1 {
 		subject = "the value of one of the parameters " + namesOf(e.Parameters)

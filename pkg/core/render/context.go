@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/content"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/image"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
@@ -35,6 +36,9 @@ type Context struct {
 	Sensitive map[string]string
 	// Registries are the image registries that the Instance replaces with mirrors.
 	Registries []kudo.ImageRegistry
+	// Cluster are the facts of the cluster, and KubernetesVersion its version. Templates cannot use them if they are not known.
+	Cluster           *kudo.ClusterFacts
+	KubernetesVersion string
 	// Plan, Phase and Step are the names of the running plan, phase and step.
 	Plan, Phase, Step string
 	// Execution is the uid of the plan's execution.
@@ -161,9 +165,10 @@ func (r *renderer) noSuchTemplate(name string) error {
 	return fmt.Errorf("not found: the operator has %s", strings.Join(names, ", "))
 }
 
-// data returns the variables of templates (KUDO's variables).
+// data returns the variables of templates: KUDO's, and the facts of the cluster.
 func (r *renderer) data() map[string]any {
-	return map[string]any{
+	variables := facts.Variables(r.Cluster, r.KubernetesVersion)
+	maps.Copy(variables, map[string]any{
 		"Name":            InstanceName(r.Instance),
 		"Namespace":       r.Namespace,
 		"OperatorName":    r.Version.Operator.Name,
@@ -174,5 +179,6 @@ func (r *renderer) data() map[string]any {
 		"StepName":        r.Step,
 		"Params":          r.params,
 		"Pipes":           r.Pipes,
-	}
+	})
+	return variables
 }

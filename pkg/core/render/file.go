@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
 	"github.com/tandem-addons/tandem/pkg/core/render/yaml"
@@ -107,8 +108,8 @@ func tokensOf(c *Context) map[string]string {
 		return nil
 	}
 	prefix := "tandem-sensitive-"
-	if contains(plain, prefix) {
-		prefix += digestOf(plain) // no value contains a digest of itself
+	if others := withFacts(plain, c); contains(others, prefix) {
+		prefix += digestOf(others) // no value contains a digest of itself
 	}
 	c.Parameters, c.Sensitive = plain, make(map[string]string, len(given))
 	for i, name := range given {
@@ -116,6 +117,18 @@ func tokensOf(c *Context) map[string]string {
 		tokens[token], c.Sensitive[name] = name, token
 	}
 	return tokens
+}
+
+// withFacts returns values with the facts of the cluster, which a parameter file may pass on like them.
+func withFacts(values map[string]string, c *Context) map[string]string {
+	all := maps.Clone(values)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for _, variable := range facts.Known(c.Cluster, c.KubernetesVersion) {
+		all[variable] = facts.Text(variable, c.Cluster, c.KubernetesVersion)
+	}
+	return all
 }
 
 // digestOf returns a digest of values.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/core/render/structure"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
@@ -32,8 +33,11 @@ func (e *StructureError) Error() string {
 	}
 	const shown = 12
 	subject := "the value of parameter " + names[0]
-	if len(names) > 1 {
+	switch {
+	case len(names) > 1:
 		subject = "the value of one of the parameters " + strings.Join(text.Limit(names, shown, "more"), ", ")
+	case facts.IsVariable(e.Parameters[0]):
+		subject = "what the cluster has as " + e.Parameters[0]
 	}
 	const problem = " changes the structure of the rendered YAML: "
 	if e.Encoded {
@@ -176,6 +180,9 @@ func (g *guard) suspects() map[string]bool {
 			suspects[p.Name] = true
 		}
 	}
+	for _, variable := range facts.Known(g.Cluster, g.KubernetesVersion) {
+		suspects[variable] = true
+	}
 	return suspects
 }
 
@@ -186,7 +193,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9._/-]*$`)
 // there are any. It decides about all of them in one rendering, and may miss some, about which frees decides one by one.
 func (g *guard) freesTogether(suspects map[string]bool) bool {
 	candidates := maps.Clone(suspects)
-	maps.DeleteFunc(candidates, func(p string, _ bool) bool { return plain.MatchString(g.Parameters[p]) })
+	maps.DeleteFunc(candidates, func(p string, _ bool) bool { return facts.IsVariable(p) || plain.MatchString(g.Parameters[p]) })
 	if len(candidates) == 0 {
 		return false
 	}
@@ -203,6 +210,9 @@ func (g *guard) freesTogether(suspects map[string]bool) bool {
 // purpose. It reports whether all are free.
 func (g *guard) frees(involved []string) bool {
 	for _, p := range involved {
+		if facts.IsVariable(p) {
+			return false // no fact is the package's own text
+		}
 		changed, known := g.without(p, func(a *template.Action) bool { return len(a.Parameters) == 1 && a.Parameters[0] == p })
 		if !changed || !known {
 			return false
@@ -238,12 +248,13 @@ func (g *guard) without(p string, checked func(*template.Action) bool) (changed,
 	return known && rules.FindChange(out, checked) != nil, known
 }
 
-// withDefaults renders the template with the defaults of parameters; known is false if it does not render then.
+// withDefaults renders the template with the defaults of parameters, and without the facts of variables; known is false if it does not render then.
 func (g *guard) withDefaults(parameters ...string) (out template.Output, rules structure.Rules, known bool) {
 	c := g.Context
 	c.Parameters = maps.Clone(c.Parameters)
 	for _, p := range parameters {
 		delete(c.Parameters, p)
+		c.Cluster, c.KubernetesVersion = facts.Without(p, c.Cluster, c.KubernetesVersion)
 	}
 	r, err := newRenderer(c, g.template)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +47,7 @@ func (a *agents) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.EnqueueFrom(a.agentsOf), builder.WithPredicates(controller.ChangeIn(read.ViewDefinition), controller.AfterStart())).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
-		WatchesMetadata(read.ManagedCluster(), controller.EnqueueFrom(agentOf), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(agentOf), builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
 		Complete(a)
 }
 

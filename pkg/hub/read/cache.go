@@ -1,14 +1,19 @@
 package read
 
 import (
+	"maps"
+	"slices"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
@@ -42,11 +47,10 @@ func Trim(object any) (any, error) {
 		o.Status = trimStatus(o.Status)
 	case *corev1.ConfigMap:
 		trimConfigMap(o)
+	case *clusterv1.ManagedCluster:
+		trimCluster(o)
 	case *metav1.PartialObjectMetadata:
-		switch o.GroupVersionKind() {
-		case ManagedCluster().GroupVersionKind():
-			trimMetadata(o)
-		case Namespace().GroupVersionKind():
+		if o.GroupVersionKind() == Namespace().GroupVersionKind() {
 			labels := install.NamespaceLabels(o.Labels)
 			trimMetadata(o)
 			o.SetLabels(labels)
@@ -56,6 +60,18 @@ func Trim(object any) (any, error) {
 		o.Spec = coordinationv1.LeaseSpec{RenewTime: o.Spec.RenewTime, LeaseDurationSeconds: o.Spec.LeaseDurationSeconds}
 	}
 	return object, nil
+}
+
+// trimCluster drops what the hub does not read of a ManagedCluster. Of facts that are too many or too large, which other users and the cluster
+// write, it keeps as much as shows that.
+func trimCluster(o *clusterv1.ManagedCluster) {
+	kept := facts.Bound(factsOf(o))
+	trimMetadata(o)
+	o.Labels, o.TypeMeta, o.Spec = kept.Labels, metav1.TypeMeta{}, clusterv1.ManagedClusterSpec{}
+	o.Status = clusterv1.ManagedClusterStatus{}
+	for _, name := range slices.Sorted(maps.Keys(kept.Claims)) {
+		o.Status.ClusterClaims = append(o.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: name, Value: kept.Claims[name]})
+	}
 }
 
 // annotationHash holds the hash of a ConfigMap with parameters in the cache.

@@ -2,6 +2,7 @@ package read
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -12,11 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/availability"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
@@ -168,13 +171,36 @@ func TestLeasesKeepTheirTimes(t *testing.T) {
 }
 
 func TestClustersKeepNameAndDeletion(t *testing.T) {
-	for _, want := range []*metav1.PartialObjectMetadata{ManagedCluster(), Namespace()} {
-		want.Name, want.UID, want.DeletionTimestamp = "cluster", "uid", &at
-		stored := want.DeepCopy()
-		stored.Labels, stored.Annotations = map[string]string{"l": "v"}, map[string]string{"a": "v"}
-		if diff := cmp.Diff(want, trimObject(t, stored)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", want.Kind, diff)
-		}
+	want := Namespace()
+	want.Name, want.UID, want.DeletionTimestamp = "cluster", "uid", &at
+	stored := want.DeepCopy()
+	stored.Labels, stored.Annotations = map[string]string{"l": "v"}, map[string]string{"a": "v"}
+	if diff := cmp.Diff(want, trimObject(t, stored)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestManagedClustersKeepTheirFacts(t *testing.T) {
+	want := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster", UID: "uid", DeletionTimestamp: &at, Labels: map[string]string{"region": "eu"}},
+		Status:     clusterv1.ManagedClusterStatus{ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "a", Value: "x"}, {Name: "b", Value: "y"}}},
+	}
+	stored := want.DeepCopy()
+	stored.Labels["feature.open-cluster-management.io/addon-web"], stored.Annotations = "available", map[string]string{"a": "v"}
+	stored.Spec.HubAcceptsClient, stored.Status.Version.Kubernetes = true, "v1.34.0"
+	stored.Status.ClusterClaims[0], stored.Status.ClusterClaims[1] = stored.Status.ClusterClaims[1], stored.Status.ClusterClaims[0]
+	before := ViewFacts(stored)
+	cached := trimObject(t, stored)
+	if diff := cmp.Diff(want, cached); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if after := ViewFacts(cached); after != before {
+		t.Errorf("the cache changes the facts from %s to %s", before, after)
+	}
+	huge := want.DeepCopy()
+	huge.Status.ClusterClaims = append(huge.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: "c", Value: strings.Repeat("x", 1<<20)})
+	if cached := factsOf(trimObject(t, huge)); len(cached.Claims["c"]) > 32<<10 || facts.Problem(cached) == "" {
+		t.Errorf("the cache has %d bytes, and the problem %q", len(cached.Claims["c"]), facts.Problem(cached))
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
@@ -44,8 +46,8 @@ func ViewNamespace(namespace client.Object) install.Namespace {
 }
 
 // clusterOf returns the ManagedCluster to which the namespace belongs; nil if there is none.
-func clusterOf(ctx context.Context, c client.Reader, namespace string) (*metav1.PartialObjectMetadata, error) {
-	cluster := ManagedCluster()
+func clusterOf(ctx context.Context, c client.Reader, namespace string) (*clusterv1.ManagedCluster, error) {
+	cluster := &clusterv1.ManagedCluster{}
 	err := c.Get(ctx, types.NamespacedName{Name: namespace}, cluster)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -77,9 +79,28 @@ func Namespace() *metav1.PartialObjectMetadata {
 	return namespace
 }
 
-// ManagedCluster returns a ManagedCluster for reading metadata only.
-func ManagedCluster() *metav1.PartialObjectMetadata {
-	cluster := &metav1.PartialObjectMetadata{}
-	cluster.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"})
-	return cluster
+// Facts returns the facts of the managed cluster to which the namespace belongs; nil if there is none.
+func Facts(ctx context.Context, c client.Reader, namespace string) (*kudo.ClusterFacts, error) {
+	cluster, err := clusterOf(ctx, c, namespace)
+	if cluster == nil || err != nil {
+		return nil, err
+	}
+	return factsOf(cluster), nil
+}
+
+func factsOf(cluster *clusterv1.ManagedCluster) *kudo.ClusterFacts {
+	found := &kudo.ClusterFacts{Name: cluster.Name, Labels: facts.LabelsOf(cluster.Labels)}
+	for _, claim := range cluster.Status.ClusterClaims {
+		if found.Claims == nil {
+			found.Claims = make(map[string]string, len(cluster.Status.ClusterClaims))
+		}
+		found.Claims[claim.Name] = claim.Value
+	}
+	return found
+}
+
+// ViewFacts returns what templates may read of a ManagedCluster, for comparison.
+func ViewFacts(cluster *clusterv1.ManagedCluster) string {
+	found := factsOf(cluster)
+	return facts.Text(facts.Labels, found, "") + facts.Text(facts.Claims, found, "")
 }

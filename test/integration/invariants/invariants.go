@@ -56,7 +56,7 @@ var allowed = map[string]map[string][]string{
 		},
 	},
 	"addon-manager-instance": {
-		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.status.conditions[type="Resolved"]`},
+		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.spec.cluster`, `.status.conditions[type="Resolved"]`},
 	},
 	// On a child the data from its parent, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {

@@ -62,6 +62,28 @@ type InstanceSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ImageRegistries []ImageRegistry `json:"imageRegistries,omitempty"`
+
+	// cluster describes the managed cluster to templates, as .Cluster. addon-manager sets it if templates of the OperatorVersion use it, and reverts
+	// other changes. A change starts no plan: the next one takes it. Not part of KUDO's API.
+	// +optional
+	Cluster *ClusterFacts `json:"cluster,omitempty"`
+}
+
+// ClusterFacts are what the hub knows about a managed cluster. Users of the hub and the cluster itself write them.
+type ClusterFacts struct {
+	// name is the name of the ManagedCluster.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// labels are the labels of the ManagedCluster, except those of OCM's features, feature.open-cluster-management.io/.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// claims are the values of the cluster's ClusterClaims, by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Claims map[string]string `json:"claims,omitempty"`
 }
 
 // ImageRegistry replaces the beginning of the names of images, as registries of OCM's AddOnDeploymentConfigs do.
@@ -206,6 +228,8 @@ const (
 	ReasonParametersInvalid = "ParametersInvalid"
 	// ReasonRequestInvalid means that spec.planExecution requests a plan that the OperatorVersion does not have.
 	ReasonRequestInvalid = "RequestInvalid"
+	// ReasonClusterFactsInvalid means that the OperatorVersion uses facts of the cluster, and that its ManagedCluster has too many labels and claims.
+	ReasonClusterFactsInvalid = "ClusterFactsInvalid"
 	// ReasonNameCollision means that another Instance would use the same names on the managed cluster.
 	ReasonNameCollision = "NameCollision"
 	// ReasonNameInvalid means that the Instance's name cannot be converted to a DNS label.
@@ -348,6 +372,15 @@ type Execution struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	ImageRegistries []ImageRegistry `json:"imageRegistries,omitempty"`
+
+	// cluster describes the managed cluster to templates, as in the spec when a plan that takes changes of it was last started.
+	// +optional
+	Cluster *ClusterFacts `json:"cluster,omitempty"`
+
+	// kubernetesVersion is the version of the managed cluster, for templates that use .Capabilities.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
 	// owed lists the plans that still have to complete, in the order in which they start. Only a plan that completes is removed.
 	// +optional

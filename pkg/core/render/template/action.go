@@ -134,13 +134,14 @@ const (
 	maxNames = 32
 )
 
-// kind distinguishes the data of a template and its field .Params, whose fields are known, from all other values.
+// kind distinguishes the data of a template and its fields .Params and .Cluster, whose fields are known, from all other values.
 type kind int
 
 const (
 	leaf kind = iota
 	root
 	params
+	cluster
 )
 
 // origin describes a value of a template: what it may depend on, and its format. It never changes.
@@ -205,10 +206,9 @@ func (s origin) equal(other origin) bool {
 func (s origin) field(name string) origin {
 	switch s.kind {
 	case root:
-		if name == "Params" {
-			return origin{kind: params, only: s.only}
-		}
-		return origin{}
+		return s.variable(name)
+	case cluster:
+		return origin{names: []string{clusterVariable + "." + name}, whole: true}
 	case params:
 		if s.only != nil && !s.only[name] {
 			return origin{}
@@ -216,6 +216,28 @@ func (s origin) field(name string) origin {
 		return origin{names: []string{name}, whole: true}
 	default:
 		return s.flat()
+	}
+}
+
+// The variables with facts of the cluster. Their values count as those of parameters of the names .Cluster.NAME and .Capabilities.
+const (
+	clusterVariable    = ".Cluster"
+	capabilityVariable = ".Capabilities"
+)
+
+// variable returns the origin of a field of the data. Facts of the cluster are nothing to follow if only some parameters are.
+func (s origin) variable(name string) origin {
+	switch {
+	case name == "Params":
+		return origin{kind: params, only: s.only}
+	case s.only != nil:
+		return origin{}
+	case "."+name == clusterVariable:
+		return origin{kind: cluster}
+	case "."+name == capabilityVariable:
+		return origin{names: []string{capabilityVariable}, whole: true}
+	default:
+		return origin{}
 	}
 }
 

@@ -96,8 +96,18 @@ func wayOut(message string) string {
 		return ""
 	case strings.Contains(message, ".Params."):
 		return ": .Params contains the parameters that the operator defines"
+	case strings.Contains(message, ".Cluster.Labels."), strings.Contains(message, ".Cluster.Claims."):
+		return `: the cluster does not have it; index .Cluster.Labels "NAME" and index .Cluster.Claims "NAME" are empty then`
+	case strings.HasSuffix(message, `no entry for key "Cluster"`):
+		return ": addon-manager has not set the facts of the cluster in the Instance: upgrade addon-manager, if it is of an earlier release"
+	case strings.HasSuffix(message, `no entry for key "Capabilities"`):
+		return ": the version of the cluster is not known"
+	case strings.Contains(message, ".Cluster."):
+		return ": .Cluster has the fields .Name, .Labels and .Claims"
+	case strings.Contains(message, ".Capabilities."):
+		return ": .Capabilities has the fields .KubeVersion.Version, .KubeVersion.Major and .KubeVersion.Minor"
 	default:
 		return ": a template may refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, " +
-			".PhaseName, .StepName, .Params and .Pipes"
+			".PhaseName, .StepName, .Params, .Pipes, .Cluster and .Capabilities"
 	}
 }

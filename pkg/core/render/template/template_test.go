@@ -57,7 +57,7 @@ func TestErrorNamesTheFault(t *testing.T) {
 		"an unknown field": {
 			"{{ .Instance }}",
 			`template "t", line 1: at <.Instance>: map has no entry for key "Instance": a template may refer to .Name, .Namespace, ` +
-				`.OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params and .Pipes`,
+				`.OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes, .Cluster and .Capabilities`,
 		},
 		"an unknown parameter by index": {
 			"a\n{{ index .Params \"NODE\" }}",
