@@ -476,6 +476,8 @@ func TestVerifyTemplates(t *testing.T) {
 		}},
 		"in a template defined in it":             {"{{ define \"x\" }}{{ .Params.A }}{{ .Whatever }}{{ $.Whatever }}{{ end }}{{ template \"x\" . }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: must be one of REPLICAS`}},
 		"the fields of something else":            {"{{ with fromJson \"{}\" }}{{ .Whatever }}{{ else }}{{ .Name }}{{ end }}", []string{}},
+		"a field of the cluster":                  {"{{ .Cluster.Name }}{{ index .Cluster.Labels \"a\" }}{{ .Capabilities.KubeVersion.Minor }}", []string{}},
+		"a field that the cluster does not have":  {"{{ .Cluster.Nam }}", []string{`templates/b.yaml:1: error: .Cluster.Nam does not exist: the fields of .Cluster are .Name, .Labels, .Claims`}},
 		"a variable that does not exist":          {"{{ .Instance }}", []string{`templates/b.yaml:1: error: .Instance does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes, .Cluster, .Capabilities`}},
 		"a key that no Pipe has":                  {"{{ .Pipes.cert }}", []string{`templates/b.yaml:1: error: .Pipes.cert is not a key of any Pipe task: none exist`}},
 		"the same through index":                  {"{{ index .Pipes \"cert\" }}", []string{`templates/b.yaml:1: error: .Pipes.cert is not a key of any Pipe task: none exist`}},

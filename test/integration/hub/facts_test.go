@@ -118,4 +118,25 @@ var _ = Describe("The facts of a cluster", func() {
 		Eventually(isResolved(own)).Should(BeTrue())
 		f.writesNothing(ctx, cluster)
 	})
+
+	It("are values in the parameter file of a child, as those of the start of its parent's plan", func(ctx SpecContext) {
+		describe(ctx, map[string]string{"region": "eu"}, claim("id", "a: {b"))
+		child := f.push(ctx, "child", cluster)
+		parent := parentOf(child)
+		parent.Spec.Tasks[0].Spec.ParameterFile = "child.yaml"
+		parent.Spec.Templates = map[string]string{
+			"child.yaml": "TEXT: '{{ .Cluster.Name }} {{ index .Cluster.Labels \"region\" }} {{ index .Cluster.Claims \"id\" }} {{ .Capabilities.KubeVersion.Minor }}'\n",
+		}
+		Expect(server.Create(ctx, parent)).To(Succeed())
+		mine := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}}
+		mine.Spec.OperatorVersion = corev1.ObjectReference{Namespace: parent.Namespace, Name: parent.Name}
+		Expect(server.Create(ctx, mine)).To(Succeed())
+		Eventually(isResolved(mine)).Should(BeTrue())
+		deploys(ctx, mine, parent)
+		describe(ctx, map[string]string{"region": "us"})
+		created := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine." + child.Spec.Operator.Name}}
+		Eventually(exists(created)).WithContext(ctx).Should(BeTrue())
+		Expect(specOf(created)(Default, ctx).Parameters).To(HaveKeyWithValue("TEXT", cluster+" eu a: {b 34"))
+		Expect(get(ctx, created).Spec.Cluster).To(BeNil())
+	})
 })

@@ -153,7 +153,7 @@ func deploys(ctx context.Context, i *kudo.Instance, version *kudo.OperatorVersio
 	reported := get(ctx, i)
 	before := reported.DeepCopy()
 	reported.Status.Execution = &kudo.Execution{
-		UID: "x", Plan: kudo.DeployPlan, Parameters: reported.Spec.Parameters,
+		UID: "x", Plan: kudo.DeployPlan, Parameters: reported.Spec.Parameters, Cluster: reported.Spec.Cluster, KubernetesVersion: "v1.34.2",
 		OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
 	}
 	for _, from := range reported.Spec.ParametersFrom {
