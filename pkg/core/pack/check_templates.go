@@ -48,17 +48,8 @@ func templateReferences(s *subject) []Problem {
 	for _, name := range sortedKeys(s.references) {
 		var problems []Problem
 		for _, ref := range s.references[name] {
-			message := ""
-			switch {
-			case ref.kind == paramReference && s.parameters[ref.name] == nil && !s.blind:
-				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", text.Quote(ref.name), s.choices(ref.name, s.parameterNames))
-			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
-				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, s.choices(ref.name, keys))
-			case ref.kind == clusterReference && !slices.Contains(clusterFields, ref.name):
-				message = fmt.Sprintf(".Cluster.%s does not exist: the fields of .Cluster are .%s", ref.name, strings.Join(clusterFields, ", ."))
-			case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
-				message = fmt.Sprintf(".%s does not exist: templates can refer to .%s", ref.name, strings.Join(templateVariables, ", ."))
-			default:
+			message := s.lackOf(ref, keys)
+			if message == "" {
 				continue
 			}
 			problem := problemAt(templateField(name), "%s", message)
@@ -73,6 +64,22 @@ func templateReferences(s *subject) []Problem {
 		all = append(all, problems...)
 	}
 	return all
+}
+
+// lackOf returns what a template refers to and does not exist; empty if it does.
+func (s *subject) lackOf(ref reference, keys []string) string {
+	switch {
+	case ref.kind == paramReference && s.parameters[ref.name] == nil && !s.blind:
+		return fmt.Sprintf("parameter %s is not defined in params.yaml: %s", text.Quote(ref.name), s.choices(ref.name, s.parameterNames))
+	case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
+		return fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, s.choices(ref.name, keys))
+	case ref.kind == clusterReference && !slices.Contains(clusterFields, ref.name):
+		return fmt.Sprintf(".Cluster.%s does not exist: the fields of .Cluster are .%s", ref.name, strings.Join(clusterFields, ", ."))
+	case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
+		return fmt.Sprintf(".%s does not exist: templates can refer to .%s", ref.name, strings.Join(templateVariables, ", ."))
+	default:
+		return ""
+	}
 }
 
 func (s *subject) pipeKeys() []string {
