@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,6 +45,25 @@ func (p *pass) explain(ctx context.Context, x *execution, placed plan.Placed, ob
 		}
 	}
 	return outcome
+}
+
+// explainSettled adds to condition Ready of an Instance without a running plan what is wrong with the pods of the workload that it names, like
+// explain, once it has not been ready for a while. It returns when to look again, because pods are not watched; zero means never.
+func (p *pass) explainSettled(ctx context.Context, o plan.Observation, ready metav1.Condition, objects []plan.Object) (metav1.Condition, time.Time) {
+	x := p.executionOf(ctx, o)
+	blamed := plan.FirstProblem(x.owner(), objects)
+	workload, _ := plan.AwaitedPods(blamed)
+	if ready.Reason != kudo.ReasonUnhealthy || workload == nil {
+		return ready, time.Time{}
+	}
+	recorded := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionReady)
+	if recorded == nil || recorded.Reason != kudo.ReasonUnhealthy || o.Now.Sub(recorded.LastTransitionTime.Time) < recheckInterval {
+		return ready, o.Now.Add(recheckInterval)
+	}
+	failed := plan.Outcome{Status: kudo.FatalError, Message: ready.Message}
+	message := p.view.Masker().Text(p.explain(ctx, x, plan.Placed{}, blamed, failed).Message)
+	ready.Message = plan.Steady(p.view.Masker().Text(recorded.Message), plan.OneLine(message))
+	return ready, o.Now.Add(maxBackoff)
 }
 
 // creationFailure returns why no further pod of a workload can be created, as a part of a sentence; empty if that is not known.
@@ -136,7 +156,7 @@ func (p *pass) failureText(ctx context.Context, pod *unstructured.Unstructured) 
 	}
 	log, err := p.acting.remote.Log(ctx, client.ObjectKeyFromObject(pod), container, previous)
 	if line := plan.LastLine(p.view.Masker().Foreign(log)); err == nil && line != "" {
-		words += ": last line of its log: " + line
+		words += plan.LastLogLine + line
 	}
 	return words
 }

@@ -75,8 +75,12 @@ func (p *pass) judge(
 	if err != nil {
 		return judgement{}, err
 	}
-	judged := judgement{ready: o.SettledReady(objects, children)}
+	ready, again := p.explainSettled(ctx, o, o.SettledReady(objects, children), objects)
+	judged := judgement{ready: ready}
 	judged.available, judged.until = o.SettledAvailable(judged.ready, objects, children)
+	if !again.IsZero() && (judged.until.IsZero() || again.Before(judged.until)) {
+		judged.until = again
+	}
 	switch {
 	case judged.ready.Reason == kudo.ReasonKubernetesVersionUnsupported:
 		judged.until = o.Now.Add(p.holdInterval)

@@ -30,6 +30,33 @@ func Ready(owner Owner, listed []Object, children []Child) metav1.Condition {
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all plans are complete and all applied objects are healthy")
 }
 
+// FirstProblem returns the object that Ready names; nil if it names none, or one that does not exist, is being deleted or belongs to another writer.
+func FirstProblem(owner Owner, listed []Object) []Object {
+	for _, o := range listed {
+		if problemOf(owner, o) == "" {
+			continue
+		}
+		if o.Unread != "" || o.Live == nil || o.IsDeleted() || owner.Claim(o) != nil {
+			return nil
+		}
+		return []Object{o}
+	}
+	return nil
+}
+
+// LastLogLine precedes the last line of a container's log in a message.
+const LastLogLine = ": last line of its log: "
+
+// Steady returns the recorded message if it differs from the current one only in the line of the log: a container that fails repeatedly logs
+// other times and addresses in each run, which are not worth a write.
+func Steady(recorded, current string) string {
+	before, _, logged := strings.Cut(recorded, LastLogLine)
+	if now, _, logs := strings.Cut(current, LastLogLine); logged && logs && before == now {
+		return recorded
+	}
+	return current
+}
+
 // PendingCondition returns condition Ready of an Instance with a plan that is about to start. It is False in between: a client that waits
 // for its generation to be Ready would otherwise take pending changes for done.
 func PendingCondition(next string) metav1.Condition {
@@ -41,7 +68,8 @@ const missing = ": is missing"
 
 // IsMissing reports whether the condition is False because an object is missing: reason Unhealthy also covers objects that fail.
 func IsMissing(condition metav1.Condition) bool {
-	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(condition.Message, missing)
+	problem, _, _ := strings.Cut(condition.Message, LastLogLine) // a log may contain anything
+	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(problem, missing)
 }
 
 // problemOf describes the problem of an applied object; empty if it is healthy.

@@ -14,6 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 var _ = Describe("A step that waits for a workload", func() {
@@ -64,6 +65,26 @@ var _ = Describe("A step that waits for a workload", func() {
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
 			HaveField("Message", MatchRegexp(`Job \S+: failed: BackoffLimitExceeded.*: Pod %s/%s: failed: container app exited with code 3 \(Error\)$`,
 				pod.Namespace, pod.Name)))) // its log cannot be read without a node
+		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		h.finish(ctx)
+	})
+
+	It("says why a workload fails after its plan is complete", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		pod := h.podOf(ctx, map[string]string{"app": h.name})
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "app", RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
+		}}
+		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
+		app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}
+		Expect(environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) { d.Status.AvailableReplicas, d.Status.ReadyReplicas = 0, 0 })).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Message }).Should(HaveSuffix(
+			"replicas available: Pod " + pod.Namespace + "/" + pod.Name + ": container app restarts: CrashLoopBackOff: exited with code 137 (OOMKilled)"))
+		Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Complete))
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
 		h.finish(ctx)
 	})
