@@ -68,8 +68,7 @@ const missing = ": is missing"
 
 // IsMissing reports whether the condition is False because an object is missing: reason Unhealthy also covers objects that fail.
 func IsMissing(condition metav1.Condition) bool {
-	problem, _, _ := strings.Cut(condition.Message, LastLogLine) // a log may contain anything
-	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(problem, missing)
+	return condition.Reason == kudo.ReasonUnhealthy && strings.HasSuffix(condition.Message, missing) // what a container says is quoted
 }
 
 // problemOf describes the problem of an applied object; empty if it is healthy.
