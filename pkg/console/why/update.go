@@ -113,6 +113,7 @@ func (e *Explanation) explainDeletion(addOn *addonv1alpha1.ManagedClusterAddOn) 
 		e.addSentence("%s", advice)
 	}
 	e.suggestDetails(addOn)
+	e.fixRemoval(waiting)
 }
 
 // missingParameter matches a message about a required parameter without a value.

@@ -82,6 +82,7 @@ func (e *Explanation) explainInstalled(addOn *addonv1alpha1.ManagedClusterAddOn,
 		e.explainLag(addOn, seen, verdict.Reason())
 	}
 	e.explainOwnProblems(addOn)
+	e.suggestFix(addOn)
 	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue && !e.isUpdateUnknown(addOn) {
 		e.addSentence("Nothing to do.")
 	}
@@ -248,6 +249,7 @@ func (e *Explanation) explainFailure(subject string, addOn *addonv1alpha1.Manage
 	e.adviseParameters(addOn)
 	e.suggestDetails(addOn)
 	e.suggestRetry(addOn)
+	e.suggestFix(addOn)
 }
 
 // suggestRetry suggests running a plan again if that fixes the reported problem of a plan-based add-on: missing objects are re-created,

@@ -1,0 +1,129 @@
+package why
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// The objects that messages name. Agents and users write parts of messages: what is found in them becomes words of a command, or of a sentence.
+var (
+	badValue      = regexp.MustCompile(`(?:parameter "([^"]+)"|variable ([A-Za-z_][A-Za-z0-9_]*)): `)
+	configOf      = regexp.MustCompile(`\b(AddOnDeploymentConfig|ConfigMap) ([a-z0-9.-]+)/([a-z0-9.-]+)(?: sets variable|: | has| does not)`)
+	noVersion     = regexp.MustCompile(`\bOperatorVersion "?([a-z0-9.-]+)/[a-z0-9.-]+"? does not exist`)
+	replaced      = regexp.MustCompile(`was replaced: run a plan of Instance "([a-z0-9.-]+)"`)
+	noSecret      = regexp.MustCompile(`\bSecret ([a-z0-9-]+)/([a-z0-9.-]+) does not exist: create it with key "([A-Za-z0-9._-]+)"`)
+	noKey         = regexp.MustCompile(`\bSecret ([a-z0-9-]+)/([a-z0-9.-]+) has no key "([A-Za-z0-9._-]+)"`)
+	noClass       = regexp.MustCompile(`\bStorageClass ([a-z0-9.-]+) does not exist`)
+	noDefault     = "the cluster has no default StorageClass"
+	exceededQuota = regexp.MustCompile(`\bexceeded quota: ([a-z0-9.-]+)`)
+	held          = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]+) (?:([a-z0-9-]+)/)?([a-z0-9.:-]+): is being deleted, held by finalizer ([a-zA-Z0-9./-]+)`)
+)
+
+// suggestFix suggests commands that fix what an add-on reports, as far as its messages tell which.
+func (e *Explanation) suggestFix(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
+	if resolved != nil && resolved.Status == metav1.ConditionFalse {
+		e.fixRequest(addOn, resolved)
+	}
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
+	if available != nil && available.Status != metav1.ConditionTrue {
+		e.fixCluster(addOn, available.Message)
+	}
+}
+
+// fixRequest suggests commands that fix why the hub does not pass on an add-on or its last change.
+func (e *Explanation) fixRequest(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Condition) {
+	message := resolved.Message
+	switch resolved.Reason {
+	case kudo.ReasonParametersInvalid, addonv1alpha1.ReasonConfigurationInvalid:
+		if values := valuesFor(message); values != "" {
+			e.commands = append(e.commands, text.Command("kubectl addon update %s --cluster %s", addOn.Name, e.view.Name)+values)
+		} else if config := configOf.FindStringSubmatch(message); config != nil {
+			e.suggest("kubectl edit "+strings.ToLower(config[1])+" %s --namespace %s", config[3], config[2])
+		}
+	case addonv1alpha1.ReasonConfigurationNotFound:
+		e.suggest("kubectl edit managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
+	case kudo.ReasonOperatorVersionNotFound:
+		if instance := replaced.FindStringSubmatch(message); instance != nil {
+			e.suggest("kubectl addon plan run %s deploy --cluster %s", instance[1], e.view.Name)
+		} else if version := noVersion.FindStringSubmatch(message); version != nil {
+			e.suggest("kubectl addon package push DIR --namespace %s", version[1])
+		}
+	case kudo.ReasonChildVersionNotFound, kudo.ReasonOperatorVersionInvalid, kudo.ReasonContentIncomplete:
+		if instance := e.view.Instances[addOn.Name]; instance != nil && instance.Spec.OperatorVersion.Namespace != "" {
+			e.suggest("kubectl addon package push DIR --namespace %s", instance.Spec.OperatorVersion.Namespace)
+		}
+	case kudo.ReasonClusterFactsInvalid:
+		e.suggest("kubectl edit managedcluster %s", e.view.Name)
+	}
+}
+
+// fixCluster suggests commands that fix a problem on the managed cluster.
+func (e *Explanation) fixCluster(addOn *addonv1alpha1.ManagedClusterAddOn, message string) {
+	if found := noSecret.FindStringSubmatch(message); found != nil {
+		e.suggestThere("create secret generic %s --namespace %s --from-literal=%s", found[2], found[1], found[3]+"=VALUE")
+	}
+	if found := noKey.FindStringSubmatch(message); found != nil {
+		e.suggestThere("patch secret %s --namespace %s --patch %s", found[2], found[1], `{"stringData":{"`+found[3]+`":"VALUE"}}`)
+	}
+	if found := noClass.FindStringSubmatch(message); found != nil {
+		e.fixStorageClass(addOn, found[1])
+	} else if strings.Contains(message, noDefault) {
+		e.addSentence("Make one of the StorageClasses of cluster %s its default, or choose one with a parameter of %s.", e.view.Name, addOn.Name)
+		e.suggestThere("annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true")
+	}
+	if found := exceededQuota.FindStringSubmatch(message); found != nil {
+		e.addSentence("Raise the quota, or lower what %s requests with its parameters.", addOn.Name)
+		e.suggestThere("edit resourcequota %s --namespace %s", found[1], e.namespaceOf(addOn))
+	}
+}
+
+// fixStorageClass suggests another value of the parameters that name a StorageClass that does not exist.
+func (e *Explanation) fixStorageClass(addOn *addonv1alpha1.ManagedClusterAddOn, class string) {
+	e.addSentence("Create StorageClass %s on cluster %s, or choose another one with a parameter of %s.", class, e.view.Name, addOn.Name)
+	values := ""
+	if instance := e.view.Instances[addOn.Name]; instance != nil {
+		values = valuesWith(instance.Spec.Parameters, class)
+	}
+	if values == "" {
+		values = " -p NAME=STORAGECLASS"
+	}
+	e.suggestThere("get storageclass")
+	e.commands = append(e.commands, text.Command("kubectl addon update %s --cluster %s", addOn.Name, e.view.Name)+values)
+}
+
+// fixRemoval states which finalizer holds up the removal of an add-on, and suggests the command that removes it.
+func (e *Explanation) fixRemoval(message string) {
+	found := held.FindStringSubmatch(message)
+	if found == nil {
+		return
+	}
+	e.addSentence("Only the controller of finalizer %s knows what it waits for: check that it is running on cluster %s, or remove the finalizer if that "+
+		"controller is gone for good.", found[4], e.view.Name)
+	object := strings.ToLower(found[1])
+	if found[2] == "" {
+		e.suggestThere("edit "+object+" %s", found[3])
+		return
+	}
+	e.suggestThere("edit "+object+" %s --namespace %s", found[3], found[2])
+}
+
+// suggestThere suggests a command for the managed cluster, with its name for the name of its context: the command fails on any other cluster.
+func (e *Explanation) suggestThere(format string, names ...string) {
+	e.suggest("kubectl "+format+" --context %s", append(names, e.view.Name)...)
+}
+
+// namespaceOf returns the namespace of an add-on's resources on the cluster.
+func (e *Explanation) namespaceOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	if instance := e.view.Instances[addOn.Name]; instance != nil {
+		return instance.TargetNamespace()
+	}
+	return addOn.Spec.InstallNamespace
+}

@@ -1,0 +1,125 @@
+package why_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/why"
+	"github.com/tandem-addons/tandem/test/sample"
+)
+
+// TestWhySuggestsACommandThatFixes: what a condition reports leads to a command that changes something, and to none that a message makes up.
+func TestWhySuggestsACommandThatFixes(t *testing.T) {
+	blocked := func(reason, message string) metav1.Condition {
+		return sample.Condition(addonv1alpha1.ConditionResolved, "False", reason, message)
+	}
+	fails := func(reason, message string) metav1.Condition {
+		return sample.Condition(addonv1alpha1.ConditionAvailable, "False", reason, message)
+	}
+	const update = "kubectl addon update shop --cluster cluster1 -p "
+	for name, test := range map[string]struct {
+		condition metav1.Condition
+		want      []string
+	}{
+		"an integer": {blocked(kudo.ReasonParametersInvalid, `parameter "SIZE": value "two": must be an integer, such as 3`), []string{update + "SIZE=3"}},
+		"a number":   {blocked(kudo.ReasonParametersInvalid, `parameter "CPU": value "x": must be a decimal number, such as 0.5 or 1e6`), []string{update + "CPU=0.5"}},
+		"an enum and a boolean": {
+			blocked(kudo.ReasonParametersInvalid, `parameter "MODE": value "c": must be one of "a b", "b"; parameter "TLS": value "yes": must be true or false`),
+			[]string{update + "'MODE=a b' -p TLS=true"},
+		},
+		"a value without an example": {blocked(kudo.ReasonParametersInvalid, `parameter "LIST": value "a": must be a list, such as [a, b]`), []string{update + "LIST=VALUE"}},
+		"a value that looks like an example": {
+			blocked(kudo.ReasonParametersInvalid, `parameter "SIZE": value "x, such as 9": must be an integer, such as 3`), []string{update + "SIZE=3"},
+		},
+		"a name with a quotation mark for the shell": {blocked(kudo.ReasonParametersInvalid, `parameter "a';b": value "": unknown type`), []string{update + `'a'\'';b=VALUE'`}},
+		"many values": {
+			blocked(kudo.ReasonParametersInvalid, strings.Repeat(`parameter "A": x; `, 3)+`parameter "B": x; parameter "C": x; parameter "D": x; parameter "E": x; parameter "F": x`),
+			[]string{update + "A=VALUE -p B=VALUE -p C=VALUE -p D=VALUE -p E=VALUE"},
+		},
+		"a plain value of a sensitive parameter": {
+			blocked(addonv1alpha1.ReasonConfigurationInvalid, `AddOnDeploymentConfig addon-packages/all: variable PASSWORD: sensitive: must be secret:NAME/KEY, which refers to a Secret`),
+			[]string{update + "PASSWORD=secret:NAME/KEY"},
+		},
+		"a misspelt variable": {
+			blocked(addonv1alpha1.ReasonConfigurationInvalid, `AddOnDeploymentConfig addon-packages/all sets variable BROKR, which OperatorVersion "kafka" does not define: did you mean BROKERS?`),
+			[]string{"kubectl edit addondeploymentconfig all --namespace addon-packages"},
+		},
+		"binary values": {
+			blocked(addonv1alpha1.ReasonConfigurationInvalid, "ConfigMap cluster1/files has binary values (a), and values of parameters are text: remove them"),
+			[]string{"kubectl edit configmap files --namespace cluster1"},
+		},
+		"no configuration": {
+			blocked(addonv1alpha1.ReasonConfigurationNotFound, "AddOnDeploymentConfig a/b does not exist: create it, or remove it from the add-on's configs"),
+			[]string{"kubectl edit managedclusteraddon shop --namespace cluster1"},
+		},
+		"no version": {
+			blocked(kudo.ReasonOperatorVersionNotFound, "OperatorVersion addon-packages/shop-1.0.0 does not exist: push its package (kubectl addon package push DIR -n addon-packages), or use another version"),
+			[]string{"kubectl addon package push DIR --namespace addon-packages"},
+		},
+		"a replaced version": {
+			blocked(kudo.ReasonOperatorVersionNotFound, `OperatorVersion a/b was replaced: run a plan of Instance "shop" to use the new one`),
+			[]string{"kubectl addon plan run shop deploy --cluster cluster1"},
+		},
+		"no Secret": {
+			fails(kudo.ReasonSecretNotFound, `plan deploy waits for the values of sensitive parameters: Secret web/db does not exist: create it with key "password" in namespace "web" of the managed cluster`),
+			[]string{"kubectl create secret generic db --namespace web --from-literal=password=VALUE --context cluster1"},
+		},
+		"no key": {
+			fails(kudo.ReasonSecretNotFound, `plan deploy waits for the values of sensitive parameters: Secret web/db has no key "password": add it`),
+			[]string{`kubectl patch secret db --namespace web --patch '{"stringData":{"password":"VALUE"}}' --context cluster1`},
+		},
+		"a Secret that is made up": {
+			fails(kudo.ReasonSecretNotFound, `Secret web/db; rm -rf / does not exist: create it with key "password"`), nil,
+		},
+		"no StorageClass": {
+			fails(kudo.ReasonPlanError, `PersistentVolumeClaim web/data-0: is not bound: StorageClass fast does not exist`),
+			[]string{"kubectl get storageclass --context cluster1", update + "CLASS=STORAGECLASS"},
+		},
+		"another StorageClass": {
+			fails(kudo.ReasonPlanError, `PersistentVolumeClaim web/data-0: is not bound: StorageClass slow does not exist`),
+			[]string{"kubectl get storageclass --context cluster1", update + "NAME=STORAGECLASS"},
+		},
+		"no default StorageClass": {
+			fails(kudo.ReasonPlanError, `PersistentVolumeClaim web/data-0: is not bound: it has no StorageClass, and the cluster has no default StorageClass`),
+			[]string{"kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true --context cluster1"},
+		},
+		"a quota": {
+			fails(kudo.ReasonPlanError, `StatefulSet web/db: 0 of 1 replicas ready: pods "db-0" is forbidden: exceeded quota: small, requested: cpu=1`),
+			[]string{"kubectl edit resourcequota small --namespace web --context cluster1"},
+		},
+		"nothing known": {fails("Unhealthy", "StatefulSet web/db: 0 of 3 pods ready"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := sample.NewCluster("shop:").Plans("shop").With("shop", test.condition)
+			view.Instances = map[string]*kudo.Instance{"shop": instanceOf("shop", func(i *kudo.Instance) {
+				i.Spec.InstallNamespace, i.Spec.Parameters = "web", map[string]string{"CLASS": "fast", "SIZE": "fast-2"}
+			})}
+			got := why.Of(view.Cluster, "shop", sample.Now).Data("shop").Commands
+			want := append([]string{"kubectl addon plan status shop --cluster cluster1"}, test.want...)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhyNamesTheFinalizerThatHoldsUpARemoval(t *testing.T) {
+	view := sample.NewCluster("shop:").Plans("shop").With("shop", sample.Works).WithDeletion("shop", "kudo.dev/removal")
+	view.Instances = map[string]*kudo.Instance{"shop": instanceOf("shop", ready("False", kudo.ReasonRemoving, "ConfigMap web/x: is being deleted, held by finalizer example.com/hold", 0),
+		func(i *kudo.Instance) { i.DeletionTimestamp = &metav1.Time{Time: sample.Now} })}
+	data := why.Of(view.Cluster, "shop", sample.Now).Data("shop")
+	want := []string{"kubectl addon plan status shop --cluster cluster1", "kubectl edit configmap x --namespace web --context cluster1"}
+	if diff := cmp.Diff(want, data.Commands); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	const advice = "ConfigMap web/x: is being deleted, held by finalizer example.com/hold. Only the controller of finalizer example.com/hold knows what it " +
+		"waits for: check that it is running on cluster cluster1, or remove the finalizer if that controller is gone for good."
+	if !strings.HasSuffix(data.Explanation, advice) {
+		t.Errorf("got %s", data.Explanation)
+	}
+}
