@@ -135,7 +135,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 	It("asks why it is not available, and runs the commands that the answer names", func(ctx SpecContext) {
 		Expect(d.fails(ctx, cli.ExitFailure, "disable", "zookeeper", "--cluster", "cluster2", "--yes").errOut).To(ContainSubstring("web"))
 		Expect(d.hub.Get(ctx, client.ObjectKey{Namespace: "cluster2", Name: "zookeeper"}, &addonv1alpha1.ManagedClusterAddOn{})).To(Succeed())
-		d.run(ctx, "disable", "zookeeper", "--cluster", "cluster2", "--force", "--timeout", "2m")
+		d.run(ctx, "disable", "zookeeper", "--cluster", "cluster2", "--force", "--yes", "--timeout", "2m")
 		var why struct{ Commands []string }
 		Eventually(func(g Gomega) {
 			explained := d.run(ctx, "why", "web", "--cluster", "cluster2", "-o", "json")

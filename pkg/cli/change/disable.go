@@ -23,7 +23,7 @@ type DisableOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
 	addOn string
-	// yes skips the prompt; force also ignores dependents that require the add-on.
+	// yes skips the prompt; force ignores dependents that require the add-on.
 	yes, force bool
 	dryRunFlags
 	terminal.WaitFlags
@@ -43,12 +43,12 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 			"--placement or --all-clusters. Interrupting the wait does not stop the removal.\n\n" +
 			"The command first lists the add-ons that depend on the add-on on these clusters, what is deleted together with its\n" +
 			"CustomResourceDefinitions and Namespaces, and the objects that its package keeps, and prompts for confirmation. With --yes it\n" +
-			"does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a terminal,\n" +
-			"one of these flags is required. With --dry-run nothing is written: the command shows the volume claims that would be deleted,\n" +
-			"the cleanup plan, and the objects that would be removed.\n\n" +
+			"does not prompt, and fails if other add-ons require the add-on, unless --force is set. Without a terminal, --yes is required.\n" +
+			"With --dry-run nothing is written: the command shows the volume claims that would be deleted, the cleanup plan, and the objects\n" +
+			"that would be removed.\n\n" +
 			"Nothing is removed from a detached cluster: the command deletes the add-on on the hub, lists the objects that stay on the\n" +
 			"cluster, and fails.\n\n" +
-			"If a cluster is gone or the cleanup cannot succeed, release the add-on with 'kubectl addon uninstall --force'.",
+			"If a cluster is gone or the cleanup cannot succeed, release the add-on with 'kubectl addon uninstall --release'.",
 		Example: "  kubectl addon disable kafka --cluster cluster1 --dry-run\n" +
 			"  kubectl addon disable kafka --cluster cluster1\n" +
 			"  kubectl addon disable kafka --selector region=eu --yes",
@@ -69,7 +69,7 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	}
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
-	cmd.Flags().BoolVar(&o.force, "force", false, "Do not prompt, even if other add-ons require the add-on.")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Disable the add-on even if other add-ons require it, or a Placement enables it again.")
 	o.addDryRun(cmd)
 	o.AddWait(cmd, true, "Wait until the add-on is gone.")
 	return cmd
@@ -184,18 +184,18 @@ func (d disabling) agree(o *DisableOptions) error {
 		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
 	}
 	suffer, required := impactTexts(d.there, d.detached)
-	if err := terminal.Warn(o.ErrOut, slices.Concat(suffer, d.losses, keptTexts(d.there))...); err != nil || o.force {
+	if err := terminal.Warn(o.ErrOut, slices.Concat(suffer, d.losses, keptTexts(d.there))...); err != nil {
 		return err
 	}
 	where := terminal.OnClusters(clustersOf(d.there))
 	switch {
-	case o.yes && required:
+	case o.yes && required && !o.force:
 		return fmt.Errorf("add-on %q is required by other add-ons on %s; disable those first, or use --force", d.addOn, where)
 	case o.yes:
 		return nil
 	case !printers.IsTerminal(o.In):
 		return fmt.Errorf("add-on %q was not disabled on %s: cannot prompt for confirmation without a terminal; "+
-			"use --yes, or --force if other add-ons require it", d.addOn, where)
+			"use --yes, and --force if other add-ons require it", d.addOn, where)
 	}
 	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? This removes its applied objects, including their data.",
 		text.Word(d.addOn), where))

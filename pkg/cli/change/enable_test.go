@@ -112,7 +112,7 @@ func TestEnablePrintsWhatItWaitsFor(t *testing.T) {
 		return installed{ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn}
 	}
 	const removal = "the removal of managedclusteraddon.addon.open-cluster-management.io/kafka%s is still in progress after 3s: Removing " +
-		"(see 'kubectl addon uninstall --help' for --force)"
+		"(see 'kubectl addon uninstall --help' for --release)"
 	pending := &target{trees: []terminal.Node{{Text: "kafka on c3: Available Unknown (ProbeUnavailable): its lease is unknown."}}}
 	pending.Wanted = leaving("c3").AddOn
 	const unavailable = "add-ons are still not available after 3s: kafka on c3: Available Unknown (ProbeUnavailable): its lease is unknown; " +
@@ -190,14 +190,18 @@ func TestDisableAsks(t *testing.T) {
 		"what else is deleted": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{graphs}, losses: []string{"on cluster c1: more"},
 			shown: "Warning: on cluster c1: without zookeeper, add-on graphs becomes degraded\nWarning: on cluster c1: more\n"},
 		"no terminal": {err: `add-on "zookeeper" was not disabled on cluster c1: cannot prompt for confirmation without a terminal; ` +
-			`use --yes, or --force if other add-ons require it`},
+			`use --yes, and --force if other add-ons require it`},
 		"no prompt": {options: DisableOptions{yes: true}},
 		"no prompt, and one is degraded": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{graphs},
 			shown: "Warning: on cluster c1: without zookeeper, add-on graphs becomes degraded\n"},
 		"no prompt, and one requires it": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{kafka},
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n",
 			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or use --force`},
-		"force ignores dependents": {options: DisableOptions{force: true}, dependents: []dependency.Dependent{kafka}, returns: reenabled,
+		"force does not answer the prompt": {options: DisableOptions{force: true}, dependents: []dependency.Dependent{kafka},
+			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n",
+			err: `add-on "zookeeper" was not disabled on cluster c1: cannot prompt for confirmation without a terminal; ` +
+				`use --yes, and --force if other add-ons require it`},
+		"force ignores dependents": {options: DisableOptions{yes: true, force: true}, dependents: []dependency.Dependent{kafka}, returns: reenabled,
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n"},
 		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: reenabled,
 			err: `add-on "zookeeper" would be enabled again: OCM enables add-on "zookeeper" only on clusters that these Placements select: ` +

@@ -27,8 +27,8 @@ type UninstallOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
 	name string
-	// yes skips the prompt; force also skips waiting for the removal of applied objects.
-	yes, force bool
+	// yes skips the prompt; release leaves the applied objects on the cluster.
+	yes, release bool
 	dryRunFlags
 	terminal.WaitFlags
 }
@@ -52,10 +52,10 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 			"deleted, the cleanup plan, and the objects that would be removed.\n\n" +
 			"Nothing is removed from a detached cluster: the command deletes the object on the hub, lists the objects that stay on the\n" +
 			"cluster, and fails.\n\n" +
-			"With --force the command does not prompt, and no controller waits for the cleanup: the applied objects stay on the cluster\n" +
-			"in their current state, and the known ones are listed. Use it if the cluster is gone or the cleanup cannot succeed.",
+			"With --release no controller waits for the cleanup: the applied objects stay on the cluster in their current state, and the\n" +
+			"known ones are listed. Use it if the cluster is gone or the cleanup cannot succeed.",
 		Example: "  kubectl addon uninstall kafka --cluster cluster1\n" +
-			"  kubectl addon uninstall kafka --cluster cluster1 --force",
+			"  kubectl addon uninstall kafka --cluster cluster1 --release",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, of); err != nil {
@@ -67,8 +67,7 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 	}
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
-	cmd.Flags().BoolVar(&o.force, "force", false,
-		"Release the add-on or Instance: leave its applied objects on the cluster, and do not prompt.")
+	cmd.Flags().BoolVar(&o.release, "release", false, "Release the add-on or Instance: leave its applied objects on the cluster.")
 	o.addDryRun(cmd)
 	o.AddWait(cmd, true, "Wait until the add-on or Instance is gone.")
 	return cmd
@@ -81,6 +80,9 @@ func (o *UninstallOptions) check(cmd *cobra.Command, of string) error {
 	}
 	if err := o.Require(cmd, of); err != nil {
 		return err
+	}
+	if o.dryRun && o.release {
+		return errors.New("--dry-run shows what would be removed from the cluster, and --release removes nothing from it: leave one of them out")
 	}
 	return o.checkDryRun(cmd)
 }
@@ -114,7 +116,7 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 		return errors.Join(refused.Err(), err)
 	}
 	problems := []error{refused.Err()}
-	if o.force {
+	if o.release {
 		found = slices.DeleteFunc(found, func(i installed) bool {
 			if i.Instance == nil {
 				return false
@@ -124,7 +126,7 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 			return err != nil
 		})
 	}
-	r := removal{hub: h, streams: o.IOStreams, found: found, detached: detached, released: o.force}
+	r := removal{hub: h, streams: o.IOStreams, found: found, detached: detached, released: o.release}
 	return errors.Join(append(problems, r.run(ctx, o.WaitFlags))...)
 }
 
@@ -143,7 +145,7 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 		case err != nil:
 			return nil, nil, err
 		case !i.isGone():
-			if err := change.Removal(i).Validate(); err != nil && !o.force {
+			if err := change.Removal(i).Validate(); err != nil && !o.release {
 				refused[cluster] = err
 				continue
 			}
@@ -174,14 +176,17 @@ func (o *UninstallOptions) toUninstall(ctx context.Context, c client.Reader) ([]
 // deleted.
 func agreeToUninstall(ctx context.Context, c client.Reader, found []installed, detached sets.Set[string], o *UninstallOptions) error {
 	suffer, _ := impactTexts(found, detached)
-	if !o.force { // --force leaves all objects in place
+	question := "Uninstall %s from %s? This removes its applied objects, including their data."
+	if o.release {
+		question = "Release %s on %s? Its applied objects stay on the cluster, and nothing manages them any more."
+	} else {
 		lost, err := losses(ctx, c, found, detached)
 		if err != nil {
 			return err
 		}
 		suffer = append(suffer, lost...)
 	}
-	if err := terminal.Warn(o.ErrOut, append(suffer, keptTexts(found)...)...); err != nil || o.yes || o.force || len(found) == 0 {
+	if err := terminal.Warn(o.ErrOut, append(suffer, keptTexts(found)...)...); err != nil || o.yes || len(found) == 0 {
 		return err
 	}
 	where := terminal.OnClusters(clustersOf(found))
@@ -189,8 +194,7 @@ func agreeToUninstall(ctx context.Context, c client.Reader, found []installed, d
 		return fmt.Errorf("%s was not uninstalled from %s: cannot prompt for confirmation without a terminal; use --yes",
 			found[0], where)
 	}
-	return terminal.Confirm(o.IOStreams,
-		fmt.Sprintf("Uninstall %s from %s? This removes its applied objects, including their data.", text.Word(found[0].Name), where))
+	return terminal.Confirm(o.IOStreams, fmt.Sprintf(question, text.Word(found[0].Name), where))
 }
 
 // release force-releases this Instance and its children, so that no controller waits for their removal, and lists the objects that they leave

@@ -29,7 +29,7 @@ func (w *goneWait) await(ctx context.Context, h hubclient.Hub, timeout time.Dura
 
 // timeoutError returns an error that states what the removal waits for.
 func (w *goneWait) timeoutError(after string) error {
-	return fmt.Errorf("the removal of %s is still in progress%s%s (see 'kubectl addon uninstall --help' for --force)",
+	return fmt.Errorf("the removal of %s is still in progress%s%s (see 'kubectl addon uninstall --help' for --release)",
 		w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
 }
 

@@ -272,7 +272,7 @@ func (o Observation) retryCleanup() Action {
 	}
 	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf(
 		"plan %q failed and will be retried: %s; if it cannot succeed, annotate %s on the hub with %s=true to remove its objects "+
-			"without the plan, or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
+			"without the plan, or run 'kubectl addon uninstall --release' to release the Instance and leave its objects",
 		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message, removed, kudo.AnnotationSkipCleanup)))
 	failed.After = o.CleanupWait
 	return failed

@@ -136,7 +136,7 @@ func TestDecide(t *testing.T) {
 			observed: newObservation(kudo.Complete, requestRemoval, withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
 			want:     plan.ActionWait, reason: kudo.ReasonRemoving, after: time.Minute, message: `plan "cleanup" failed and will be retried: no image; ` +
 				"if it cannot succeed, annotate the Instance on the hub with kudo.dev/skip-cleanup=true to remove its objects without the plan, " +
-				"or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
+				"or run 'kubectl addon uninstall --release' to release the Instance and leave its objects",
 		},
 		"nothing was started, and nothing is left": {
 			observed: newObservation("", neverStarted, requestRemoval), want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,

@@ -185,7 +185,7 @@ func TestDecideBelowAnInstanceThatIsRemoved(t *testing.T) {
 		"a failed one says which Instance to annotate": {
 			observed: newObservation(kudo.Complete, below(plan.StageCleanup), withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
 			want:     plan.ActionWait, message: `plan "cleanup" failed and will be retried: no image; if it cannot succeed, annotate Instance "aa" on the hub with ` +
-				"kudo.dev/skip-cleanup=true to remove its objects without the plan, or run 'kubectl addon uninstall --force' to release the Instance and leave its objects",
+				"kudo.dev/skip-cleanup=true to remove its objects without the plan, or run 'kubectl addon uninstall --release' to release the Instance and leave its objects",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -399,7 +399,7 @@ var _ = Describe("An agent that restricts permissions", func() {
 		Eventually(func() string { return h.ready(ctx).Message }).Should(Equal(`plan "cleanup" failed and will be retried: ` +
 			"the package declares no permissions, and the agent requires them (--rights=declared); if it cannot succeed, " +
 			"annotate the Instance on the hub with kudo.dev/skip-cleanup=true to remove its objects without the plan, " +
-			"or run 'kubectl addon uninstall --force' to release the Instance and leave its objects"))
+			"or run 'kubectl addon uninstall --release' to release the Instance and leave its objects"))
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
 
 		h.edit(ctx, func(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationSkipCleanup: "true"} })

@@ -139,7 +139,7 @@ var _ = Describe("A parameter's value", func() {
 			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
 				`plan "cleanup" failed and will be retried: `+problem+
 					`; if it cannot succeed, annotate the Instance on the hub with kudo.dev/skip-cleanup=true to remove its objects without the plan, `+
-					`or run 'kubectl addon uninstall --force' to release the Instance and leave its objects`))
+					`or run 'kubectl addon uninstall --release' to release the Instance and leave its objects`))
 			Expect(h.there(ctx)).To(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-config"))
 			h.force(ctx)
 			h.release(ctx)

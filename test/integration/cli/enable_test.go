@@ -245,7 +245,7 @@ var _ = Describe("add-ons", func() {
 				Expect(late.code).To(Equal(cli.ExitTimeout))
 				Expect(late.err).To(MatchError(`add-on "rock" is not enabled on cluster ` + held.Namespace + `: the removal of ` + kind +
 					`rock is still in progress after 3s: ManagedClusterAddOn rock is held by finalizers: example.com/held ` +
-					`(see 'kubectl addon uninstall --help' for --force)`))
+					`(see 'kubectl addon uninstall --help' for --release)`))
 				Expect(late.out).To(Equal(kind + "rock enabled on " + other + "\n"))
 				Expect(enabled(ctx, held.Namespace, "rock").UID).To(Equal(held.UID))
 			})
@@ -570,7 +570,7 @@ var _ = Describe("add-ons", func() {
 			late := run(ctx, "disable", "sticky", "--cluster", cluster, "--yes", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
 			Expect(late.err).To(MatchError(ContainSubstring("ManagedClusterAddOn sticky is held by finalizers: example.com/held")))
-			done := begin(ctx, "disable", "sticky", "--cluster", cluster, "--force")
+			done := begin(ctx, "disable", "sticky", "--cluster", cluster, "--force", "--yes")
 			Consistently(done).ShouldNot(Receive())
 			Expect(hub.Patch(ctx, held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 			var gone result

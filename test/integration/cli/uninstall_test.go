@@ -131,7 +131,7 @@ var _ = Describe("uninstall", func() {
 			late := run(ctx, "uninstall", "other", "--cluster", cluster, "--yes", "--wait=false")
 			Expect(late.out).To(Equal(stays(cluster, "instance.kudo.dev/other", "is being deleted") + "  Deployment ns/other\n"))
 			Expect(late.code).To(Equal(cli.ExitFailure))
-			Expect(run(ctx, "uninstall", "other", "--cluster", cluster, "--force", "--wait=false").err).NotTo(HaveOccurred())
+			Expect(run(ctx, "uninstall", "other", "--cluster", cluster, "--release", "--yes", "--wait=false").err).NotTo(HaveOccurred())
 			release(ctx, other)
 		})
 
@@ -168,7 +168,7 @@ var _ = Describe("uninstall", func() {
 		})
 	})
 
-	It("by force releases the Instance and lists the objects that stay, at first or when it hangs", func(ctx SpecContext) {
+	It("with --release releases the Instance and lists the objects that stay, at first or when it hangs", func(ctx SpecContext) {
 		cluster := newCluster(ctx, nil)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
@@ -178,16 +178,22 @@ var _ = Describe("uninstall", func() {
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 		Expect(instance.IsForceReleased()).To(BeFalse())
 
-		forced := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force")
-		Expect(forced.err).NotTo(HaveOccurred())
-		Expect(forced.out).To(Equal("Releasing Instance kafka. Objects that are not removed yet stay on cluster " + cluster + ":\n" +
+		By("asking first")
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--release").err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal")))
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--release", "--dry-run").err).To(MatchError(ContainSubstring("leave one of them out")))
+		Expect(isDeleted(ctx, instance)()).To(BeTrue())
+		Expect(instance.IsForceReleased()).To(BeFalse())
+
+		released := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--release")
+		Expect(released.err).NotTo(HaveOccurred())
+		Expect(released.out).To(Equal("Releasing Instance kafka. Objects that are not removed yet stay on cluster " + cluster + ":\n" +
 			"  Deployment ns/kafka\nmanagedclusteraddon.addon.open-cluster-management.io/kafka is being deleted from " + cluster + "\n"))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 		Expect(instance.IsForceReleased()).To(BeTrue())
 
 		By("an Instance that was not deleted before")
 		mine := install(ctx, cluster, "mine")
-		Expect(run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--wait=false", "--force").err).NotTo(HaveOccurred())
+		Expect(run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--wait=false", "--release").err).NotTo(HaveOccurred())
 		Expect(isDeleted(ctx, mine)()).To(BeTrue())
 		Expect(mine.IsForceReleased()).To(BeTrue())
 	})
@@ -234,7 +240,7 @@ var _ = Describe("uninstall", func() {
 		shown := run(ctx, "uninstall", "certs", "--cluster", cluster, "--dry-run").out
 		Expect(shown).To(ContainSubstring("remove     CustomResourceDefinition certificates.example.com: with every object of its kind"))
 		Expect(shown).To(ContainSubstring("keep       Secret ns/ca: the package keeps it"))
-		Expect(run(ctx, "uninstall", "certs", "--cluster", cluster, "--force", "--wait=false").errOut).To(BeEmpty(), "everything stays")
+		Expect(run(ctx, "uninstall", "certs", "--cluster", cluster, "--release", "--yes", "--wait=false").errOut).To(BeEmpty(), "everything stays")
 		release(ctx, certs)
 	})
 
@@ -285,7 +291,7 @@ var _ = Describe("uninstall", func() {
 		Expect(run(ctx, "uninstall", name, "--cluster", cluster, "--dry-run").out).To(ContainSubstring(refusal))
 		Expect(run(ctx, "uninstall", name, "--cluster", cluster, "--yes").err).To(MatchError(ContainSubstring(refusal)))
 		Expect(isDeleted(ctx, addOn)()).To(BeFalse())
-		Expect(run(ctx, "uninstall", name, "--cluster", cluster, "--force", "--wait=false").err).NotTo(HaveOccurred())
+		Expect(run(ctx, "uninstall", name, "--cluster", cluster, "--release", "--yes", "--wait=false").err).NotTo(HaveOccurred())
 		Expect(isDeleted(ctx, addOn)()).To(BeTrue())
 	})
 
@@ -303,7 +309,7 @@ var _ = Describe("uninstall", func() {
 		cluster := newCluster(ctx, nil)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka")
-		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force").err).NotTo(HaveOccurred())
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--release").err).NotTo(HaveOccurred())
 		Expect(isDeleted(ctx, addOn)()).To(BeTrue())
 		Expect(isDeleted(ctx, instance)()).To(BeFalse())
 		Expect(instance.Annotations).NotTo(HaveKey(kudo.AnnotationForceRelease))
