@@ -33,7 +33,7 @@ func run() int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := cli.New(streams, version).ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(terminal.Guard(os.Stderr), "error:", err)
+		fmt.Fprintln(terminal.Guard(os.Stderr), cli.ErrorText(err))
 	}
 	return cli.ExitCode(err)
 }

@@ -280,7 +280,7 @@ func addHub(o Options, kept shared, hub, local ctrl.Manager) error {
 		}, hub, local),
 		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval, Signer: kept.signer}, hub, local),
 		addonstatus.Add(addonstatus.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: kept.metrics, Signer: kept.signer}, hub, local),
-		addonstatus.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
+		addonstatus.AddLease(o.lease(), o.ClusterName, o.Standalone, hub, local),
 		sweep.Add(sweep.Options{
 			Cluster: o.ClusterName, Interval: cmp.Or(o.SweepInterval, time.Minute),
 			Stores: []sweep.Store{

@@ -43,12 +43,23 @@ const (
 	ExitUsage = 2
 	// ExitTimeout: the awaited state was not reached in time; the operation continues.
 	ExitTimeout = 3
+	// ExitInterrupted: a command that waits was interrupted; the operation continues.
+	ExitInterrupted = 130
 )
+
+// ErrorText returns the text that a program prints for the error of a command.
+func ErrorText(err error) string {
+	if errors.As(err, new(*terminal.InterruptedError)) {
+		return err.Error()
+	}
+	return "error: " + err.Error()
+}
 
 // ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	var usage *terminal.UsageError
 	var timeout *terminal.TimeoutError
+	var interrupted *terminal.InterruptedError
 	switch {
 	case err == nil:
 		return ExitOK
@@ -56,6 +67,8 @@ func ExitCode(err error) int {
 		return ExitUsage
 	case errors.As(err, &timeout):
 		return ExitTimeout
+	case errors.As(err, &interrupted):
+		return ExitInterrupted
 	default:
 		return ExitFailure
 	}

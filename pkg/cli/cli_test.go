@@ -233,12 +233,22 @@ func TestARefusedConnectionAsksForTheKubeconfig(t *testing.T) {
 	}
 }
 
+func TestAnInterruptionIsNoError(t *testing.T) {
+	for want, err := range map[string]error{"error: no": errors.New("no"), "it continues": errors.Join(terminal.Interruptedf("it continues"))} {
+		if got := ErrorText(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	for want, err := range map[int]error{
 		ExitOK:      nil,
 		ExitFailure: errors.New("no"),
 		ExitUsage:   fmt.Errorf("more: %w", terminal.Usagef(&cobra.Command{}, "no")),
 		ExitTimeout: fmt.Errorf("more: %w", terminal.Timeoutf("%s is late", "it")),
+
+		ExitInterrupted: errors.Join(terminal.Interruptedf("%s continues", "it")),
 	} {
 		if got := ExitCode(err); got != want {
 			t.Errorf("%v: exit code %d, want %d", err, got, want)

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +34,9 @@ const leaseJitter = 0.04
 
 // heartbeat renews a lease of the agent, which shows that it is alive.
 type heartbeat struct {
-	client  client.Client
+	client client.Client
+	// serves returns an error if the API server that the agent works on does not answer; nil if that is the one with the lease.
+	serves  func(context.Context) error
 	name    types.NamespacedName
 	version string
 	period  time.Duration
@@ -58,9 +62,14 @@ func newHeartbeat(o LeaseOptions, name types.NamespacedName, on ctrl.Manager) *h
 }
 
 // AddLease maintains a lease in the cluster's namespace on the hub: renewed once a period if no OCM klusterlet renews one, and without a
-// renewal time otherwise.
-func AddLease(o LeaseOptions, cluster string, standalone bool, hub ctrl.Manager) error {
+// renewal time otherwise. It is not renewed while the API server of the managed cluster does not answer: the agent lives, and the cluster does not.
+func AddLease(o LeaseOptions, cluster string, standalone bool, hub, local ctrl.Manager) error {
 	h := newHeartbeat(o, types.NamespacedName{Namespace: cluster, Name: addonv1alpha1.AgentLease}, hub)
+	managed, err := discovery.NewDiscoveryClientForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("connecting to the managed cluster: %w", err)
+	}
+	h.serves = func(ctx context.Context) error { return isReady(ctx, managed.RESTClient()) }
 	beat := h.declare
 	if standalone {
 		beat = h.renew
@@ -153,8 +162,22 @@ func (h *heartbeat) attempt(ctx context.Context, do func(context.Context) error)
 	return err == nil
 }
 
+// isReady returns an error if an API server does not answer, or answers that it is not ready. One that refuses the question answers.
+func isReady(ctx context.Context, server rest.Interface) error {
+	err := server.Get().AbsPath("/readyz").Do(ctx).Error()
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // write renews the lease.
 func (h *heartbeat) write(ctx context.Context) error {
+	if h.serves != nil {
+		if err := h.serves(ctx); err != nil {
+			return fmt.Errorf("the API server of the managed cluster does not answer: %w", err)
+		}
+	}
 	return h.keep(ctx, map[string]any{
 		"metadata": map[string]any{"labels": h.labels()},
 		"spec": coordinationv1.LeaseSpec{

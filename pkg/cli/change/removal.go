@@ -50,6 +50,9 @@ func (r removal) run(ctx context.Context, wait terminal.WaitFlags) error {
 	}
 	w := goneWait{hub: r.hub, progress: r.hub.Progress(r.streams.ErrOut), going: going}
 	problems = append(problems, w.await(ctx, r.hub, wait.Timeout))
+	if ctx.Err() != nil {
+		return errors.Join(problems...)
+	}
 	detached, err := read.DetachedClusters(ctx, r.hub, clustersOf(going)) // meanwhile
 	r.detached, problems = r.detached.Union(detached), append(problems, err)
 	for _, i := range going {

@@ -143,8 +143,8 @@ func (v view) List(ctx context.Context, list client.ObjectList, options ...clien
 // errTimedOut is the cause of a context that ends because --timeout has expired.
 var errTimedOut = errors.New("timed out")
 
-// Await follows the hub until timeout expires; 0 means no timeout. After a timeout or an interruption it returns the error that unfinished
-// creates.
+// Await follows the hub until timeout expires; 0 means no timeout. After a timeout or an interruption it returns an error
+// with the text that unfinished creates.
 func (h Hub) Await(ctx context.Context, clusters []string, timeout time.Duration, look Look, unfinished func(after string) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {
@@ -155,7 +155,7 @@ func (h Hub) Await(ctx context.Context, clusters []string, timeout time.Duration
 	case errors.Is(err, errTimedOut):
 		return terminal.Timeoutf("%v", unfinished(" after "+timeout.String()))
 	case ctx.Err() != nil:
-		return unfinished("")
+		return terminal.Interruptedf("interrupted: the hub and its clusters continue; %v", unfinished(""))
 	default:
 		return err
 	}

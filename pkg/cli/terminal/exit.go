@@ -16,6 +16,16 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{fmt.Sprintf("%s\nSee '%s --help' for usage.", fmt.Sprintf(format, args...), cmd.CommandPath())}
 }
 
+// InterruptedError is returned if the user interrupts a command that waits. It is no failure: what the command has started continues.
+type InterruptedError struct{ message string }
+
+func (e *InterruptedError) Error() string { return e.message }
+
+// Interruptedf returns an InterruptedError.
+func Interruptedf(format string, args ...any) error {
+	return &InterruptedError{fmt.Sprintf(format, args...)}
+}
+
 // TimeoutError is returned if the awaited state is not reached before --timeout.
 type TimeoutError struct{ message string }
 

@@ -346,6 +346,24 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).ShouldNot(BeNil())
 	})
 
+	It("is not renewed while the API server of the managed cluster does not answer", func(ctx context.Context) {
+		lose(ctx)
+		locally := &link{}
+		DeferCleanup(runAgentWith(agentOnHub, locally.through(agentLocally), standalone, func(o *agent.Options) { o.LeasePeriod = time.Second }))
+		renewed := func() time.Time {
+			if lease := ownLease(ctx); lease != nil {
+				return lease.Spec.RenewTime.Time
+			}
+			return time.Time{}
+		}
+		Eventually(renewed).ShouldNot(BeZero())
+		locally.cut()
+		last := time.Now().Add(time.Second) // a renewal may be under way
+		Consistently(renewed).WithTimeout(4 * time.Second).Should(BeTemporally("<", last))
+		locally.mend()
+		Eventually(renewed).Should(BeTemporally(">", last))
+	})
+
 	It("is tried to be renewed once a period while the hub does not answer", func(ctx context.Context) {
 		const period = time.Second
 		attempts := make(chan time.Time, 100)

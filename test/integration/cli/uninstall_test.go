@@ -168,6 +168,22 @@ var _ = Describe("uninstall", func() {
 		})
 	})
 
+	It("continues when the command is interrupted, which says so", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		instance := install(ctx, cluster, "kafka", owned(enable(ctx, cluster, "kafka")))
+		patient, interrupt := context.WithCancel(ctx)
+		defer interrupt()
+		shown := gbytes.NewBuffer()
+		done := beginTo(patient, shown, "uninstall", "kafka", "--cluster", cluster, "--yes")
+		Eventually(shown).Should(gbytes.Say("waiting"))
+		interrupt()
+		var ended result
+		Eventually(done).Should(Receive(&ended))
+		Expect(ended.code).To(Equal(cli.ExitInterrupted))
+		Expect(cli.ErrorText(ended.err)).To(And(HavePrefix("interrupted: the hub and its clusters continue; the removal of "), Not(ContainSubstring("canceled"))))
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+	})
+
 	It("with --release releases the Instance and lists the objects that stay, at first or when it hangs", func(ctx SpecContext) {
 		cluster := newCluster(ctx, nil)
 		addOn := enable(ctx, cluster, "kafka")
