@@ -172,7 +172,7 @@ func (o *changeOptions) accepted(ctx context.Context, h hubclient.Hub, changes [
 // edit returns the change of the existing object on a cluster.
 func (o *changeOptions) edit(ctx context.Context, state *change.State, cluster string, upgrade bool) (change.Change, error) {
 	return state.Edit(ctx, change.Edit{
-		ObjectKey: client.ObjectKey{Namespace: cluster, Name: o.name}, Parameters: o.given.of(cluster), Unset: o.given.unset,
+		ObjectKey: client.ObjectKey{Namespace: cluster, Name: o.name}, Parameters: o.given.of(cluster), Unset: o.given.unset, Reset: o.given.reset,
 		Upgrade: upgrade, Choice: o.choice,
 	})
 }
@@ -222,6 +222,7 @@ func awaitedPlanOf(c *change.Change) awaitedPlan {
 
 func (o *changeOptions) addUnset(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "Comma-separated names of parameters to reset to their defaults.")
+	cmd.Flags().BoolVar(&o.given.reset, "reset", false, "Reset all parameters to their defaults that are not given.")
 }
 
 // checkExisting rejects flags that do not apply to an existing Instance, because its namespace is fixed.

@@ -50,7 +50,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			"available.\n\n" +
 			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
 			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same. A config left\n" +
-			"by an earlier installation is used only with -p; then all its parameters apply, and the command names them.\n\n" +
+			"by an earlier installation is used only with -p; then all its parameters apply, unless --reset is set. The command names them.\n\n" +
 			"If the add-on is being removed from a cluster, the command waits until it is gone, and enables it again. With\n" +
 			"--with-dependencies the same applies to required add-ons.\n\n" + dryRunHelp,
 		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
@@ -64,6 +64,9 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			if o.Parameters, err = parseForAll(cmd, parameters); err != nil {
 				return err
 			}
+			if o.Reset && len(o.Parameters) == 0 {
+				return terminal.Usagef(cmd, "--reset is about the parameters that -p does not give: use -p NAME=VALUE, or 'kubectl addon update --reset'")
+			}
 			o.addOn = args[0]
 			return runF(cmd.Context(), o)
 		},
@@ -73,6 +76,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into. "+
 		"Defaults to the namespace that an AddOnDeploymentConfig of the add-on sets, else to open-cluster-management-agent-addon (OCM's default).")
 	parametersFlag(cmd, &parameters)
+	cmd.Flags().BoolVar(&o.Reset, "reset", false, "Reset all parameters to their defaults that are not given with -p, also those of an earlier installation.")
 	o.addDryRun(cmd)
 	o.addRefusal(cmd)
 	o.AddWait(cmd, false, "Wait until all add-ons that the command enables are available.")

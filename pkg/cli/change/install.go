@@ -107,7 +107,7 @@ func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOption
 				return err
 			}
 			if o.given.none() {
-				return terminal.Usagef(cmd, "no parameter to change: use -p NAME=VALUE, --parameter-file or --unset")
+				return terminal.Usagef(cmd, "no parameter to change: use -p NAME=VALUE, --parameter-file, --unset or --reset")
 			}
 			o.name = args[0]
 			return runF(cmd.Context(), o)

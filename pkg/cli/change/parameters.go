@@ -19,7 +19,9 @@ import (
 type givenParameters struct {
 	texts, files []string
 	// unset lists the parameters to reset to their defaults.
-	unset     []string
+	unset []string
+	// reset is set to reset all others.
+	reset     bool
 	all       map[string]string
 	byCluster map[string]map[string]string
 }
@@ -76,7 +78,7 @@ func (g *givenParameters) of(cluster string) map[string]string {
 
 // none reports whether no parameter changes.
 func (g *givenParameters) none() bool {
-	return len(g.all) == 0 && len(g.byCluster) == 0 && len(g.unset) == 0
+	return len(g.all) == 0 && len(g.byCluster) == 0 && len(g.unset) == 0 && !g.reset
 }
 
 // elsewhere returns an error for parameters of a cluster that is not selected.

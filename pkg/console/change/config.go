@@ -50,7 +50,7 @@ func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *
 		return s, nil
 	}
 	s.Wanted = wanted
-	s.Config, s.Parameters = withVariables(s.CurrentConfig, own, given.Parameters, given.Unset), given.Parameters
+	s.Config, s.Parameters = withVariables(s.CurrentConfig, own, given), given.Parameters
 	return s, nil
 }
 
@@ -75,27 +75,37 @@ func checkLengths(values map[string]string) error {
 }
 
 // keptRemarks returns a warning about the AddOnDeploymentConfig that an earlier installation of the add-on has left: which of its parameters
-// apply again, or that none does.
+// apply again, or are reset, or that none applies.
 func (s Step) keptRemarks(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn) []string {
 	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
 	if refersTo(definition, s.Current, own) {
 		return nil
 	}
 	if s.Config != nil {
-		again := variableNames(s.Config, s.Parameters)
-		if s.CurrentConfig == nil || len(again) == 0 {
-			return nil
-		}
-		return []string{fmt.Sprintf("these parameters apply too, because AddOnDeploymentConfig %s of an earlier installation sets them: %s",
-			own.Name, text.List(again, maxListed))}
+		return s.usedAgain(own.Name)
 	}
 	kept := &addonv1alpha1.AddOnDeploymentConfig{}
 	if s.Current != nil || reader.Get(ctx, own, kept) != nil || len(kept.Spec.CustomizedVariables) == 0 {
 		return nil // one that cannot be read cannot be changed either
 	}
 	return []string{fmt.Sprintf("AddOnDeploymentConfig %s of an earlier installation is not used (it sets %s): -p refers to it again, with all its "+
-		"parameters; 'kubectl delete addondeploymentconfig %[1]s -n %[3]s' deletes it",
-		own.Name, text.List(variableNames(kept, nil), maxListed), own.Namespace)}
+		"parameters unless --reset is set; 'kubectl delete addondeploymentconfig %[1]s -n %[3]s' deletes it",
+		own.Name, text.List(variableTexts(kept, nil), maxListed), own.Namespace)}
+}
+
+// usedAgain returns a warning about the parameters of the config of an earlier installation that apply again, or are reset.
+func (s Step) usedAgain(config string) []string {
+	if s.CurrentConfig == nil {
+		return nil
+	}
+	if again := variableTexts(s.Config, s.Parameters); len(again) > 0 {
+		return []string{fmt.Sprintf("these parameters apply too, because AddOnDeploymentConfig %s of an earlier installation sets them: %s; "+
+			"--reset leaves out those that are not given", config, text.List(again, maxListed))}
+	}
+	if before := variableTexts(s.CurrentConfig, s.Parameters); len(before) > 0 {
+		return []string{fmt.Sprintf("these parameters of an earlier installation are reset: %s", text.List(before, maxListed))}
+	}
+	return nil
 }
 
 // refersTo reports whether the add-on, which may be nil, takes its parameters from that AddOnDeploymentConfig.
@@ -109,15 +119,18 @@ func refersTo(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1al
 	})
 }
 
-// variableNames returns the names of the config's variables without the given parameters.
-func variableNames(config *addonv1alpha1.AddOnDeploymentConfig, given map[string]string) []string {
-	var names []string
+// maxShownValue is the number of characters of a parameter's value that a warning shows.
+const maxShownValue = 32
+
+// variableTexts returns the config's variables without the given parameters, as NAME=VALUE.
+func variableTexts(config *addonv1alpha1.AddOnDeploymentConfig, given map[string]string) []string {
+	var texts []string
 	for _, variable := range config.Spec.CustomizedVariables {
 		if _, isGiven := given[variable.Name]; !isGiven {
-			names = append(names, variable.Name)
+			texts = append(texts, variable.Name+"="+text.ShellWord(text.Truncate(variable.Value, maxShownValue)))
 		}
 	}
-	return names
+	return texts
 }
 
 // addReference makes the add-on refer to its AddOnDeploymentConfig own, after the default one. It returns an error if the add-on already refers to
@@ -182,20 +195,23 @@ func hasConfig(addOn *addonv1alpha1.ManagedClusterAddOn, config upstream.AddOnCo
 
 // withVariables returns the config with variables set and removed, or a new config if there is none.
 func withVariables(
-	current *addonv1alpha1.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string, unset []string,
+	current *addonv1alpha1.AddOnDeploymentConfig, name types.NamespacedName, given Desired,
 ) *addonv1alpha1.AddOnDeploymentConfig {
 	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	if current != nil {
 		config = current.DeepCopy()
 	}
 	variables := config.Spec.CustomizedVariables
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	if given.Reset {
+		variables = nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(given.Parameters)) {
 		at := slices.IndexFunc(variables, func(v upstream.CustomizedVariable) bool { return v.Name == name })
 		if at < 0 {
 			at, variables = len(variables), append(variables, upstream.CustomizedVariable{Name: name})
 		}
-		variables[at].Value = given[name]
+		variables[at].Value = given.Parameters[name]
 	}
-	config.Spec.CustomizedVariables = slices.DeleteFunc(variables, func(v upstream.CustomizedVariable) bool { return slices.Contains(unset, v.Name) })
+	config.Spec.CustomizedVariables = slices.DeleteFunc(variables, func(v upstream.CustomizedVariable) bool { return slices.Contains(given.Unset, v.Name) })
 	return config
 }

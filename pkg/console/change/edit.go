@@ -21,6 +21,8 @@ type Edit struct {
 	// Parameters are the parameters to set as given on the command line, and Unset lists those to reset to their defaults.
 	Parameters map[string]string
 	Unset      []string
+	// Reset is set to reset all parameters that are not given.
+	Reset bool
 	// Upgrade is set if the OperatorVersion changes too: to Choice.
 	Upgrade bool
 	Choice
@@ -61,6 +63,9 @@ func (e Edit) setParameters(spec *kudo.InstanceSpec, version *kudo.OperatorVersi
 	if err := checkUnset(version, e.Unset, func(name string) bool { _, set := current[name]; return set }); err != nil {
 		return err
 	}
+	if e.Reset {
+		current = nil
+	}
 	return SetParameters(spec, WithChanges(current, e.Parameters, e.Unset), version)
 }
 
@@ -87,9 +92,9 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 		return found, fmt.Errorf("add-on %q on cluster %s is not plan-based; change it in the way that its provider documents",
 			edit.Name, edit.Namespace)
 	}
-	e := EnableRequest{View: view, AddOn: edit.Name, Desired: Desired{Parameters: edit.Parameters, Unset: edit.Unset}}
+	e := EnableRequest{View: view, AddOn: edit.Name, Desired: Desired{Parameters: edit.Parameters, Unset: edit.Unset, Reset: edit.Reset}}
 	next, err := e.step(edit.Name)
-	if err == nil && len(edit.Parameters)+len(edit.Unset) > 0 {
+	if err == nil && (edit.Reset || len(edit.Parameters)+len(edit.Unset) > 0) {
 		next, err = next.withConfig(ctx, s.reader, definition.Object, e.Desired)
 	}
 	if err == nil && edit.Upgrade {

@@ -161,12 +161,12 @@ func TestEnableRefersToParameters(t *testing.T) {
 
 func TestEnableChangesTheParametersThatAreGiven(t *testing.T) {
 	name := types.NamespacedName{Namespace: "cluster1", Name: "shop-parameters"}
-	first := withVariables(nil, name, map[string]string{"B": "1", "A": "2"}, nil)
+	first := withVariables(nil, name, Desired{Parameters: map[string]string{"B": "1", "A": "2"}})
 	if first.Namespace != "cluster1" || first.Name != "shop-parameters" {
 		t.Errorf("got %s/%s", first.Namespace, first.Name)
 	}
 	before := first.DeepCopy()
-	next := withVariables(first, name, map[string]string{"C": "3", "A": ""}, nil)
+	next := withVariables(first, name, Desired{Parameters: map[string]string{"C": "3", "A": ""}})
 	if diff := cmp.Diff([]upstream.CustomizedVariable{{Name: "A"}, {Name: "B", Value: "1"}, {Name: "C", Value: "3"}}, next.Spec.CustomizedVariables); diff != "" {
 		t.Error(diff)
 	}
@@ -207,7 +207,7 @@ func TestWhatAUserMayNotReadIsJudgedByTheHub(t *testing.T) {
 	}
 	own := types.NamespacedName{Namespace: "cluster1", Name: "shop-parameters"}
 	a.Configuration.DeploymentConfigs = []types.NamespacedName{own}
-	a.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{own: withVariables(nil, own, map[string]string{"SIZES": "2"}, nil)}
+	a.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{own: withVariables(nil, own, Desired{Parameters: map[string]string{"SIZES": "2"}})}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	for name, test := range map[string]struct {
 		err  error

@@ -21,7 +21,9 @@ type Desired struct {
 	Namespace  string
 	Parameters map[string]string
 	// Unset lists the parameters to reset to their defaults
-	Unset            []string
+	Unset []string
+	// Reset is set to reset all parameters that are not given
+	Reset            bool
 	WithDependencies bool
 }
 

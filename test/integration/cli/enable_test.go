@@ -380,18 +380,39 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "disable", "shop", "--cluster", cluster, "--yes").errOut).To(ContainSubstring(
 				"Warning: on cluster " + cluster + ": its parameters stay in AddOnDeploymentConfig shop-parameters: to delete it, run " + disable + "\n"))
 
-			unused := "AddOnDeploymentConfig shop-parameters of an earlier installation is not used (it sets SIZE, COLOUR): -p refers to it again, with all its " +
-				"parameters; " + disable + " deletes it\n"
+			unused := "AddOnDeploymentConfig shop-parameters of an earlier installation is not used (it sets SIZE=3, COLOUR=red): -p refers to it again, with all its " +
+				"parameters unless --reset is set; " + disable + " deletes it\n"
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market", "--dry-run").out).To(ContainSubstring("  warning: shop: " + unused))
 			again := run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market")
 			Expect(again.err).NotTo(HaveOccurred())
 			Expect(again.errOut).To(Equal("Warning: on cluster " + cluster + ": shop: " + unused))
 			Expect(enabled(ctx, cluster, "shop").Spec.Configs).To(BeEmpty())
 
-			const too = "these parameters apply too, because AddOnDeploymentConfig shop-parameters of an earlier installation sets them: COLOUR\n"
+			const too = "these parameters apply too, because AddOnDeploymentConfig shop-parameters of an earlier installation sets them: COLOUR=red; --reset leaves out " +
+				"those that are not given\n"
 			Expect(run(ctx, "update", "shop", "--cluster", cluster, "-p", "SIZE=4", "--dry-run").out).To(ContainSubstring("  warning: " + too))
+			const reset = "these parameters of an earlier installation are reset: COLOUR=red\n"
+			Expect(run(ctx, "update", "shop", "--cluster", cluster, "-p", "SIZE=4", "--reset", "--dry-run").out).To(ContainSubstring("  warning: " + reset))
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=4").errOut).To(ContainSubstring("shop: " + too))
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=5").errOut).NotTo(ContainSubstring("too"), "it refers to it now")
+			sets := func() []upstream.CustomizedVariable {
+				Expect(hub.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
+				return config.Spec.CustomizedVariables
+			}
+			Expect(sets()).To(ConsistOf(HaveField("Value", "5"), HaveField("Value", "red")))
+			Expect(run(ctx, "update", "shop", "--cluster", cluster, "-p", "SIZE=6", "--reset").err).NotTo(HaveOccurred())
+			Expect(sets()).To(ConsistOf(upstream.CustomizedVariable{Name: "SIZE", Value: "6"}))
+			Expect(run(ctx, "update", "shop", "--cluster", cluster, "--reset").err).NotTo(HaveOccurred())
+			Expect(sets()).To(BeEmpty())
+
+			By("resetting those of an earlier installation")
+			Expect(environment.Edit(ctx, hub, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+				c.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "COLOUR", Value: "red"}}
+			})).To(Succeed())
+			Expect(run(ctx, "disable", "shop", "--cluster", cluster, "--yes").err).NotTo(HaveOccurred())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market", "--reset").code).To(Equal(cli.ExitUsage))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-n", "market", "--reset", "-p", "SIZE=7").errOut).To(HaveSuffix("shop: " + reset))
+			Expect(sets()).To(ConsistOf(upstream.CustomizedVariable{Name: "SIZE", Value: "7"}))
 		})
 
 		It("names the namespace that OCM sets if none is given", func(ctx SpecContext) {
