@@ -106,7 +106,7 @@ func (e *Explanation) fixRemoval(message string) {
 		return
 	}
 	e.addSentence("Only the controller of finalizer %s knows what it waits for: check that it is running on cluster %s, or remove the finalizer if that "+
-		"controller is gone for good.", found[4], e.view.Name)
+		"controller no longer exists.", found[4], e.view.Name)
 	object := strings.ToLower(found[1])
 	if found[2] == "" {
 		e.suggestThere("edit "+object+" %s", found[3])

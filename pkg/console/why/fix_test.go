@@ -118,7 +118,7 @@ func TestWhyNamesTheFinalizerThatHoldsUpARemoval(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	const advice = "ConfigMap web/x: is being deleted, held by finalizer example.com/hold. Only the controller of finalizer example.com/hold knows what it " +
-		"waits for: check that it is running on cluster cluster1, or remove the finalizer if that controller is gone for good."
+		"waits for: check that it is running on cluster cluster1, or remove the finalizer if that controller no longer exists."
 	if !strings.HasSuffix(data.Explanation, advice) {
 		t.Errorf("got %s", data.Explanation)
 	}
