@@ -50,18 +50,26 @@ func (e *Explanation) fixRequest(addOn *addonv1alpha1.ManagedClusterAddOn, resol
 		}
 	case addonv1alpha1.ReasonConfigurationNotFound:
 		e.suggest("kubectl edit managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
+	case kudo.ReasonClusterFactsInvalid:
+		e.suggest("kubectl edit managedcluster %s", e.view.Name)
+	default:
+		e.fixPackage(addOn, resolved)
+	}
+}
+
+// fixPackage suggests commands that fix what is wrong with the package of an add-on, if that is the case.
+func (e *Explanation) fixPackage(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Condition) {
+	switch resolved.Reason {
 	case kudo.ReasonOperatorVersionNotFound:
-		if instance := replaced.FindStringSubmatch(message); instance != nil {
+		if instance := replaced.FindStringSubmatch(resolved.Message); instance != nil {
 			e.suggest("kubectl addon plan run %s deploy --cluster %s", instance[1], e.view.Name)
-		} else if version := noVersion.FindStringSubmatch(message); version != nil {
+		} else if version := noVersion.FindStringSubmatch(resolved.Message); version != nil {
 			e.suggest("kubectl addon package push DIR --namespace %s", version[1])
 		}
 	case kudo.ReasonChildVersionNotFound, kudo.ReasonOperatorVersionInvalid, kudo.ReasonContentIncomplete:
 		if instance := e.view.Instances[addOn.Name]; instance != nil && instance.Spec.OperatorVersion.Namespace != "" {
 			e.suggest("kubectl addon package push DIR --namespace %s", instance.Spec.OperatorVersion.Namespace)
 		}
-	case kudo.ReasonClusterFactsInvalid:
-		e.suggest("kubectl edit managedcluster %s", e.view.Name)
 	}
 }
 
