@@ -107,7 +107,7 @@ func clusterOf(cluster fleet.Cluster) clusterView {
 	for _, name := range cluster.AddOnNames() {
 		row := addOnRowOf(cluster, name)
 		view.AddOns = append(view.AddOns, row)
-		nodes[name] = node{state: row.State, note: row.Reason, path: whyPath(cluster.Name, name)}
+		nodes[name] = node{state: row.State, note: row.ReasonText(), path: whyPath(cluster.Name, name)}
 	}
 	for _, name := range cluster.AddOnNames() {
 		for _, judged := range cluster.Judge(name) {

@@ -105,7 +105,7 @@ func (f filter) selects(seen map[fleet.Subject]fleet.Glimpse) bool {
 		return true
 	}
 	for _, glimpse := range seen {
-		if (f.State == "" || glimpse.State == f.State) && (f.Reason == "" || glimpse.Reason == f.Reason) {
+		if (f.State == "" || glimpse.State == f.State) && (f.Reason == "" || glimpse.Reason == f.Reason || glimpse.Blocked == f.Reason) {
 			return true
 		}
 	}

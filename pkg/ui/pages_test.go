@@ -101,6 +101,9 @@ func TestPages(t *testing.T) {
 	small.Add("cluster1", fleet.Subject{Name: "kafka"}, fleet.Glimpse{State: fleet.NotAvailable, Reason: "PlanFailed"})
 	small.Add("cluster2", fleet.Subject{Name: "kafka"}, fleet.Glimpse{State: fleet.Available, Reason: "Healthy"})
 	small.Add("cluster2", fleet.Subject{Instance: true, Name: "store"}, fleet.Glimpse{State: fleet.Unknown, Reason: "NotReported"})
+	small.Add("cluster3", fleet.Subject{Name: "kafka"}, fleet.Glimpse{State: fleet.Blocked, Reason: "ParametersInvalid"})
+	small.Add("cluster3", fleet.Subject{Instance: true, Name: "store"}, fleet.Glimpse{State: fleet.Waiting, Reason: "WaitingForConfiguration"})
+	small.Add("cluster4", fleet.Subject{Name: "kafka"}, fleet.Glimpse{State: fleet.NotAvailable, Reason: "PlanFailed", Blocked: "ParametersInvalid"})
 	golden(t, "fleet", fleetFrame(small, ""))
 	golden(t, "fleet-filtered", fleetFrame(small, "addon=kafka&state=NotAvailable&selector=a%3Db"))
 	golden(t, "fleet-empty", fleetFrame(fleet.Glance{}, ""))
@@ -162,7 +165,7 @@ func TestFleetIsSmall(t *testing.T) {
 	for i := range 1000 {
 		for k := range 20 {
 			odd.Add(fmt.Sprintf("cluster-%04d", i), fleet.Subject{Name: fmt.Sprintf("addon-%02d", k)},
-				fleet.Glimpse{State: fleet.States[(i>>(k%10)&1)*4], Reason: fmt.Sprint("Reason", i)})
+				fleet.Glimpse{State: []fleet.State{fleet.NotAvailable, fleet.Available}[i>>(k%10)&1], Reason: fmt.Sprint("Reason", i)})
 		}
 	}
 	if size := len(renderPage(t, fleetFrame(odd, ""))); size > 150_000 {
@@ -174,7 +177,7 @@ func TestFilters(t *testing.T) {
 	all := wide(50)
 	for query, want := range map[string]int{
 		"": 50, "cluster=-000": 10, "state=NotAvailable": 5, "reason=ProbeUnavailable&addon=addon-00": 1, "addon=addon-01": 50, "addon=none": 0,
-		"state=Removing": 0, "alike=cluster-0000": 50, "page=9": 50, "page=x": 50,
+		"state=Removing": 0, "state=Blocked": 0, "alike=cluster-0000": 50, "page=9": 50, "page=x": 50,
 	} {
 		values, err := url.ParseQuery(query)
 		if err != nil {

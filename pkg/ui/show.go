@@ -39,10 +39,10 @@ func packagePath(namespace, name string) string {
 	return "/packages/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
 }
 
-// classes are the style classes of the states: good, weak, bad, gone or none.
+// classes are the style classes of the states.
 var classes = map[fleet.State]string{
-	fleet.NotAvailable: "bad", fleet.Unknown: "unknown", fleet.Removing: "gone", fleet.Degraded: "weak", fleet.Available: "good",
-	fleet.NotEnabled: "none",
+	fleet.NotAvailable: "bad", fleet.Unknown: "unknown", fleet.Removing: "gone", fleet.Blocked: "blocked", fleet.Degraded: "weak",
+	fleet.Waiting: "busy", fleet.Available: "good", fleet.NotEnabled: "none",
 }
 
 func stateClass(state fleet.State) string { return classes[state] }

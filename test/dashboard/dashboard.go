@@ -59,7 +59,8 @@ func optionalDependency(name string) addonv1alpha1.AddonDependency {
 const Version = "kafka-3.9.0-1.3.1"
 
 // Fill creates the definitions, a package and the clusters, whose number is at least ten. The first cluster has kafka with a failed plan,
-// the second lacks zookeeper, the third is unreachable; on the fourth, monitoring is not available.
+// the second lacks zookeeper, the third is unreachable; on the fourth, monitoring is not available; on
+// the tenth, the last change of kafka is blocked, and that of zookeeper is waiting.
 func Fill(ctx context.Context, c client.Client, clusters int) error {
 	objects := []client.Object{namespace(kudo.DefaultPackagesNamespace), version()}
 	for name, needs := range definitions {
@@ -192,6 +193,12 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 	case i == 3 && name == "kafka":
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
 		set(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, "Optional addon 'monitoring' is not available.")
+	case i == 9 && name == "kafka":
+		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
+		set(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, kudo.ReasonParametersInvalid, `parameter "BROKERS": value "two": must be an integer, such as 3`)
+	case i == 9 && name == "zookeeper":
+		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
+		set(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForConfiguration, "the rollout of the last change waits for other clusters")
 	default:
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
 	}

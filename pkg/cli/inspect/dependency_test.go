@@ -28,8 +28,9 @@ func TestTreeText(t *testing.T) {
 	}{
 		"tree-healthy": {view: shop().With("shop", sample.Works).With("kafka", sample.Works).With("search", sample.Works).With("zookeeper", sample.Works).
 			With("monitoring", sample.Works).With("lonely", sample.Works)},
-		"tree-every-state": {view: sample.NewCluster("top: failing silent none absent deleting unknown updating optional?", "failing:", "silent:", "absent:",
-			"deleting:", "unknown:", "updating:", "optional: absent?").With("top", sample.Works).With("updating", sample.Updates).With("failing", sample.Fails).With("silent").With("deleting", sample.Works).
+		"tree-every-state": {view: sample.NewCluster("top: failing silent none absent deleting unknown updating blocked worse waiting optional?", "failing:", "silent:", "absent:",
+			"deleting:", "unknown:", "updating:", "blocked:", "worse:", "waiting:", "optional: absent?").With("top", sample.Works).With("updating", sample.Updates).With("failing", sample.Fails).With("silent").With("deleting", sample.Works).
+			With("blocked", sample.Works, sample.BadParameters).With("worse", sample.Fails, sample.BadParameters).With("waiting", sample.Works, sample.NotRolledOut).
 			With("unknown", sample.NoProbe).With("optional", sample.Works).WithDeletion("deleting").WithVerdicts()},
 		"tree-versions": {view: sample.NewCluster("shop: kafka vault?", "kafka:", "vault:").WithConstraint("shop", "kafka", ">=3.8").WithWhole("kafka", "3.7.0").
 			WithConstraint("shop", "vault", "^1.2").WithVersion("vault", "1.3").With("shop", sample.Works).With("kafka", sample.Works).With("vault", sample.Works).WithVerdicts()},

@@ -33,8 +33,8 @@ func NewCmdFleet(f *hubclient.Factory, runF func(context.Context, *FleetOptions)
 		Short: "Summarize the status of all add-ons on managed clusters",
 		Long: "Summarize the status of each add-on and the reasons of problems. Below, list the clusters with a mark for each add-on, the\n" +
 			"worst first: clusters with the same marks share a line. With -o wide, nothing is omitted. Instances that belong to no\n" +
-			"add-on are included as instance/NAME, and are available if they are ready. An add-on that is available but degraded counts in\n" +
-			"column DEGRADED only.\n\n" +
+			"add-on are included as instance/NAME, and are available if they are ready. An add-on that is available, but whose last change is\n" +
+			"blocked or waiting, or that is degraded, counts in that column only.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon fleet\n" +
 			"  kubectl addon fleet --selector region=eu -o wide",

@@ -48,6 +48,8 @@ func TestFleet(t *testing.T) {
 		"cluster1": healthy(), "cluster2": healthy(), "cluster3": sample.NewCluster("kafka: zookeeper").With("kafka", sample.Works).WithVerdicts(),
 		"cluster4": sample.NewCluster("kafka: graphs?").With("kafka", sample.Works).With("zookeeper", sample.Fails).WithVerdicts(),
 		"cluster5": healthy().With("kafka", sample.OutOfTouch).With("zookeeper"), "cluster6": healthy().WithDeletion("kafka"), "cluster7": sample.NewCluster(),
+		"cluster8": healthy().With("kafka", sample.Works, sample.BadParameters).With("zookeeper", sample.Fails, sample.BadParameters),
+		"cluster9": healthy().With("kafka", sample.Works, sample.NotRolledOut),
 	})
 	wide := map[string]sample.Cluster{}
 	for i := range 1000 {
@@ -113,6 +115,7 @@ func TestGet(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	view := sample.NewCluster("kafka: zookeeper graphs?", "zookeeper:", "shop: graphs?").Plans("kafka").
 		With("kafka", sample.Works).With("zookeeper", sample.Fails).With("shop", sample.Works).With("silent").With("held", sample.Held).With("bad", sample.Works, sample.BadParameters).
+		With("worse", sample.Fails, sample.BadParameters).With("next", sample.Works, sample.NotRolledOut).
 		With("away", sample.OutOfTouch).With("going", sample.Works).WithDeletion("going").WithVerdicts()
 	definition := view.Definitions["kafka"]
 	definition.Object.Spec.SupportedConfigs = []upstream.ConfigMeta{{

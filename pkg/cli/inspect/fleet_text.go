@@ -72,16 +72,26 @@ func (s summary) headline() string {
 	if len(s.Instances) > 0 {
 		line += ", " + text.Plural(len(s.Instances), "Instance")
 	}
-	line += fmt.Sprintf(": %d of %d are available", counts[fleet.Available]+counts[fleet.Degraded], total)
-	if degraded := counts[fleet.Degraded]; degraded > 0 {
-		line += fmt.Sprintf(" (%d of them degraded)", degraded)
-	}
+	available, limits, others := 0, "", ""
 	for _, state := range fleet.States {
-		if state != fleet.Available && state != fleet.Degraded && counts[state] > 0 {
-			line += fmt.Sprintf(", %d %s", counts[state], state.Text())
+		number := counts[state]
+		switch {
+		case number == 0:
+		case !state.IsAvailable():
+			others += fmt.Sprintf(", %d %s", number, state.Text())
+		case state != fleet.Available && limits == "":
+			limits = fmt.Sprintf("%d of them %s", number, state.Text())
+		case state != fleet.Available:
+			limits += fmt.Sprintf(", %d %s", number, state.Text())
+		}
+		if state.IsAvailable() {
+			available += number
 		}
 	}
-	return line + "\n"
+	if limits != "" {
+		limits = " (" + limits + ")"
+	}
+	return line + fmt.Sprintf(": %d of %d are available%s%s\n", available, total, limits, others)
 }
 
 // addOnTable returns the table of add-ons and Instances, with the letters that name them in the lines of clusters.
@@ -102,7 +112,7 @@ func (s summary) addOnTable() string {
 }
 
 // columns are the states of an installed add-on, best first.
-var columns = []fleet.State{fleet.Available, fleet.Degraded, fleet.NotAvailable, fleet.Unknown, fleet.Removing}
+var columns = []fleet.State{fleet.Available, fleet.Waiting, fleet.Degraded, fleet.Blocked, fleet.NotAvailable, fleet.Unknown, fleet.Removing}
 
 func (s summary) reasonTable(wide bool) string {
 	rows := make([][]string, 0, len(s.Reasons))
@@ -111,7 +121,7 @@ func (s summary) reasonTable(wide bool) string {
 		for _, name := range of.Instances {
 			names = append(names, fleet.Subject{Instance: true, Name: name}.String())
 		}
-		rows = append(rows, []string{of.Reason, of.State.Text(), terminal.ClustersText(names, wide), terminal.ClustersText(of.Clusters, wide)})
+		rows = append(rows, []string{of.ReasonText(), of.State.Text(), terminal.ClustersText(names, wide), terminal.ClustersText(of.Clusters, wide)})
 	}
 	return terminal.Table([]string{"REASON", "STATE", s.title("ADD-ONS", "NAMES"), "CLUSTERS"}, rows)
 }

@@ -45,8 +45,9 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 		Short: "List add-ons and their status on managed clusters",
 		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of a plan-based add-on; until a\n" +
 			"rollout has reached the cluster, it is the previous one. INSTALLED -> DESIRED means that another version was the last to be\n" +
-			"installed completely. REASON is the reason of the first problem, or of condition Available if there is none. A second table\n" +
-			"lists the Instances that belong to no add-on; child Instances are omitted.\n\n" +
+			"installed completely. STATE is blocked if an add-on is available, but its last change cannot be carried out, and waiting if\n" +
+			"that is carried out later. REASON is the reason of the state. A second table lists the Instances that belong to no add-on;\n" +
+			"child Instances are omitted.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon get\n" +
 			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
@@ -102,8 +103,8 @@ type addOnItem struct {
 	// Available and Degraded are the statuses of the conditions; empty if a condition is missing.
 	Available metav1.ConditionStatus `json:"available,omitempty"`
 	Degraded  metav1.ConditionStatus `json:"degraded,omitempty"`
-	Reason    string                 `json:"reason,omitempty"`
-	Created   metav1.Time            `json:"created"`
+	fleet.Glimpse
+	Created metav1.Time `json:"created"`
 }
 
 // instanceItem is an Instance on one cluster.
@@ -112,9 +113,9 @@ type instanceItem struct {
 	Instance        string `json:"instance"`
 	OperatorVersion string `json:"operatorVersion"`
 	// Ready is the status of the condition; empty if it is missing.
-	Ready   metav1.ConditionStatus `json:"ready,omitempty"`
-	Reason  string                 `json:"reason,omitempty"`
-	Created metav1.Time            `json:"created"`
+	Ready metav1.ConditionStatus `json:"ready,omitempty"`
+	fleet.Glimpse
+	Created metav1.Time `json:"created"`
 }
 
 // listAddOns returns the add-ons and independent Instances of the selected clusters, all or those of a name, sorted by cluster and name.
@@ -193,8 +194,7 @@ func (l addOnList) sort() {
 // itemOf returns the item of an add-on, given the report of its Instance.
 func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definition, report fleet.Report) addOnItem {
 	addOn = fleet.Current(addOn, report)
-	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Created: addOn.CreationTimestamp,
-		Reason: fleet.ReasonOf(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)}
+	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Glimpse: fleet.GlimpseOf(addOn), Created: addOn.CreationTimestamp}
 	if definition.PlanManaged {
 		item.OperatorVersion = install.VersionInUse(definition.Object, addOn).Name
 	}
@@ -213,7 +213,7 @@ func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition fleet.Definitio
 func instanceItemOf(instance *kudo.Instance) instanceItem {
 	item := instanceItem{
 		Cluster: instance.Namespace, Instance: instance.Name, OperatorVersion: instance.Spec.OperatorVersion.Name,
-		Reason: fleet.ReasonOf(instance, instance.Status.Conditions, kudo.ConditionReady), Created: instance.CreationTimestamp,
+		Glimpse: fleet.GlimpseOfInstance(instance), Created: instance.CreationTimestamp,
 	}
 	if condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); condition != nil {
 		item.Ready = condition.Status
@@ -240,22 +240,22 @@ func (l addOnList) addOnTable(now time.Time) string {
 	rows := make([][]string, 0, len(l.AddOns))
 	for _, i := range l.AddOns {
 		rows = append(rows, []string{
-			i.Cluster, i.AddOn, i.versionText(), cmp.Or(string(i.Available), "Unknown"), orNone(string(i.Degraded)), orNone(i.Reason),
+			i.Cluster, i.AddOn, i.versionText(), i.State.Text(), cmp.Or(string(i.Available), "Unknown"), orNone(string(i.Degraded)), i.ReasonText(),
 			duration.HumanDuration(now.Sub(i.Created.Time)),
 		})
 	}
-	return terminal.Table([]string{"CLUSTER", "ADD-ON", "VERSION", "AVAILABLE", "DEGRADED", "REASON", "AGE"}, rows)
+	return terminal.Table([]string{"CLUSTER", "ADD-ON", "VERSION", "STATE", "AVAILABLE", "DEGRADED", "REASON", "AGE"}, rows)
 }
 
 func (l addOnList) instanceTable(now time.Time) string {
 	rows := make([][]string, 0, len(l.Instances))
 	for _, i := range l.Instances {
 		rows = append(rows, []string{
-			i.Cluster, i.Instance, orNone(i.OperatorVersion), cmp.Or(string(i.Ready), "Unknown"), orNone(i.Reason),
+			i.Cluster, i.Instance, orNone(i.OperatorVersion), i.State.Text(), cmp.Or(string(i.Ready), "Unknown"), i.ReasonText(),
 			duration.HumanDuration(now.Sub(i.Created.Time)),
 		})
 	}
-	return terminal.Table([]string{"CLUSTER", "INSTANCE", "VERSION", "READY", "REASON", "AGE"}, rows)
+	return terminal.Table([]string{"CLUSTER", "INSTANCE", "VERSION", "STATE", "READY", "REASON", "AGE"}, rows)
 }
 
 // versionText returns the desired version, after the installed one if that is another one.

@@ -36,15 +36,12 @@ func decide(a install.AddOn, started *kudo.OperatorVersion) (install.Decision, e
 			Instance: judged, Version: a.Version, Started: started, Instances: a.Instances, PackagesNamespace: a.Configuration.OperatorVersion.Namespace,
 		}))
 	}
-	if condition == nil || condition.Status == metav1.ConditionTrue || slices.Contains(waitingReasons, condition.Reason) {
+	if !install.IsBlocked(condition) {
 		return decision, nil
 	}
 	return install.Decision{}, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
 		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, text.JoinMessage(condition.Message))
 }
-
-// waitingReasons are the reasons of add-ons that wait for a condition that resolves itself.
-var waitingReasons = []string{addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonWaitingForDependencies}
 
 // resolveConfigs returns the add-on as OCM resolves it after processing its spec and its definition. Values that come from neither are kept as
 // OCM resolved them. Without OCM both are unchanged.

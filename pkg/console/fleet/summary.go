@@ -7,27 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
-
-// State is the summarized state of an add-on on a cluster.
-type State string
-
-// The states, worst first.
-const (
-	NotAvailable State = "NotAvailable"
-	Unknown      State = "Unknown"
-	Removing     State = "Removing"
-	Degraded     State = "Degraded"
-	Available    State = "Available"
-	NotEnabled   State = "NotEnabled"
-)
-
-var States = []State{NotAvailable, Unknown, Removing, Degraded, Available, NotEnabled}
 
 // Subject is an add-on, or an Instance that belongs to no add-on.
 type Subject struct {
@@ -52,41 +35,6 @@ func (s Subject) Compare(other Subject) int {
 		return 1
 	}
 	return cmp.Compare(s.Name, other.Name)
-}
-
-// Glimpse is the summarized status of an add-on or Instance on a cluster.
-type Glimpse struct {
-	State  State
-	Reason string
-}
-
-func GlimpseOf(addOn *addonv1alpha1.ManagedClusterAddOn) Glimpse {
-	return glimpseAt(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
-}
-
-// GlimpseOfInstance returns the status of an Instance.
-func GlimpseOfInstance(instance *kudo.Instance) Glimpse {
-	return glimpseAt(instance, instance.Status.Conditions, kudo.ConditionReady)
-}
-
-// glimpseAt returns the status of an object whose health is the condition of the given type. A ready Instance counts as available.
-func glimpseAt(object metav1.Object, conditions []metav1.Condition, health string) Glimpse {
-	g := Glimpse{State: Available, Reason: ReasonOf(object, conditions, health)}
-	healthy := meta.FindStatusCondition(conditions, health)
-	switch {
-	case object.GetDeletionTimestamp() != nil:
-		g.State = Removing
-	case healthy == nil || healthy.Status == metav1.ConditionUnknown:
-		g.State = Unknown
-	case healthy.Status == metav1.ConditionFalse:
-		g.State = NotAvailable
-	case meta.IsStatusConditionTrue(conditions, addonv1alpha1.ConditionDegraded):
-		g.State = Degraded
-	}
-	if g.Reason == "" {
-		g.Reason = "NotReported"
-	}
-	return g
 }
 
 // Glance is the summarized status of the add-ons and independent Instances of a fleet, by cluster.
@@ -127,10 +75,9 @@ type StateSum struct {
 	States   map[State]int `json:"states"`
 }
 
-// ReasonSum is a reason why add-ons or Instances are not available or degraded, and where it occurs.
+// ReasonSum is a reason why add-ons or Instances are not simply available, and where it occurs.
 type ReasonSum struct {
-	State     State    `json:"state"`
-	Reason    string   `json:"reason"`
+	Glimpse
 	AddOns    []string `json:"addOns"`
 	Instances []string `json:"instances,omitempty"`
 	Clusters  []string `json:"clusters"`
@@ -161,7 +108,7 @@ func (g Glance) Sum() Summary {
 			counts[of].States[seen.State]++
 			if seen.State != Available {
 				if reasons[seen] == nil {
-					reasons[seen] = &ReasonSum{State: seen.State, Reason: seen.Reason, AddOns: []string{}, Example: of}
+					reasons[seen] = &ReasonSum{Glimpse: seen, AddOns: []string{}, Example: of}
 				}
 				reasons[seen].add(cluster, of)
 			}
@@ -203,13 +150,10 @@ func worstReasons(reasons map[Glimpse]*ReasonSum) []ReasonSum {
 		sorted = append(sorted, *reason)
 	}
 	slices.SortFunc(sorted, func(a, b ReasonSum) int {
-		return cmp.Or(a.State.Rank()-b.State.Rank(), len(b.Clusters)-len(a.Clusters), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(a.State.Rank()-b.State.Rank(), len(b.Clusters)-len(a.Clusters), cmp.Compare(a.ReasonText(), b.ReasonText()))
 	})
 	return sorted
 }
-
-// Rank returns the position of the state, worst first.
-func (s State) Rank() int { return slices.Index(States, s) }
 
 // groups groups clusters with the same states, the worst first, then the largest.
 func (g Glance) groups(clusters []string, subjects []Subject) []Group {
@@ -252,59 +196,6 @@ func (g Glance) WorstFirst() []string {
 	}
 	return clusters
 }
-
-// ReasonOf returns the reason of the first problem of an add-on or Instance: not available or not ready (the condition of the given type),
-// degraded, last change held up. Without a problem it returns the reason of that condition.
-func ReasonOf(object metav1.Object, conditions []metav1.Condition, health string) string {
-	if object.GetDeletionTimestamp() != nil {
-		return "Deleting"
-	}
-	healthy := meta.FindStatusCondition(conditions, health)
-	if healthy == nil || healthy.Status != metav1.ConditionTrue {
-		return unhealthyReason(healthy, meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved))
-	}
-	for _, against := range []struct {
-		kind string
-		Find metav1.ConditionStatus
-	}{{addonv1alpha1.ConditionDegraded, metav1.ConditionTrue}, {addonv1alpha1.ConditionResolved, metav1.ConditionFalse}} {
-		if condition := meta.FindStatusCondition(conditions, against.kind); condition != nil && condition.Status == against.Find {
-			return condition.Reason
-		}
-	}
-	return healthy.Reason
-}
-
-// unhealthyReason returns the reason why an add-on or Instance is not available or ready: that of condition Resolved if it was not reported, or
-// not installed. Both conditions may be missing.
-func unhealthyReason(healthy, resolved *metav1.Condition) string {
-	switch {
-	case healthy == nil && resolved == nil:
-		return ""
-	case healthy == nil:
-		return resolved.Reason
-	case healthy.Reason == addonv1alpha1.ReasonNotInstalled && resolved != nil && resolved.Status == metav1.ConditionFalse:
-		return resolved.Reason
-	default:
-		return healthy.Reason
-	}
-}
-
-// marks are the symbols of the states.
-var marks = map[State]string{
-	NotAvailable: "✗", Unknown: "?", Removing: "-", Degraded: "!", Available: "✓", NotEnabled: "·",
-}
-
-// texts are the names of the states in texts.
-var texts = map[State]string{
-	NotAvailable: "not available", Unknown: "unknown", Removing: "removing", Degraded: "degraded", Available: "available",
-	NotEnabled: "not enabled",
-}
-
-// Mark returns the symbol of the state in a matrix.
-func (s State) Mark() string { return marks[s] }
-
-// Text returns the name of the state in texts.
-func (s State) Text() string { return texts[s] }
 
 // Command returns the command that explains the example.
 func (r ReasonSum) Command() string {

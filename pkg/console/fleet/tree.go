@@ -5,9 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
@@ -115,23 +112,25 @@ func (t *addOnTree) node(j dependency.Judgement, above []string) TreeNode {
 
 // stateOf returns the state of an add-on on the cluster, in the terms of the causes.
 func stateOf(v Cluster, name string) string {
-	seen := v.See(name)
+	addOn, seen := v.AddOns[name], v.See(name)
 	switch {
-	case !seen.Installed && !seen.Defined:
+	case addOn == nil && !seen.Defined:
 		return "no such add-on"
-	case !seen.Installed:
+	case addOn == nil:
 		return "not installed"
-	case seen.Deleting:
+	}
+	switch g := GlimpseOf(addOn); {
+	case g.State == Removing:
 		return "deleting"
 	case seen.Available == "":
 		return "not available (not reported yet)"
-	case seen.Available == metav1.ConditionFalse:
-		return fmt.Sprintf("not available (%s)", seen.Reason)
-	case seen.Available == metav1.ConditionUnknown:
-		return fmt.Sprintf("unknown (%s)", seen.Reason)
-	case meta.IsStatusConditionTrue(v.AddOns[name].Status.Conditions, addonv1alpha1.ConditionDegraded):
+	case !g.State.IsAvailable():
+		return fmt.Sprintf("%s (%s)", g.State.Text(), g.ReasonText())
+	case g.State == Blocked, g.State == Waiting:
+		return fmt.Sprintf("available, %s (%s)", g.State.Text(), g.Reason)
+	case g.State == Degraded:
 		return "available, degraded"
-	case seen.Reason == addonv1alpha1.ReasonUpdating:
+	case g.Reason == addonv1alpha1.ReasonUpdating:
 		return "available, updating"
 	default:
 		return "available"

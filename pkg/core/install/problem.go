@@ -69,6 +69,17 @@ func IsLasting(resolved *metav1.Condition) bool {
 	return resolved != nil && resolved.Status == metav1.ConditionFalse && !slices.Contains(passing, resolved.Reason)
 }
 
+// IsWaiting reports whether condition Resolved, which may be nil, reports that a change is carried out later, without a change of any object by a user.
+func IsWaiting(resolved *metav1.Condition) bool {
+	return resolved != nil && resolved.Status == metav1.ConditionFalse &&
+		(resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies || resolved.Reason == addonv1alpha1.ReasonWaitingForConfiguration)
+}
+
+// IsBlocked reports whether condition Resolved, which may be nil, reports a problem that keeps a change from being carried out.
+func IsBlocked(resolved *metav1.Condition) bool {
+	return resolved != nil && resolved.Status == metav1.ConditionFalse && !IsWaiting(resolved)
+}
+
 // reservedProblem returns the problem that the install namespace is reserved; way is the way out. Agents decide about their own namespaces
 // by their own flag, so that both have to allow one.
 func reservedProblem(namespace, way string) Problem {

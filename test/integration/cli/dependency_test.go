@@ -100,6 +100,33 @@ a                              available
 		})
 	})
 
+	Describe("an available add-on whose last change is held up", func() {
+		It("is blocked or waiting, with the reason, and not available", func(ctx context.Context) {
+			unresolved := func(reason string) metav1.Condition {
+				return metav1.Condition{Type: addonv1alpha1.ConditionResolved, Status: metav1.ConditionFalse, Reason: reason}
+			}
+			cluster := newCluster(ctx, nil)
+			enable(ctx, cluster, "kafka", available, unresolved(kudo.ReasonParametersInvalid))
+			enable(ctx, cluster, "shop", broken, unresolved(kudo.ReasonParametersInvalid))
+			enable(ctx, cluster, "zookeeper", available, unresolved(addonv1alpha1.ReasonWaitingForConfiguration))
+
+			fleet := run(ctx, "fleet", "--cluster", cluster)
+			Expect(fleet.err).NotTo(HaveOccurred())
+			Expect(fleet.out).To(And(
+				ContainSubstring("2 of 3 are available (1 of them blocked, 1 waiting), 1 not available\n"),
+				MatchRegexp(`(?m)^ParametersInvalid +blocked +1 \(kafka\)`), MatchRegexp(`(?m)^Broken, blocked: ParametersInvalid +not available +1 \(shop\)`),
+				ContainSubstring("⊘ ✗ ~   1 ("), ContainSubstring("~ waiting   ⊘ blocked   ✗ not available\n"),
+			))
+			get := run(ctx, "get", "--cluster", cluster)
+			Expect(get.out).To(And(
+				MatchRegexp(`kafka +- +blocked +True +- +ParametersInvalid `), MatchRegexp(`shop +- +not available +False +- +Broken, blocked: ParametersInvalid `),
+				MatchRegexp(`zookeeper +- +waiting +True +- +WaitingForConfiguration `),
+			))
+			Expect(run(ctx, "get", "kafka", "--cluster", cluster, "-o", "jsonpath={.addOns[0].state} {.addOns[0].available}").out).To(Equal("Blocked True"))
+			Expect(run(ctx, "tree", "kafka", "--cluster", cluster).out).To(ContainSubstring("available, blocked (ParametersInvalid)"))
+		})
+	})
+
 	Describe("why", func() {
 		It("follows the dependencies to the root cause, and prints the command to run", func(ctx context.Context) {
 			define(ctx, "shop", requires("kafka"))

@@ -24,6 +24,10 @@ import (
 var shown = map[string][]string{
 	"/":                                         {"10 managed clusters, 7 add-ons.", "What is wrong", "PlanFailed", "kubectl addon fleet"},
 	"/?addon=kafka&state=Unknown":               {"cluster-03", "1 managed cluster,"},
+	"/?state=Blocked":                           {"1 managed cluster,", "cluster-10", `<th scope="row">ParametersInvalid</th>`, `<td class="blocked" title="blocked">⊘`},
+	"/?state=Waiting":                           {"1 managed cluster,", "cluster-10", `<th scope="row">WaitingForConfiguration</th>`},
+	"/clusters/cluster-10":                      {"</span> blocked</span></td><td>ParametersInvalid</td>", "</span> waiting</span></td><td>WaitingForConfiguration</td>"},
+	"/clusters/cluster-10/addons/kafka":         {"</span> blocked</span> <span>ParametersInvalid</span>", "is blocked: ParametersInvalid"},
 	"/?selector=region%3Dus":                    {"5 managed clusters"},
 	"/addons/kafka":                             {"Add-on kafka", "zookeeper", fleet.Version, "Dependencies of add-on kafka"},
 	"/clusters/cluster-01":                      {"addon-agent v0.9.0", "kubectl addon tree --cluster cluster-01"},

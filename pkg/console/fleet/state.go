@@ -1,0 +1,125 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+)
+
+// State is the summarized state of an add-on on a cluster.
+type State string
+
+// The states, worst first. An add-on that is Blocked, Degraded or Waiting is available.
+const (
+	NotAvailable State = "NotAvailable"
+	Unknown      State = "Unknown"
+	Removing     State = "Removing"
+	// Blocked means that the last change cannot be carried out (Resolved is False), so that what was installed before continues to run.
+	Blocked  State = "Blocked"
+	Degraded State = "Degraded"
+	// Waiting means that the last change is carried out later: OCM has not rolled it out to the cluster yet, for example.
+	Waiting    State = "Waiting"
+	Available  State = "Available"
+	NotEnabled State = "NotEnabled"
+)
+
+var States = []State{NotAvailable, Unknown, Removing, Blocked, Degraded, Waiting, Available, NotEnabled}
+
+// Rank returns the position of the state, worst first.
+func (s State) Rank() int { return slices.Index(States, s) }
+
+// IsAvailable reports whether an add-on in the state works.
+func (s State) IsAvailable() bool {
+	return s == Available || s == Waiting || s == Degraded || s == Blocked
+}
+
+// marks are the symbols of the states.
+var marks = map[State]string{
+	NotAvailable: "✗", Unknown: "?", Removing: "-", Blocked: "⊘", Degraded: "!", Waiting: "~", Available: "✓", NotEnabled: "·",
+}
+
+// texts are the names of the states in texts.
+var texts = map[State]string{
+	NotAvailable: "not available", Unknown: "unknown", Removing: "removing", Blocked: "blocked", Degraded: "degraded", Waiting: "waiting",
+	Available: "available", NotEnabled: "not enabled",
+}
+
+// Mark returns the symbol of the state in a matrix.
+func (s State) Mark() string { return marks[s] }
+
+// Text returns the name of the state in texts.
+func (s State) Text() string { return texts[s] }
+
+// Glimpse is the summarized status of an add-on or Instance on a cluster.
+type Glimpse struct {
+	State State `json:"state"`
+	// Reason is the reason of the state.
+	Reason string `json:"reason"`
+	// Blocked is the reason why the last change is blocked if State is a worse one than Blocked, and has another reason.
+	Blocked string `json:"blocked,omitempty"`
+}
+
+// ReasonText returns the reason of the state, and the one why the last change is blocked.
+func (g Glimpse) ReasonText() string {
+	if g.Blocked == "" {
+		return g.Reason
+	}
+	return g.Reason + ", blocked: " + g.Blocked
+}
+
+// GlimpseOf returns the status of an add-on.
+func GlimpseOf(addOn *addonv1alpha1.ManagedClusterAddOn) Glimpse {
+	return glimpseAt(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
+}
+
+// GlimpseOfInstance returns the status of an Instance. A ready Instance counts as available.
+func GlimpseOfInstance(instance *kudo.Instance) Glimpse {
+	return glimpseAt(instance, instance.Status.Conditions, kudo.ConditionReady)
+}
+
+// glimpseAt returns the status of an object whose health is the condition of the given type.
+func glimpseAt(object metav1.Object, conditions []metav1.Condition, health string) Glimpse {
+	healthy, resolved := meta.FindStatusCondition(conditions, health), meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved)
+	switch {
+	case object.GetDeletionTimestamp() != nil:
+		return Glimpse{State: Removing, Reason: "Deleting"}
+	case healthy == nil || healthy.Status == metav1.ConditionUnknown:
+		return unhealthyGlimpse(Unknown, healthy, resolved)
+	case healthy.Status == metav1.ConditionFalse:
+		return unhealthyGlimpse(NotAvailable, healthy, resolved)
+	}
+	degraded := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionDegraded)
+	switch {
+	case install.IsBlocked(resolved):
+		return Glimpse{State: Blocked, Reason: resolved.Reason}
+	case degraded != nil && degraded.Status == metav1.ConditionTrue:
+		return Glimpse{State: Degraded, Reason: degraded.Reason}
+	case install.IsWaiting(resolved):
+		return Glimpse{State: Waiting, Reason: resolved.Reason}
+	default:
+		return Glimpse{State: Available, Reason: healthy.Reason}
+	}
+}
+
+// unhealthyGlimpse returns the status of an object in a state that is worse than Blocked. If its health was not reported, or it was not installed,
+// condition Resolved has the reason. Both conditions may be missing.
+func unhealthyGlimpse(state State, healthy, resolved *metav1.Condition) Glimpse {
+	isHeldUp := install.IsBlocked(resolved) || install.IsWaiting(resolved)
+	switch {
+	case healthy == nil && resolved == nil:
+		return Glimpse{State: state, Reason: "NotReported"}
+	case healthy == nil, healthy.Reason == addonv1alpha1.ReasonNotInstalled && isHeldUp:
+		return Glimpse{State: state, Reason: cmp.Or(resolved.Reason, "NotReported")}
+	}
+	g := Glimpse{State: state, Reason: cmp.Or(healthy.Reason, "NotReported")}
+	if install.IsBlocked(resolved) && resolved.Reason != g.Reason {
+		g.Blocked = resolved.Reason
+	}
+	return g
+}
