@@ -92,7 +92,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 			packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
 		group("plan", "Run plans and show their status", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
 			change.NewCmdPlanRun(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
-		newCmdUI(f, nil), diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
+		newCmdUI(f, nil), inspect.NewCmdCheck(f, nil), diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
 	)
 	root.Long = root.Short + ".\n\n" +
 		"Exit codes: 0 success, 1 failure, 2 invalid usage, 3 not completed within --timeout."

@@ -188,6 +188,7 @@ func TestCommands(t *testing.T) {
 		"join-name":              {[]string{"join", "Cluster_1", "--cluster-context", "cluster1"}, ExitUsage},
 		"diagnose-two-clusters":  {[]string{"diagnose", "--cluster", "cluster1,cluster2", "--cluster-context", "cluster1"}, ExitUsage},
 		"diagnose-timeout":       {[]string{"diagnose", "--timeout", "0s"}, ExitUsage},
+		"check-argument":         {[]string{"check", "hub"}, ExitUsage},
 		"version-argument":       {[]string{"version", "v1"}, ExitUsage},
 		"version-twice":          {[]string{"version", "--cluster", "cluster1", "--all-clusters"}, ExitUsage},
 		"version-client-json":    {[]string{"version", "--client", "-o", "json"}, ExitOK},

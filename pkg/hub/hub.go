@@ -37,9 +37,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/kube/monitoring"
 )
 
-// leaderLease is the name of the Lease for leader election.
-const leaderLease = "tandem-addon-manager"
-
 // Options configure the hub's controllers.
 type Options struct {
 	// PackagesNamespace is the namespace of OperatorVersions for all clusters; OperatorVersions elsewhere serve only their own cluster.
@@ -176,7 +173,7 @@ func Uninstall(ctx context.Context, cfg *rest.Config, options Options, out io.Wr
 
 // leaseKey returns the name of the leader's Lease.
 func (o Options) leaseKey() types.NamespacedName {
-	return types.NamespacedName{Namespace: cmp.Or(o.LeaderElectionNamespace, o.Namespace), Name: leaderLease}
+	return types.NamespacedName{Namespace: cmp.Or(o.LeaderElectionNamespace, o.Namespace), Name: addonv1alpha1.LeaderLease}
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, options Options) (manager.Manager, error) {
@@ -192,7 +189,7 @@ func newManager(ctx context.Context, cfg *rest.Config, options Options) (manager
 		NewCache:                      controller.NewCache(ctx),
 		Cache:                         cache.Options{NewInformer: controller.NewInformer, DefaultTransform: read.Transform(), ByObject: cacheByObject(options)},
 		LeaderElection:                options.LeaderElection,
-		LeaderElectionID:              leaderLease,
+		LeaderElectionID:              addonv1alpha1.LeaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
 		LeaderElectionConfig:          controller.WithoutLimits(cfg), // a separate client renews the Lease under any load
 		LeaderElectionReleaseOnCancel: true,

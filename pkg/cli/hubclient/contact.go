@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -18,6 +19,9 @@ type contact struct {
 	// changed signals that the hub became unreachable or reachable; print is called on each signal.
 	changed chan struct{}
 	print   func() error
+	// ahead is the difference between the clock of the hub and the local one at the last response with a time; dated is whether there was one.
+	ahead time.Duration
+	dated bool
 }
 
 func newContact() *contact {
@@ -28,7 +32,11 @@ func newContact() *contact {
 func (c *contact) watch(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			sent := time.Now()
 			response, err := next.RoundTrip(request)
+			if err == nil {
+				c.date(response.Header.Get("Date"), sent, time.Now())
+			}
 			if request.Context().Err() == nil { // a cancelled request says nothing about the hub
 				c.note(err)
 			}
@@ -53,6 +61,30 @@ func (c *contact) note(err error) {
 	case c.changed <- struct{}{}:
 	default: // a signal is already pending
 	}
+}
+
+// date compares the time in a response, which has no fractions of a second, with the middle of its request.
+func (c *contact) date(header string, sent, received time.Time) {
+	stamped, err := http.ParseTime(header)
+	if err != nil {
+		return
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.ahead, c.dated = stamped.Add(time.Second/2).Sub(sent.Add(received.Sub(sent)/2)), true
+}
+
+// Ahead returns the difference between the clock of the hub and the local one, and whether a response had a time.
+func (h Hub) Ahead() (time.Duration, bool) {
+	h.contact.lock.Lock()
+	defer h.contact.lock.Unlock()
+	return h.contact.ahead, h.contact.dated
+}
+
+// Now returns the time of the hub's clock; the local time before the first response.
+func (h Hub) Now() time.Time {
+	ahead, _ := h.Ahead()
+	return time.Now().Add(ahead)
 }
 
 // text returns a message if the hub does not respond, or an empty string.

@@ -63,6 +63,7 @@ func runFleet(ctx context.Context, o *FleetOptions) error {
 	if err != nil {
 		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
 	}
+	warnOfManager(ctx, h, o.ManagerNamespace(), o.ErrOut)
 	data := found.Sum()
 	return o.output.Print(o.Out, terminal.Shown{Text: SummaryText(data, o.output.Format == terminal.FormatWide), Data: data})
 }

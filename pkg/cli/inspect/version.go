@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -135,7 +136,7 @@ func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selecti
 		}
 	}
 	for _, namespace := range read.NamespacesOf(clusters) {
-		err := eachLease(ctx, c, namespace, func(lease *metav1.PartialObjectMetadata) {
+		err := eachLease(ctx, c, namespace, func(lease *coordinationv1.Lease) {
 			if _, asked := said[lease.Namespace]; asked || clusters == nil {
 				said[lease.Namespace] = lease.Labels[addonv1alpha1.LabelVersion]
 			}
@@ -148,10 +149,9 @@ func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selecti
 }
 
 // eachLease visits the leases of agents in a namespace, or in all.
-func eachLease(ctx context.Context, c client.Reader, namespace string, visit func(*metav1.PartialObjectMetadata)) error {
+func eachLease(ctx context.Context, c client.Reader, namespace string, visit func(*coordinationv1.Lease)) error {
 	for next, first := "", true; first || next != ""; first = false {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"})
+		page := &coordinationv1.LeaseList{}
 		err := c.List(ctx, page, client.InNamespace(namespace), client.MatchingFields{"metadata.name": addonv1alpha1.AgentLease},
 			client.Limit(read.PageSize), client.Continue(next))
 		switch {

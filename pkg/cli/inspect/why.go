@@ -62,6 +62,7 @@ func runWhy(ctx context.Context, o *WhyOptions) error {
 	if err := view.CheckAddOn(o.addOn); err != nil {
 		return err
 	}
+	warnOfManager(ctx, c, o.ManagerNamespace(), o.ErrOut)
 	explained := why.Of(view, o.addOn, time.Now())
 	return o.output.Print(o.Out, terminal.Shown{Text: explained.Text(), Data: explained.Data(o.addOn)})
 }

@@ -79,6 +79,9 @@ const AgentLease = "addon-agent"
 // addon-manager's version.
 const ManagerConfigMap = "addon-manager-webhooks"
 
+// LeaderLease is the name of the Lease of the leading addon-manager in its namespace on the hub, with --leader-elect.
+const LeaderLease = "tandem-addon-manager"
+
 // LabelVersion is the label of AgentLease and ManagerConfigMap that holds the version of the program that writes them.
 const LabelVersion = "app.kubernetes.io/version"
 

@@ -1,0 +1,116 @@
+package check
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Observations is everything that the checks need. A Problem is the error of the request, such as Forbidden.
+type Observations struct {
+	// Now is the time of the hub's clock.
+	Now time.Time
+	// Client is the version of the plugin, and Namespace the namespace of addon-manager.
+	Client, Namespace string
+	Hub               Hub
+	Clock             Clock
+	// Definitions are the kinds that the plugin, addon-manager and the agents need, and Admission the webhooks and policies.
+	Definitions, Admission Objects
+	Leader                 Leader
+	Manager                Manager
+	Agents                 Agents
+	Permissions            Permissions
+}
+
+// Hub is the API server.
+type Hub struct {
+	Version string
+	Problem error
+}
+
+// Clock is the difference between the clock of the hub and the local one.
+type Clock struct {
+	Ahead time.Duration
+	Known bool
+}
+
+// Objects compares objects with those that the manifests install.
+type Objects struct {
+	// Wanted is the number of objects in the manifests.
+	Wanted int
+	// Missing names objects that do not exist, and Unserved the kinds that the API server does not serve.
+	Missing, Unserved []string
+	Problem           error
+}
+
+// Leader is the Lease of the leading addon-manager.
+type Leader struct {
+	Exists bool
+	// Holder is empty after a leader has stopped in an orderly way.
+	Holder   string
+	Renewed  time.Time
+	Duration time.Duration
+	Problem  error
+}
+
+// Manager is the ConfigMap of addon-manager.
+type Manager struct {
+	Exists  bool
+	Version string
+	Problem error
+}
+
+// Agents are the agents of the selected clusters, sorted by cluster.
+type Agents struct {
+	Agents  []Agent
+	Problem error
+}
+
+// Agent is the agent of a cluster.
+type Agent struct {
+	Cluster, Version string
+	// Seen is whether the agent has a Lease on the hub.
+	Seen bool
+	// Renewed is zero if a klusterlet reports the cluster's liveness. Timeout is how long a Lease is fresh.
+	Renewed time.Time
+	Timeout time.Duration
+	// Klusterlet is the availability of a cluster according to OCM; empty without OCM.
+	Klusterlet metav1.ConditionStatus
+}
+
+// Permissions are the reviewed permissions of the user, in a namespace or in all.
+type Permissions struct {
+	Namespace string
+	Reviewed  []Permission
+	Problem   error
+}
+
+// Permission is a permission that commands of the plugin need.
+type Permission struct {
+	Verb, Group, Resource, Commands string
+	Allowed                         bool
+}
+
+// NeededPermissions returns the permissions that the main commands need.
+func NeededPermissions() []Permission {
+	addOns, packages, clusters := addonv1alpha1.GroupVersion.Group, kudo.GroupVersion.Group, clusterv1.GroupName
+	return []Permission{
+		{Verb: "list", Group: addOns, Resource: "managedclusteraddons", Commands: "get, fleet, why"},
+		{Verb: "list", Group: addOns, Resource: "clustermanagementaddons", Commands: "tree, why"},
+		{Verb: "list", Group: packages, Resource: "instances", Commands: "plan status"},
+		{Verb: "list", Group: packages, Resource: "operatorversions", Commands: "package list"},
+		{Verb: "list", Group: clusters, Resource: "managedclusters", Commands: "--selector, --all-clusters"},
+		{Verb: "create", Group: addOns, Resource: "managedclusteraddons", Commands: "enable"},
+		{Verb: "patch", Group: addOns, Resource: "managedclusteraddons", Commands: "update, upgrade"},
+		{Verb: "delete", Group: addOns, Resource: "managedclusteraddons", Commands: "disable"},
+		{Verb: "create", Group: packages, Resource: "instances", Commands: "install"},
+		{Verb: "patch", Group: packages, Resource: "instances", Commands: "plan run"},
+		{Verb: "delete", Group: packages, Resource: "instances", Commands: "uninstall"},
+		{Verb: "create", Group: packages, Resource: "operatorversions", Commands: "package push"},
+		{Verb: "create", Group: addOns, Resource: "clustermanagementaddons", Commands: "create"},
+	}
+}
