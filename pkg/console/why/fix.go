@@ -14,7 +14,6 @@ import (
 
 // The objects that messages name. Agents and users write parts of messages: what is found in them becomes words of a command, or of a sentence.
 var (
-	badValue      = regexp.MustCompile(`(?:parameter "([^"]+)"|variable ([A-Za-z_][A-Za-z0-9_]*)): `)
 	configOf      = regexp.MustCompile(`\b(AddOnDeploymentConfig|ConfigMap) ([a-z0-9.-]+)/([a-z0-9.-]+)(?: sets variable|: | has| does not)`)
 	noVersion     = regexp.MustCompile(`\bOperatorVersion "?([a-z0-9.-]+)/[a-z0-9.-]+"? does not exist`)
 	replaced      = regexp.MustCompile(`was replaced: run a plan of Instance "([a-z0-9.-]+)"`)

@@ -13,6 +13,9 @@ import (
 // maxValues is the maximum number of parameters in a suggested command.
 const maxValues = 5
 
+// badValue matches the beginning of a message about an invalid parameter.
+var badValue = regexp.MustCompile(`(?:parameter "([^"]+)"|variable ([A-Za-z_][A-Za-z0-9_]*)): `)
+
 // valuesFor returns the flags that set the invalid parameters that a message names, each with a value that it gives as an example; empty if it names
 // none. Required parameters without a value are left out.
 func valuesFor(message string) (flags string) {
