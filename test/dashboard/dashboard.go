@@ -193,17 +193,22 @@ func AddOn(cluster, name string, i int) *addonv1alpha1.ManagedClusterAddOn {
 	case i == 3 && name == "kafka":
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
 		set(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, "Optional addon 'monitoring' is not available.")
-	case i == 9 && name == "kafka":
-		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
-		set(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, kudo.ReasonParametersInvalid, `parameter "BROKERS": value "two": must be an integer, such as 3`)
-	case i == 9 && name == "zookeeper":
-		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
-		set(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForConfiguration, "the rollout of the last change waits for other clusters")
 	default:
 		set(addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, "Healthy", "")
 	}
+	if held, is := heldUp[name]; is && i == heldUpCluster {
+		set(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, held.Reason, held.Message)
+	}
 	return addOn
 }
+
+// heldUp has the add-ons whose last change is held up on the cluster with number heldUpCluster.
+var heldUp = map[string]metav1.Condition{
+	"kafka":     {Reason: kudo.ReasonParametersInvalid, Message: `parameter "BROKERS": value "two": must be an integer, such as 3`},
+	"zookeeper": {Reason: addonv1alpha1.ReasonWaitingForConfiguration, Message: "the rollout of the last change waits for other clusters"},
+}
+
+const heldUpCluster = 9
 
 // missingDependency returns the dependency that an add-on lacks on the cluster with that number: kafka has failed on the first cluster, and
 // zookeeper is missing on the second.

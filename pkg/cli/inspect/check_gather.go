@@ -160,15 +160,9 @@ func observeAgents(ctx context.Context, h hubclient.Hub, where hubclient.Selecti
 	}
 	for _, namespace := range read.NamespacesOf(selected) {
 		err := eachLease(ctx, h, namespace, func(lease *coordinationv1.Lease) {
-			agent, meant := agents[lease.Namespace]
-			if !meant && (selected != nil || listed) {
-				return
+			if agent, meant := agents[lease.Namespace]; meant || selected == nil && !listed {
+				agents[lease.Namespace] = withLease(agent, lease)
 			}
-			agent.Cluster, agent.Seen, agent.Version = lease.Namespace, true, lease.Labels[addonv1alpha1.LabelVersion]
-			if lease.Spec.RenewTime != nil {
-				agent.Renewed, agent.Timeout = lease.Spec.RenewTime.Time, availability.LeaseTimeout(lease)
-			}
-			agents[lease.Namespace] = agent
 		})
 		if err != nil {
 			return check.Agents{Problem: err}, nil
@@ -179,6 +173,15 @@ func observeAgents(ctx context.Context, h hubclient.Hub, where hubclient.Selecti
 		found.Agents = append(found.Agents, agents[cluster])
 	}
 	return found, nil
+}
+
+// withLease returns an agent with what its lease shows.
+func withLease(agent check.Agent, lease *coordinationv1.Lease) check.Agent {
+	agent.Cluster, agent.Seen, agent.Version = lease.Namespace, true, lease.Labels[addonv1alpha1.LabelVersion]
+	if lease.Spec.RenewTime != nil {
+		agent.Renewed, agent.Timeout = lease.Spec.RenewTime.Time, availability.LeaseTimeout(lease)
+	}
+	return agent
 }
 
 // managedCluster has the fields of a ManagedCluster that the checks need.

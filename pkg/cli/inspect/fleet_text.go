@@ -72,26 +72,31 @@ func (s summary) headline() string {
 	if len(s.Instances) > 0 {
 		line += ", " + text.Plural(len(s.Instances), "Instance")
 	}
-	available, limits, others := 0, "", ""
+	return line + countsText(total, counts)
+}
+
+// countsText returns how many add-ons are available, how many of these in a state with a limit, and how many are in each other state.
+func countsText(total int, counts map[fleet.State]int) string {
+	available, others := 0, ""
+	var limits []string
 	for _, state := range fleet.States {
 		number := counts[state]
+		if state.IsAvailable() {
+			available += number
+		}
 		switch {
 		case number == 0:
 		case !state.IsAvailable():
 			others += fmt.Sprintf(", %d %s", number, state.Text())
-		case state != fleet.Available && limits == "":
-			limits = fmt.Sprintf("%d of them %s", number, state.Text())
 		case state != fleet.Available:
-			limits += fmt.Sprintf(", %d %s", number, state.Text())
-		}
-		if state.IsAvailable() {
-			available += number
+			limits = append(limits, fmt.Sprintf("%d %s", number, state.Text()))
 		}
 	}
-	if limits != "" {
-		limits = " (" + limits + ")"
+	if len(limits) > 0 {
+		limits[0] = strings.Replace(limits[0], " ", " of them ", 1)
+		others = " (" + strings.Join(limits, ", ") + ")" + others
 	}
-	return line + fmt.Sprintf(": %d of %d are available%s%s\n", available, total, limits, others)
+	return fmt.Sprintf(": %d of %d are available%s\n", available, total, others)
 }
 
 // addOnTable returns the table of add-ons and Instances, with the letters that name them in the lines of clusters.

@@ -26,18 +26,26 @@ func leader(o Observations) []Finding {
 	case !l.Exists:
 		return warning(manager, fmt.Sprintf("unknown whether it runs: namespace %s has no Lease %s, because it runs without --leader-elect or has never run",
 			o.Namespace, addonv1alpha1.LeaderLease), pods)
-	case isSilent && l.Renewed.IsZero():
-		return failed(manager, "does not run: it never renewed its Lease", pods)
-	case isSilent && l.Holder == "":
-		return failed(manager, fmt.Sprintf("does not run: the last one stopped %s ago; start it", age(silent)),
-			text.Command("kubectl -n %s scale deployment addon-manager --replicas=2", o.Namespace))
 	case isSilent:
-		return failed(manager, fmt.Sprintf("does not run: last renewal of its Lease %s ago, by %s; inspect its pods, then restart them with '%s'", age(silent),
-			text.Quote(l.Holder), text.Command("kubectl -n %s rollout restart deployment/addon-manager", o.Namespace)), pods)
+		return silentLeader(o, silent, pods)
 	case silent < -maxClockSkew:
 		return warning(manager, fmt.Sprintf("its Lease was renewed %s in the future: synchronize the clocks of the hub's nodes", age(-silent)), "")
 	default:
 		return ok(manager, fmt.Sprintf("leader %s renews its Lease", text.Quote(l.Holder)))
+	}
+}
+
+// silentLeader judges a Lease that has not been renewed for that time.
+func silentLeader(o Observations, silent time.Duration, pods string) []Finding {
+	switch l := o.Leader; {
+	case l.Renewed.IsZero():
+		return failed(manager, "does not run: it never renewed its Lease", pods)
+	case l.Holder == "":
+		return failed(manager, fmt.Sprintf("does not run: the last one stopped %s ago; start it", age(silent)),
+			text.Command("kubectl -n %s scale deployment addon-manager --replicas=2", o.Namespace))
+	default:
+		return failed(manager, fmt.Sprintf("does not run: last renewal of its Lease %s ago, by %s; inspect its pods, then restart them with '%s'", age(silent),
+			text.Quote(l.Holder), text.Command("kubectl -n %s rollout restart deployment/addon-manager", o.Namespace)), pods)
 	}
 }
 

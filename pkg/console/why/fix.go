@@ -25,7 +25,7 @@ var (
 	held          = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]+) (?:([a-z0-9-]+)/)?([a-z0-9.:-]+): is being deleted, held by finalizer ([a-zA-Z0-9./-]+)`)
 )
 
-// suggestFix suggests commands that fix what an add-on reports, as far as its messages tell which.
+// suggestFix suggests commands that fix what an add-on reports, as far as its messages name it.
 func (e *Explanation) suggestFix(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	if resolved != nil && resolved.Status == metav1.ConditionFalse {
