@@ -609,7 +609,7 @@ var _ = Describe("add-ons", func() {
 			available(ctx, first, "maps")
 			got := run(ctx, "get", "maps", "-o", "jsonpath={range .addOns[*]}{.cluster} {.available} {.reason}{\"\\n\"}{end}")
 			Expect(got.err).NotTo(HaveOccurred())
-			Expect(got.out).To(And(ContainSubstring(first+" True Works\n"), ContainSubstring(second+"  \n")))
+			Expect(got.out).To(And(ContainSubstring(first+" True Works\n"), ContainSubstring(second+"  NotReported\n")))
 			Expect(run(ctx, "get", "--cluster", second, "-o", "name").out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/maps\n"))
 			Expect(run(ctx, "get", "map", "--selector", "atlas=yes").err).To(MatchError(ContainSubstring(`add-on "map" (did you mean maps?) is not enabled on the selected clusters`)))
 
@@ -645,9 +645,9 @@ var _ = Describe("add-ons", func() {
 			got := run(ctx, "get", "--cluster", cluster)
 			Expect(got.err).NotTo(HaveOccurred())
 			Expect(strings.Fields(got.out)).To(HaveExactElements(
-				"CLUSTER", "INSTANCE", "VERSION", "READY", "REASON", "AGE",
-				cluster, "queue", "queue-1.0.0", "Unknown", "-", HaveSuffix("s"),
-				cluster, "store", "store-1.0.0", "False", "PlanFailed", HaveSuffix("s"),
+				"CLUSTER", "INSTANCE", "VERSION", "STATE", "READY", "REASON", "AGE",
+				cluster, "queue", "queue-1.0.0", "unknown", "Unknown", "NotReported", HaveSuffix("s"),
+				cluster, "store", "store-1.0.0", "not", "available", "False", "PlanFailed", HaveSuffix("s"),
 			))
 			Expect(run(ctx, "get", "--cluster", cluster, "-o", "name").out).To(Equal("instance.kudo.dev/queue\ninstance.kudo.dev/store\n"))
 
