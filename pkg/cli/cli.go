@@ -49,7 +49,7 @@ const (
 
 // ErrorText returns the text that a program prints for the error of a command.
 func ErrorText(err error) string {
-	if errors.As(err, new(*terminal.InterruptedError)) {
+	if terminal.IsInterrupted(err) {
 		return err.Error()
 	}
 	return "error: " + err.Error()
@@ -59,7 +59,6 @@ func ErrorText(err error) string {
 func ExitCode(err error) int {
 	var usage *terminal.UsageError
 	var timeout *terminal.TimeoutError
-	var interrupted *terminal.InterruptedError
 	switch {
 	case err == nil:
 		return ExitOK
@@ -67,7 +66,7 @@ func ExitCode(err error) int {
 		return ExitUsage
 	case errors.As(err, &timeout):
 		return ExitTimeout
-	case errors.As(err, &interrupted):
+	case terminal.IsInterrupted(err):
 		return ExitInterrupted
 	default:
 		return ExitFailure
@@ -95,7 +94,8 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		newCmdUI(f, nil), inspect.NewCmdCheck(f, nil), diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
 	)
 	root.Long = root.Short + ".\n\n" +
-		"Exit codes: 0 success, 1 failure, 2 invalid usage, 3 not completed within --timeout."
+		"Exit codes: 0 success, 1 failure, 2 invalid usage, 3 not completed within --timeout,\n" +
+		"130 interrupted while waiting."
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl addon"}
 	root.Version = version
 	root.SilenceErrors, root.SilenceUsage = true, true

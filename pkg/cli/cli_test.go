@@ -235,7 +235,10 @@ func TestARefusedConnectionAsksForTheKubeconfig(t *testing.T) {
 }
 
 func TestAnInterruptionIsNoError(t *testing.T) {
-	for want, err := range map[string]error{"error: no": errors.New("no"), "it continues": errors.Join(terminal.Interruptedf("it continues"))} {
+	for want, err := range map[string]error{
+		"error: no": errors.New("no"), "it continues": errors.Join(nil, errors.Join(terminal.Interruptedf("it continues"))),
+		"error: no\nit continues": errors.Join(errors.New("no"), terminal.Interruptedf("it continues")),
+	} {
 		if got := ErrorText(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -175,7 +175,7 @@ func isReady(ctx context.Context, server rest.Interface) error {
 func (h *heartbeat) write(ctx context.Context) error {
 	if h.serves != nil {
 		if err := h.serves(ctx); err != nil {
-			return fmt.Errorf("the API server of the managed cluster does not answer: %w", err)
+			return fmt.Errorf("the API server of the managed cluster does not answer, or is not ready: %w", err)
 		}
 	}
 	return h.keep(ctx, map[string]any{

@@ -222,7 +222,7 @@ func awaitedPlanOf(c *change.Change) awaitedPlan {
 
 func (o *changeOptions) addUnset(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "Comma-separated names of parameters to reset to their defaults.")
-	cmd.Flags().BoolVar(&o.given.reset, "reset", false, "Reset all parameters to their defaults that are not given.")
+	cmd.Flags().BoolVar(&o.given.reset, "reset", false, "Reset all parameters that are not given to their defaults.")
 }
 
 // checkExisting rejects flags that do not apply to an existing Instance, because its namespace is fixed.

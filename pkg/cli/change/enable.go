@@ -65,7 +65,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 				return err
 			}
 			if o.Reset && len(o.Parameters) == 0 {
-				return terminal.Usagef(cmd, "--reset is about the parameters that -p does not give: use -p NAME=VALUE, or 'kubectl addon update --reset'")
+				return terminal.Usagef(cmd, "--reset requires at least one parameter: use -p NAME=VALUE, or run 'kubectl addon update --reset'")
 			}
 			o.addOn = args[0]
 			return runF(cmd.Context(), o)
@@ -76,7 +76,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into. "+
 		"Defaults to the namespace that an AddOnDeploymentConfig of the add-on sets, else to open-cluster-management-agent-addon (OCM's default).")
 	parametersFlag(cmd, &parameters)
-	cmd.Flags().BoolVar(&o.Reset, "reset", false, "Reset all parameters to their defaults that are not given with -p, also those of an earlier installation.")
+	cmd.Flags().BoolVar(&o.Reset, "reset", false, "Reset all parameters that -p does not set to their defaults, including those of an earlier installation.")
 	o.addDryRun(cmd)
 	o.addRefusal(cmd)
 	o.AddWait(cmd, false, "Wait until all add-ons that the command enables are available.")

@@ -82,7 +82,7 @@ func (o *UninstallOptions) check(cmd *cobra.Command, of string) error {
 		return err
 	}
 	if o.dryRun && o.release {
-		return errors.New("--dry-run shows what would be removed from the cluster, and --release removes nothing from it: leave one of them out")
+		return terminal.Usagef(cmd, "--dry-run shows what would be removed from the cluster, and --release removes nothing: use only one of them")
 	}
 	return o.checkDryRun(cmd)
 }
@@ -178,7 +178,7 @@ func agreeToUninstall(ctx context.Context, c client.Reader, found []installed, d
 	suffer, _ := impactTexts(found, detached)
 	question := "Uninstall %s from %s? This removes its applied objects, including their data."
 	if o.release {
-		question = "Release %s on %s? Its applied objects stay on the cluster, and nothing manages them any more."
+		question = "Release %s on %s? Its applied objects stay on the cluster, and are no longer managed."
 	} else {
 		lost, err := losses(ctx, c, found, detached)
 		if err != nil {

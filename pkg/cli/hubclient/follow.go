@@ -155,7 +155,7 @@ func (h Hub) Await(ctx context.Context, clusters []string, timeout time.Duration
 	case errors.Is(err, errTimedOut):
 		return terminal.Timeoutf("%v", unfinished(" after "+timeout.String()))
 	case ctx.Err() != nil:
-		return terminal.Interruptedf("interrupted: the hub and its clusters continue; %v", unfinished(""))
+		return terminal.Interruptedf("interrupted; the operation continues on the hub and its clusters: %v", unfinished(""))
 	default:
 		return err
 	}

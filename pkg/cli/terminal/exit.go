@@ -1,7 +1,9 @@
 package terminal
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -24,6 +26,15 @@ func (e *InterruptedError) Error() string { return e.message }
 // Interruptedf returns an InterruptedError.
 func Interruptedf(format string, args ...any) error {
 	return &InterruptedError{fmt.Sprintf(format, args...)}
+}
+
+// IsInterrupted reports whether an error is an InterruptedError and nothing else: a joined error may also have failures.
+func IsInterrupted(err error) bool {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !IsInterrupted(e) })
+	}
+	return errors.As(err, new(*InterruptedError))
 }
 
 // TimeoutError is returned if the awaited state is not reached before --timeout.

@@ -100,7 +100,7 @@ func (s Step) usedAgain(config string) []string {
 	}
 	if again := variableTexts(s.Config, s.Parameters); len(again) > 0 {
 		return []string{fmt.Sprintf("these parameters apply too, because AddOnDeploymentConfig %s of an earlier installation sets them: %s; "+
-			"--reset leaves out those that are not given", config, text.List(again, maxListed))}
+			"--reset resets those that are not given", config, text.List(again, maxListed))}
 	}
 	if before := variableTexts(s.CurrentConfig, s.Parameters); len(before) > 0 {
 		return []string{fmt.Sprintf("these parameters of an earlier installation are reset: %s", text.List(before, maxListed))}

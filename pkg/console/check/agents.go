@@ -45,12 +45,12 @@ func agents(o Observations) []Finding {
 	s := sum(o)
 	var findings []Finding
 	if len(s.silent) > 0 {
-		findings = failed(subject, fmt.Sprintf("addon-agent of %s does not renew its Lease, for up to %s: check on the managed cluster whether it runs and reaches the hub",
-			clusters(s.silent), duration.HumanDuration(s.maxSilence)), "kubectl -n tandem-system logs deployment/addon-agent")
+		findings = failed(subject, fmt.Sprintf("addon-agent of %s has not renewed its Lease for up to %s: check whether it runs on the managed cluster and reaches the hub",
+			clusters(s.silent), duration.HumanDuration(s.maxSilence)), text.Command("kubectl -n tandem-system logs deployment/addon-agent --context %s", s.silent[0]))
 	}
 	if len(s.detached) > 0 {
-		findings = append(findings, failed(subject, "the hub cannot reach "+clusters(s.detached)+
-			": check whether the klusterlet runs there and reaches the hub", text.Command("kubectl describe managedcluster %s", s.detached[0]))...)
+		findings = append(findings, failed(subject, "the klusterlet of "+clusters(s.detached)+
+			" is not in contact with the hub: check whether it runs there and reaches the hub", text.Command("kubectl describe managedcluster %s", s.detached[0]))...)
 	}
 	if len(s.unseen) > 0 {
 		findings = append(findings, warning(subject, "no addon-agent of "+clusters(s.unseen)+

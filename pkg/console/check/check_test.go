@@ -75,16 +75,16 @@ func TestJudge(t *testing.T) {
 			"unknown version: unknown: addon-manager has not reported its version"}},
 		"no Lease": {func(o *Observations) { o.Leader = Leader{} }, []string{
 			"warning addon-manager: unknown whether it runs: namespace tandem-system has no Lease tandem-addon-manager, because it runs without " +
-				"--leader-elect or has never run | kubectl -n tandem-system get pods -l app.kubernetes.io/name=addon-manager"}},
+				"--leader-elect, keeps its Lease in another namespace, or has never run | kubectl -n tandem-system get pods -l app.kubernetes.io/name=addon-manager"}},
 		"a dead leader with a hostile name": {func(o *Observations) {
 			o.Leader.Renewed, o.Leader.Holder = now.Add(-5*time.Minute), "pod\x1b[2J\n✓ all is well"
 		}, []string{
-			`failed addon-manager: does not run: last renewal of its Lease 5m ago, by "pod\x1b[2J\n✓ all is well"; inspect its pods, then restart them with ` +
+			`failed addon-manager: does not run: its Lease was last renewed 5m ago, by "pod\x1b[2J\n✓ all is well"; inspect its pods, then restart them with ` +
 				"'kubectl -n tandem-system rollout restart deployment/addon-manager' | kubectl -n tandem-system get pods -l app.kubernetes.io/name=addon-manager"}},
 		"a leader that was stopped": {func(o *Observations) {
 			o.Leader.Renewed, o.Leader.Holder, o.Leader.Duration = now.Add(-5*time.Minute), "", time.Second
-		}, []string{"failed addon-manager: does not run: the last one stopped 5m ago; start it | " +
-			"kubectl -n tandem-system scale deployment addon-manager --replicas=2"}},
+		}, []string{"warning addon-manager: the last one with --leader-elect stopped 5m ago: none runs, or one runs without --leader-elect | " +
+			"kubectl -n tandem-system get pods -l app.kubernetes.io/name=addon-manager"}},
 		"a Lease without a renewal": {func(o *Observations) { o.Leader.Renewed = time.Time{} }, []string{
 			"failed addon-manager: does not run: it never renewed its Lease | kubectl -n tandem-system get pods -l app.kubernetes.io/name=addon-manager"}},
 		"a leader whose replica may still take over": {func(o *Observations) { o.Leader.Renewed = now.Add(-75 * time.Second) }, nil},
@@ -100,9 +100,9 @@ func TestJudge(t *testing.T) {
 				Agent{Cluster: "late", Seen: true, Renewed: now.Add(-119 * time.Second), Timeout: time.Minute},
 				Agent{Cluster: "new"}, Agent{Cluster: "detached", Seen: true, Klusterlet: metav1.ConditionUnknown})
 		}, []string{
-			"failed agents: addon-agent of cluster silent does not renew its Lease, for up to 60m: check on the managed cluster whether it runs and reaches the " +
-				"hub | kubectl -n tandem-system logs deployment/addon-agent",
-			"failed agents: the hub cannot reach cluster detached: check whether the klusterlet runs there and reaches the hub | kubectl describe managedcluster detached",
+			"failed agents: addon-agent of cluster silent has not renewed its Lease for up to 60m: check whether it runs on the managed cluster and reaches the " +
+				"hub | kubectl -n tandem-system logs deployment/addon-agent --context silent",
+			"failed agents: the klusterlet of cluster detached is not in contact with the hub: check whether it runs there and reaches the hub | kubectl describe managedcluster detached",
 			"warning agents: no addon-agent of cluster new has ever contacted the hub: install it there | kubectl addon join --help",
 			"warning agents: addon-manager is v1.3.0, and addon-agent of cluster silent has another version: upgrade addon-manager first, then the agents | " +
 				"kubectl addon version -o wide"}},
@@ -150,13 +150,13 @@ func TestJudge(t *testing.T) {
 
 func TestHint(t *testing.T) {
 	lease := Leader{Exists: true, Holder: "pod", Renewed: now.Add(-5 * time.Minute), Duration: 15 * time.Second}
-	dead := "addon-manager has not renewed its lease for 5m: nothing on the hub changes until it runs; see kubectl addon check"
+	dead := "addon-manager has not renewed its Lease for 5m: nothing on the hub changes until it runs; see 'kubectl addon check'"
 	for name, of := range map[string]struct {
 		change func(*Leader)
 		want   string
 	}{
 		"dead":                       {func(*Leader) {}, dead},
-		"stopped":                    {func(l *Leader) { l.Holder = "" }, dead},
+		"not if it was stopped":      {func(l *Leader) { l.Holder = "" }, ""},
 		"alive":                      {func(l *Leader) { l.Renewed = now.Add(-10 * time.Second) }, ""},
 		"not if there is no Lease":   {func(l *Leader) { l.Exists = false }, ""},
 		"not if it was not renewed":  {func(l *Leader) { l.Renewed = time.Time{} }, ""},

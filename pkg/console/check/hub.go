@@ -94,7 +94,7 @@ func permissions(o Observations) []Finding {
 		where = " in namespace " + o.Permissions.Namespace
 	}
 	if len(denied) == 0 {
-		return ok(subject, "your user may run all commands"+where)
+		return ok(subject, "your user has all permissions that were checked"+where)
 	}
 	return warning(subject, "your user may not "+strings.Join(denied, ", ")+where+": ask an administrator of the hub if you need these commands", "")
 }

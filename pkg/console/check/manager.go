@@ -24,7 +24,7 @@ func leader(o Observations) []Finding {
 		return failed(manager, fmt.Sprintf("not installed in namespace %s: it has no Lease and no ConfigMap %s there; install it, or name its namespace with -n",
 			o.Namespace, addonv1alpha1.ManagerConfigMap), pods)
 	case !l.Exists:
-		return warning(manager, fmt.Sprintf("unknown whether it runs: namespace %s has no Lease %s, because it runs without --leader-elect or has never run",
+		return warning(manager, fmt.Sprintf("unknown whether it runs: namespace %s has no Lease %s, because it runs without --leader-elect, keeps its Lease in another namespace, or has never run",
 			o.Namespace, addonv1alpha1.LeaderLease), pods)
 	case isSilent:
 		return silentLeader(o, silent, pods)
@@ -41,10 +41,9 @@ func silentLeader(o Observations, silent time.Duration, pods string) []Finding {
 	case l.Renewed.IsZero():
 		return failed(manager, "does not run: it never renewed its Lease", pods)
 	case l.Holder == "":
-		return failed(manager, fmt.Sprintf("does not run: the last one stopped %s ago; start it", age(silent)),
-			text.Command("kubectl -n %s scale deployment addon-manager --replicas=2", o.Namespace))
+		return warning(manager, fmt.Sprintf("the last one with --leader-elect stopped %s ago: none runs, or one runs without --leader-elect", age(silent)), pods)
 	default:
-		return failed(manager, fmt.Sprintf("does not run: last renewal of its Lease %s ago, by %s; inspect its pods, then restart them with '%s'", age(silent),
+		return failed(manager, fmt.Sprintf("does not run: its Lease was last renewed %s ago, by %s; inspect its pods, then restart them with '%s'", age(silent),
 			text.Quote(l.Holder), text.Command("kubectl -n %s rollout restart deployment/addon-manager", o.Namespace)), pods)
 	}
 }
@@ -52,10 +51,10 @@ func silentLeader(o Observations, silent time.Duration, pods string) []Finding {
 // Hint returns one sentence about an addon-manager that does not run, or an empty string if it runs or if that is unknown.
 func Hint(l Leader, now time.Time) string {
 	silent, isSilent := l.silence(now)
-	if l.Problem != nil || !l.Exists || !isSilent || l.Renewed.IsZero() {
+	if l.Problem != nil || !l.Exists || !isSilent || l.Renewed.IsZero() || l.Holder == "" { // without a holder, one may run without --leader-elect
 		return ""
 	}
-	return fmt.Sprintf("addon-manager has not renewed its lease for %s: nothing on the hub changes until it runs; see kubectl addon check", age(silent))
+	return fmt.Sprintf("addon-manager has not renewed its Lease for %s: nothing on the hub changes until it runs; see 'kubectl addon check'", age(silent))
 }
 
 // silence returns the time since the last renewal, and whether it is too long. Replicas take over within the duration of the Lease; clocks

@@ -22,7 +22,7 @@ var (
 	noClass       = regexp.MustCompile(`\bStorageClass ([a-z0-9.-]+) does not exist`)
 	noDefault     = "the cluster has no default StorageClass"
 	exceededQuota = regexp.MustCompile(`\bexceeded quota: ([a-z0-9.-]+)`)
-	held          = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]+) (?:([a-z0-9-]+)/)?([a-z0-9.:-]+): is being deleted, held by finalizer ([a-zA-Z0-9./-]+)`)
+	held          = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]+) (?:([a-z0-9-]+)/)?([a-z0-9.:-]+): is being deleted, held by finalizer ([a-zA-Z0-9./-]+(?:, [a-zA-Z0-9./-]+)*)`)
 )
 
 // suggestFix suggests commands that fix what an add-on reports, as far as its messages name it.
@@ -88,7 +88,9 @@ func (e *Explanation) fixCluster(addOn *addonv1alpha1.ManagedClusterAddOn, messa
 	}
 	if found := exceededQuota.FindStringSubmatch(message); found != nil {
 		e.addSentence("Raise the quota, or lower what %s requests with its parameters.", addOn.Name)
-		e.suggestThere("edit resourcequota %s --namespace %s", found[1], e.namespaceOf(addOn))
+		if namespace := e.namespaceOf(addOn); namespace != "" {
+			e.suggestThere("edit resourcequota %s --namespace %s", found[1], namespace)
+		}
 	}
 }
 
@@ -112,8 +114,8 @@ func (e *Explanation) fixRemoval(message string) {
 	if found == nil {
 		return
 	}
-	e.addSentence("Only the controller of finalizer %s knows what it waits for: check that it is running on cluster %s, or remove the finalizer if that "+
-		"controller no longer exists.", found[4], e.view.Name)
+	e.addSentence("Only the controllers of the finalizers (%s) know what they wait for: check that they are running on cluster %s, or remove the "+
+		"finalizers of those that no longer exist.", found[4], e.view.Name)
 	object := strings.ToLower(found[1])
 	if found[2] == "" {
 		e.suggestThere("edit "+object+" %s", found[3])

@@ -110,15 +110,16 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 
 func TestWhyNamesTheFinalizerThatHoldsUpARemoval(t *testing.T) {
 	view := sample.NewCluster("shop:").Plans("shop").With("shop", sample.Works).WithDeletion("shop", "kudo.dev/removal")
-	view.Instances = map[string]*kudo.Instance{"shop": instanceOf("shop", ready("False", kudo.ReasonRemoving, "ConfigMap web/x: is being deleted, held by finalizer example.com/hold", 0),
+	view.Instances = map[string]*kudo.Instance{"shop": instanceOf("shop", ready("False", kudo.ReasonRemoving, "ConfigMap web/x: is being deleted, held by finalizer example.com/hold, example.com/b", 0),
 		func(i *kudo.Instance) { i.DeletionTimestamp = &metav1.Time{Time: sample.Now} })}
 	data := why.Of(view.Cluster, "shop", sample.Now).Data("shop")
 	want := []string{"kubectl addon plan status shop --cluster cluster1", "kubectl edit configmap x --namespace web --context cluster1"}
 	if diff := cmp.Diff(want, data.Commands); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	const advice = "ConfigMap web/x: is being deleted, held by finalizer example.com/hold. Only the controller of finalizer example.com/hold knows what it " +
-		"waits for: check that it is running on cluster cluster1, or remove the finalizer if that controller no longer exists."
+	const advice = "ConfigMap web/x: is being deleted, held by finalizer example.com/hold, example.com/b. Only the controllers of the finalizers " +
+		"(example.com/hold, example.com/b) know what they wait for: check that they are running on cluster cluster1, or remove the finalizers of those that no " +
+		"longer exist."
 	if !strings.HasSuffix(data.Explanation, advice) {
 		t.Errorf("got %s", data.Explanation)
 	}

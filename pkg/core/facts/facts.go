@@ -99,8 +99,11 @@ func UseCluster(spec *kudo.OperatorVersionSpec) bool { return anyMatches(spec, c
 func UseCapabilities(spec *kudo.OperatorVersionSpec) bool { return anyMatches(spec, capabilitiesUse) }
 
 // Use reports whether a template may use either.
-func Use(source string) bool {
-	return matches(source, clusterUse) || matches(source, capabilitiesUse)
+func Use(source string) bool { return UsesUnknown(source, nil, "") }
+
+// UsesUnknown reports whether a template may use facts that are not known.
+func UsesUnknown(source string, known *kudo.ClusterFacts, kubernetesVersion string) bool {
+	return known == nil && matches(source, clusterUse) || kubernetesVersion == "" && matches(source, capabilitiesUse)
 }
 
 func anyMatches(spec *kudo.OperatorVersionSpec, use *regexp.Regexp) bool {
@@ -156,14 +159,11 @@ func kubeVersion(given string) map[string]any {
 // Change describes a change of the facts since the last execution that took them; empty if there is none.
 func Change(i *kudo.Instance) string {
 	last := i.Status.Execution
-	if last == nil || i.Spec.Cluster == nil || Equal(last.Cluster, i.Spec.Cluster) {
+	if last == nil || last.Cluster == nil || i.Spec.Cluster == nil || Equal(last.Cluster, i.Spec.Cluster) {
 		return ""
 	}
 	var changed []string
 	recorded := last.Cluster
-	if recorded == nil {
-		recorded = &kudo.ClusterFacts{}
-	}
 	for _, part := range []struct {
 		what          string
 		before, after map[string]string

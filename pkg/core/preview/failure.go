@@ -3,9 +3,11 @@ package preview
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 	"github.com/tandem-addons/tandem/pkg/core/render"
 	"github.com/tandem-addons/tandem/pkg/core/render/template"
@@ -62,12 +64,23 @@ func (t Task) withRenderError(err error, version *kudo.OperatorVersionSpec, exec
 		t.Warnings = append(t.Warnings, "may fail, depending on sensitive parameters: "+err.Error())
 		return t
 	}
+	if failed != nil && dependsOnCluster(version, execution, failed.Template) {
+		t.Warnings = append(t.Warnings, "may fail, depending on the cluster's labels, claims and version, which are not known here: "+err.Error())
+		return t
+	}
 	if errors.Is(err, render.ErrNoContent) {
 		t.Warnings = append(t.Warnings, "its objects are unknown here: "+err.Error())
 		return t
 	}
 	t.Problem = err.Error()
 	return t
+}
+
+// dependsOnCluster reports whether one of the templates uses facts of the cluster that are not known yet: addon-manager and the agent record them.
+func dependsOnCluster(version *kudo.OperatorVersionSpec, execution kudo.Execution, templates ...string) bool {
+	return slices.ContainsFunc(templates, func(name string) bool {
+		return facts.UsesUnknown(version.Templates[name], execution.Cluster, execution.KubernetesVersion)
+	})
 }
 
 // distortedCleanup returns why the agent does not start a plan: a value changes the structure of a template of the cleanup plan, and could not

@@ -92,6 +92,9 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	if err != nil {
 		return t.withRenderError(err, &version.Spec, coming.Execution)
 	}
+	if dependsOnCluster(&version.Spec, coming.Execution, placed.Task.Spec.Resources...) {
+		t.Warnings = append(t.Warnings, "its objects depend on the cluster's labels, claims and version, which are not known here")
+	}
 	s.place(wants)
 	if t.Action == plan.Delete {
 		t.Objects = append(s.delete(s.entriesOf(wants)), s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)

@@ -341,6 +341,15 @@ func TestPreview(t *testing.T) {
 				`app Apply: fails: template "app.yaml", line 4: the value of parameter "SIZE" changes the structure of the rendered YAML` + wayOut,
 				`once Apply: warns: may fail, depending on sensitive parameters: template "job.yaml", line 4: at <fail "too short">: error calling fail: too short`},
 		},
+		"a template that needs a label of the cluster, which is not known yet": {
+			after: instance(v1, nil), version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"] = planOf("once")
+				s.Templates["job.yaml"] = job + "spec: {{ .Cluster.Labels.region }}\n"
+			}),
+			want: []string{"deploy (Installation)", `once Apply: warns: may fail, depending on the cluster's labels, claims and version, which are not known here: ` +
+				`template "job.yaml", line 4: at <.Cluster.Labels.region>: map has no entry for key "region": the cluster does not have it; ` +
+				`index .Cluster.Labels "NAME" and index .Cluster.Claims "NAME" are empty then`},
+		},
 		"a value changes the structure of the cleanup plan alone": {
 			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "a\nb: c", "SIZE": "2"})),
 			version: shop(func(s *kudo.OperatorVersionSpec) {

@@ -75,14 +75,14 @@ var _ = Describe("check", func() {
 		Expect(failed.code).To(Equal(cli.ExitFailure))
 		Expect(failed.err).To(MatchError("1 check failed"))
 		Expect(failed.out).To(And(
-			MatchRegexp(`(?m)^✗ +addon-manager +does not run: last renewal of its Lease 120m ago, by "pod"; `),
+			MatchRegexp(`(?m)^✗ +addon-manager +does not run: its Lease was last renewed 120m ago, by "pod"; `),
 			ContainSubstring("kubectl -n tandem-system get pods -l app.kubernetes.io/name=addon-manager\n")))
 		Expect(run(ctx, "check", "-o", "jsonpath={.failed}").out).To(Equal("1"))
 		for _, args := range [][]string{{"why", "kafka", "--cluster", "cluster1"}, {"fleet"}, {"fleet", "-o", "json"}} {
 			warned := run(ctx, args...)
 			Expect(warned.err).NotTo(HaveOccurred())
 			Expect(warned.errOut).To(Equal(
-				"Warning: addon-manager has not renewed its lease for 120m: nothing on the hub changes until it runs; see kubectl addon check\n"), "%v", args)
+				"Warning: addon-manager has not renewed its Lease for 120m: nothing on the hub changes until it runs; see 'kubectl addon check'\n"), "%v", args)
 		}
 
 		By("reading with fewer permissions")

@@ -388,7 +388,7 @@ var _ = Describe("add-ons", func() {
 			Expect(again.errOut).To(Equal("Warning: on cluster " + cluster + ": shop: " + unused))
 			Expect(enabled(ctx, cluster, "shop").Spec.Configs).To(BeEmpty())
 
-			const too = "these parameters apply too, because AddOnDeploymentConfig shop-parameters of an earlier installation sets them: COLOUR=red; --reset leaves out " +
+			const too = "these parameters apply too, because AddOnDeploymentConfig shop-parameters of an earlier installation sets them: COLOUR=red; --reset resets " +
 				"those that are not given\n"
 			Expect(run(ctx, "update", "shop", "--cluster", cluster, "-p", "SIZE=4", "--dry-run").out).To(ContainSubstring("  warning: " + too))
 			const reset = "these parameters of an earlier installation are reset: COLOUR=red\n"

@@ -180,7 +180,7 @@ var _ = Describe("uninstall", func() {
 		var ended result
 		Eventually(done).Should(Receive(&ended))
 		Expect(ended.code).To(Equal(cli.ExitInterrupted))
-		Expect(cli.ErrorText(ended.err)).To(And(HavePrefix("interrupted: the hub and its clusters continue; the removal of "), Not(ContainSubstring("canceled"))))
+		Expect(cli.ErrorText(ended.err)).To(And(HavePrefix("interrupted; the operation continues on the hub and its clusters: the removal of "), Not(ContainSubstring("canceled"))))
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
 	})
 
@@ -196,7 +196,7 @@ var _ = Describe("uninstall", func() {
 
 		By("asking first")
 		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--release").err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal")))
-		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--release", "--dry-run").err).To(MatchError(ContainSubstring("leave one of them out")))
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--release", "--dry-run").err).To(MatchError(ContainSubstring("use only one of them")))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 		Expect(instance.IsForceReleased()).To(BeFalse())
 
