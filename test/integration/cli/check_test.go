@@ -125,7 +125,7 @@ var _ = Describe("check", func() {
 		Expect(checked.err).To(MatchError("2 checks failed"))
 		Expect(checked.out).To(And(
 			MatchRegexp(`(?m)^✗ +admission +missing on the hub: ValidatingAdmissionPolicyBinding tandem-children; `),
-			MatchRegexp(`(?m)^✗ +agents +addon-agent of cluster cluster1 does not renew its Lease, for up to 120m: `),
+			MatchRegexp(`(?m)^✗ +agents +addon-agent of cluster cluster1 has not renewed its Lease for up to 120m: `),
 			MatchRegexp(`(?m)^! +agents +no addon-agent of cluster cluster2 has ever contacted the hub: `),
 			MatchRegexp(`(?m)^! +agents +addon-manager is v0.0.0, and addon-agent of cluster cluster1 has another version: `)))
 		one := run(ctx, "check", "--cluster", "cluster2")
