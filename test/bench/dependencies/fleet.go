@@ -19,7 +19,11 @@ import (
 // the resting fleet has verdicts too.
 //
 // A change of any add-on reaches each of the others on one path only, so that one write is enough for each.
-type fleet struct{ clusters, addOns int }
+type fleet struct {
+	clusters, addOns int
+	// selective adds a version and a selector of clusters, which all clusters and add-ons satisfy, to each dependency.
+	selective bool
+}
 
 const (
 	bases       = 3
@@ -28,6 +32,9 @@ const (
 	smallestFleet = bases + bases*(chainLength-1) + 1
 	// absent is a name that no add-on has.
 	absent = "addon-absent"
+	// addOnVersion is that of each add-on, clusterLabel a label of each cluster.
+	addOnVersion = "1.2.0"
+	clusterLabel = "tandem.test/bench"
 )
 
 func addOnName(i int) string { return fmt.Sprintf("addon-%03d", i) }
@@ -64,6 +71,12 @@ func (f fleet) needs(i int) []addonv1alpha1.AddonDependency {
 	}
 	if i == bases+1 {
 		needs = append(needs, need(absent, addonv1alpha1.DependencyTypeOptional))
+	}
+	for i := range needs {
+		if f.selective {
+			needs[i].Version = ">=1 <2"
+			needs[i].Clusters = &addonv1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{clusterLabel: "true"}}}
+		}
 	}
 	return needs
 }
@@ -170,7 +183,7 @@ func (c *cluster) judge() map[string]*metav1.Condition {
 		if c.available[name] {
 			available = metav1.ConditionTrue
 		}
-		seen[name] = dependency.Seen{Defined: true, Installed: true, Available: available}
+		seen[name] = dependency.Seen{Defined: true, Installed: true, Available: available, Versions: dependency.Versions{Installed: addOnVersion}}
 	}
 	differ := map[string]*metav1.Condition{}
 	for _, name := range c.names {

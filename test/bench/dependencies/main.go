@@ -46,6 +46,7 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.IntVar(&s.viewers, "viewers", 0, "measure addon-manager ui with this number of viewers, and nothing else")
 	fs.IntVar(&s.fleet.clusters, "clusters", 100, "managed clusters")
 	fs.IntVar(&s.fleet.addOns, "addons", 20, "add-ons on each of them")
+	fs.BoolVar(&s.fleet.selective, "selective", false, "give each dependency a version and a selector of clusters")
 	s.limits.Bind(fs, "addon-manager", "kube-api")
 	fs.IntVar(&s.limits.Concurrency, "concurrency", 10, "addon-manager's --concurrency, and how many patches the bare loop has in flight")
 	fs.IntVar(&s.pairs, "pairs", 5, "how often each change of the whole fleet is measured, by addon-manager and by the bare loop in turn")

@@ -24,7 +24,9 @@ const inFlight = 10
 // and those of the others are copies of them in etcd. progress is called with the number of created clusters, from several goroutines.
 func seed(ctx context.Context, c client.Client, store *etcd, f fleet, progress func(made int)) error {
 	for i, name := range f.names() {
-		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"app.kubernetes.io/version": addOnVersion},
+		}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 		definition.Spec.Dependencies = f.needs(i)
 		if err := c.Create(ctx, definition); err != nil {
@@ -83,6 +85,7 @@ func seedCluster(ctx context.Context, c client.Client, namespace string) error {
 	cluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
 	cluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
 	cluster.SetKind("ManagedCluster")
+	cluster.SetLabels(map[string]string{clusterLabel: "true"})
 	cluster.SetName(namespace)
 	return c.Create(ctx, cluster)
 }
