@@ -60,6 +60,8 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&corev1.ConfigMap{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceConfigMaps)),
 			builder.WithPredicates(controller.ChangeIn(read.ViewConfigMap))).
 		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(a.reader.OnCluster), builder.WithPredicates(controller.DeletionStart())).
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(a.reader.Cycles.OnClusterChange(a.client)),
+			builder.WithPredicates(controller.ChangeIn(read.ViewSelected), controller.AfterStart())).
 		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(a.reader.ConfiguredFrom),
 			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		WatchesMetadata(read.Namespace(), controller.EnqueueFrom(a.reader.ConfiguredFrom),

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +43,8 @@ func (d *dependencies) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.ChangeIn(read.ViewDefined))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(d.dependents),
 			builder.WithPredicates(controller.ChangeIn(read.ViewVersions), controller.AfterStart())).
+		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(d.cycles.OnClusterChange(d.client)),
+			builder.WithPredicates(controller.ChangeIn(read.ViewSelected), controller.AfterStart())).
 		Complete(d)
 }
 
@@ -79,11 +82,10 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.UnmetFrom(previous)))
 		return false, nil
 	}
-	seen, err := read.Dependencies(ctx, d.client, addOn.Namespace, needs, d.cycles.Of(addOn.Name))
+	verdict, err := read.Verdict(ctx, d.client, d.cycles, client.ObjectKeyFromObject(addOn), needs, previous)
 	if err != nil {
 		return false, err
 	}
-	verdict := dependency.Evaluate(needs, seen, previous)
 	d.metrics.unsatisfied.Set(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, verdict.Unmet()))
 	wrote, err := d.commit(ctx, addOn, verdict)
 	if wrote {

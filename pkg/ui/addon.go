@@ -12,6 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
 
@@ -99,9 +100,11 @@ func definitionGraph(name string, definitions map[string]fleet.Definition, worst
 	below, above := map[string][]string{}, map[string][]string{}
 	var needs []need
 	for _, from := range slices.Sorted(maps.Keys(definitions)) {
-		for _, to := range definitions[from].Needs {
-			below[from], above[to.Name] = append(below[from], to.Name), append(above[to.Name], from)
-			needs = append(needs, need{graph.Edge{From: from, To: to.Name}, to.Type == addonv1alpha1.DependencyTypeOptional})
+		for _, declared := range definitions[from].Needs {
+			for _, to := range dependency.Candidates(declared) {
+				below[from], above[to] = append(below[from], to), append(above[to], from)
+				needs = append(needs, need{graph.Edge{From: from, To: to}, declared.Type == addonv1alpha1.DependencyTypeOptional})
+			}
 		}
 	}
 	drawn := map[string]bool{}

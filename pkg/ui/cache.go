@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,15 +76,13 @@ func (k kind) has(namespace string) bool {
 
 // kindsOf returns the kinds to cache.
 func kindsOf() []kind {
-	cluster := &metav1.PartialObjectMetadata{}
-	cluster.SetGroupVersionKind(read.ManagedClusterKind)
 	return []kind{
 		{object: &addonv1alpha1.ManagedClusterAddOn{}, gvk: addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"), resource: "managedclusteraddons"},
 		{object: &addonv1alpha1.ClusterManagementAddOn{}, gvk: addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn"),
 			resource: "clustermanagementaddons", optional: true},
 		{object: &kudo.Instance{}, gvk: kudo.GroupVersion.WithKind("Instance"), resource: "instances", optional: true},
 		{object: &kudo.OperatorVersion{}, gvk: kudo.GroupVersion.WithKind("OperatorVersion"), resource: "operatorversions", optional: true},
-		{object: cluster, gvk: read.ManagedClusterKind, resource: "managedclusters", optional: true},
+		{object: &clusterv1.ManagedCluster{}, gvk: read.ManagedClusterKind, resource: "managedclusters", optional: true},
 		{object: &coordinationv1.Lease{}, gvk: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", quiet: true, optional: true,
 			field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
 	}
@@ -98,7 +97,7 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		kudo.AddToScheme, addonv1alpha1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme, authenticationv1.AddToScheme,
-		metav1.AddMetaToScheme,
+		metav1.AddMetaToScheme, clusterv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -263,8 +262,12 @@ func trim(object any) (any, error) {
 		o.SetManagedFields(nil)
 		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	}
-	if version, ok := object.(*kudo.OperatorVersion); ok {
-		version.Spec.Templates = nil
+	switch o := object.(type) {
+	case *kudo.OperatorVersion:
+		o.Spec.Templates = nil
+	case *clusterv1.ManagedCluster: // what selectors and templates read is left
+		o.Spec = clusterv1.ManagedClusterSpec{}
+		o.Status = clusterv1.ManagedClusterStatus{Version: o.Status.Version, ClusterClaims: o.Status.ClusterClaims}
 	}
 	return object, nil
 }

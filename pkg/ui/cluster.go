@@ -111,10 +111,10 @@ func clusterOf(cluster fleet.Cluster) clusterView {
 	}
 	for _, name := range cluster.AddOnNames() {
 		for _, judged := range cluster.Judge(name) {
-			if _, drawn := nodes[judged.Name]; !drawn {
-				nodes[judged.Name] = node{state: fleet.NotEnabled, note: "not enabled", path: whyPath(cluster.Name, judged.Name)}
+			if _, drawn := nodes[judged.By]; !drawn {
+				nodes[judged.By] = node{state: fleet.NotEnabled, note: "not enabled", path: whyPath(cluster.Name, judged.By)}
 			}
-			needs = append(needs, need{graph.Edge{From: name, To: judged.Name}, judged.Type == addonv1alpha1.DependencyTypeOptional})
+			needs = append(needs, need{graph.Edge{From: name, To: judged.By}, judged.Type == addonv1alpha1.DependencyTypeOptional})
 		}
 	}
 	view.Graph = graphOf("Dependencies of the add-ons on cluster "+cluster.Name, nodes, needs)

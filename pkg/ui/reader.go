@@ -63,9 +63,6 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	if err != nil {
 		return err
 	}
-	if _, only := object.(*metav1.PartialObjectMetadata); k.gvk == read.ManagedClusterKind && !only {
-		return fmt.Errorf("of %s, only metadata is cached", k.gvk)
-	}
 	namespace := key.Namespace
 	if slices.Contains(clusterWide, k.resource) {
 		namespace = metav1.NamespaceAll
@@ -76,7 +73,29 @@ func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	if !k.has(namespace) {
 		return refusal(k.gvk.Group, k.resource, key.Name, namespace)
 	}
+	if only, is := object.(*metav1.PartialObjectMetadata); is {
+		return r.getMetadata(ctx, key, only, k)
+	}
 	return r.cache.Get(ctx, key, object, options...)
+}
+
+// getMetadata reads the metadata of an object that is cached completely.
+func (r reader) getMetadata(ctx context.Context, key client.ObjectKey, only *metav1.PartialObjectMetadata, k kind) error {
+	complete, err := r.Scheme().New(k.gvk)
+	if err != nil {
+		return err
+	}
+	object, ok := complete.(client.Object)
+	if !ok {
+		return fmt.Errorf("%s is no object", k.gvk)
+	}
+	if err := r.cache.Get(ctx, key, object); err != nil {
+		return err
+	}
+	found := meta.AsPartialObjectMetadata(object)
+	found.TypeMeta = only.TypeMeta
+	found.DeepCopyInto(only)
+	return nil
 }
 
 // check returns an error unless the user may send a request for objects of the kind.
@@ -104,7 +123,7 @@ func (r reader) List(ctx context.Context, list client.ObjectList, options ...cli
 		return refusal(k.gvk.Group, k.resource, "", asked.Namespace)
 	}
 	asked.Limit, asked.Continue = 0, ""
-	if names, only := list.(*metav1.PartialObjectMetadataList); only && k.gvk != read.ManagedClusterKind {
+	if names, only := list.(*metav1.PartialObjectMetadataList); only {
 		err = r.listNames(ctx, names, k, &asked)
 	} else {
 		err = r.cache.List(ctx, list, &asked)

@@ -11,6 +11,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // Now is the time at which conditions of samples have changed.
@@ -18,7 +19,8 @@ var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 var onceUponATime = metav1.NewTime(Now)
 
-// Define returns the definition of the add-on "a" for "a: b c?", in which ? marks an optional dependency.
+// Define returns the definition of the add-on "a" for "a: b c? d|e f@gpu": ? marks an optional dependency, | precedes alternatives, and @ a label of the
+// clusters on which the dependency exists.
 func Define(line string) *addonv1alpha1.ClusterManagementAddOn {
 	name, needs, _ := strings.Cut(line, ":")
 	d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -28,13 +30,31 @@ func Define(line string) *addonv1alpha1.ClusterManagementAddOn {
 		if isOptional {
 			t = addonv1alpha1.DependencyTypeOptional
 		}
-		d.Spec.Dependencies = append(d.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: need, Type: t})
+		need, label, selects := strings.Cut(need, "@")
+		candidates := strings.Split(need, "|")
+		dependency := addonv1alpha1.AddonDependency{Name: candidates[0], Type: t}
+		if len(candidates) > 1 {
+			dependency.Alternatives = candidates[1:]
+		}
+		if selects {
+			dependency.Clusters = &addonv1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: "true"}}}
+		}
+		d.Spec.Dependencies = append(d.Spec.Dependencies, dependency)
 	}
 	return d
 }
 
 // Cluster is a cluster with test add-ons.
 type Cluster struct{ fleet.Cluster }
+
+// Labelled sets labels of the cluster to "true".
+func (v Cluster) Labelled(labels ...string) Cluster {
+	v.Selected = &selector.Cluster{Name: v.Name, Labels: map[string]string{}}
+	for _, label := range labels {
+		v.Selected.Labels[label] = "true"
+	}
+	return v
+}
 
 // NewCluster returns a cluster with the definitions of all lines.
 func NewCluster(lines ...string) Cluster {

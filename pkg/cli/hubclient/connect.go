@@ -10,6 +10,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -41,6 +42,7 @@ func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error
 	utilruntime.Must(addonv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(coordinationv1.AddToScheme(scheme))
 	utilruntime.Must(authorizationv1.AddToScheme(scheme))
+	utilruntime.Must(clusterv1.Install(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return Hub{}, fmt.Errorf("connecting to the hub: %w", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/why"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
@@ -34,6 +35,11 @@ func TestTreeText(t *testing.T) {
 			With("unknown", sample.NoProbe).With("optional", sample.Works).WithDeletion("deleting").WithVerdicts()},
 		"tree-versions": {view: sample.NewCluster("shop: kafka vault?", "kafka:", "vault:").WithConstraint("shop", "kafka", ">=3.8").WithWhole("kafka", "3.7.0").
 			WithConstraint("shop", "vault", "^1.2").WithVersion("vault", "1.3").With("shop", sample.Works).With("kafka", sample.Works).With("vault", sample.Works).WithVerdicts()},
+		"tree-candidates": {view: sample.NewCluster("shop: kafka|redpanda|warp search|elastic vault|safe auth@eu? gpu@gpu? tpu|npu@tpu?", "kafka:", "redpanda: disk", "search:",
+			"elastic:", "gpu:", "auth:", "disk:").Labelled("eu").With("shop", sample.Works).With("redpanda", sample.Works).With("disk", sample.Works).
+			With("elastic", sample.Fails).With("auth", sample.Works).WithVerdicts()},
+		"tree-cluster-unread": {view: sample.NewCluster("shop: kafka@eu gpu@gpu", "kafka:", "gpu:").With("shop", sample.Works,
+			sample.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "Required addon 'kafka' is not installed or not available."))},
 		"tree-one-add-on":        {view: shop().With("shop", sample.Works).With("kafka", sample.Works).WithVerdicts(), roots: []string{"kafka"}},
 		"tree-not-installed":     {view: shop(), roots: []string{"shop"}},
 		"tree-nothing-installed": {view: shop()},
@@ -125,6 +131,11 @@ func TestWhyText(t *testing.T) {
 		"why-chain-end-failed":  chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Fails, sample.Resolved).WithExecution("zookeeper", "upgrade").WithVerdicts(),
 		"why-chain-end-version": chain().WithConstraint("kafka", "zookeeper", ">=3.8 <5").WithWhole("zookeeper", "3.7.0").
 			With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.Works).WithVerdicts(),
+		"why-no-candidate": sample.NewCluster("shop: kafka|redpanda", "kafka:", "redpanda:").Labelled().With("shop", sample.Works).WithVerdicts(),
+		"why-candidate-fails": sample.NewCluster("shop: kafka|redpanda", "kafka:", "redpanda: disk", "disk:").Labelled().
+			With("shop", sample.Works).With("redpanda", sample.Works).WithVerdicts(),
+		"why-candidate-satisfies": sample.NewCluster("shop: kafka|redpanda gpu@gpu", "kafka:", "redpanda:").Labelled().
+			With("shop", sample.Works).With("redpanda", sample.Works).WithVerdicts(),
 		"why-version-label": sample.NewCluster("shop: vault", "vault:").WithConstraint("shop", "vault", "^1.2").WithVersion("vault", "2.0.0").
 			With("shop", sample.Works).With("vault", sample.Works).WithVerdicts(),
 		"why-version-unread": sample.NewCluster("shop: vault", "vault:").WithConstraint("shop", "vault", "^1.2").
@@ -251,6 +262,7 @@ func TestDependentsText(t *testing.T) {
 	needs := map[string][]addonv1alpha1.AddonDependency{}
 	for _, line := range []string{
 		"kafka: zookeeper", "search: zookeeper", "shop: kafka monitoring?", "portal: shop search", "monitoring: zookeeper?", "nowhere: kafka",
+		"db: disk", "ledger: db|flash", "gpu-job: disk@gpu",
 	} {
 		d := sample.Define(line)
 		needs[d.Name] = d.Spec.Dependencies
@@ -273,10 +285,14 @@ func TestDependentsText(t *testing.T) {
 		"dependents":           {view: fleet.DependentsView{AddOn: "zookeeper", There: places}},
 		"dependents-wide":      {view: fleet.DependentsView{AddOn: "zookeeper", There: places}, wide: true},
 		"dependents-of-nobody": {view: fleet.DependentsView{AddOn: "portal", There: places}},
+		"dependents-candidates": {view: fleet.DependentsView{AddOn: "disk", There: map[string]map[string]bool{
+			"cluster1": {"disk": true, "db": true, "ledger": true}, "cluster2": {"disk": true, "db": true, "flash": true, "ledger": true},
+			"cluster3": {"disk": true, "gpu-job": true}, "cluster4": {"disk": true, "gpu-job": true},
+		}, Selected: map[string]selector.Cluster{"cluster3": {Labels: map[string]string{"gpu": "true"}}, "cluster4": {}, "cluster1": {}, "cluster2": {}}}, wide: true},
 		"dependents-malformed": {view: fleet.DependentsView{AddOn: "monitoring", There: places, Malformed: []error{problem}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.view.Direct = dependency.Direct(needs)
+			tc.view.Needs, tc.view.Direct = needs, dependency.Direct(needs)
 			clitest.Golden(t, name, dependentsText(fleet.DependentsOf(tc.view), tc.wide))
 		})
 	}

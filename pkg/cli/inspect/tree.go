@@ -86,6 +86,9 @@ func treeText(d fleet.Tree) string {
 	return shown
 }
 
+// maxShownAlternatives is the number of alternatives that a line shows.
+const maxShownAlternatives = 3
+
 func line(n fleet.TreeNode) terminal.Node {
 	name := text.Word(n.AddOn)
 	switch {
@@ -94,7 +97,17 @@ func line(n fleet.TreeNode) terminal.Node {
 	case n.Repeated:
 		name += " (shown above)"
 	}
-	shown := terminal.Node{Text: strings.Join([]string{name, string(n.Type), n.State, n.Cause}, "\t")}
+	switch {
+	case n.InsteadOf != "":
+		name += fmt.Sprintf(" (instead of %s)", text.Word(n.InsteadOf))
+	case len(n.Alternatives) > 0:
+		name += fmt.Sprintf(" (or %s)", text.List(n.Alternatives, maxShownAlternatives))
+	}
+	cause := n.Cause
+	if n.Elsewhere {
+		cause = n.Clusters
+	}
+	shown := terminal.Node{Text: strings.Join([]string{name, string(n.Type), n.State, cause}, "\t")}
 	for _, below := range n.DependsOn {
 		shown.Children = append(shown.Children, line(below))
 	}

@@ -64,7 +64,7 @@ func NewCmdCreate(f *hubclient.Factory, runF func(context.Context, *CreateOption
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&o.pkg, "package", "", "Package that the add-on runs: NAME or NAME@VERSION.")
-	cmd.Flags().StringSliceVar(&requires, "requires", nil, "Comma-separated names of add-ons without which the add-on does not work, each alone or with a constraint on its version: kafka, 'kafka@>=3.8 <5'.")
+	cmd.Flags().StringSliceVar(&requires, "requires", nil, "Comma-separated names of add-ons without which the add-on does not work, each alone, with alternatives, or with a constraint on its version: kafka, 'kafka|redpanda', 'kafka@>=3.8 <5'.")
 	cmd.Flags().StringSliceVar(&optional, "optional", nil, "Comma-separated names of add-ons without which it works with reduced function, as in --requires.")
 	cmd.Flags().StringArrayVar(&messages, "message", nil,
 		"What is lost without a dependency, as ADDON=TEXT, or as TEXT if there is only one. Can be repeated.")
@@ -100,10 +100,15 @@ func (o *CreateOptions) check(cmd *cobra.Command, requires, optional, messages [
 	return nil
 }
 
-// dependencyOn returns a dependency that is given as NAME or NAME@CONSTRAINT.
+// dependencyOn returns a dependency that is given as NAME[|ALTERNATIVE...][@CONSTRAINT].
 func dependencyOn(given string, of addonv1alpha1.DependencyType) addonv1alpha1.AddonDependency {
-	name, constraint, _ := strings.Cut(given, "@")
-	return addonv1alpha1.AddonDependency{Name: name, Type: of, Version: constraint}
+	names, constraint, _ := strings.Cut(given, "@")
+	candidates := strings.Split(names, "|")
+	need := addonv1alpha1.AddonDependency{Name: candidates[0], Type: of, Version: constraint}
+	if len(candidates) > 1 {
+		need.Alternatives = candidates[1:]
+	}
+	return need
 }
 
 // setMessage sets the message of a dependency.
@@ -197,7 +202,7 @@ func (o *CreateOptions) keep(current, wanted *addonv1alpha1.ClusterManagementAdd
 	if !equality.Semantic.DeepEqual(current.Spec.SupportedConfigs, wanted.Spec.SupportedConfigs) {
 		other = append(other, "spec.supportedConfigs")
 	}
-	if !slices.Equal(declared, wanted.Spec.Dependencies) {
+	if !equality.Semantic.DeepEqual(declared, wanted.Spec.Dependencies) {
 		other = append(other, "spec.dependencies")
 	}
 	if len(other) > 0 {

@@ -88,7 +88,7 @@ func NamespaceProblem(namespace string) string {
 func (e EnableRequest) Removals() []*addonv1alpha1.ManagedClusterAddOn {
 	names := []string{e.AddOn}
 	if e.WithDependencies {
-		names = append(dependency.Prerequisites(e.AddOn, e.View.Needs), e.AddOn)
+		names = append(dependency.Prerequisites(e.AddOn, e.View.Nearest), e.AddOn)
 	}
 	var going []*addonv1alpha1.ManagedClusterAddOn
 	for _, name := range names {
@@ -171,7 +171,7 @@ func (e EnableRequest) names() (EnableResult, []string, error) {
 		}
 		return found, []string{e.AddOn}, nil
 	}
-	all := append(dependency.Prerequisites(e.AddOn, e.View.Needs), e.AddOn)
+	all := append(dependency.Prerequisites(e.AddOn, e.View.Nearest), e.AddOn)
 	for _, name := range all {
 		if err := e.checkInstallable(name); err != nil {
 			return EnableResult{}, nil, err
@@ -192,7 +192,7 @@ func (e EnableRequest) checkInstallable(name string) error {
 				name, dependency.Way(j.Cycle), name, e.View.Name)
 		case dependency.NoSuchAddOn:
 			return fmt.Errorf("add-on %q requires %q, but there is no ClusterManagementAddOn of that name; create it, or correct the "+
-				"dependencies ('kubectl edit clustermanagementaddon %s')", name, j.Name, name)
+				"dependencies ('kubectl edit clustermanagementaddon %s')", name, j.By, name)
 		}
 	}
 	return nil

@@ -39,6 +39,18 @@ func TestEnableSteps(t *testing.T) {
 		"one whose required add-on fails":        {view: shop().With("kafka", sample.Fails), want: []string{"shop "}, waiting: "shop is waiting for required add-ons: Required kafka (NotAvailable)"},
 		"with all required add-ons":              {view: shop(), desired: Desired{WithDependencies: true}, want: []string{"zookeeper ", "kafka ", "shop "}},
 		"with missing required add-ons":          {view: shop().With("kafka", sample.Fails), desired: Desired{WithDependencies: true}, want: []string{"zookeeper ", "shop "}},
+		"with the first alternative that exists": {
+			view: sample.NewCluster("shop: kafka|redpanda", "redpanda: disk", "disk:"), desired: Desired{WithDependencies: true}, want: []string{"disk ", "redpanda ", "shop "}},
+		"with the alternative that is on the cluster": {
+			view: sample.NewCluster("shop: kafka|redpanda", "kafka:", "redpanda: disk", "disk:").With("redpanda", sample.Fails), desired: Desired{WithDependencies: true},
+			want: []string{"disk ", "shop "}},
+		"while no alternative is there": {
+			view: sample.NewCluster("shop: kafka|redpanda", "kafka:", "redpanda:"), want: []string{"shop "},
+			waiting: "shop is waiting for required add-ons: Required kafka or redpanda (NotInstalled)"},
+		"without what exists on other clusters": {
+			view: sample.NewCluster("shop: kafka gpu@gpu", "kafka:", "gpu:").Labelled(), desired: Desired{WithDependencies: true}, want: []string{"kafka ", "shop "}},
+		"with what exists on this cluster": {
+			view: sample.NewCluster("shop: gpu@gpu", "gpu:").Labelled("gpu"), desired: Desired{WithDependencies: true}, want: []string{"gpu ", "shop "}},
 		"in a namespace, which the other plan-based ones join": {
 			view: shop().Plans("zookeeper"), desired: Desired{WithDependencies: true, Namespace: "data"}, want: []string{"zookeeper data", "kafka ", "shop data"}},
 		"with missing required add-ons of an enabled one, in its namespace": {

@@ -14,6 +14,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -23,6 +24,8 @@ type Cluster struct {
 	// Definitions and AddOns are keyed by name; Definitions has the definitions of the whole hub.
 	Definitions map[string]Definition
 	AddOns      map[string]*addonv1alpha1.ManagedClusterAddOn
+	// Selected is what selectors of dependencies read of the ManagedCluster; nil if it was not read.
+	Selected *selector.Cluster
 	// Instances holds the cluster's Instances by name; nil if they were not read.
 	Instances map[string]*kudo.Instance
 	// Peers are add-ons of other clusters, by name: those on which OCM rolls out a configuration that has not reached this cluster. They are
@@ -61,8 +64,43 @@ func (v Cluster) CheckAddOn(name string) error {
 // AddOnNames returns the sorted names of the add-ons on the cluster.
 func (v Cluster) AddOnNames() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
 
-// Needs returns the declared dependencies of an add-on.
-func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency { return v.Definitions[name].Needs }
+// Needs returns the dependencies that an add-on has on the cluster. If it is not known whether a selector selects the cluster, the last verdict decides:
+// what it does not name is satisfied or does not exist.
+func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency {
+	needs := v.Definitions[name].Needs
+	switch {
+	case !dependency.SelectClusters(needs):
+		return needs
+	case v.Selected != nil:
+		return dependency.On(needs, *v.Selected)
+	}
+	var last []string
+	if addOn := v.AddOns[name]; addOn != nil {
+		last = dependency.Names(dependency.UnmetFrom(meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)))
+	}
+	return slices.DeleteFunc(slices.Clone(needs), func(n addonv1alpha1.AddonDependency) bool {
+		return !selector.SelectsAll(n.Clusters) && !slices.Contains(last, n.Name)
+	})
+}
+
+// Elsewhere returns the dependencies of an add-on that exist on other clusters only; none if that is not known.
+func (v Cluster) Elsewhere(name string) []addonv1alpha1.AddonDependency {
+	if v.Selected == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(v.Definitions[name].Needs), func(n addonv1alpha1.AddonDependency) bool {
+		return selector.Matches(n.Clusters, *v.Selected)
+	})
+}
+
+// Nearest returns the dependencies of an add-on on the cluster, each on the candidate that satisfies it or comes closest.
+func (v Cluster) Nearest(name string) []addonv1alpha1.AddonDependency {
+	var needs []addonv1alpha1.AddonDependency
+	for _, j := range v.Judge(name) {
+		needs = append(needs, addonv1alpha1.AddonDependency{Name: j.By, Type: j.Type})
+	}
+	return needs
+}
 
 // See returns the state of an add-on as evaluated by dependency.
 func (v Cluster) See(name string) dependency.Seen {
@@ -104,10 +142,10 @@ func IsOfAddOn(instance *kudo.Instance) bool {
 func (v Cluster) Judge(name string) dependency.Verdict {
 	needs := v.Needs(name)
 	seen := make(map[string]dependency.Seen, len(needs))
-	for _, need := range needs {
-		s := v.See(need.Name)
-		s.Cycle = dependency.Cycle(name, need.Name, v.Needs)
-		seen[need.Name] = s
+	for _, candidate := range dependency.CandidatesOf(needs) {
+		s := v.See(candidate)
+		s.Cycle = dependency.Cycle(name, candidate, v.Needs)
+		seen[candidate] = s
 	}
 	addOn := v.AddOns[name]
 	if addOn == nil {

@@ -8,6 +8,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // Dependents is the output of `dependents`.
@@ -55,13 +56,13 @@ func dependentRows(view DependentsView) []DependentRow {
 	somewhere := map[string]bool{}
 	for _, cluster := range slices.Sorted(maps.Keys(view.There)) {
 		there := view.There[cluster]
-		found := dependency.Dependents(view.AddOn, view.Direct, func(name string) bool { return there[name] })
+		found := dependency.Dependents(view.AddOn, view.directOn(cluster), func(name string) bool { return there[name] })
 		for _, d := range found {
 			somewhere[d.Name] = true
 		}
 		add(found, cluster)
 	}
-	everywhere := dependency.Dependents(view.AddOn, view.Direct, func(string) bool { return true })
+	everywhere := dependency.Dependents(view.AddOn, view.Direct, nil)
 	add(slices.DeleteFunc(everywhere, func(d dependency.Dependent) bool { return somewhere[d.Name] }))
 	sorted := make([]DependentRow, 0, len(rows))
 	for _, row := range rows {
@@ -95,12 +96,28 @@ func lackingClusters(view DependentsView, rows []DependentRow) []string {
 // DependentsView holds the add-ons that depend on an add-on.
 type DependentsView struct {
 	AddOn string
-	// Direct lists the direct dependents of each add-on.
+	// Needs are the dependencies of each add-on. Direct lists the direct dependents of each add-on on a cluster that has all dependencies.
+	Needs  map[string][]addonv1alpha1.AddonDependency
 	Direct map[string][]dependency.Dependent
+	// Selected is what selectors of dependencies read of each cluster; nil if there are none, or it was not read: then every dependency counts.
+	Selected map[string]selector.Cluster
 	// Malformed lists the errors of declarations that cannot be parsed.
 	Malformed []error
 	// There lists the installed add-ons by cluster.
 	There map[string]map[string]bool
+}
+
+// directOn returns the direct dependents of each add-on on a cluster.
+func (v DependentsView) directOn(cluster string) map[string][]dependency.Dependent {
+	selected, known := v.Selected[cluster]
+	if !known {
+		return v.Direct
+	}
+	needs := make(map[string][]addonv1alpha1.AddonDependency, len(v.Needs))
+	for name, declared := range v.Needs {
+		needs[name] = dependency.On(declared, selected)
+	}
+	return dependency.Direct(needs)
 }
 
 // ThroughText returns the path of an indirect dependency, or "-" for a direct one.

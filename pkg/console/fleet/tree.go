@@ -7,6 +7,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // Tree is the output of `tree`.
@@ -24,6 +25,13 @@ type TreeNode struct {
 	State string                       `json:"state"`
 	// Cause states why the parent's dependency is not satisfied; empty if it is.
 	Cause string `json:"cause,omitempty"`
+	// Alternatives are the other add-ons that satisfy the parent's dependency as well. InsteadOf is the one that the dependency names if this one is an
+	// alternative of it.
+	Alternatives []string `json:"alternatives,omitempty"`
+	InsteadOf    string   `json:"insteadOf,omitempty"`
+	// Clusters selects the clusters on which the dependency exists. Elsewhere is set if this cluster is none of them.
+	Clusters  string `json:"clusters,omitempty"`
+	Elsewhere bool   `json:"elsewhere,omitempty"`
 	// Cycle is set if the add-on is its own ancestor; Repeated is set if its dependencies are shown elsewhere in the tree.
 	Cycle     bool       `json:"cycle,omitempty"`
 	Repeated  bool       `json:"repeated,omitempty"`
@@ -38,7 +46,7 @@ func TreeOf(view Cluster, roots []string) Tree {
 	tree := addOnTree{view: view, shown: map[string]bool{}}
 	data := Tree{Cluster: view.Name, AddOns: []TreeNode{}}
 	for _, root := range roots {
-		data.AddOns = append(data.AddOns, tree.node(dependency.Judgement{Name: root, Satisfied: true}, nil))
+		data.AddOns = append(data.AddOns, tree.node(dependency.Judgement{Name: root, By: root, Satisfied: true}, nil))
 	}
 	data.Malformed = tree.problems
 	return data
@@ -77,7 +85,7 @@ func Reach(v Cluster, name string, reached map[string]bool) {
 		return
 	}
 	reached[name] = true
-	for _, need := range v.Needs(name) {
+	for _, need := range v.Nearest(name) {
 		Reach(v, need.Name, reached)
 	}
 }
@@ -93,21 +101,41 @@ type addOnTree struct {
 
 // node returns the node of a dependency, with its own dependencies as children. above lists its ancestors.
 func (t *addOnTree) node(j dependency.Judgement, above []string) TreeNode {
-	n := TreeNode{AddOn: j.Name, Type: j.Type, State: stateOf(t.view, j.Name), Cause: causeText(j)}
-	if t.shown[j.Name] {
-		n.Cycle = slices.Contains(above, j.Name)
-		n.Repeated = !n.Cycle && len(t.view.Needs(j.Name)) > 0
+	n := TreeNode{AddOn: j.By, Type: j.Type, State: stateOf(t.view, j.By), Cause: causeText(j), Alternatives: j.Alternatives}
+	if j.By != j.Name {
+		n.InsteadOf = j.Name
+	}
+	if t.shown[j.By] {
+		n.Cycle = slices.Contains(above, j.By)
+		n.Repeated = !n.Cycle && len(t.view.Needs(j.By)) > 0
 		return n
 	}
-	t.shown[j.Name] = true
-	if problem := t.view.Definitions[j.Name].Malformed; problem != nil {
-		t.problems = append(t.problems, problem.Error())
+	t.shown[j.By] = true
+	definition := t.view.Definitions[j.By]
+	if definition.Malformed != nil {
+		t.problems = append(t.problems, definition.Malformed.Error())
 	}
-	above = append(slices.Clip(above), j.Name)
-	for _, need := range t.view.Judge(j.Name) {
-		n.DependsOn = append(n.DependsOn, t.node(need, above))
+	above = append(slices.Clip(above), j.By)
+	for _, need := range t.view.Judge(j.By) {
+		below := t.node(need, above)
+		below.Clusters = clustersText(definition.Needs, need.Name)
+		n.DependsOn = append(n.DependsOn, below)
+	}
+	for _, need := range t.view.Elsewhere(j.By) {
+		n.DependsOn = append(n.DependsOn, TreeNode{
+			AddOn: need.Name, Type: need.Type, State: "does not apply to this cluster", Clusters: selector.Text(need.Clusters), Elsewhere: true,
+		})
 	}
 	return n
+}
+
+// clustersText describes the clusters on which the dependency of that name exists; empty if these are all.
+func clustersText(needs []addonv1alpha1.AddonDependency, name string) string {
+	i := slices.IndexFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return selector.Text(needs[i].Clusters)
 }
 
 // stateOf returns the state of an add-on on the cluster, in the terms of the causes.

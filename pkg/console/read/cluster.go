@@ -8,11 +8,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // Cluster reads the add-ons of a cluster. If the cluster does not exist, the error lists the existing ones.
@@ -35,12 +37,7 @@ func AddOns(ctx context.Context, c client.Reader, cluster string, definitions ma
 		view.AddOns[addOns.Items[i].Name] = &addOns.Items[i]
 	}
 	if len(view.AddOns) > 0 {
-		if comparesVersions(definitions) {
-			var err error
-			view.Instances, err = Instances(ctx, c, cluster)
-			return view, err
-		}
-		return view, nil
+		return view, readCompared(ctx, c, &view)
 	}
 	found, err := Clusters(ctx, c, cluster, labels.Everything())
 	if err != nil {
@@ -49,14 +46,65 @@ func AddOns(ctx context.Context, c client.Reader, cluster string, definitions ma
 	return view, found.CheckExists()
 }
 
-// comparesVersions reports whether a dependency has a constraint on versions.
-func comparesVersions(definitions map[string]fleet.Definition) bool {
+// readCompared reads what the verdicts on dependencies with a version or a selector of clusters are based on.
+func readCompared(ctx context.Context, c client.Reader, view *fleet.Cluster) (err error) {
+	if anyNeed(view.Definitions, selectsClusters) {
+		if view.Selected, err = SelectorCluster(ctx, c, view.Name); err != nil {
+			return err
+		}
+	}
+	if anyNeed(view.Definitions, func(n addonv1alpha1.AddonDependency) bool { return n.Version != "" }) {
+		view.Instances, err = Instances(ctx, c, view.Name)
+	}
+	return err
+}
+
+func selectsClusters(need addonv1alpha1.AddonDependency) bool {
+	return !selector.SelectsAll(need.Clusters)
+}
+
+func anyNeed(definitions map[string]fleet.Definition, is func(addonv1alpha1.AddonDependency) bool) bool {
 	for _, definition := range definitions {
-		if slices.ContainsFunc(definition.Needs, func(n addonv1alpha1.AddonDependency) bool { return n.Version != "" }) {
+		if slices.ContainsFunc(definition.Needs, is) {
 			return true
 		}
 	}
 	return false
+}
+
+// SelectorCluster reads what selectors of dependencies read of a ManagedCluster; nil if the user lacks permission.
+func SelectorCluster(ctx context.Context, c client.Reader, name string) (*selector.Cluster, error) {
+	var cluster clusterv1.ManagedCluster
+	err := c.Get(ctx, client.ObjectKey{Name: name}, &cluster)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return &selector.Cluster{Name: name}, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	}
+	return new(selector.ClusterOf(&cluster)), nil
+}
+
+// selectClusters reads what selectors of dependencies read of the ManagedClusters, if there are any.
+func selectClusters(ctx context.Context, c client.Reader, definitions map[string]fleet.Definition, views map[string]fleet.Cluster) error {
+	if !anyNeed(definitions, selectsClusters) {
+		return nil
+	}
+	all, err := allSelected(ctx, c)
+	if err != nil {
+		return err
+	}
+	for name, view := range views {
+		if found, listed := all[name]; listed {
+			view.Selected = &found
+		} else if view.Selected, err = SelectorCluster(ctx, c, name); err != nil {
+			return err
+		}
+		views[name] = view
+	}
+	return nil
 }
 
 // Instances reads the Instances of a cluster. It returns none if the user lacks permission or the hub does not have the kind.

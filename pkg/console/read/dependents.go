@@ -6,12 +6,16 @@ import (
 	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -29,19 +33,51 @@ func Dependents(ctx context.Context, c client.Reader, addOn string) (fleet.Depen
 			view.Malformed = append(view.Malformed, problem)
 		}
 	}
-	view.Direct = dependency.Direct(needs)
+	view.Needs, view.Direct = needs, dependency.Direct(needs)
 	if _, defined := definitions[addOn]; !defined && len(view.Direct[addOn]) == 0 {
 		return view, fmt.Errorf("ClusterManagementAddOn %q not found, and no other one depends on it; ClusterManagementAddOns: %s",
 			addOn, text.ListOrNone(slices.Sorted(maps.Keys(definitions))))
 	}
-	asked := map[string]bool{addOn: true}
-	for _, d := range dependency.Dependents(addOn, view.Direct, func(string) bool { return true }) {
-		asked[d.Name] = true
+	affected := dependency.Dependents(addOn, view.Direct, nil)
+	if len(affected) == 0 {
+		return view, nil
 	}
-	if len(asked) > 1 {
-		view.There, err = places(ctx, c, asked)
+	if view.There, err = places(ctx, c, withReplacements(addOn, affected, needs)); err != nil {
+		return view, err
+	}
+	if anyNeed(definitions, selectsClusters) {
+		view.Selected, err = allSelected(ctx, c)
 	}
 	return view, err
+}
+
+// withReplacements returns the names of an add-on, of those that it may affect, and of those that could replace them.
+func withReplacements(addOn string, affected []dependency.Dependent, needs map[string][]addonv1alpha1.AddonDependency) map[string]bool {
+	names := map[string]bool{addOn: true}
+	for _, d := range affected {
+		names[d.Name] = true
+		for _, candidate := range dependency.CandidatesOf(needs[d.Name]) {
+			names[candidate] = true
+		}
+	}
+	return names
+}
+
+// allSelected reads what selectors of dependencies read of each ManagedCluster; none if the user lacks permission.
+func allSelected(ctx context.Context, c client.Reader) (map[string]selector.Cluster, error) {
+	var list clusterv1.ManagedClusterList
+	err := c.List(ctx, &list)
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the ManagedClusters: %w", err)
+	}
+	found := make(map[string]selector.Cluster, len(list.Items))
+	for i := range list.Items {
+		found[list.Items[i].Name] = selector.ClusterOf(&list.Items[i])
+	}
+	return found, nil
 }
 
 // places reads the clusters of the add-ons.

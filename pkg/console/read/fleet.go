@@ -53,7 +53,7 @@ func FleetIn(
 			}
 		}
 	}
-	return definitions, clusterViews, nil
+	return definitions, clusterViews, selectClusters(ctx, c, definitions, clusterViews)
 }
 
 // NamespacesOf returns the namespaces to list for the clusters, with nil for all: each one separately, or all in one list.

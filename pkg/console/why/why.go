@@ -147,7 +147,10 @@ func (e *Explanation) explainUnmet(name string, verdict dependency.Verdict, t ad
 
 // explainRoot states the problem of the add-on at the end of a chain of unmet dependencies, and how to fix it.
 func (e *Explanation) explainRoot(verb string, root dependency.Root) {
-	subject := verb + " " + text.Word(root.Name)
+	subject := verb + " " + text.Word(root.By)
+	if len(root.Alternatives) > 0 {
+		subject += fmt.Sprintf(" (one of %s)", strings.Join(candidatesOf(root.Judgement), ", "))
+	}
 	if len(root.Way) > 2 {
 		subject += fmt.Sprintf(" (%s)", dependency.Way(root.Way))
 	}
@@ -166,17 +169,26 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 		e.addSentence("%s, which is not installed: enable it.", subject)
 		e.enableCommand(root.Way...)
 	case root.Cause == dependency.Deleting:
-		addOn := e.view.AddOns[root.Name]
+		addOn := e.view.AddOns[root.By]
 		e.addSentence("%s, which is being deleted%s: enable it again after the deletion.", subject, waitsFor(addOn))
 		if e.view.InstanceOf(addOn) != nil {
 			e.suggest("kubectl addon why %s --cluster %s", addOn.Name, e.view.Name)
 		}
 	case root.Cause == dependency.VersionMismatch:
 		e.addSentence("%s, but that %s.", subject, text.JoinMessage(root.Mismatch))
-		e.suggestVersion(root.Name, root.Way[len(root.Way)-2])
+		e.suggestVersion(root.By, root.Way[len(root.Way)-2])
 	default:
-		e.explainFailure(subject, e.view.AddOns[root.Name], root.Held)
+		e.explainFailure(subject, e.view.AddOns[root.By], root.Held)
 	}
+}
+
+// candidatesOf returns the add-ons that can satisfy a dependency, first the one that comes closest.
+func candidatesOf(j dependency.Judgement) []string {
+	names := []string{text.Word(j.By)}
+	for _, other := range j.Alternatives {
+		names = append(names, text.Word(other))
+	}
+	return names
 }
 
 // suggestVersion suggests what changes the version of an add-on, or the constraint of its dependent on it.
@@ -201,7 +213,7 @@ func (e *Explanation) cycle(way []string) {
 	for i, name := range way[:len(way)-1] {
 		next := edge{costs: 1, from: name, to: way[i+1]}
 		if slices.ContainsFunc(e.view.Needs(name), func(n addonv1alpha1.AddonDependency) bool {
-			return n.Name == next.to && n.Type == addonv1alpha1.DependencyTypeOptional
+			return slices.Contains(dependency.Candidates(n), next.to) && n.Type == addonv1alpha1.DependencyTypeOptional
 		}) {
 			next.costs = 0
 		}

@@ -73,33 +73,67 @@ func FindRemoved(old, new *addonv1alpha1.ClusterManagementAddOn) (needs []addonv
 	return needs, where
 }
 
-// connect returns an error for each dependency that creates a cycle or can never exist, and warns about existing cycles and dependencies that do
-// not exist yet.
+// connect returns an error for each dependency that creates a cycle or can never exist, and warns about existing cycles, cycles on some clusters
+// only, and dependencies that do not exist yet. An alternative counts as a dependency.
 func connect(
 	addOn, where string, needs, before []addonv1alpha1.AddonDependency, needsOf func(name string) []addonv1alpha1.AddonDependency,
 ) (refused []error, warnings []string) {
 	for i, need := range needs {
-		circular := &CircularError{AddOn: addOn, Where: entry(where, i), Cycle: Cycle(addOn, need.Name, needsOf)}
-		switch {
-		case circular.Cycle != nil && hasDependency(before, need.Name):
-			warnings = append(warnings, fmt.Sprintf("%s: %s", circular.Where, circular.problem()))
-		case circular.Cycle != nil:
-			refused = append(refused, circular)
-		case need.Name != "" && len(validation.IsDNS1123Subdomain(need.Name)) > 0 && !hasDependency(before, need.Name):
-			refused = append(refused, &MalformedError{AddOn: addOn, Where: circular.Where, Problem: fmt.Sprintf(
-				"%q cannot be the name of a ClusterManagementAddOn: names consist of lowercase letters, digits, '-' and '.'", need.Name)})
-		case need.Name != "" && needsOf(need.Name) == nil:
-			warnings = append(warnings, fmt.Sprintf("%s: ClusterManagementAddOn %q does not exist yet", circular.Where, need.Name))
+		for _, name := range Candidates(need) {
+			e := edge{addOn: addOn, where: entry(where, i), to: name, everywhere: !selectsClusters(need) || name == addOn}
+			warning, problem := e.judge(before, needsOf)
+			if problem != nil {
+				refused = append(refused, problem)
+			}
+			if warning != "" {
+				warnings = append(warnings, e.where+": "+warning)
+			}
 		}
 	}
 	return refused, warnings
+}
+
+// edge is a new dependency of an add-on on another one, or an alternative of one.
+type edge struct {
+	addOn, where, to string
+	// everywhere is true if it exists on every cluster.
+	everywhere bool
+}
+
+// judge returns a warning about the edge, or why it is refused; before are the dependencies of the add-on before the write.
+func (e edge) judge(
+	before []addonv1alpha1.AddonDependency, needsOf func(name string) []addonv1alpha1.AddonDependency,
+) (warning string, refused error) {
+	circular := &CircularError{AddOn: e.addOn, Where: e.where}
+	if e.everywhere {
+		circular.Cycle = Cycle(e.addOn, e.to, func(name string) []addonv1alpha1.AddonDependency { return Everywhere(needsOf(name)) })
+	}
+	switch {
+	case circular.Cycle != nil && slices.Contains(CandidatesOf(Everywhere(before)), e.to):
+		return circular.problem(), nil
+	case circular.Cycle != nil:
+		return "", circular
+	case e.to == "":
+		return "", nil
+	}
+	if circular.Cycle = Cycle(e.addOn, e.to, needsOf); circular.Cycle != nil {
+		return "on clusters that all selectors on it select, " + circular.problem(), nil
+	}
+	switch {
+	case len(validation.IsDNS1123Subdomain(e.to)) > 0 && !slices.Contains(CandidatesOf(before), e.to):
+		return "", &MalformedError{AddOn: e.addOn, Where: e.where, Problem: fmt.Sprintf(
+			"%q cannot be the name of a ClusterManagementAddOn: names consist of lowercase letters, digits, '-' and '.'", e.to)}
+	case needsOf(e.to) == nil:
+		return fmt.Sprintf("ClusterManagementAddOn %q does not exist yet", e.to), nil
+	}
+	return "", nil
 }
 
 // sameDeclaration reports whether field and annotation are equal in both.
 func sameDeclaration(a, b *addonv1alpha1.ClusterManagementAddOn) bool {
 	textA, annotatedA := a.Annotations[addonv1alpha1.AnnotationDependencies]
 	textB, annotatedB := b.Annotations[addonv1alpha1.AnnotationDependencies]
-	return annotatedA == annotatedB && textA == textB && slices.Equal(a.Spec.Dependencies, b.Spec.Dependencies)
+	return annotatedA == annotatedB && textA == textB && sameNeeds(a.Spec.Dependencies, b.Spec.Dependencies)
 }
 
 // splitProblems splits problems into new ones and ones that were known before, at any index.
@@ -117,11 +151,6 @@ func splitProblems(problems, known []*MalformedError) (fresh []error, stood []*M
 		stood = append(stood, problem)
 	}
 	return fresh, stood
-}
-
-// hasDependency reports whether needs contain an add-on of that name.
-func hasDependency(needs []addonv1alpha1.AddonDependency, name string) bool {
-	return slices.ContainsFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == name })
 }
 
 // problemLimit is the maximum number of problems in one error. The others are reported once those are fixed.

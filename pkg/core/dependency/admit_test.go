@@ -30,7 +30,7 @@ func TestAdmit(t *testing.T) {
 		return addonv1alpha1.AddonDependency{Name: name, Type: required}
 	}
 	// The dependencies of the other add-ons. b, c and d lead back to kafka.
-	others := graph("a:", "b: kafka", "c: d", "d: kafka?", "e: b")
+	others := graph("a:", "b: kafka", "c: d", "d: kafka?", "e: b", "f:")
 
 	for name, tc := range map[string]struct {
 		old, new *addonv1alpha1.ClusterManagementAddOn
@@ -90,6 +90,65 @@ func TestAdmit(t *testing.T) {
 		"everything that is wrong is named": {
 			new:    byField(need("b"), need("c"), need("kafka"), need("a"), need("a")),
 			errors: []string{inField + `[4]: "a" is listed twice: remove one of the entries`, inField + `[0]: ` + cycleB, inField + `[1]: ` + cycleC, inField + `[2]: "kafka" depends on itself: remove the entry`},
+		},
+
+		"alternatives": {new: byField(oneOf("a", "f"))},
+		"an alternative that does not exist yet": {
+			new: byField(oneOf("a", "later")), warnings: []string{`spec.dependencies[0]: ClusterManagementAddOn "later" does not exist yet`},
+		},
+		"an alternative that no add-on can be": {
+			new: byField(oneOf("a", "B_c")), errors: []string{inField + `[0]: "B_c" cannot be the name of a ClusterManagementAddOn: ` +
+				`names consist of lowercase letters, digits, '-' and '.'`},
+		},
+		"an alternative that is listed twice": {
+			new: byField(oneOf("a", "f", "f")), errors: []string{inField + `[0]: "f" is listed twice among the alternatives of "a": remove one of them`},
+		},
+		"an alternative that is the add-on that is named": {
+			new: byField(oneOf("a", "a")), errors: []string{inField + `[0]: "a" is listed twice among the alternatives of "a": remove one of them`},
+		},
+		"an alternative without a name": {
+			new:    byAnnotation(`[{"name":"a","alternatives":[""]}]`),
+			errors: []string{inAnnotation + `[0]: "a" has an alternative without a name: set it to the name of a ClusterManagementAddOn, or remove it`},
+		},
+		"too many alternatives": {
+			new:    byAnnotation(`[{"name":"a","alternatives":["e1","e2","e3","e4","e5","e6","e7","e8","e9"]}]`),
+			errors: []string{inAnnotation + `[0]: "a" has more than 8 alternatives`},
+			warnings: []string{
+				annotationOf + `[0]: ClusterManagementAddOn "e1" does not exist yet`, annotationOf + `[0]: ClusterManagementAddOn "e2" does not exist yet`,
+				annotationOf + `[0]: ClusterManagementAddOn "e3" does not exist yet`, annotationOf + `[0]: ClusterManagementAddOn "e4" does not exist yet`,
+				annotationOf + `[0]: ClusterManagementAddOn "e5" does not exist yet`, annotationOf + `[0]: ClusterManagementAddOn "e6" does not exist yet`,
+				annotationOf + `[0]: ClusterManagementAddOn "e7" does not exist yet`, annotationOf + `[0]: ClusterManagementAddOn "e8" does not exist yet`,
+				annotationOf + `[0]: ClusterManagementAddOn "e9" does not exist yet`,
+			},
+		},
+		"a cycle over an alternative": {new: byField(oneOf("a", "b")), errors: []string{inField + `[0]: ` + cycleB}},
+		"an add-on that is its own alternative": {
+			new: byField(oneOf("a", "kafka")), errors: []string{inField + `[0]: "kafka" depends on itself: remove the entry`},
+		},
+		"an alternative that leads back, as the dependency did before": {
+			old: byField(need("b")), new: byField(oneOf("a", "b")), warnings: []string{"spec.dependencies[0]: " + cycleB},
+		},
+		"a cycle on some clusters": {
+			new:      byField(where("gpu", need("b"))),
+			warnings: []string{"spec.dependencies[0]: on clusters that all selectors on it select, " + cycleB},
+		},
+		"a cycle on some clusters becomes one on all": {
+			old: byField(where("gpu", need("b"))), new: byField(need("b")), errors: []string{inField + `[0]: ` + cycleB},
+		},
+		"a cycle of an empty selector, which selects all clusters": {
+			new: byAnnotation(`[{"name":"b","clusters":{}}]`), errors: []string{inAnnotation + `[0]: ` + cycleB},
+		},
+		"a dependency on itself on some clusters": {
+			new: byField(where("gpu", need("kafka"))), errors: []string{inField + `[0]: "kafka" depends on itself: remove the entry`},
+		},
+		"a selector that is not valid": {
+			new: byAnnotation(`[{"name":"a","clusters":{"celSelector":{"celExpressions":["managedCluster.name ="]}}}]`),
+			errors: []string{inAnnotation + `[0]: "a" has clusters that are not valid: celSelector.celExpressions[0]: ` +
+				`line 1, column 21: Syntax error: token recognition error at: '='`},
+		},
+		"a selector with an unknown field": {
+			new:    byAnnotation(`[{"name":"a","clusters":{"labels":{"gpu":"true"}}}]`),
+			errors: []string{inAnnotation + `: invalid JSON: unknown field "[0].clusters.labels"`},
 		},
 
 		"the annotation beside the field is not used": {

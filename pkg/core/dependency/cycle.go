@@ -7,8 +7,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Cycle returns the path from addOn over its dependency need back to addOn, such as ["a", "b", "a"]; nil if the dependency is on no cycle.
-// It returns the shortest path, and the one declared first among paths of equal length. A dependency on itself is ["a", "a"].
+// Cycle returns the path from addOn over its dependency on need, or over that alternative of one, back to addOn, such as ["a", "b", "a"]; nil if it
+// is on no cycle. Each candidate of a dependency counts as one: the add-on could come to depend on any of them. It returns the shortest path, and the one declared first among paths of equal length. A dependency on itself is ["a", "a"].
 //
 // needsOf returns the dependencies of an add-on. It is called once for each add-on that need leads to, and never for addOn.
 func Cycle(addOn, need string, needsOf func(name string) []addonv1alpha1.AddonDependency) []string {
@@ -18,13 +18,13 @@ func Cycle(addOn, need string, needsOf func(name string) []addonv1alpha1.AddonDe
 	cameFrom := map[string]string{need: addOn}
 	for queue := []string{need}; len(queue) > 0; queue = queue[1:] {
 		name := queue[0]
-		for _, next := range needsOf(name) {
-			if next.Name == addOn {
+		for _, next := range CandidatesOf(needsOf(name)) {
+			if next == addOn {
 				return wayTo(name, addOn, cameFrom)
 			}
-			if _, met := cameFrom[next.Name]; !met {
-				cameFrom[next.Name] = name
-				queue = append(queue, next.Name)
+			if _, met := cameFrom[next]; !met {
+				cameFrom[next] = name
+				queue = append(queue, next)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package dependency
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -24,7 +25,12 @@ func graph(lines ...string) map[string][]addonv1alpha1.AddonDependency {
 			if isOptional {
 				t = optional
 			}
-			g[name] = append(g[name], addonv1alpha1.AddonDependency{Name: need, Type: t})
+			need, alternatives, isOneOf := strings.Cut(need, "|")
+			one := addonv1alpha1.AddonDependency{Name: need, Type: t}
+			if isOneOf {
+				one.Alternatives = strings.Split(alternatives, "|")
+			}
+			g[name] = append(g[name], one)
 		}
 	}
 	return g
@@ -51,6 +57,8 @@ func TestCycle(t *testing.T) {
 		"who depends on a member is on none":          {graph: []string{"x: a", "a: b", "b: a"}, addOn: "x", need: "a"},
 		"a cycle of a dependency only":                {graph: []string{"x: a", "a: a"}, addOn: "x", need: "a"},
 		"a need that is not declared yet, on a write": {graph: []string{"b: a"}, addOn: "a", need: "b", want: []string{"a", "b", "a"}},
+		"over an alternative":                         {graph: []string{"a: b", "b: c|d", "d: a"}, addOn: "a", need: "b", want: []string{"a", "b", "d", "a"}},
+		"from an alternative":                         {graph: []string{"a: b|c", "c: a"}, addOn: "a", need: "c", want: []string{"a", "c", "a"}},
 		"the shortest way": {
 			graph: []string{"a: b", "b: c d", "c: e", "e: a", "d: a"}, addOn: "a", need: "b", want: []string{"a", "b", "d", "a"},
 		},
@@ -145,7 +153,7 @@ func checkCycle(t *testing.T, g map[string][]addonv1alpha1.AddonDependency, cycl
 			t.Fatalf("%v meets %s twice", cycle, name)
 		}
 		met[name] = true
-		if i > 0 && !hasDependency(g[cycle[i]], name) {
+		if i > 0 && !slices.Contains(CandidatesOf(g[cycle[i]]), name) {
 			t.Fatalf("%v: %s does not depend on %s", cycle, cycle[i], name)
 		}
 	}

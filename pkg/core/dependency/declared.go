@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	kjson "sigs.k8s.io/json"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -113,12 +115,42 @@ func problemOf(need addonv1alpha1.AddonDependency, before map[string]bool) strin
 	case need.Type != addonv1alpha1.DependencyTypeRequired && need.Type != addonv1alpha1.DependencyTypeOptional:
 		return fmt.Sprintf("%q has type %q: must be Required or Optional", need.Name, need.Type)
 	default:
-		return VersionProblem(need)
+		return Problem(need)
 	}
 }
 
-// VersionProblem describes the problem of the constraint of a dependency, beginning with its name; empty if it is valid, or if there is none.
-func VersionProblem(need addonv1alpha1.AddonDependency) string {
+// Problem describes the problem of the alternatives, the clusters or the version of a dependency, beginning with its name; empty if they are valid.
+func Problem(need addonv1alpha1.AddonDependency) string {
+	if problem := alternativesProblem(need); problem != "" {
+		return problem
+	}
+	if problem := selector.Problem(need.Clusters); problem != "" {
+		return fmt.Sprintf("%q has clusters that are not valid: %s", need.Name, problem)
+	}
+	return versionProblemOf(need)
+}
+
+// maxAlternatives is the limit of the CRD, which an annotation does not pass.
+const maxAlternatives = 8
+
+// alternativesProblem describes the problem of the alternatives of a dependency; empty if they are valid.
+func alternativesProblem(need addonv1alpha1.AddonDependency) string {
+	if len(need.Alternatives) > maxAlternatives {
+		return fmt.Sprintf("%q has more than %d alternatives", need.Name, maxAlternatives)
+	}
+	for i, name := range need.Alternatives {
+		switch {
+		case name == "":
+			return fmt.Sprintf("%q has an alternative without a name: set it to the name of a ClusterManagementAddOn, or remove it", need.Name)
+		case name == need.Name || slices.Contains(need.Alternatives[:i], name):
+			return fmt.Sprintf("%q is listed twice among the alternatives of %q: remove one of them", name, need.Name)
+		}
+	}
+	return ""
+}
+
+// versionProblemOf describes the problem of the constraint of a dependency.
+func versionProblemOf(need addonv1alpha1.AddonDependency) string {
 	if need.Version == "" {
 		return ""
 	}

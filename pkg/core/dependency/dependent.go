@@ -14,14 +14,23 @@ type Dependent struct {
 	Type addonv1alpha1.DependencyType
 	// Through lists the add-ons between the two, starting next to the one that is not available; empty for a direct dependent.
 	Through []string
+	// Others lists the other add-ons that satisfy the dependency as well.
+	Others []string
 }
 
-// Direct inverts needs: it returns the direct dependents of each add-on, sorted by name.
+// Direct inverts needs: it returns the direct dependents of each add-on, sorted by name. An add-on is also a dependent of its alternatives.
 func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Dependent {
 	direct := map[string][]Dependent{}
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		for _, need := range needs[name] {
-			direct[need.Name] = append(direct[need.Name], Dependent{Name: name, Type: need.Type})
+			candidates := Candidates(need)
+			for i, candidate := range candidates {
+				d := Dependent{Name: name, Type: need.Type}
+				if len(candidates) > 1 {
+					d.Others = slices.Delete(slices.Clone(candidates), i, i+1)
+				}
+				direct[candidate] = append(direct[candidate], d)
+			}
 		}
 	}
 	return direct
@@ -29,9 +38,11 @@ func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Depen
 
 // Dependents returns the existing add-ons that are affected when addOn is not available. First come all that become unavailable because
 // they require addOn directly or transitively, each by the shortest path. Then come those that are degraded because an unavailable add-on
-// is Optional for them. An add-on that is affected in both ways is listed once, in the first group. direct holds the direct dependents.
+// is Optional for them. An add-on that is affected in both ways is listed once, in the first group. An add-on is not affected while another
+// add-on that satisfies the dependency exists. direct holds the direct dependents. there reports whether an add-on exists; nil lists all that
+// could be affected somewhere.
 func Dependents(addOn string, direct map[string][]Dependent, there func(name string) bool) []Dependent {
-	met := map[string]bool{addOn: true}
+	met, gone := map[string]bool{addOn: true}, map[string]bool{addOn: true}
 	next := func(of Dependent, t addonv1alpha1.DependencyType) []Dependent {
 		var found []Dependent
 		through := of.Through
@@ -39,7 +50,7 @@ func Dependents(addOn string, direct map[string][]Dependent, there func(name str
 			through = append(slices.Clip(through), of.Name)
 		}
 		for _, d := range direct[of.Name] {
-			if d.Type == t && !met[d.Name] && there(d.Name) {
+			if d.Type == t && !met[d.Name] && isAffected(d, gone, there) {
 				met[d.Name] = true
 				found = append(found, Dependent{Name: d.Name, Type: t, Through: through})
 			}
@@ -48,6 +59,7 @@ func Dependents(addOn string, direct map[string][]Dependent, there func(name str
 	}
 	stopped := []Dependent{{Name: addOn}}
 	for i := 0; i < len(stopped); i++ {
+		gone[stopped[i].Name] = true
 		stopped = append(stopped, next(stopped[i], addonv1alpha1.DependencyTypeRequired)...)
 	}
 	var degraded []Dependent
@@ -55,4 +67,9 @@ func Dependents(addOn string, direct map[string][]Dependent, there func(name str
 		degraded = append(degraded, next(d, addonv1alpha1.DependencyTypeOptional)...)
 	}
 	return append(stopped[1:], degraded...)
+}
+
+// isAffected reports whether a dependent exists, and nothing else that exists satisfies its dependency; gone are the add-ons that are not available.
+func isAffected(d Dependent, gone map[string]bool, there func(name string) bool) bool {
+	return there == nil || there(d.Name) && !slices.ContainsFunc(d.Others, func(other string) bool { return there(other) && !gone[other] })
 }

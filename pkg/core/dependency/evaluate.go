@@ -67,8 +67,10 @@ func See(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.
 
 // Judgement is the verdict on one dependency.
 type Judgement struct {
-	Name string
-	Type addonv1alpha1.DependencyType
+	// Name is the declared name. By is the candidate whose state decides: the one that satisfies the dependency, or the one that comes closest. It
+	// differs from Name only if it is an alternative.
+	Name, By string
+	Type     addonv1alpha1.DependencyType
 	// Message is the declared effect of a missing dependency, on one line.
 	Message string
 	// Satisfied is true if the dependency is installed and available, or was at the last observation (Held).
@@ -83,12 +85,19 @@ type Judgement struct {
 	Cycle []string
 	// Mismatch names the constraint and the version, and begins with a verb; only set if Cause is VersionMismatch.
 	Mismatch string
+	// Alternatives are the other candidates, in the declared order. Candidates are the verdicts on all of them if none satisfies the dependency.
+	Alternatives []string
+	Candidates   []Judgement
 }
 
 // Verdict holds a Judgement for each dependency of an add-on: first the Required ones, then the Optional ones, each in the declared order.
 type Verdict []Judgement
 
-// Evaluate judges needs by the observed add-ons of the cluster, keyed by name. An add-on that is missing from the map does not exist.
+// Evaluate judges needs by the observed add-ons of the cluster, keyed by name. An add-on that is missing from the map does not exist. needs are those
+// that exist on the cluster (see On).
+//
+// A dependency with alternatives is satisfied if any of its candidates satisfies it. One that is ready precedes one that is held or updated, and
+// candidates that are equally good count in the declared order.
 //
 // previous is the current condition Degraded of the add-on (nil if none). It holds the last verdict, which a dependency keeps while its
 // cluster is unreachable: a network outage does not cascade, and recovery does not flap. A dependency without a previous verdict is then
@@ -100,15 +109,46 @@ func Evaluate(needs []addonv1alpha1.AddonDependency, seen map[string]Seen, previ
 	last := recall(previous)
 	verdict := make(Verdict, 0, len(needs))
 	for _, need := range needs {
-		verdict = append(verdict, judge(need, seen[need.Name], last))
+		verdict = append(verdict, judge(need, seen, last))
 	}
 	slices.SortStableFunc(verdict, func(a, b Judgement) int { return rank(a.Type) - rank(b.Type) })
 	return verdict
 }
 
-// judge judges one dependency; last is the previous verdict.
-func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement {
-	j := Judgement{Name: need.Name, Type: need.Type, Message: oneLine(need.Message)}
+// judge judges one dependency by its candidates; last is the previous verdict.
+func judge(need addonv1alpha1.AddonDependency, seen map[string]Seen, last memory) Judgement {
+	if len(need.Alternatives) == 0 {
+		return judgeCandidate(need, need.Name, seen[need.Name], last)
+	}
+	candidates := make([]Judgement, 0, 1+len(need.Alternatives))
+	for _, name := range Candidates(need) {
+		candidates = append(candidates, judgeCandidate(need, name, seen[name], last))
+	}
+	best := slices.MinFunc(candidates, func(a, b Judgement) int { return a.distance() - b.distance() })
+	best.Alternatives = slices.DeleteFunc(Candidates(need), func(name string) bool { return name == best.By })
+	if !best.Satisfied {
+		best.Candidates = candidates
+	}
+	return best
+}
+
+// distance orders candidates: those that satisfy a dependency, then the others by what they lack.
+func (j Judgement) distance() int {
+	switch {
+	case j.Satisfied && !j.Held && !j.Updating:
+		return 0
+	case j.Satisfied && !j.Held:
+		return 1
+	case j.Satisfied:
+		return 2
+	default:
+		return 3 + slices.Index([]Cause{VersionMismatch, NotAvailable, Unknown, Deleting, NotInstalled, Circular, NoSuchAddOn}, j.Cause)
+	}
+}
+
+// judgeCandidate judges one dependency by one of its candidates.
+func judgeCandidate(need addonv1alpha1.AddonDependency, by string, seen Seen, last memory) Judgement {
+	j := Judgement{Name: need.Name, By: by, Type: need.Type, Message: oneLine(need.Message)}
 	if j.Type == "" {
 		j.Type = addonv1alpha1.DependencyTypeRequired
 	}
@@ -224,13 +264,24 @@ func (v Verdict) NotReady() []Judgement {
 	return missing
 }
 
-// Names returns the names of the judged add-ons.
+// Names returns the names of the judged add-ons: the candidate that satisfies a dependency, and all candidates of one that is not satisfied ("a or b").
 func Names(judgements []Judgement) []string {
 	names := make([]string, 0, len(judgements))
 	for _, j := range judgements {
-		names = append(names, oneLine(j.Name))
+		names = append(names, j.names())
 	}
 	return names
+}
+
+func (j Judgement) names() string {
+	if len(j.Candidates) == 0 {
+		return oneLine(j.By)
+	}
+	names := make([]string, 0, len(j.Candidates))
+	for _, candidate := range j.Candidates {
+		names = append(names, oneLine(candidate.By))
+	}
+	return strings.Join(names, " or ")
 }
 
 // Summary lists the given dependencies with type and cause, for events and logs: "Required zookeeper (NotInstalled)".
@@ -247,7 +298,7 @@ func Summary(judgements []Judgement) string {
 		if j.Mismatch != "" {
 			cause += ": it " + j.Mismatch
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", j.Type, oneLine(j.Name), cause))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", j.Type, j.names(), cause))
 	}
 	return strings.Join(parts, ", ")
 }

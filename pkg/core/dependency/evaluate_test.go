@@ -381,7 +381,7 @@ func TestMessageStaysInItsBound(t *testing.T) {
 }
 
 func TestMessageThatJustFitsIsNotTruncated(t *testing.T) {
-	lost := strings.Repeat("x", MessageLimit-len(sentenceStart(required, "a")+missing+" "))
+	lost := strings.Repeat("x", MessageLimit-len(sentenceStart(required, "a")+missing+". "))
 	if message := Evaluate([]addonv1alpha1.AddonDependency{{Name: "a", Message: lost}}, nil, nil).Message(); len(message) != MessageLimit {
 		t.Errorf("%d bytes, ends with %q", len(message), message[len(message)-10:])
 	}

@@ -57,21 +57,40 @@ func joinSentences(sentences []string) string {
 
 // sentence describes the unsatisfied dependency and its effect, or the path of its cycle.
 func (j Judgement) sentence() string {
-	if j.Cause == Circular {
+	if j.Cause == Circular && len(j.Candidates) == 0 {
 		return circularOpening + Way(j.Cycle)
 	}
-	problem := missing
-	if j.Cause == VersionMismatch {
-		problem = oneLine(j.Mismatch) + "."
+	problem := j.problem()
+	for i, candidate := range j.Candidates {
+		if i == 0 {
+			problem = candidate.problem()
+			continue
+		}
+		problem += alternativeOpening + oneLine(candidate.By) + openingEnd + candidate.problem()
 	}
-	return strings.TrimSuffix(sentenceStart(j.Type, j.Name)+problem+" "+j.Message, " ")
+	return strings.TrimSuffix(sentenceStart(j.Type, j.Name)+problem+". "+j.Message, " ")
 }
 
-// A sentence consists of the type, openingMiddle, the name, openingEnd and the problem: missing, or a mismatch of versions and a full stop.
+// problem describes what a candidate lacks, after its name.
+func (j Judgement) problem() string {
+	switch j.Cause {
+	case Circular:
+		return cyclic + Way(j.Cycle)
+	case VersionMismatch:
+		return oneLine(j.Mismatch)
+	default:
+		return missing
+	}
+}
+
+// A sentence consists of the type, openingMiddle, the name, openingEnd, the problem, the same of each alternative after alternativeOpening, and a full
+// stop. A problem is missing, cyclic and a path, or a mismatch of versions.
 const (
-	openingMiddle = " addon '"
-	openingEnd    = "' "
-	missing       = "is not installed or not available."
+	openingMiddle      = " addon '"
+	openingEnd         = "' "
+	alternativeOpening = "; alternative '"
+	missing            = "is not installed or not available"
+	cyclic             = "is part of circular dependency "
 )
 
 // sentenceStart returns the beginning of the sentence about a dependency.
@@ -86,7 +105,7 @@ func parseSentence(line string, t addonv1alpha1.DependencyType) (name, problem s
 		return "", "", false
 	}
 	found := len(rest)
-	for _, opening := range []string{missing, runs, changes} {
+	for _, opening := range []string{missing, cyclic, runs, changes} {
 		if at := strings.Index(rest, openingEnd+opening); at >= 0 {
 			found = min(found, at)
 		}
@@ -137,7 +156,7 @@ func (m memory) problem(j Judgement) string {
 	for _, line := range m.lines {
 		for _, t := range []addonv1alpha1.DependencyType{addonv1alpha1.DependencyTypeRequired, addonv1alpha1.DependencyTypeOptional} {
 			problem, is := strings.CutPrefix(line, sentenceStart(t, j.Name))
-			if is && (strings.HasPrefix(problem, missing) || isMismatch(problem)) {
+			if is && (strings.HasPrefix(problem, missing) || strings.HasPrefix(problem, cyclic) || isMismatch(problem)) {
 				return problem
 			}
 		}
@@ -145,13 +164,19 @@ func (m memory) problem(j Judgement) string {
 	return ""
 }
 
-// mismatch returns the mismatch of versions of the last verdict; empty if there was none.
+// mismatch returns the mismatch of versions of a candidate in the last verdict; empty if there was none.
 func (m memory) mismatch(j Judgement) string {
-	problem := m.problem(j)
-	if !isMismatch(problem) {
-		return ""
+	problems := strings.TrimSuffix(strings.TrimSuffix(m.problem(j), " "+j.Message), ".")
+	for i, problem := range strings.Split(problems, alternativeOpening) {
+		by := j.Name
+		if i > 0 {
+			by, problem, _ = strings.Cut(problem, openingEnd)
+		}
+		if by == j.By && isMismatch(problem) {
+			return problem
+		}
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(problem, " "+j.Message), ".")
+	return ""
 }
 
 func isMismatch(problem string) bool {
@@ -181,7 +206,7 @@ func UnmetFrom(degraded *metav1.Condition) []Judgement {
 			}
 		}
 		if name != "" {
-			unmet = append(unmet, Judgement{Name: name, Type: t, Cause: Unknown})
+			unmet = append(unmet, Judgement{Name: name, By: name, Type: t, Cause: Unknown})
 		}
 	}
 	return unmet

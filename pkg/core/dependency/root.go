@@ -19,12 +19,13 @@ func (r Root) Same(other Root) bool {
 	if r.Cause == Circular || other.Cause == Circular {
 		return sameCycle(r.Cycle, other.Cycle)
 	}
-	return r.Name == other.Name
+	return r.By == other.By
 }
 
 // Roots follows the unmet dependencies of addOn, and the Required dependencies of those that are not available, to their ends. It returns
 // the nearest first. It lists a failing add-on once, by the shortest path, and a cycle once, from the add-on that leads to it first. It
-// also follows add-ons that are not installed: they would lack the same dependencies once installed.
+// also follows add-ons that are not installed: they would lack the same dependencies once installed. Of a dependency with alternatives, it
+// follows the candidate that comes closest.
 func Roots(addOn string, unmet []Judgement, verdictOf func(name string) Verdict) []Root {
 	var roots []Root
 	met := map[string]bool{addOn: true}
@@ -34,16 +35,16 @@ func Roots(addOn string, unmet []Judgement, verdictOf func(name string) Verdict)
 			unmet = requiredOf(verdictOf(way[len(way)-1]))
 		}
 		for _, j := range unmet {
-			root := Root{Way: append(slices.Clip(way), j.Name), Judgement: j}
+			root := Root{Way: append(slices.Clip(way), j.By), Judgement: j}
 			if j.Cause == Circular {
 				if !slices.ContainsFunc(roots, root.Same) {
 					roots = append(roots, root)
 				}
-			} else if !met[j.Name] && !passesOn(j, verdictOf) {
+			} else if !met[j.By] && !passesOn(j, verdictOf) {
 				roots = append(roots, root)
 			}
-			if !met[j.Name] {
-				met[j.Name] = true
+			if !met[j.By] {
+				met[j.By] = true
 				queue = append(queue, root)
 			}
 		}
@@ -53,7 +54,7 @@ func Roots(addOn string, unmet []Judgement, verdictOf func(name string) Verdict)
 
 // passesOn reports whether the dependency is installed and fails only because of its own dependencies.
 func passesOn(j Judgement, verdictOf func(name string) Verdict) bool {
-	return (j.Cause == NotAvailable || j.Cause == Unknown) && len(requiredOf(verdictOf(j.Name))) > 0
+	return (j.Cause == NotAvailable || j.Cause == Unknown) && len(requiredOf(verdictOf(j.By))) > 0
 }
 
 // requiredOf returns the Required dependencies that are not satisfied.

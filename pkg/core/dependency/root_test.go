@@ -13,13 +13,13 @@ import (
 func evaluateAll(g map[string][]addonv1alpha1.AddonDependency, seen map[string]Seen) func(name string) Verdict {
 	return func(name string) Verdict {
 		around := map[string]Seen{}
-		for _, need := range g[name] {
-			s, given := seen[need.Name]
+		for _, candidate := range CandidatesOf(g[name]) {
+			s, given := seen[candidate]
 			if !given {
 				s = available
 			}
-			s.Cycle = Cycle(name, need.Name, in(g))
-			around[need.Name] = s
+			s.Cycle = Cycle(name, candidate, in(g))
+			around[candidate] = s
 		}
 		return Evaluate(g[name], around, nil)
 	}
@@ -35,6 +35,11 @@ func TestRoots(t *testing.T) {
 		"a dependency that is not installed": {
 			graph: []string{"a: b"}, seen: map[string]Seen{"b": notOnIt}, want: []string{"a -> b: NotInstalled"},
 		},
+		"of alternatives, the one that comes closest is followed": {
+			graph: []string{"a: b|c", "c: d"}, seen: map[string]Seen{"b": notOnIt, "c": unavailable, "d": unavailable},
+			want: []string{"a -> c -> d: NotAvailable"},
+		},
+		"an alternative that satisfies ends a chain": {graph: []string{"a: b|c"}, seen: map[string]Seen{"b": unavailable}},
 		"a chain is followed to its end": {
 			graph: []string{"a: b", "b: c", "c: d", "d:"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": unavailable},
 			want: []string{"a -> b -> c -> d: NotAvailable"},
@@ -106,7 +111,13 @@ func TestDependents(t *testing.T) {
 		"what requires one that stops, stops too": {
 			graph: []string{"x: a", "y: x", "z: y"}, want: []string{"Required x", "Required y over x", "Required z over x -> y"},
 		},
-		"to be degraded is not handed on": {graph: []string{"x: a?", "y: x"}, want: []string{"Optional x"}},
+		"another add-on that satisfies a dependency keeps the dependent": {graph: []string{"x: a|b", "b:"}},
+		"one that is an alternative":                                     {graph: []string{"x: b|a", "b:"}, absent: "b", want: []string{"Required x"}},
+		"all that satisfy a dependency stop": {
+			graph: []string{"x: a|y", "y: a"}, want: []string{"Required y", "Required x over y"},
+		},
+		"an alternative that is only degraded keeps the dependent": {graph: []string{"x: y|a", "y: a?"}, want: []string{"Optional y"}},
+		"to be degraded is not handed on":                          {graph: []string{"x: a?", "y: x"}, want: []string{"Optional x"}},
 		"one that stops degrades others": {
 			graph: []string{"x: a", "y: x?"}, want: []string{"Required x", "Optional y over x"},
 		},

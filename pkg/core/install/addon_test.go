@@ -90,7 +90,7 @@ func own(reason string, generation int64, change ...func(*kudo.Instance)) kudo.I
 func ptrTo[T any](value T) *T { return &value }
 
 func unmet(t addonv1alpha1.DependencyType) dependency.Verdict {
-	return dependency.Verdict{{Name: "zookeeper", Type: t, Cause: dependency.NotInstalled}}
+	return dependency.Verdict{{Name: "zookeeper", By: "zookeeper", Type: t, Cause: dependency.NotInstalled}}
 }
 
 // wanted holds the expected version, parameters and namespace of an Instance.
@@ -267,13 +267,13 @@ func TestDecide(t *testing.T) {
 		},
 		"gate: so does one that is held, whatever it was": {
 			addOn: addOn().with(func(a *AddOn) {
-				a.Dependencies = dependency.Verdict{{Name: "zookeeper", Type: "Required", Satisfied: true, Held: true}}
+				a.Dependencies = dependency.Verdict{{Name: "zookeeper", By: "zookeeper", Type: "Required", Satisfied: true, Held: true}}
 			}),
 			reason: "WaitingForDependencies", mentions: []string{"available on the cluster: zookeeper"},
 		},
 		"gate: so does one that a plan updates": {
 			addOn: addOn().with(func(a *AddOn) {
-				a.Dependencies = dependency.Verdict{{Name: "zookeeper", Type: "Required", Satisfied: true, Updating: true}}
+				a.Dependencies = dependency.Verdict{{Name: "zookeeper", By: "zookeeper", Type: "Required", Satisfied: true, Updating: true}}
 			}),
 			reason: "WaitingForDependencies", mentions: []string{"available on the cluster: zookeeper (a plan updates it)"},
 		},
@@ -443,7 +443,7 @@ func TestTheGateSaysTheSameWhateverKeepsADependencyAway(t *testing.T) {
 	messages := map[string]bool{}
 	for _, cause := range []dependency.Cause{dependency.NoSuchAddOn, dependency.NotInstalled, dependency.NotAvailable, dependency.Unknown} {
 		messages[Decide(addOn().with(func(a *AddOn) {
-			a.Dependencies = dependency.Verdict{{Name: "zookeeper", Type: "Required", Cause: cause}}
+			a.Dependencies = dependency.Verdict{{Name: "zookeeper", By: "zookeeper", Type: "Required", Cause: cause}}
 		})).Resolved.Message] = true
 	}
 	if len(messages) != 1 {

@@ -8,6 +8,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -49,12 +50,11 @@ type dependencyCheck struct {
 
 // check checks the dependencies of one add-on.
 func (c *dependencyCheck) check(definition *addonv1alpha1.ClusterManagementAddOn) {
-	needsOf := func(name string) []addonv1alpha1.AddonDependency { return dependency.Needs(c.all[name]) }
 	met := map[string]bool{}
 	for i, need := range definition.Spec.Dependencies {
 		found := Finding{AddOn: definition.Name, Index: i}
-		cycle := dependency.Cycle(definition.Name, need.Name, needsOf)
-		problem := dependency.VersionProblem(need)
+		cycle := c.cycle(definition.Name, need)
+		problem := dependency.Problem(need)
 		switch {
 		case problem != "":
 			found.Message = "add-on " + problem
@@ -64,7 +64,7 @@ func (c *dependencyCheck) check(definition *addonv1alpha1.ClusterManagementAddOn
 			c.refused = append(c.refused, found)
 		case cycle != nil:
 			c.addCycle(found, cycle)
-		case c.all[need.Name] != nil:
+		case slices.ContainsFunc(dependency.Candidates(need), func(name string) bool { return c.all[name] != nil }):
 		case need.Type == addonv1alpha1.DependencyTypeOptional:
 			found.Message = fmt.Sprintf("ClusterManagementAddOn %s does not exist yet", text.Quote(need.Name))
 			c.warnings = append(c.warnings, found)
@@ -74,6 +74,23 @@ func (c *dependencyCheck) check(definition *addonv1alpha1.ClusterManagementAddOn
 		}
 		met[need.Name] = true
 	}
+}
+
+// cycle returns the cycle that a dependency or an alternative of it leads into on every cluster; nil if there is none. addon-manager warns of cycles on
+// some clusters.
+func (c *dependencyCheck) cycle(addOn string, need addonv1alpha1.AddonDependency) []string {
+	needsOf := func(name string) []addonv1alpha1.AddonDependency {
+		return dependency.Everywhere(dependency.Needs(c.all[name]))
+	}
+	for _, name := range dependency.Candidates(need) {
+		if !selector.SelectsAll(need.Clusters) && name != addOn {
+			continue
+		}
+		if cycle := dependency.Cycle(addOn, name, needsOf); cycle != nil {
+			return cycle
+		}
+	}
+	return nil
 }
 
 // addCycle adds a cycle, unless another of its members has it already.

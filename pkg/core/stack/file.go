@@ -1,12 +1,15 @@
 package stack
 
 import (
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -243,13 +246,16 @@ func (f *file) given(what string, into **yamlv3.Node) func(node *yamlv3.Node) {
 	}
 }
 
-// dependencies decodes a list of names, or of maps with a name, a version and a message.
+// dependencies decodes a list of names, or of maps with the fields of a dependency.
 func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyType) func(node *yamlv3.Node) {
 	return f.list(what, func(node *yamlv3.Node) {
 		var name, version, message Text
+		var alternatives []string
+		var clusters *addonv1alpha1.ClusterSelector
 		if node.Kind == yamlv3.MappingNode {
 			f.object(node, "a dependency",
-				field{"name", f.text("name", &name)}, field{"version", f.text("version", &version)}, field{"message", f.text("message", &message)})
+				field{"name", f.text("name", &name)}, field{"version", f.text("version", &version)}, field{"message", f.text("message", &message)},
+				field{"alternatives", f.texts("alternatives", &alternatives)}, field{"clusters", f.selector(&clusters)})
 		} else {
 			f.text("a dependency", &name)(node)
 		}
@@ -259,10 +265,51 @@ func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyTy
 			}
 			return
 		}
-		e.Dependencies = append(e.Dependencies, Dependency{
-			AddonDependency: addonv1alpha1.AddonDependency{Name: name.Value, Type: of, Message: message.Value, Version: version.Value}, Place: name.Place,
-		})
+		d := Dependency{Place: name.Place, AddonDependency: addonv1alpha1.AddonDependency{
+			Name: name.Value, Type: of, Message: message.Value, Version: version.Value, Alternatives: alternatives, Clusters: clusters,
+		}}
+		e.Dependencies = append(e.Dependencies, d)
 	})
+}
+
+// texts decodes a list of texts.
+func (f *file) texts(what string, into *[]string) func(node *yamlv3.Node) {
+	return f.list(what, func(node *yamlv3.Node) {
+		var one Text
+		if f.text("an entry of "+what, &one)(node); one.Value != "" {
+			*into = append(*into, one.Value)
+		}
+	})
+}
+
+// selector decodes a selector of clusters, with the fields of the API.
+func (f *file) selector(into **addonv1alpha1.ClusterSelector) func(node *yamlv3.Node) {
+	return func(node *yamlv3.Node) {
+		if node.Kind != yamlv3.MappingNode {
+			f.add(node, `clusters of a dependency must be a selector such as {labelSelector: {matchLabels: {gpu: "true"}}}, got %s`, describe(node))
+			return
+		}
+		decoded, err := decodeSelector(node)
+		if err != nil {
+			f.add(node, "clusters of a dependency cannot be read: %v", err)
+			return
+		}
+		*into = decoded
+	}
+}
+
+func decodeSelector(node *yamlv3.Node) (*addonv1alpha1.ClusterSelector, error) {
+	var given any
+	if err := node.Decode(&given); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	decoded := &addonv1alpha1.ClusterSelector{}
+	strict, err := kjson.UnmarshalStrict(encoded, decoded)
+	return decoded, errors.Join(append(strict, err)...)
 }
 
 // checkNames checks that each add-on is listed once.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -28,7 +29,7 @@ func TestParse(t *testing.T) {
     requires:
     - kafka
     - {name: web, version: ">=2 <3", message: No pages.}
-    optional: [monitoring]
+    optional: [monitoring, {name: gpu, alternatives: [tpu], clusters: {labelSelector: {matchLabels: {gpu: "true"}}}}]
 `)
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -42,6 +43,10 @@ func TestParse(t *testing.T) {
 				{addonv1alpha1.AddonDependency{Name: "kafka", Type: "Required"}, at(16, 7)},
 				{addonv1alpha1.AddonDependency{Name: "web", Type: "Required", Message: "No pages.", Version: ">=2 <3"}, at(17, 14)},
 				{addonv1alpha1.AddonDependency{Name: "monitoring", Type: "Optional"}, at(18, 16)},
+				{addonv1alpha1.AddonDependency{
+					Name: "gpu", Type: "Optional", Alternatives: []string{"tpu"},
+					Clusters: &addonv1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}},
+				}, at(18, 35)},
 			},
 		},
 	}}
@@ -79,6 +84,12 @@ func TestParseReportsMistakes(t *testing.T) {
 			`s:5:24: error: placement "a/b" is listed twice: remove one of the entries`}},
 		"wrong clusters": {head + "  clusters: [a, A, a, null]\n  addOns: []\n", []string{`s:5:17: error: "A" cannot be the name of a managed cluster`,
 			`s:5:20: error: cluster "a" is listed twice: remove one of the entries`, "s:5:23: error: the name of a cluster must be a text, got nothing"}},
+		"clusters of a dependency that are a list": {head + "  addOns: [{name: a, package: a, requires: [{name: b, clusters: [c]}]}]\n", []string{
+			`s:5:65: error: clusters of a dependency must be a selector such as {labelSelector: {matchLabels: {gpu: "true"}}}, got a list`}},
+		"clusters of a dependency with an unknown field": {head + "  addOns: [{name: a, package: a, requires: [{name: b, clusters: {labels: {}}}]}]\n", []string{
+			`s:5:65: error: clusters of a dependency cannot be read: unknown field "labels"`}},
+		"alternatives that are no list": {head + "  addOns: [{name: a, package: a, requires: [{name: b, alternatives: c}]}]\n", []string{
+			`s:5:69: error: alternatives must be a list, got "c"`}},
 		"a dependency without a name": {head + "  addOns: [{name: a, package: a, requires: [{message: x}]}]\n", []string{"s:5:45: error: name of the add-on is required in requires"}},
 		"an alias":                    {head + "  addOns: [{name: &n a, package: *n}]\n", []string{"s:5:34: error: package must be a text, got the alias *n: write the value out", `s:5:12: error: add-on "a" has neither package nor chart: set one of them`}},
 		"a merge":                     {head + "  addOns: [{name: a, package: a, <<: {name: b}}]\n", []string{"s:5:34: error: an add-on: anchors, aliases and merges are not supported: write the field out"}},

@@ -110,9 +110,9 @@ func inOrder(addOns []Resolved) []Resolved {
 	}
 	needsOf := func(name string) []addonv1alpha1.AddonDependency {
 		if i, known := at[name]; known {
-			needs := addOns[i].dependencies()
-			for i := range needs {
-				needs[i].Type = addonv1alpha1.DependencyTypeRequired // optional ones come first, too
+			var needs []addonv1alpha1.AddonDependency // optional ones and alternatives come first, too
+			for _, candidate := range dependency.CandidatesOf(addOns[i].dependencies()) {
+				needs = append(needs, addonv1alpha1.AddonDependency{Name: candidate, Type: addonv1alpha1.DependencyTypeRequired})
 			}
 			return needs
 		}

@@ -61,9 +61,9 @@ func (a *AddOns) Gather(
 		return state, err
 	}
 	needs, problem := dependency.DeclaredBy(definition)
-	seen, err := Dependencies(ctx, a.Client, addOn.Namespace, needs, a.Cycles.Of(addOn.Name))
+	state.DependencyProblem = problem
 	// The install gate uses the current state, not the add-on's own condition: no previous verdict is held.
-	state.Dependencies, state.DependencyProblem = dependency.Evaluate(needs, seen, nil), problem
+	state.Dependencies, err = Verdict(ctx, a.Client, a.Cycles, client.ObjectKeyFromObject(addOn), needs, nil)
 	return state, err
 }
 
@@ -123,15 +123,7 @@ func ConfigMap(ctx context.Context, live client.Reader, name types.NamespacedNam
 
 // OnCluster returns the add-ons of a managed cluster.
 func (a *AddOns) OnCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
-	var found addonv1alpha1.ManagedClusterAddOnList
-	if err := a.Client.List(ctx, &found, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing ManagedClusterAddOns in %q: %w", cluster.GetName(), err)
-	}
-	requests := make([]reconcile.Request, 0, len(found.Items))
-	for i := range found.Items {
-		requests = append(requests, RequestFor(&found.Items[i]))
-	}
-	return requests, nil
+	return addOnsOn(ctx, a.Client, cluster)
 }
 
 // Namesakes returns the add-ons whose Instance has, or would have, the changed Instance's name on the managed cluster.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -183,18 +184,21 @@ func TestClustersKeepNameAndDeletion(t *testing.T) {
 func TestManagedClustersKeepTheirFacts(t *testing.T) {
 	want := &clusterv1.ManagedCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "cluster", UID: "uid", DeletionTimestamp: &at, Labels: map[string]string{"region": "eu"}},
-		Status:     clusterv1.ManagedClusterStatus{ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "a", Value: "x"}, {Name: "b", Value: "y"}}},
+		Status: clusterv1.ManagedClusterStatus{
+			ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "a", Value: "x"}, {Name: "b", Value: "y"}},
+			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1.34.0"},
+		},
 	}
 	stored := want.DeepCopy()
 	stored.Labels["feature.open-cluster-management.io/addon-web"], stored.Annotations = "available", map[string]string{"a": "v"}
-	stored.Spec.HubAcceptsClient, stored.Status.Version.Kubernetes = true, "v1.34.0"
+	stored.Spec.HubAcceptsClient, stored.Status.Capacity = true, clusterv1.ResourceList{"cpu": resource.MustParse("1")}
 	stored.Status.ClusterClaims[0], stored.Status.ClusterClaims[1] = stored.Status.ClusterClaims[1], stored.Status.ClusterClaims[0]
-	before := ViewFacts(stored)
+	before := ViewSelected(stored)
 	cached := trimObject(t, stored)
 	if diff := cmp.Diff(want, cached); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if after := ViewFacts(cached); after != before {
+	if after := ViewSelected(cached); after != before {
 		t.Errorf("the cache changes the facts from %s to %s", before, after)
 	}
 	huge := want.DeepCopy()

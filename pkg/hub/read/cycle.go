@@ -15,6 +15,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
@@ -25,9 +26,11 @@ import (
 // between two events could affect a verdict without being noticed here.
 type Cycles struct {
 	mutex sync.RWMutex
-	// needs are the dependencies of each add-on; found holds the cycles of each add-on that is on one, by dependency.
+	// needs are the dependencies of each add-on; found holds the cycles of each add-on that is on one, by dependency or alternative.
 	needs map[string][]addonv1alpha1.AddonDependency
 	found map[string]map[string][]string
+	// selective is the number of add-ons with a dependency that exists on some clusters only: then found are the cycles of a cluster that has all.
+	selective int
 }
 
 // NewCycles returns Cycles without definitions.
@@ -35,35 +38,57 @@ func NewCycles() *Cycles {
 	return &Cycles{needs: map[string][]addonv1alpha1.AddonDependency{}}
 }
 
-// Of returns the cycles that addOn is on, by the dependency that leads into each. They are read-only.
-func (c *Cycles) Of(addOn string) map[string][]string {
+// On returns the cycles that addOn is on on a cluster, by the dependency that leads into each. They are read-only. It reads the cluster only if that
+// matters.
+func (c *Cycles) On(addOn string, cluster func() (selector.Cluster, error)) (map[string][]string, error) {
 	c.mutex.RLock()
 	defer c.mutex.RUnlock()
-	return c.found[addOn]
+	if c.found[addOn] == nil || c.selective == 0 {
+		return c.found[addOn], nil
+	}
+	on, err := cluster()
+	if err != nil {
+		return nil, err
+	}
+	return through(addOn, func(name string) []addonv1alpha1.AddonDependency { return dependency.On(c.needs[name], on) }), nil
+}
+
+// OnClusterChange returns a function that returns the add-ons of a changed ManagedCluster if dependencies exist on some clusters only: all of them, because
+// what selectors read rarely changes.
+func (c *Cycles) OnClusterChange(reader client.Reader) func(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
+	return func(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
+		c.mutex.RLock()
+		defer c.mutex.RUnlock()
+		if c.selective == 0 {
+			return nil, nil
+		}
+		return addOnsOn(ctx, reader, cluster)
+	}
 }
 
 // learn records the dependencies of addOn, and returns the names of the add-ons with changed cycles.
 func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.needs[addOn] = needs
-	if len(needs) == 0 {
-		delete(c.needs, addOn)
-	}
+	selective := c.selective > 0
+	c.replace(addOn, needs)
+	needsOf := func(name string) []addonv1alpha1.AddonDependency { return c.needs[name] }
 	// Every changed cycle leads through addOn. Usually there is none, neither before nor after.
-	if c.found[addOn] == nil && c.through(addOn) == nil {
+	if c.found[addOn] == nil && through(addOn, needsOf) == nil {
 		return nil
 	}
 	before := c.found
 	c.found = map[string]map[string][]string{}
 	for name := range c.needs {
-		if found := c.through(name); found != nil {
+		if found := through(name, needsOf); found != nil {
 			c.found[name] = found
 		}
 	}
+	// Where dependencies are missing on a cluster, it may have other cycles than those that were found.
+	selective = selective || c.selective > 0
 	var changed []string
 	for name, cycles := range before {
-		if !maps.EqualFunc(cycles, c.found[name], slices.Equal) {
+		if selective || !maps.EqualFunc(cycles, c.found[name], slices.Equal) {
 			changed = append(changed, name)
 		}
 	}
@@ -75,18 +100,32 @@ func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []st
 	return changed
 }
 
-// through returns the cycles that lead through addOn, by dependency; nil if there are none.
-func (c *Cycles) through(addOn string) map[string][]string {
+// replace records the dependencies of addOn.
+func (c *Cycles) replace(addOn string, needs []addonv1alpha1.AddonDependency) {
+	if dependency.SelectClusters(c.needs[addOn]) {
+		c.selective--
+	}
+	if dependency.SelectClusters(needs) {
+		c.selective++
+	}
+	c.needs[addOn] = needs
+	if len(needs) == 0 {
+		delete(c.needs, addOn)
+	}
+}
+
+// through returns the cycles that lead through addOn, by dependency or alternative; nil if there are none.
+func through(addOn string, needsOf func(name string) []addonv1alpha1.AddonDependency) map[string][]string {
 	var found map[string][]string
-	for _, need := range c.needs[addOn] {
-		cycle := dependency.Cycle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return c.needs[name] })
+	for _, name := range dependency.CandidatesOf(needsOf(addOn)) {
+		cycle := dependency.Cycle(addOn, name, needsOf)
 		if cycle == nil {
 			continue
 		}
 		if found == nil {
 			found = map[string][]string{}
 		}
-		found[need.Name] = cycle
+		found[name] = cycle
 	}
 	return found
 }

@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 func makeNeeds(names ...string) []addonv1alpha1.AddonDependency {
@@ -58,40 +60,74 @@ func TestCyclesLearn(t *testing.T) {
 	}
 }
 
-// After any order of changes, the cycles equal those of the whole graph, and every add-on with changed cycles is enqueued.
+// After any order of changes, the cycles on each cluster equal those of its whole graph, and every add-on with changed cycles is enqueued.
 func TestCyclesFollowAnyHistory(t *testing.T) {
-	names := []string{"a", "b", "c", "d", "e", "f"}
+	clusters := []selector.Cluster{{Name: "plain"}, {Name: "gpu", Labels: map[string]string{"gpu": "true"}}}
 	for seed := range uint64(200) {
-		dice := rand.New(rand.NewPCG(seed, seed))
+		h := history{dice: rand.New(rand.NewPCG(seed, seed)), names: []string{"a", "b", "c", "d", "e", "f"}, selective: seed%2 == 1}
 		c, graph := NewCycles(), map[string][]addonv1alpha1.AddonDependency{}
-		seen := map[string]map[string][]string{} // the cycles at each add-on's last reconciliation
+		seen := map[string]map[string][]string{} // the cycles at each add-on's last reconciliation, by cluster and add-on
 		for range 40 {
-			name := names[dice.IntN(len(names))]
-			dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			graph[name] = makeNeeds(names[:dice.IntN(3)]...)
+			name := h.names[h.dice.IntN(len(h.names))]
+			graph[name] = h.needs()
 			for _, changed := range c.learn(name, graph[name]) {
-				seen[changed] = maps.Clone(c.Of(changed))
-			}
-			for _, name := range names {
-				want := cyclesOf(name, graph)
-				if diff := cmp.Diff(want, c.Of(name), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("seed %d: cycles of %s (-want +got):\n%s", seed, name, diff)
+				for _, cluster := range clusters {
+					seen[cluster.Name+changed] = maps.Clone(cyclesOn(c, changed, cluster))
 				}
-				if diff := cmp.Diff(want, seen[name], cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("seed %d: %s was not told (-want +told):\n%s", seed, name, diff)
+			}
+			// A definition's own add-ons are always enqueued.
+			for _, cluster := range clusters {
+				seen[cluster.Name+name] = maps.Clone(cyclesOn(c, name, cluster))
+				for _, name := range h.names {
+					want := cyclesOf(name, graph, cluster)
+					if diff := cmp.Diff(want, cyclesOn(c, name, cluster), cmpopts.EquateEmpty()); diff != "" {
+						t.Fatalf("seed %d: cycles of %s on %s (-want +got):\n%s", seed, name, cluster.Name, diff)
+					}
+					if diff := cmp.Diff(want, seen[cluster.Name+name], cmpopts.EquateEmpty()); diff != "" {
+						t.Fatalf("seed %d: %s on %s was not told (-want +told):\n%s", seed, name, cluster.Name, diff)
+					}
 				}
 			}
 		}
 	}
 }
 
-func cyclesOf(addOn string, graph map[string][]addonv1alpha1.AddonDependency) map[string][]string {
+// history draws dependencies.
+type history struct {
+	dice  *rand.Rand
+	names []string
+	// selective is set if some of them exist on some clusters only.
+	selective bool
+}
+
+func (h history) needs() []addonv1alpha1.AddonDependency {
+	h.dice.Shuffle(len(h.names), func(i, j int) { h.names[i], h.names[j] = h.names[j], h.names[i] })
+	needs := makeNeeds(h.names[:h.dice.IntN(3)]...)
+	for i := range needs {
+		if h.dice.IntN(4) == 0 {
+			needs[i].Alternatives = h.names[3 : 4+i]
+		}
+		if h.selective && h.dice.IntN(3) == 0 {
+			needs[i].Clusters = &addonv1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}}
+		}
+		needs[i].Alternatives = slices.Clone(needs[i].Alternatives)
+	}
+	return needs
+}
+
+func cyclesOf(addOn string, graph map[string][]addonv1alpha1.AddonDependency, cluster selector.Cluster) map[string][]string {
 	found := map[string][]string{}
-	for _, need := range graph[addOn] {
-		cycle := dependency.Cycle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return graph[name] })
-		if cycle != nil {
-			found[need.Name] = cycle
+	needsOf := func(name string) []addonv1alpha1.AddonDependency { return dependency.On(graph[name], cluster) }
+	for _, name := range dependency.CandidatesOf(needsOf(addOn)) {
+		if cycle := dependency.Cycle(addOn, name, needsOf); cycle != nil {
+			found[name] = cycle
 		}
 	}
+	return found
+}
+
+// cyclesOn returns the cycles of an add-on on a cluster.
+func cyclesOn(c *Cycles, addOn string, cluster selector.Cluster) map[string][]string {
+	found, _ := c.On(addOn, func() (selector.Cluster, error) { return cluster, nil })
 	return found
 }

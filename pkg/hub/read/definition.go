@@ -40,56 +40,6 @@ func Definition(ctx context.Context, c client.Reader, name string) (*addonv1alph
 	return &definition, nil
 }
 
-// Dependencies returns the observed state of the needed add-ons on a cluster; cycles are those that the needs lead into.
-func Dependencies(
-	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, cycles map[string][]string,
-) (map[string]dependency.Seen, error) {
-	seen := make(map[string]dependency.Seen, len(needs))
-	for _, need := range needs {
-		definition, err := Definition(ctx, c, need.Name)
-		if err != nil {
-			return nil, err
-		}
-		addOn := &addonv1alpha1.ManagedClusterAddOn{}
-		err = c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: need.Name}, addOn,
-			client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			addOn, err = nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, need.Name, err)
-		}
-		known := dependency.See(definition, addOn)
-		known.Cycle = cycles[need.Name]
-		if need.Version != "" && addOn != nil {
-			if known.Versions, err = versionsOf(ctx, c, definition, addOn); err != nil {
-				return nil, err
-			}
-		}
-		seen[need.Name] = known
-	}
-	return seen, nil
-}
-
-// versionsOf returns the versions of an add-on on a cluster; definition is nil if it does not exist. An Instance of the same name that is not the
-// add-on's says nothing of it.
-func versionsOf(
-	ctx context.Context, c client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
-) (dependency.Versions, error) {
-	if !install.IsPlanManaged(definition) {
-		return dependency.LabelledVersion(definition), nil
-	}
-	instance, key := &kudo.Instance{}, client.ObjectKeyFromObject(addOn)
-	err := c.Get(ctx, key, instance, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(instance, addOn) {
-		return dependency.InstalledVersions(nil), nil
-	}
-	if err != nil {
-		return dependency.Versions{}, fmt.Errorf("reading Instance %s: %w", key, err)
-	}
-	return dependency.InstalledVersions(instance), nil
-}
-
 // ViewVersions returns the versions of an add-on that its dependents rely on, for a predicate.
 func ViewVersions(instance *kudo.Instance) dependency.Versions {
 	return dependency.InstalledVersions(instance)

@@ -22,7 +22,7 @@ import (
 
 // The indexes of the cache. They map a changed object to the objects that it affects, so that nothing polls.
 const (
-	// byDependency finds ClusterManagementAddOns by the name of a dependency.
+	// byDependency finds ClusterManagementAddOns by the name of a dependency or an alternative of one.
 	byDependency = "dependency"
 	// byAddOn finds ManagedClusterAddOns of all clusters by their name.
 	byAddOn = "addon"
@@ -99,11 +99,7 @@ func dependencyKeys(o client.Object) []string {
 	if err != nil {
 		return nil
 	}
-	names := make([]string, 0, len(needs))
-	for _, need := range needs {
-		names = append(names, need.Name)
-	}
-	return names
+	return dependency.CandidatesOf(needs)
 }
 
 func configKeys(o client.Object) []string {
@@ -172,6 +168,19 @@ func AddOnsNamed(ctx context.Context, c client.Reader, name string) ([]reconcile
 	var found addonv1alpha1.ManagedClusterAddOnList
 	if err := c.List(ctx, &found, client.MatchingFields{byAddOn: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ManagedClusterAddOns named %q: %w", name, err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for i := range found.Items {
+		requests = append(requests, RequestFor(&found.Items[i]))
+	}
+	return requests, nil
+}
+
+// addOnsOn returns requests for the ManagedClusterAddOns of a managed cluster.
+func addOnsOn(ctx context.Context, c client.Reader, cluster client.Object) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ManagedClusterAddOnList
+	if err := c.List(ctx, &found, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns in %q: %w", cluster.GetName(), err)
 	}
 	requests := make([]reconcile.Request, 0, len(found.Items))
 	for i := range found.Items {

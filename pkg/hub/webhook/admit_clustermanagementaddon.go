@@ -85,7 +85,7 @@ func (a *admissions) definitionRemoval(ctx context.Context, definition *addonv1a
 	}
 	var dependents []string
 	for _, name := range names {
-		requires, err := a.declares(ctx, name, definition.Name)
+		requires, err := a.declares(ctx, name, definition.Name, "")
 		if err != nil {
 			return opinion{}, err
 		}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
@@ -37,13 +40,54 @@ func warningFor(names []string, warn func(listed string) string) (warning string
 	return warning
 }
 
-// declares reports whether the add-on of that name declares a required dependency on need.
-func (a *admissions) declares(ctx context.Context, addOn, need string) (bool, error) {
+// declares reports whether the add-on of that name declares a required dependency on need that nothing else satisfies. With a cluster, only what is
+// on it counts.
+func (a *admissions) declares(ctx context.Context, addOn, need, cluster string) (bool, error) {
 	if addOn == need {
 		return false, nil
 	}
 	definition, err := read.Definition(ctx, a.client, addOn)
-	return slices.ContainsFunc(dependency.Needs(definition), func(n addonv1alpha1.AddonDependency) bool {
-		return n.Name == need && n.Type == addonv1alpha1.DependencyTypeRequired
-	}), err
+	if err != nil {
+		return false, err
+	}
+	needs := dependency.Needs(definition)
+	if cluster != "" {
+		if needs, err = read.NeedsOn(ctx, a.client, cluster, needs); err != nil {
+			return false, err
+		}
+	}
+	for _, n := range needs {
+		candidates := dependency.Candidates(n)
+		if n.Type != addonv1alpha1.DependencyTypeRequired || !slices.Contains(candidates, need) {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return name == need })
+		replaced, err := a.anyExists(ctx, others, cluster)
+		if err != nil || !replaced {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// anyExists reports whether one of the add-ons is on a cluster and is not being deleted or, without a cluster, is defined.
+func (a *admissions) anyExists(ctx context.Context, names []string, cluster string) (bool, error) {
+	for _, name := range names {
+		if cluster == "" {
+			definition, err := read.Definition(ctx, a.client, name)
+			if err != nil || definition != nil {
+				return err == nil, err
+			}
+			continue
+		}
+		var addOn addonv1alpha1.ManagedClusterAddOn
+		err := a.client.Get(ctx, types.NamespacedName{Namespace: cluster, Name: name}, &addOn)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, name, err)
+		}
+		if err == nil && addOn.DeletionTimestamp.IsZero() {
+			return true, nil
+		}
+	}
+	return false, nil
 }

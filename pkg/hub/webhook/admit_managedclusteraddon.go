@@ -83,5 +83,5 @@ func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, n
 	case !installed.DeletionTimestamp.IsZero():
 		return false, nil
 	}
-	return a.declares(ctx, addOn.Name, need)
+	return a.declares(ctx, addOn.Name, need, addOn.Namespace)
 }

@@ -312,6 +312,23 @@ var _ = Describe("Admission", func() {
 			Expect(exists(zookeeper)(Default, ctx)).To(BeFalse())
 		})
 
+		It("warns only of dependents that nothing else satisfies, and only where the dependency exists", func(ctx SpecContext) {
+			describeCluster(ctx, cluster, map[string]string{"gpu": "true"}, "v1.37.2")
+			f.define(ctx, "replaced", f.withNeeds(addonv1alpha1.AddonDependency{Name: "base", Alternatives: []string{"other"}}))
+			f.define(ctx, "stranded", f.withNeeds(addonv1alpha1.AddonDependency{Name: "nowhere", Alternatives: []string{"base"}}))
+			f.define(ctx, "here", f.withNeeds(addonv1alpha1.AddonDependency{Name: "base", Clusters: withLabel("gpu")}))
+			f.define(ctx, "elsewhere", f.withNeeds(addonv1alpha1.AddonDependency{Name: "base", Clusters: withLabel("arm")}))
+			for _, name := range []string{"other", "replaced", "stranded", "here", "elsewhere"} {
+				f.enable(ctx, cluster, name)
+			}
+			base := f.enable(ctx, cluster, "base")
+			want := fmt.Sprintf("%s, %s on %s require %s and will become unavailable (kubectl addon dependents %s)",
+				f.nameOf("here"), f.nameOf("stranded"), cluster, f.nameOf("base"), f.nameOf("base"))
+			Eventually(func() []string {
+				return heard.of(func() { Expect(user.Delete(ctx, base, client.DryRunAll)).To(Succeed()) })
+			}).WithContext(ctx).Should(Equal([]string{want}))
+		})
+
 		It("warns of a change while it is being deleted, which is lost", func(ctx SpecContext) {
 			going := f.enable(ctx, cluster, "going", func(a *addonv1alpha1.ManagedClusterAddOn) {
 				a.Finalizers, a.Annotations = []string{"tandem.test/going"}, map[string]string{"a": "b"}

@@ -14,6 +14,20 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
+// describeCluster sets the labels, the version and the claims of a ManagedCluster.
+func describeCluster(ctx context.Context, cluster string, labels map[string]string, version string, claims ...any) {
+	GinkgoHelper()
+	stored := managedCluster(cluster)
+	Expect(server.Get(ctx, client.ObjectKeyFromObject(stored), stored)).To(Succeed())
+	stored.SetLabels(labels)
+	Expect(server.Update(ctx, stored)).To(Succeed())
+	Expect(unstructured.SetNestedSlice(stored.Object, claims, "status", "clusterClaims")).To(Succeed())
+	Expect(unstructured.SetNestedField(stored.Object, version, "status", "version", "kubernetes")).To(Succeed())
+	Expect(server.Status().Update(ctx, stored)).To(Succeed())
+}
+
+func claim(name, value string) any { return map[string]any{"name": name, "value": value} }
+
 var _ = Describe("The facts of a cluster", func() {
 	var (
 		f       fleet
@@ -26,14 +40,8 @@ var _ = Describe("The facts of a cluster", func() {
 	})
 	describe := func(ctx context.Context, labels map[string]string, claims ...any) {
 		GinkgoHelper()
-		stored := managedCluster(cluster)
-		Expect(server.Get(ctx, client.ObjectKeyFromObject(stored), stored)).To(Succeed())
-		stored.SetLabels(labels)
-		Expect(server.Update(ctx, stored)).To(Succeed())
-		Expect(unstructured.SetNestedSlice(stored.Object, claims, "status", "clusterClaims")).To(Succeed())
-		Expect(server.Status().Update(ctx, stored)).To(Succeed())
+		describeCluster(ctx, cluster, labels, "v1.37.2", claims...)
 	}
-	claim := func(name, value string) any { return map[string]any{"name": name, "value": value} }
 	// describing returns an OperatorVersion whose template uses the facts.
 	describing := func(ctx context.Context, name string) *kudo.OperatorVersion {
 		GinkgoHelper()

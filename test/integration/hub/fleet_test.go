@@ -75,6 +75,11 @@ func (f fleet) withNeeds(needs ...addonv1alpha1.AddonDependency) func(*addonv1al
 	return func(d *addonv1alpha1.ClusterManagementAddOn) {
 		for _, need := range needs {
 			need.Name = f.nameOf(need.Name)
+			alternatives := need.Alternatives
+			need.Alternatives = nil
+			for _, name := range alternatives {
+				need.Alternatives = append(need.Alternatives, f.nameOf(name))
+			}
 			d.Spec.Dependencies = append(d.Spec.Dependencies, need)
 		}
 	}

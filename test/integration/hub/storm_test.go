@@ -14,10 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
@@ -55,7 +57,13 @@ func (s storm) change(ctx context.Context, dice *rand.Rand) {
 	name := s.names[dice.IntN(len(s.names))]
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: s.clusters[dice.IntN(len(s.clusters))], Name: name}}
 	var err error
-	switch n := dice.IntN(20); {
+	switch n := dice.IntN(21); {
+	case n == 20: // the cluster gains or loses a label
+		cluster := managedCluster(addOn.Namespace)
+		if err = server.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err == nil {
+			cluster.SetLabels(map[string]string{"gpu": []string{"true", "false"}[dice.IntN(2)]})
+			err = server.Update(ctx, cluster)
+		}
 	case n < 6:
 		err = s.declare(ctx, name, dice)
 	case n < 7:
@@ -87,10 +95,16 @@ func (s storm) declare(ctx context.Context, name string, dice *rand.Rand) error 
 		return err
 	}
 	definition.Spec.Dependencies = nil
-	for _, at := range dice.Perm(len(s.names))[:dice.IntN(3)] {
-		definition.Spec.Dependencies = append(definition.Spec.Dependencies, need{
-			Name: s.names[at], Type: []addonv1alpha1.DependencyType{"Required", "Optional"}[dice.IntN(2)],
-		})
+	drawn := dice.Perm(len(s.names))
+	for _, at := range drawn[:dice.IntN(3)] {
+		one := need{Name: s.names[at], Type: []addonv1alpha1.DependencyType{"Required", "Optional"}[dice.IntN(2)]}
+		if dice.IntN(4) == 0 {
+			one.Alternatives = []string{s.names[drawn[4]]}
+		}
+		if dice.IntN(4) == 0 {
+			one.Clusters = withLabel("gpu")
+		}
+		definition.Spec.Dependencies = append(definition.Spec.Dependencies, one)
 	}
 	if definition.UID == "" {
 		return server.Create(ctx, definition)
@@ -106,7 +120,6 @@ func (s storm) expectVerdicts(g Gomega, ctx context.Context) {
 	for i := range list.Items {
 		definitions[list.Items[i].Name] = &list.Items[i]
 	}
-	needsOf := func(name string) []need { return dependency.Needs(definitions[name]) }
 	counted := map[string]float64{}
 	for _, cluster := range s.clusters {
 		var list addonv1alpha1.ManagedClusterAddOnList
@@ -115,12 +128,17 @@ func (s storm) expectVerdicts(g Gomega, ctx context.Context) {
 		for i := range list.Items {
 			addOns[list.Items[i].Name] = &list.Items[i]
 		}
+		stored := &clusterv1.ManagedCluster{}
+		g.Expect(server.Get(ctx, client.ObjectKey{Name: cluster}, stored)).To(Succeed())
+		needsOf := func(name string) []need {
+			return dependency.On(dependency.Needs(definitions[name]), selector.ClusterOf(stored))
+		}
 		for name, addOn := range addOns {
 			known := map[string]dependency.Seen{}
-			for _, need := range needsOf(name) {
-				one := dependency.See(definitions[need.Name], addOns[need.Name])
-				one.Cycle = dependency.Cycle(name, need.Name, needsOf)
-				known[need.Name] = one
+			for _, candidate := range dependency.CandidatesOf(needsOf(name)) {
+				one := dependency.See(definitions[candidate], addOns[candidate])
+				one.Cycle = dependency.Cycle(name, candidate, needsOf)
+				known[candidate] = one
 			}
 			verdict := dependency.Evaluate(needsOf(name), known, nil)
 			want := none

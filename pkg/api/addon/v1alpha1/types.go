@@ -72,6 +72,53 @@ type AddonDependency struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version,omitempty"`
+
+	// alternatives are the names of other add-ons, any of which satisfies the dependency as name does. The version, if there is one, holds
+	// for all of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Alternatives []string `json:"alternatives,omitempty"`
+
+	// clusters selects the managed clusters on which the add-on has the dependency. On other clusters, the dependency does not exist.
+	// Without it, the add-on has the dependency on all clusters.
+	// +optional
+	Clusters *ClusterSelector `json:"clusters,omitempty"`
+}
+
+// ClusterSelector selects ManagedClusters that match all of its parts, which are those of a Placement. An empty one selects all clusters.
+type ClusterSelector struct {
+	// labelSelector selects by the labels of the ManagedCluster, except those of OCM's that show the state of add-ons.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+
+	// claimSelector selects by the cluster claims in the status of the ManagedCluster.
+	// +optional
+	ClaimSelector *ClusterClaimSelector `json:"claimSelector,omitempty"`
+
+	// celSelector selects by CEL expressions.
+	// +optional
+	CelSelector *ClusterCelSelector `json:"celSelector,omitempty"`
+}
+
+// ClusterClaimSelector selects ManagedClusters by their cluster claims.
+type ClusterClaimSelector struct {
+	// matchExpressions are requirements that all have to be met.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// ClusterCelSelector selects ManagedClusters by CEL expressions.
+type ClusterCelSelector struct {
+	// celExpressions are expressions that all have to be true. Variable managedCluster has metadata.name, metadata.labels,
+	// status.clusterClaims and status.version.kubernetes. An expression that fails on a cluster does not select it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=2048
+	CelExpressions []string `json:"celExpressions,omitempty"`
 }
 
 // DependencyType is the type of a dependency: whether an add-on can work without it.

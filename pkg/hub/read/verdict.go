@@ -1,0 +1,128 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
+)
+
+// Verdict judges the declared dependencies of an add-on on its cluster; previous is its condition Degraded if the last verdict is to be held.
+func Verdict(
+	ctx context.Context, c client.Reader, cycles *Cycles, addOn types.NamespacedName, needs []addonv1alpha1.AddonDependency, previous *metav1.Condition,
+) (dependency.Verdict, error) {
+	cluster := sync.OnceValues(func() (selector.Cluster, error) { return selectedFrom(ctx, c, addOn.Namespace) })
+	needs, err := needsOn(needs, cluster)
+	if err != nil {
+		return nil, err
+	}
+	circular, err := cycles.On(addOn.Name, cluster)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := dependencies(ctx, c, addOn.Namespace, needs, circular)
+	if err != nil {
+		return nil, err
+	}
+	return dependency.Evaluate(needs, seen, previous), nil
+}
+
+// NeedsOn returns the dependencies that exist on a cluster.
+func NeedsOn(ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency) ([]addonv1alpha1.AddonDependency, error) {
+	return needsOn(needs, func() (selector.Cluster, error) { return selectedFrom(ctx, c, cluster) })
+}
+
+func needsOn(needs []addonv1alpha1.AddonDependency, cluster func() (selector.Cluster, error)) ([]addonv1alpha1.AddonDependency, error) {
+	if !dependency.SelectClusters(needs) {
+		return needs, nil
+	}
+	on, err := cluster()
+	if err != nil {
+		return nil, err
+	}
+	return dependency.On(needs, on), nil
+}
+
+// selectedFrom returns what selectors read of the managed cluster to which the namespace belongs. One that does not exist has only a name.
+func selectedFrom(ctx context.Context, c client.Reader, namespace string) (selector.Cluster, error) {
+	cluster, err := clusterOf(ctx, c, namespace)
+	if cluster == nil || err != nil {
+		return selector.Cluster{Name: namespace}, err
+	}
+	return selector.ClusterOf(cluster), nil
+}
+
+// ViewSelected returns what selectors may read of a ManagedCluster, for a predicate.
+func ViewSelected(cluster *clusterv1.ManagedCluster) [2]string {
+	return [2]string{ViewFacts(cluster), cluster.Status.Version.Kubernetes}
+}
+
+// dependencies returns the observed state of the needed add-ons on a cluster, and of their alternatives; cycles are those that they lead into.
+func dependencies(
+	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, cycles map[string][]string,
+) (map[string]dependency.Seen, error) {
+	seen := make(map[string]dependency.Seen, len(needs))
+	for _, need := range needs {
+		for _, name := range dependency.Candidates(need) {
+			candidate := types.NamespacedName{Namespace: cluster, Name: name}
+			known, err := see(ctx, c, candidate, need.Version != "" || seen[name].Versions != (dependency.Versions{}))
+			if err != nil {
+				return nil, err
+			}
+			known.Cycle = cycles[name]
+			seen[name] = known
+		}
+	}
+	return seen, nil
+}
+
+// see returns the observed state of an add-on on a cluster, and its versions if they are compared.
+func see(ctx context.Context, c client.Reader, name types.NamespacedName, versions bool) (dependency.Seen, error) {
+	definition, err := Definition(ctx, c, name.Name)
+	if err != nil {
+		return dependency.Seen{}, err
+	}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	err = c.Get(ctx, name, addOn, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		addOn, err = nil, nil
+	}
+	if err != nil {
+		return dependency.Seen{}, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
+	}
+	seen := dependency.See(definition, addOn)
+	if versions && addOn != nil {
+		seen.Versions, err = versionsOf(ctx, c, definition, addOn)
+	}
+	return seen, err
+}
+
+// versionsOf returns the versions of an add-on on a cluster; definition is nil if it does not exist. An Instance of the same name that is not the
+// add-on's says nothing of it.
+func versionsOf(
+	ctx context.Context, c client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
+) (dependency.Versions, error) {
+	if !install.IsPlanManaged(definition) {
+		return dependency.LabelledVersion(definition), nil
+	}
+	instance, key := &kudo.Instance{}, client.ObjectKeyFromObject(addOn)
+	err := c.Get(ctx, key, instance, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(instance, addOn) {
+		return dependency.InstalledVersions(nil), nil
+	}
+	if err != nil {
+		return dependency.Versions{}, fmt.Errorf("reading Instance %s: %w", key, err)
+	}
+	return dependency.InstalledVersions(instance), nil
+}
