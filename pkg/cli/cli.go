@@ -17,7 +17,6 @@ package cli
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -79,20 +78,33 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName = nil // here --cluster names a managed cluster
 	f := &hubclient.Factory{IOStreams: streams, Flags: flags, Version: version}
-	root := group("kubectl-addon", "Manage add-ons and their plans on a fleet of clusters",
-		stacks.NewCmdApply(f, nil), stacks.NewCmdCreate(f, nil),
-		change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil), inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil),
-		inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil), inspect.NewCmdDependents(f, nil),
-		change.NewCmdInstall(f, nil), change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdUninstall(f, nil),
-		change.NewCmdJoin(f, nil),
-		group("package", "Manage operator packages",
-			packages.NewCmdNew(f, nil), packages.NewCmdFromChart(f, nil), packages.NewCmdFromRelease(f, nil), packages.NewCmdUpdateChart(f, nil),
-			packages.NewCmdVerify(f, nil), packages.NewCmdRights(f, nil), packages.NewCmdImages(f, nil), packages.NewCmdTree(f, nil), packages.NewCmdPack(f, nil), packages.NewCmdIndex(f, nil), packages.NewCmdPush(f, nil),
-			packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
-		group("plan", "Run plans and show their status", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
-			change.NewCmdPlanRun(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
-		newCmdUI(f, nil), inspect.NewCmdCheck(f, nil), diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
+	root := group("kubectl-addon", "Manage add-ons and their plans on a fleet of clusters")
+	addSections(root,
+		section{"Add-ons", []*cobra.Command{
+			stacks.NewCmdApply(f, nil), stacks.NewCmdCreate(f, nil), change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil),
+			change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil),
+		}},
+		section{"Status", []*cobra.Command{
+			inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil), inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil),
+			inspect.NewCmdDependents(f, nil), newCmdUI(f, nil),
+		}},
+		section{"Instances and plans", []*cobra.Command{
+			change.NewCmdInstall(f, nil), change.NewCmdUninstall(f, nil),
+			group("plan", "Run plans and show their status", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
+				change.NewCmdPlanRun(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
+		}},
+		section{"Packages", []*cobra.Command{
+			group("package", "Manage operator packages",
+				packages.NewCmdNew(f, nil), packages.NewCmdFromChart(f, nil), packages.NewCmdFromRelease(f, nil), packages.NewCmdUpdateChart(f, nil),
+				packages.NewCmdVerify(f, nil), packages.NewCmdRights(f, nil), packages.NewCmdImages(f, nil), packages.NewCmdTree(f, nil), packages.NewCmdPack(f, nil), packages.NewCmdIndex(f, nil), packages.NewCmdPush(f, nil),
+				packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
+		}},
+		section{"Hub and clusters", []*cobra.Command{
+			change.NewCmdJoin(f, nil), inspect.NewCmdCheck(f, nil), diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
+		}},
 	)
+	root.AddCommand(newCmdOptions(f, nil))
+	root.SetUsageTemplate(usageTemplate)
 	root.Long = root.Short + ".\n\n" +
 		"Exit codes: 0 success, 1 failure, 2 invalid usage, 3 not completed within --timeout,\n" +
 		"130 interrupted while waiting."
@@ -147,13 +159,4 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-// unknownCommand returns the error for a word that is not a subcommand of cmd.
-func unknownCommand(cmd *cobra.Command, name string) error {
-	meant := cmd.SuggestionsFor(name)
-	if len(meant) == 0 {
-		return terminal.Usagef(cmd, "unknown command %q", name)
-	}
-	return terminal.Usagef(cmd, "unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/releases"
+	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
@@ -47,11 +48,12 @@ var argumentChoices = map[string]choices{
 
 // flagChoices maps flags to the choices for their values.
 var flagChoices = map[string]choices{
-	"cluster":   allOf(read.ManagedClusterKind),
-	"requires":  allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
-	"optional":  allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
-	"package":   packageNames,
-	"namespace": allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
+	"cluster":          allOf(read.ManagedClusterKind),
+	"requires":         allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
+	"optional":         allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
+	"package":          packageNames,
+	"namespace":        allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
+	"operator-version": versionChoices,
 }
 
 // complete adds completion to a command and its subcommands, unless they define their own.
@@ -59,16 +61,34 @@ func complete(cmd *cobra.Command, f *hubclient.Factory) {
 	for _, below := range cmd.Commands() {
 		complete(below, f)
 	}
+	completeFlags(cmd, f)
+	if arguments := argumentsOf(cmd); cmd.ValidArgsFunction == nil && len(arguments) > 0 {
+		cmd.ValidArgsFunction = argumentCompletion(f, arguments)
+	}
+}
+
+// completeFlags adds completion to the flags of a command, unless they have their own.
+func completeFlags(cmd *cobra.Command, f *hubclient.Factory) {
+	completions := map[string]cobra.CompletionFunc{"parameter": parameterCompletion(f)}
 	for name, found := range flagChoices {
+		completions[name] = completion(f, found)
+	}
+	if cmd.Flag("operator-version") != nil { // otherwise it is the version of a chart
+		completions["version"] = completion(f, versionChoices)
+	}
+	if !cmd.HasParent() {
+		completions["context"] = contextCompletion(f)
+	}
+	for name, complete := range completions {
 		if _, known := cmd.GetFlagCompletionFunc(name); cmd.Flag(name) != nil && !known {
-			utilruntime.Must(cmd.RegisterFlagCompletionFunc(name, completion(f, found)))
+			utilruntime.Must(cmd.RegisterFlagCompletionFunc(name, complete))
 		}
 	}
-	arguments := argumentsOf(cmd)
-	if cmd.ValidArgsFunction != nil || len(arguments) == 0 {
-		return
-	}
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+}
+
+// argumentCompletion completes the arguments of those names.
+func argumentCompletion(f *hubclient.Factory, arguments []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= len(arguments) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -92,17 +112,53 @@ func argumentsOf(cmd *cobra.Command) []string {
 	return names
 }
 
+// wordsOf returns the words already typed.
+func wordsOf(f *hubclient.Factory, cmd *cobra.Command, args []string) words {
+	said := words{args: args, namespace: (&packages.Finder{Factory: f}).Namespace()}
+	said.current, _, _ = f.Flags.ToRawKubeConfigLoader().Namespace()
+	if cluster := cmd.Flag("cluster"); cluster != nil {
+		said.cluster, _, _ = strings.Cut(strings.Trim(cluster.Value.String(), "[]"), ",")
+	}
+	return said
+}
+
+// parameterCompletion completes -p with names of parameters: NAME=, or CLUSTER/NAME= after a cluster.
+func parameterCompletion(f *hubclient.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		if strings.Contains(typed, "=") {
+			return nil, directive
+		}
+		before := typed[:strings.LastIndex(typed, "/")+1]
+		var completions []cobra.Completion
+		for _, name := range inTime(cmd.Context(), f, parameterChoices, wordsOf(f, cmd, args)) {
+			if strings.HasPrefix(before+name, typed) {
+				completions = append(completions, before+name+"=")
+			}
+		}
+		return completions, directive
+	}
+}
+
+// contextCompletion completes the contexts of the kubeconfig.
+func contextCompletion(f *hubclient.Factory) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		config, err := f.Flags.ToRawKubeConfigLoader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool {
+			return !strings.HasPrefix(name, typed)
+		}), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // completion completes with choices from the hub. In a comma-separated list it completes the last element.
 func completion(f *hubclient.Factory, found choices) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		said := words{args: args, namespace: (&packages.Finder{Factory: f}).Namespace()}
-		said.current, _, _ = f.Flags.ToRawKubeConfigLoader().Namespace()
-		if cluster := cmd.Flag("cluster"); cluster != nil {
-			said.cluster, _, _ = strings.Cut(strings.Trim(cluster.Value.String(), "[]"), ",")
-		}
 		before := typed[:strings.LastIndex(typed, ",")+1]
 		var completions []cobra.Completion
-		for _, name := range inTime(cmd.Context(), f, found, said) {
+		for _, name := range inTime(cmd.Context(), f, found, wordsOf(f, cmd, args)) {
 			if strings.HasPrefix(before+name, typed) {
 				completions = append(completions, before+name)
 			}
@@ -166,16 +222,63 @@ func releaseNames(ctx context.Context, c client.Client, said words) ([]string, e
 
 // planChoices returns the plans of the Instance named by the first argument.
 func planChoices(ctx context.Context, c client.Client, said words) ([]string, error) {
-	if said.cluster == "" || len(said.args) == 0 {
-		return nil, nil
-	}
-	instance := &kudo.Instance{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: said.cluster, Name: said.args[0]}, instance); err != nil {
+	version, err := versionInUse(ctx, c, said)
+	if err != nil || version == nil {
 		return nil, err
 	}
-	view := read.View(ctx, c, instance)
-	if view.Version == nil {
-		return nil, view.Unreadable
+	return slices.Collect(maps.Keys(version.Spec.Plans)), nil
+}
+
+// parameterChoices returns the parameters of the Instance, add-on or operator named by the first argument.
+func parameterChoices(ctx context.Context, c client.Client, said words) ([]string, error) {
+	version, err := versionInUse(ctx, c, said)
+	if err != nil || version == nil {
+		return nil, err
 	}
-	return slices.Collect(maps.Keys(view.Version.Spec.Plans)), nil
+	var names []string
+	for _, parameter := range version.Spec.Parameters {
+		names = append(names, parameter.Name)
+	}
+	return names, nil
+}
+
+// versionChoices returns the versions of the operator of the Instance or add-on, or of the operator, named by the first argument.
+func versionChoices(ctx context.Context, c client.Client, said words) ([]string, error) {
+	runs, err := versionInUse(ctx, c, said)
+	if err != nil || runs == nil {
+		return nil, err
+	}
+	stored, err := read.StoredVersions(ctx, c, runs.Namespace)
+	var names []string
+	for _, version := range stored {
+		if version.OperatorName() == runs.OperatorName() {
+			names = append(names, version.Spec.Version)
+		}
+	}
+	return names, err
+}
+
+// versionInUse returns the OperatorVersion that the first argument selects: that of an Instance on the cluster, the default of an add-on, or one
+// of an operator. It is nil if there is none.
+func versionInUse(ctx context.Context, c client.Client, said words) (*kudo.OperatorVersion, error) {
+	if len(said.args) == 0 {
+		return nil, nil
+	}
+	name, instance := said.args[0], &kudo.Instance{}
+	if said.cluster != "" && c.Get(ctx, client.ObjectKey{Namespace: said.cluster, Name: name}, instance) == nil {
+		view := read.View(ctx, c, instance)
+		return view.Version, view.Unreadable
+	}
+	definition := &addonv1alpha1.ClusterManagementAddOn{}
+	if c.Get(ctx, client.ObjectKey{Name: name}, definition) == nil {
+		version := &kudo.OperatorVersion{}
+		return version, c.Get(ctx, change.DefaultVersion(definition), version)
+	}
+	stored, err := read.StoredVersions(ctx, c, said.namespace)
+	for i := range stored {
+		if stored[i].OperatorName() == name || stored[i].Name == name {
+			return &stored[i], nil
+		}
+	}
+	return nil, err
 }

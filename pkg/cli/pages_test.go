@@ -14,7 +14,7 @@ import (
 )
 
 // said matches a command in pages, comments and messages.
-var said = regexp.MustCompile(`kubectl addon( +[a-z]+(?: +[-\w./=%\[\]:,*]+)*)`)
+var said = regexp.MustCompile(`kubectl addon( +[a-z]+(?:-[a-z]+)*(?: +[-\w./=%\[\]:,*]+)*)`)
 
 // TestCommandsThatAreNamedExist checks the commands in pages and messages.
 func TestCommandsThatAreNamedExist(t *testing.T) {

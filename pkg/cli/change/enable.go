@@ -28,6 +28,7 @@ type EnableOptions struct {
 	hubclient.Selection
 	addOn string
 	change.Desired
+	given givenParameters
 	refusalFlags
 	dryRunFlags
 	terminal.WaitFlags
@@ -39,7 +40,6 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	if runF == nil {
 		runF = runEnable
 	}
-	var parameters []string
 	const of = "should run the add-on"
 	cmd := &cobra.Command{
 		Use:   "enable ADDON --cluster CLUSTER[,CLUSTER]",
@@ -49,22 +49,23 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			"enabled too. The order does not matter: a plan-based add-on is installed once the add-ons that it requires are\n" +
 			"available.\n\n" +
 			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
-			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same. A config left\n" +
+			"add-on refers to it; CLUSTER/NAME=VALUE sets one for a single cluster. If the add-on is already enabled, the given parameters change and all others stay the same. A config left\n" +
 			"by an earlier installation is used only with -p; then all its parameters apply, unless --reset is set. The command names them.\n\n" +
 			"If the add-on is being removed from a cluster, the command waits until it is gone, and enables it again. With\n" +
 			"--with-dependencies the same applies to required add-ons.\n\n" + dryRunHelp,
 		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
-			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5 --dry-run",
+			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5 --dry-run\n" +
+			"  kubectl addon enable kafka --cluster cluster1,cluster2 -p BROKERS=3 -p cluster2/BROKERS=5",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := o.checkFlags(cmd, of)
 			if err != nil {
 				return err
 			}
-			if o.Parameters, err = parseForAll(cmd, parameters); err != nil {
+			if err := o.given.parse(cmd); err != nil {
 				return err
 			}
-			if o.Reset && len(o.Parameters) == 0 {
+			if o.Reset && o.given.none() {
 				return terminal.Usagef(cmd, "--reset requires at least one parameter: use -p NAME=VALUE, or run 'kubectl addon update --reset'")
 			}
 			o.addOn = args[0]
@@ -75,7 +76,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	cmd.Flags().BoolVar(&o.WithDependencies, "with-dependencies", false, "Also enable required add-ons that are missing.")
 	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into. "+
 		"Defaults to the namespace that an AddOnDeploymentConfig of the add-on sets, else to open-cluster-management-agent-addon (OCM's default).")
-	parametersFlag(cmd, &parameters)
+	o.given.addFlags(cmd)
 	cmd.Flags().BoolVar(&o.Reset, "reset", false, "Reset all parameters that -p does not set to their defaults, including those of an earlier installation.")
 	o.addDryRun(cmd)
 	o.addRefusal(cmd)
@@ -106,6 +107,9 @@ func runEnable(ctx context.Context, o *EnableOptions) error {
 // does not affect the others.
 func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	clusters, err := o.Clusters(ctx, h)
+	if err == nil {
+		err = o.given.elsewhere(clusters)
+	}
 	if err != nil {
 		return err
 	}
@@ -139,12 +143,19 @@ type enabling struct {
 	refused error
 }
 
+// desiredOn returns the desired state of the add-on on a cluster.
+func (o *EnableOptions) desiredOn(cluster string) change.Desired {
+	desired := o.Desired
+	desired.Parameters = o.given.of(cluster)
+	return desired
+}
+
 // decide returns what enables the add-on on each of the clusters. It is refused where a plan would fail, unless that is forced or only shown.
 func (o *EnableOptions) decide(ctx context.Context, h hubclient.Hub, fleet map[string]fleet.Cluster, clusters []string) []enabling {
 	reader := change.NewReader(ctx, read.NewCachingReader(content.NewFillingReader(h)))
 	var all []enabling
 	for _, cluster := range clusters {
-		e := change.EnableRequest{View: fleet[cluster], AddOn: o.addOn, Desired: o.Desired}
+		e := change.EnableRequest{View: fleet[cluster], AddOn: o.addOn, Desired: o.desiredOn(cluster)}
 		next := enabling{cluster: cluster, removals: e.Removals()}
 		next.EnableResult, next.refused = e.After(next.removals).Decide(ctx, reader)
 		for i := range next.Changes {

@@ -2,7 +2,9 @@ package change
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -26,8 +28,9 @@ import (
 // PlanRunOptions holds the arguments and flags of the command.
 type PlanRunOptions struct {
 	*hubclient.Factory
-	cluster, name, plan string
-	parameters          map[string]string
+	hubclient.Targets
+	plan       string
+	parameters map[string]string
 	terminal.WaitFlags
 }
 
@@ -38,28 +41,35 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 		runF = runPlanRun
 	}
 	var parameters []string
+	const of = "run the Instance or add-on"
 	cmd := &cobra.Command{
-		Use:     "run NAME PLAN --cluster CLUSTER",
+		Use:     "run NAME PLAN --cluster CLUSTER[,CLUSTER]",
 		Aliases: []string{"trigger"},
 		Short:   "Run a plan of an Instance or add-on",
 		Long: "Request a plan of an Instance or add-on with its current version and parameters. While another plan runs, the request is\n" +
-			"queued.\n\n" +
+			"queued. Select the clusters with --cluster, --selector, --placement or --all-clusters; clusters that do not have NAME are\n" +
+			"skipped unless they are named. With --failed, run the plan only where its last run has failed.\n\n" +
 			"With -p the command also changes parameters of an Instance that belongs neither to an add-on nor to another Instance. If\n" +
 			"the change alone triggers the requested plan, the plan does not run twice. If it triggers another plan, that plan runs\n" +
 			"first.",
 		Example: "  kubectl addon plan run kafka backup --cluster cluster1\n" +
-			"  kubectl addon plan run kafka deploy --cluster cluster1 -p BROKERS=5 --wait --timeout 10m",
+			"  kubectl addon plan run kafka deploy --cluster cluster1 -p BROKERS=5 --wait --timeout 10m\n" +
+			"  kubectl addon plan run kafka deploy --failed",
 		Args: terminal.Exactly("NAME", "PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
+			err := o.CheckTargets(cmd, of)
+			if err != nil {
+				return err
+			}
 			if o.parameters, err = parseForAll(cmd, parameters); err != nil {
 				return err
 			}
-			o.name, o.plan = args[0], args[1]
+			o.Name, o.plan = args[0], args[1]
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
+	o.AddFlags(cmd, of)
+	o.AddFailed(cmd, "Only clusters where the last run of the plan has failed; all of them by default.")
 	parametersFlag(cmd, &parameters)
 	o.AddWait(cmd, false, "Wait until the plan has ended.")
 	return cmd
@@ -70,8 +80,7 @@ func runPlanRun(ctx context.Context, o *PlanRunOptions) error {
 	if err != nil {
 		return err
 	}
-	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
-	return hubclient.Advise(planRun(ctx, h, key, o), o.cluster)
+	return hubclient.Advise(planRun(ctx, h, o), strings.Join(o.Names, ","))
 }
 
 // parametersFlag adds the flag -p, which parseParameters parses.
@@ -104,34 +113,97 @@ func parseForAll(cmd *cobra.Command, given []string) (map[string]string, error) 
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if strings.Contains(name, "/") {
 			return nil, terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: %s takes NAME=VALUE; "+
-				"only install, update and upgrade take CLUSTER/NAME=VALUE", name, cmd.Name())
+				"only enable, install, update and upgrade take CLUSTER/NAME=VALUE", name, cmd.Name())
 		}
 	}
 	return parameters, err
 }
 
-// planRun requests the plan and, if requested, waits for its end.
-func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *PlanRunOptions) error {
-	instance, err := read.ReadInstance(ctx, h, key)
+// planRun requests the plan on each of the clusters and, if requested, waits for its end. A failure on one cluster does not affect the others.
+func planRun(ctx context.Context, h hubclient.Hub, o *PlanRunOptions) error {
+	targets, err := o.Find(ctx, h, func(instance *kudo.Instance) bool {
+		return instance.Status.PlanStatus[o.plan].Status == kudo.FatalError
+	})
 	if err != nil {
 		return err
 	}
-	view := read.View(ctx, h, instance)
-	wanted, warnings, err := change.Run(view, o.plan, types.UID(uuid.NewString()), o.parameters)
-	if err != nil {
+	if len(targets) == 0 {
+		return printers.WriteEscaped(o.Out, o.NoneFailedText(o.plan))
+	}
+	requests, refused := o.requests(ctx, h, targets)
+	if err := warnOfRequests(o.ErrOut, requests); err != nil {
 		return err
 	}
-	if err := terminal.Warn(o.ErrOut, warnings...); err != nil {
-		return err
+	awaited, failed := writeRequests(ctx, h, o, requests, len(targets) > 1)
+	problems := []error{refused.Err(), failed}
+	if o.Wait && len(awaited) > 0 {
+		problems = append(problems, awaitPlans(ctx, h, o.IOStreams, awaited, o.Timeout))
 	}
-	if err := change.Request(ctx, requester(h), instance, wanted); err != nil {
-		return err
+	return errors.Join(problems...)
+}
+
+// planRequest is the request for a plan of an Instance.
+type planRequest struct {
+	progress.View
+	wanted   kudo.InstanceSpec
+	warnings []string
+}
+
+// requests returns the requests for the plan, and the reasons why others are refused.
+func (o *PlanRunOptions) requests(ctx context.Context, c client.Reader, targets []hubclient.Target) ([]planRequest, change.Refusals) {
+	var requests []planRequest
+	refused := change.Refusals{}
+	reader := read.NewCachingReader(c)
+	for _, target := range targets {
+		instance, err := target.Read(ctx, c)
+		if err == nil {
+			r := planRequest{View: read.View(ctx, reader, instance)}
+			r.wanted, r.warnings, err = change.Run(r.View, o.plan, types.UID(uuid.NewString()), o.parameters)
+			requests = append(requests, r)
+		}
+		if err != nil {
+			refused[target.Namespace] = err
+		}
 	}
-	if err := printers.WriteEscaped(o.Out, askedText(view, o.plan)); err != nil || !o.Wait {
-		return err
+	return slices.DeleteFunc(requests, func(r planRequest) bool { return refused[r.Instance.Namespace] != nil }), refused
+}
+
+// warnOfRequests prints the warnings of the hub, with the clusters if there are several.
+func warnOfRequests(out io.Writer, requests []planRequest) error {
+	if len(requests) == 1 {
+		return terminal.Warn(out, requests[0].warnings...)
 	}
-	a := awaitedPlan{ObjectKey: key, generation: instance.Generation, plan: o.plan, request: wanted.PlanExecution.UID}
-	return awaitPlan(ctx, h, o.IOStreams, a, o.Timeout)
+	warnings := terminal.ClusterTexts{}
+	for _, r := range requests {
+		for _, warning := range r.warnings {
+			warnings.Add(r.Instance.Namespace, warning)
+		}
+	}
+	return terminal.Warn(out, warnings.Texts()...)
+}
+
+// writeRequests writes the requests and returns the plans to wait for.
+func writeRequests(
+	ctx context.Context, h hubclient.Hub, o *PlanRunOptions, requests []planRequest, several bool,
+) ([]awaitedPlan, error) {
+	var awaited []awaitedPlan
+	problems := make([]error, len(requests))
+	write := func(i int) { problems[i] = change.Request(ctx, requester(h), requests[i].Instance, requests[i].wanted) }
+	atOnce(len(requests), write, func(i int) {
+		if problems[i] != nil {
+			return
+		}
+		instance := requests[i].Instance
+		awaited = append(awaited, awaitedPlan{
+			ObjectKey: client.ObjectKeyFromObject(instance), generation: instance.Generation, plan: o.plan, request: requests[i].wanted.PlanExecution.UID,
+		})
+		text := askedText(requests[i].View, o.plan)
+		if several {
+			text = onCluster(text, instance.Namespace)
+		}
+		problems[i] = printers.WriteEscaped(o.Out, text)
+	})
+	return awaited, errors.Join(problems...)
 }
 
 // askedText describes the result of a request for a plan.
@@ -141,9 +213,4 @@ func askedText(v progress.View, plan string) string {
 		text += preceding + "\n"
 	}
 	return text
-}
-
-// requester returns a client that writes as the plugin.
-func requester(c client.Client) client.Client {
-	return client.WithFieldOwner(c, hubclient.FieldManager)
 }

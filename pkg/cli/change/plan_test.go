@@ -1,6 +1,7 @@
 package change
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -127,7 +128,7 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 		"a value that is no text":        {given: []string{"A=a\xffb"}, err: `invalid argument for "--parameter" flag: "A" is not UTF-8 text: encode the value, for example with base64`},
 		"a name twice":                   {given: []string{"A=1", "A=2"}, err: `--parameter A is given twice`},
 		"a value for one cluster": {given: []string{"cluster1/A=1"},
-			err: `invalid argument "cluster1/A" for "--parameter" flag: run takes NAME=VALUE; only install, update and upgrade take CLUSTER/NAME=VALUE`},
+			err: `invalid argument "cluster1/A" for "--parameter" flag: run takes NAME=VALUE; only enable, install, update and upgrade take CLUSTER/NAME=VALUE`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseForAll(cmd, test.given)
@@ -141,12 +142,31 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 	}
 }
 
-func TestPlanRunTakesASingleCluster(t *testing.T) {
-	cmd := NewCmdPlanRun(clitest.Factory(""), nil)
-	cmd.SetArgs([]string{"kafka", "backup", "--cluster", "cluster1,cluster2"})
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	const want = "invalid argument \"cluster1,cluster2\" for \"--cluster\" flag: run takes a single cluster\nSee 'run --help' for usage."
-	if diff := cmp.Diff(want, fmt.Sprint(cmd.Execute())); diff != "" {
-		t.Error(diff)
+func TestPlanRunTakesClusters(t *testing.T) {
+	type options struct {
+		Clusters []string
+		Failed   bool
+	}
+	for sentence, test := range map[string]struct {
+		args []string
+		want options
+		err  string
+	}{
+		"two clusters":         {args: []string{"--cluster", "cluster1,cluster2"}, want: options{Clusters: []string{"cluster1", "cluster2"}}},
+		"all, if it failed":    {args: []string{"--failed"}, want: options{Failed: true}},
+		"some, if it failed":   {args: []string{"--failed", "--cluster", "cluster1"}, want: options{Clusters: []string{"cluster1"}, Failed: true}},
+		"clusters in two ways": {args: []string{"-A", "-l", "a=b"}, err: "--cluster, --selector, --placement and --all-clusters are mutually exclusive\nSee 'run --help' for usage."},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var got options
+			cmd := NewCmdPlanRun(clitest.Factory(""), func(_ context.Context, o *PlanRunOptions) error {
+				got = options{o.Names, o.Failed}
+				return nil
+			})
+			clitest.Parse(t, cmd, append([]string{"kafka", "backup"}, test.args...), test.err)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -33,8 +33,8 @@ import (
 // PlanWaitOptions holds the arguments and flags of the command.
 type PlanWaitOptions struct {
 	*hubclient.Factory
-	cluster, name string
-	timeout       time.Duration
+	hubclient.Targets
+	timeout time.Duration
 }
 
 // NewCmdPlanWait returns the command. If runF is set, it replaces runPlanWait.
@@ -43,21 +43,28 @@ func NewCmdPlanWait(f *hubclient.Factory, runF func(context.Context, *PlanWaitOp
 	if runF == nil {
 		runF = runPlanWait
 	}
+	const of = "run the Instance or add-on"
 	cmd := &cobra.Command{
-		Use:   "wait NAME --cluster CLUSTER",
+		Use:   "wait NAME --cluster CLUSTER[,CLUSTER]",
 		Short: "Wait until the plans of an Instance or add-on have ended",
 		Long: "Show the progress of the running plan, and wait until it is complete and no other plan is due. The command fails as soon\n" +
 			"as the plan fails, or the hub reports that no plan can start. If an add-on has no Instance yet, the command waits for the\n" +
-			"Instance first. Interrupting the wait does not stop the plan.",
+			"Instance first. Interrupting the wait does not stop the plan.\n\n" +
+			"Select the clusters with --cluster, --selector, --placement or --all-clusters; clusters that do not have NAME are skipped\n" +
+			"unless they are named. The failure of a plan on one cluster does not end the wait for the others.",
 		Example: "  kubectl addon plan wait kafka --cluster cluster1\n" +
-			"  kubectl addon plan wait kafka --cluster cluster1 --timeout 10m",
+			"  kubectl addon plan wait kafka --cluster cluster1 --timeout 10m\n" +
+			"  kubectl addon plan wait kafka --all-clusters",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.name = args[0]
+			if err := o.CheckTargets(cmd, of); err != nil {
+				return err
+			}
+			o.Name = args[0]
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
+	o.AddFlags(cmd, of)
 	terminal.TimeoutFlag(cmd, &o.timeout)
 	return cmd
 }
@@ -67,15 +74,34 @@ func runPlanWait(ctx context.Context, o *PlanWaitOptions) error {
 	if err != nil {
 		return err
 	}
-	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
+	var awaited []awaitedPlan
 	err = h.RetryUntilStarted(ctx, func() error {
-		_, err := planstatus.Find(ctx, h, key, false) // it lists the existing names
+		awaited, err = awaitedOf(ctx, h, o)
 		return err
 	})
-	if err != nil {
-		return hubclient.Advise(err, o.cluster)
+	if err == nil {
+		err = awaitPlans(ctx, h, o.IOStreams, awaited, o.timeout)
 	}
-	return hubclient.Advise(awaitPlan(ctx, h, o.IOStreams, awaitedPlan{ObjectKey: key}, o.timeout), o.cluster)
+	return hubclient.Advise(err, strings.Join(o.Names, ","))
+}
+
+// awaitedOf returns the Instances to wait for. Those that exist neither as an Instance nor as an add-on are errors.
+func awaitedOf(ctx context.Context, h hubclient.Hub, o *PlanWaitOptions) ([]awaitedPlan, error) {
+	targets, err := o.Find(ctx, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	var awaited []awaitedPlan
+	missing := change.Refusals{}
+	for _, target := range targets {
+		if target.Instance == nil {
+			if _, err := planstatus.Find(ctx, h, target.ObjectKey, false); err != nil { // it lists the existing names
+				missing[target.Namespace] = err
+			}
+		}
+		awaited = append(awaited, awaitedPlan{ObjectKey: target.ObjectKey})
+	}
+	return awaited, missing.Err()
 }
 
 // awaitedPlan is an Instance to wait for.
@@ -96,12 +122,8 @@ func (a awaitedPlan) String() string {
 	return fmt.Sprintf("Instance %s on cluster %s", text.Word(a.Name), text.Word(a.Namespace))
 }
 
-// awaitPlan waits until the plans have ended, shows progress, and prints the result.
-func awaitPlan(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, a awaitedPlan, timeout time.Duration) error {
-	return awaitPlans(ctx, h, streams, []awaitedPlan{a}, timeout)
-}
-
-// awaitPlans waits for the plans of several Instances. The failure of one does not stop waiting for the others.
+// awaitPlans waits until the plans of Instances have ended, shows progress, and prints the results. The failure of one does not stop waiting for
+// the others.
 func awaitPlans(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, awaited []awaitedPlan, timeout time.Duration) error {
 	w := plansWait{progress: h.Progress(streams.ErrOut)}
 	for _, a := range awaited {
@@ -112,12 +134,18 @@ func awaitPlans(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 		if problems = append(problems, p.problem); p.settled && p.problem == nil {
 			text := p.text
 			if len(w.plans) > 1 {
-				text = strings.TrimSuffix(text, "\n") + " on " + p.Namespace + "\n"
+				text = onCluster(text, p.Namespace)
 			}
 			problems = append(problems, printers.WriteEscaped(streams.Out, text))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// onCluster returns a message with the name of the cluster at the end of its first line.
+func onCluster(message, cluster string) string {
+	first, rest, _ := strings.Cut(message, "\n")
+	return first + " on " + text.Word(cluster) + "\n" + rest
 }
 
 // plansWait waits for the plans of Instances.

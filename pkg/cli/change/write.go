@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/console/change"
@@ -22,6 +23,11 @@ func checkAll(ctx context.Context, h hubclient.Hub, changes [][]change.Change, i
 	problems := make([]error, len(changes))
 	atOnce(len(changes), func(i int) { problems[i] = check(ctx, requester(h), changes[i]) }, func(int) {})
 	return problems
+}
+
+// requester returns a client that writes as the plugin.
+func requester(c client.Client) client.Client {
+	return client.WithFieldOwner(c, hubclient.FieldManager)
 }
 
 // writesAtOnce is the number of concurrent writes.

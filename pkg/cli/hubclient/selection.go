@@ -30,7 +30,7 @@ type Selection struct {
 // AddFlags adds the flags that select clusters to a command; of completes the help text of --cluster.
 func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
 	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "Comma-separated names of managed clusters that "+of+".")
-	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "All managed clusters.")
+	cmd.Flags().BoolVarP(&s.all, "all-clusters", "A", false, "All managed clusters.")
 	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "Managed clusters with these labels, such as region=eu,tier!=test.")
 	cmd.Flags().StringVar(&s.placement, "placement", "", "Managed clusters selected by this OCM Placement, given as [NAMESPACE/]NAME.")
 }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/why"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
@@ -128,7 +130,7 @@ func TestGet(t *testing.T) {
 		addOn.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))
 		list.AddOns = append(list.AddOns, itemOf(addOn, view.Definitions[name], fleet.Report{}))
 	}
-	clitest.Golden(t, "get", list.text(now))
+	clitest.Golden(t, "get", list.text(layout{now: now}))
 	clitest.Golden(t, "data-get", clitest.Render(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Render(t, "name", terminal.Shown{Names: list.names()}))
 	for _, instance := range []*kudo.Instance{
 		instanceOf("works", sample.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
@@ -141,11 +143,70 @@ func TestGet(t *testing.T) {
 		list.Instances = append(list.Instances, instanceItemOf(instance))
 	}
 	list.sort()
-	clitest.Golden(t, "get-instances", list.text(now))
-	clitest.Golden(t, "get-instances-only", addOnList{Instances: list.Instances}.text(now))
+	clitest.Golden(t, "get-wide", list.text(layout{now: now, wide: true}))
+	clitest.Golden(t, "get-no-headers", list.text(layout{now: now, noHeaders: true}))
+	columns := terminal.NewOutput(terminal.FormatColumns)
+	if err := columns.Set("custom-columns=CLUSTER:.cluster,NAME:{.addOn},INSTANCE:instance,STATE:.state"); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := columns.Print(&out, terminal.Shown{Items: list.items()}); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Golden(t, "get-columns", out.String())
+	clitest.Golden(t, "get-instances", list.text(layout{now: now}))
+	clitest.Golden(t, "get-instances-only", addOnList{Instances: list.Instances}.text(layout{now: now}))
 	clitest.Golden(t, "data-get-instances", clitest.Render(t, "yaml", terminal.Shown{Data: addOnList{AddOns: []addOnItem{}, Instances: list.Instances}})+
 		"---\n"+clitest.Render(t, "name", terminal.Shown{Names: addOnList{Instances: list.Instances}.names()}))
-	if text := (addOnList{}).text(now); text != "No add-ons are enabled.\n" {
+	if text := (addOnList{}).text(layout{now: now}); text != "No add-ons are enabled.\n" {
 		t.Error(text)
 	}
+}
+
+func TestFleetIsPrintedAgainOnlyIfItChanges(t *testing.T) {
+	var out bytes.Buffer
+	w := fleetWatch{out: &out, progress: terminal.NewProgress(&out)}
+	for _, text := range []string{"one\n", "one\n", "two\n"} {
+		if err := w.show(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); got != "one\n\ntwo\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFleetIsRedrawnOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	w := fleetWatch{progress: terminal.NewProgressOn(&out, false, func() (int, int) { return 80, 24 })}
+	for _, text := range []string{"A\n\none\n", "A\n\ntwo\n"} {
+		if err := w.show(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); got != "A\x1b[K\n\x1b[K\none\x1b[K\n\x1b[J\x1b[3AA\x1b[K\n\x1b[K\ntwo\x1b[K\n\x1b[J" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhyAndTreeOfTheFleet(t *testing.T) {
+	clusterOf := func(kafka, zookeeper metav1.Condition) sample.Cluster {
+		return sample.NewCluster("kafka: zookeeper graphs?", "zookeeper:").With("kafka", kafka).With("zookeeper", zookeeper)
+	}
+	views := map[string]fleet.Cluster{}
+	for name, view := range map[string]sample.Cluster{
+		"cluster1": clusterOf(sample.Works, sample.Works), "cluster2": clusterOf(sample.Works, sample.Fails), "cluster3": clusterOf(sample.Works, sample.Fails),
+		"cluster4": clusterOf(sample.Fails, sample.Works), "cluster5": clusterOf(sample.OutOfTouch, sample.OutOfTouch),
+		"cluster6": sample.NewCluster("kafka: zookeeper", "zookeeper:").With("kafka", sample.Works), "cluster7": sample.NewCluster("kafka:"),
+		"cluster8": sample.NewCluster("kafka:").With("kafka", sample.Works),
+	} {
+		view.Name = name
+		views[name] = view.WithVerdicts().Cluster
+	}
+	data := fleetWhy{AddOn: "kafka", Groups: why.Fleet(views, "kafka", sample.Now)}
+	clitest.Golden(t, "why-fleet", data.text(false))
+	clitest.Golden(t, "data-why-fleet", clitest.Render(t, "yaml", terminal.Shown{Data: data}))
+	shown := showTrees(views, nil)
+	clitest.Golden(t, "tree-fleet", shown.Text)
+	clitest.Golden(t, "data-tree-fleet", clitest.Render(t, "yaml", shown)+"---\n"+clitest.Render(t, "name", shown))
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,31 +16,39 @@ import (
 // WhyOptions holds the arguments and flags of the command.
 type WhyOptions struct {
 	*hubclient.Factory
-	cluster, addOn string
-	output         *terminal.Output
+	where  hubclient.Selection
+	addOn  string
+	output *terminal.Output
 }
 
 // NewCmdWhy returns the command. If runF is set, it replaces runWhy.
 func NewCmdWhy(f *hubclient.Factory, runF func(context.Context, *WhyOptions) error) *cobra.Command {
-	o := &WhyOptions{Factory: f, output: terminal.NewOutput()}
+	o := &WhyOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide)}
 	if runF == nil {
 		runF = runWhy
 	}
+	const of = "the add-on is on"
 	cmd := &cobra.Command{
-		Use:   "why ADDON --cluster CLUSTER",
-		Short: "Explain why an add-on is not available on a cluster, and how to fix it",
+		Use:   "why ADDON --cluster CLUSTER[,CLUSTER]",
+		Short: "Explain why an add-on is not available, and how to fix it",
 		Long: "Explain in one paragraph why an add-on is not available or is degraded on a managed cluster. The explanation follows the\n" +
 			"dependencies of the add-on down to the root causes, and ends with the commands to run.\n\n" +
+			"For several clusters (--cluster, --selector, --placement or --all-clusters), group those that have the add-on by state and\n" +
+			"root causes, the worst first, and explain the first cluster of each group.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon why kafka --cluster cluster1\n" +
+			"  kubectl addon why kafka --all-clusters\n" +
 			"  kubectl addon why kafka --cluster cluster1 -o jsonpath='{.causes[*].addOn}'",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.where.RequireClusters(cmd, of); err != nil {
+				return err
+			}
 			o.addOn = args[0]
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "the add-on is on")
+	o.where.AddFlags(cmd, of)
 	o.output.AddFlag(cmd)
 	return cmd
 }
@@ -49,20 +58,44 @@ func runWhy(ctx context.Context, o *WhyOptions) error {
 	if err != nil {
 		return err
 	}
-	view, err := read.Cluster(ctx, c, o.cluster)
+	explain := explainFleet
+	if o.where.Single() != "" {
+		explain = explainCluster
+	}
+	shown, err := explain(ctx, c, o)
 	if err != nil {
-		return hubclient.Advise(err, o.cluster)
-	}
-	if view.Instances, err = read.Instances(ctx, c, o.cluster); err != nil {
-		return hubclient.Advise(err, o.cluster)
-	}
-	if view.Peers, err = read.Peers(ctx, c, view); err != nil {
-		return hubclient.Advise(err, o.cluster)
-	}
-	if err := view.CheckAddOn(o.addOn); err != nil {
-		return err
+		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
 	}
 	warnOfManager(ctx, c, o.ManagerNamespace(), o.ErrOut)
+	return o.output.Print(o.Out, shown)
+}
+
+// explainCluster explains the add-on on a single cluster.
+func explainCluster(ctx context.Context, c hubclient.Hub, o *WhyOptions) (terminal.Shown, error) {
+	cluster := o.where.Single()
+	view, err := read.Cluster(ctx, c, cluster)
+	if err != nil {
+		return terminal.Shown{}, err
+	}
+	if view.Instances, err = read.Instances(ctx, c, cluster); err != nil {
+		return terminal.Shown{}, err
+	}
+	if view.Peers, err = read.Peers(ctx, c, view); err != nil {
+		return terminal.Shown{}, err
+	}
+	if err := view.CheckAddOn(o.addOn); err != nil {
+		return terminal.Shown{}, err
+	}
 	explained := why.Of(view, o.addOn, time.Now())
-	return o.output.Print(o.Out, terminal.Shown{Text: explained.Text(), Data: explained.Data(o.addOn)})
+	return terminal.Shown{Text: explained.Text(), Data: explained.Data(o.addOn)}, nil
+}
+
+// explainFleet explains the add-on on several clusters.
+func explainFleet(ctx context.Context, c hubclient.Hub, o *WhyOptions) (terminal.Shown, error) {
+	views, err := viewsWith(ctx, c, o.where, o.addOn)
+	if err != nil {
+		return terminal.Shown{}, err
+	}
+	data := fleetWhy{AddOn: o.addOn, Groups: why.Fleet(views, o.addOn, time.Now())}
+	return terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide), Data: data}, nil
 }

@@ -21,11 +21,7 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
 	if err == nil {
-		view := read.View(ctx, c, instance)
-		if withChildren {
-			err = read.Children(ctx, c, &view)
-		}
-		return shownOf(view), err
+		return Of(ctx, c, instance, withChildren)
 	}
 	if !apierrors.IsNotFound(err) {
 		return terminal.Shown{}, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
@@ -45,6 +41,17 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 		return terminal.Shown{}, err
 	}
 	return terminal.Shown{}, found.NotFoundError(key.Name)
+}
+
+// Of returns the status of an Instance, optionally with its children.
+func Of(ctx context.Context, c client.Reader, instance *kudo.Instance, withChildren bool) (terminal.Shown, error) {
+	view := read.View(ctx, c, instance)
+	if withChildren {
+		if err := read.Children(ctx, c, &view); err != nil {
+			return terminal.Shown{}, err
+		}
+	}
+	return shownOf(view), nil
 }
 
 func shownOf(v progress.View) terminal.Shown {

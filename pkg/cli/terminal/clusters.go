@@ -22,6 +22,14 @@ func ClustersText(clusters []string, wide bool) string {
 	return fmt.Sprintf("%d (%s%s)", len(clusters), strings.Join(shown, ", "), rest)
 }
 
+// ClustersTitle returns the name of a single cluster, or the number of clusters and their names, at the beginning of a line.
+func ClustersTitle(clusters []string, wide bool) string {
+	if len(clusters) == 1 {
+		return "Cluster " + clusters[0]
+	}
+	return strings.Replace(ClustersText(clusters, wide), " (", " clusters (", 1)
+}
+
 // ClusterTexts groups clusters by text, apart from their names in it.
 type ClusterTexts map[string][]string
 

@@ -35,20 +35,35 @@ type Shown struct {
 	Data any
 	// Names are the names of objects, as ObjectName returns them.
 	Names []string
+	// Items are the items of Data, for FormatColumns.
+	Items []any
 }
 
 // Output is the value of a command's flag -o.
 type Output struct {
 	Format string
+	// NoHeaders is set to print tables without headers.
+	NoHeaders bool
 	// own lists the plugin's own formats that the command supports.
 	own []string
-	// printer prints for programs; nil if the format is one of own.
+	// takesColumns is set if the command supports FormatColumns; columns are those that were requested.
+	takesColumns bool
+	columns      []column
+	// printer prints for programs; nil if the format is one of own, or FormatColumns.
 	printer printers.ResourcePrinter
 }
 
-// NewOutput returns the flag of a command that prints text, data, and the additional formats: FormatWide, FormatName.
+// NewOutput returns the flag of a command that prints text, data, and the additional formats: FormatWide, FormatName, FormatColumns.
 func NewOutput(more ...string) *Output {
-	return &Output{Format: formatTable, own: append([]string{formatTable}, more...)}
+	o := &Output{Format: formatTable, own: []string{formatTable}}
+	for _, format := range more {
+		if format == FormatColumns {
+			o.takesColumns = true
+		} else {
+			o.own = append(o.own, format)
+		}
+	}
+	return o
 }
 
 // AddFlag adds -o to a command, with completion.
@@ -58,9 +73,18 @@ func (o *Output) AddFlag(cmd *cobra.Command) {
 	utilruntime.Must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)))
 }
 
+// AddNoHeaders adds --no-headers to a command that prints tables.
+func (o *Output) AddNoHeaders(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "Print tables without headers.")
+}
+
 // formats returns the formats listed in help texts.
 func (o *Output) formats() []string {
-	return append(slices.Clone(o.own), "json", "yaml", "jsonpath=TEMPLATE", "go-template=TEMPLATE")
+	formats := append(slices.Clone(o.own), "json", "yaml", "jsonpath=TEMPLATE", "go-template=TEMPLATE")
+	if o.takesColumns {
+		formats = append(formats, FormatColumns+"=COLUMNS")
+	}
+	return formats
 }
 
 func (o *Output) String() string { return o.Format }
@@ -70,9 +94,14 @@ func (o *Output) Type() string { return "FORMAT" }
 
 // Set sets the flag's value.
 func (o *Output) Set(format string) error {
-	o.Format, o.printer = format, nil
+	o.Format, o.printer, o.columns = format, nil, nil
 	if slices.Contains(o.own, format) {
 		return nil
+	}
+	if spec, isColumns := strings.CutPrefix(format, FormatColumns+"="); isColumns && o.takesColumns {
+		var err error
+		o.columns, err = parseColumns(spec)
+		return err
 	}
 	flags := genericclioptions.NewPrintFlags("").WithDefaultOutput(format)
 	flags.NamePrintFlags = nil
@@ -94,6 +123,12 @@ func (o *Output) Print(out io.Writer, s Shown) error {
 		return printers.WriteEscaped(out, s.Text)
 	case o.Format == FormatName:
 		return printers.WriteEscaped(out, Lines(s.Names))
+	case o.columns != nil:
+		table, err := columnsText(o.columns, s.Items, !o.NoHeaders)
+		if err != nil {
+			return err
+		}
+		return printers.WriteEscaped(out, table)
 	default:
 		if out = Raw(out); printers.IsTerminal(out) {
 			out = Guard(out)

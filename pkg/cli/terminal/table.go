@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -20,19 +21,53 @@ func Lines(texts []string) string {
 	return b.String()
 }
 
-// Table returns rows of cells in columns below a header. A cell that would add a row or a column is quoted.
+// Table returns rows of cells in columns below a header, which may be nil. A cell that would add a row or a column is quoted.
 func Table(header []string, rows [][]string) string {
 	all := make([]string, 0, len(rows)+1)
-	for _, row := range append([][]string{header}, rows...) {
-		cells := slices.Clone(row)
-		for i, cell := range cells {
-			if strings.ContainsAny(cell, "\n\t\v\f") {
-				cells[i] = strconv.Quote(cell)
-			}
-		}
-		all = append(all, strings.Join(cells, "\t"))
+	if header != nil {
+		rows = append([][]string{header}, rows...)
+	}
+	for _, row := range rows {
+		all = append(all, strings.Join(quoteCells(row), "\t"))
 	}
 	return Align(Lines(all))
+}
+
+// quoteCells returns the row with cells quoted that would add a row or a column.
+func quoteCells(row []string) []string {
+	cells := slices.Clone(row)
+	for i, cell := range cells {
+		if strings.ContainsAny(cell, "\n\t\v\f") {
+			cells[i] = strconv.Quote(cell)
+		}
+	}
+	return cells
+}
+
+// GrowingTable returns rows of a table that are printed one after the other: a column is as wide as its widest cell so far.
+type GrowingTable struct{ widths []int }
+
+// Rows returns the rows, aligned with all earlier ones that are not narrower.
+func (t *GrowingTable) Rows(rows ...[]string) string {
+	var all []string
+	for _, row := range rows {
+		row = quoteCells(row)
+		for i, cell := range row {
+			if i == len(t.widths) {
+				t.widths = append(t.widths, 0)
+			}
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+		}
+		all = append(all, strings.Join(row, "\t"))
+	}
+	for i, line := range all {
+		cells := strings.Split(line, "\t")
+		for k := range cells {
+			cells[k] += strings.Repeat(" ", t.widths[k]-utf8.RuneCountInString(cells[k]))
+		}
+		all[i] = strings.TrimRight(strings.Join(cells, "   "), " ")
+	}
+	return Lines(all)
 }
 
 // cellLimit is the length limit in bytes of a cell in a table that is not wide.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,6 +80,16 @@ func (s *State) versionAfter(ctx context.Context, existing *kudo.Instance, e Edi
 
 // versionResource is the resource of an OperatorVersion in the configs of an add-on.
 var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+
+// DefaultVersion returns the OperatorVersion of an add-on on clusters where it does not have its own; empty if there is none.
+func DefaultVersion(definition *addonv1alpha1.ClusterManagementAddOn) client.ObjectKey {
+	for _, config := range definition.Spec.SupportedConfigs {
+		if config.ConfigGroupResource == versionResource && config.DefaultConfig != nil {
+			return types.NamespacedName(*config.DefaultConfig)
+		}
+	}
+	return client.ObjectKey{}
+}
 
 // editAddOn changes the add-on that determines the Instance: its parameters and, with Upgrade, its OperatorVersion.
 func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {

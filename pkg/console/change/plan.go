@@ -117,6 +117,14 @@ func pendingPlan(instance *kudo.Instance) string {
 	return request.PlanName
 }
 
+// IdleError is the error for an Instance that has no plan to cancel.
+type IdleError struct{ message string }
+
+// Error returns the message.
+func (e *IdleError) Error() string { return e.message }
+
+func idlef(format string, args ...any) error { return &IdleError{fmt.Sprintf(format, args...)} }
+
 // cancelProblem returns an error that states why there is nothing to cancel.
 func cancelProblem(instance *kudo.Instance) error {
 	last := instance.Status.Execution
@@ -127,9 +135,9 @@ func cancelProblem(instance *kudo.Instance) error {
 	case progress.RunningPlan(instance) != "" || pendingPlan(instance) != "":
 		return nil
 	case last == nil:
-		return fmt.Errorf("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)
+		return idlef("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)
 	default:
-		return fmt.Errorf("no plan of Instance %q on cluster %q is running: the last plan, %q, is %s; "+
+		return idlef("no plan of Instance %q on cluster %q is running: the last plan, %q, is %s; "+
 			"see 'kubectl addon plan history %s --cluster %s'",
 			instance.Name, instance.Namespace, last.Plan, progress.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
 	}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,26 @@ func (g Glimpse) ReasonText() string {
 		return g.Reason
 	}
 	return g.Reason + ", blocked: " + g.Blocked
+}
+
+// Message returns the messages of the conditions that the reasons are of, given the type of the condition that is the health of the object.
+func (g Glimpse) Message(conditions []metav1.Condition, health string) string {
+	var messages []string
+	for _, kind := range []string{health, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved} {
+		condition := meta.FindStatusCondition(conditions, kind)
+		if condition == nil || condition.Message == "" {
+			continue
+		}
+		isOfState := condition.Reason == g.Reason && len(messages) == 0
+		isOfBlocked := kind == addonv1alpha1.ConditionResolved && condition.Reason == g.Blocked
+		if isOfState || isOfBlocked {
+			messages = append(messages, condition.Message)
+		}
+	}
+	if len(messages) == 2 {
+		return strings.TrimSuffix(messages[0], ".") + "; blocked: " + messages[1]
+	}
+	return strings.Join(messages, "")
 }
 
 // GlimpseOf returns the status of an add-on.

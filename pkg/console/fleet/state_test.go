@@ -77,3 +77,21 @@ func TestStates(t *testing.T) {
 		seen[state.Mark()] = state
 	}
 }
+
+func TestMessageExplainsTheReason(t *testing.T) {
+	conditions := []metav1.Condition{
+		{Type: addonv1alpha1.ConditionAvailable, Reason: "Crashed", Message: "it has crashed"},
+		{Type: addonv1alpha1.ConditionDegraded, Reason: "Lacks", Message: "it lacks graphs"},
+		{Type: addonv1alpha1.ConditionResolved, Reason: "ParametersInvalid", Message: "no such parameter"},
+	}
+	for want, glimpse := range map[string]Glimpse{
+		"it has crashed": {State: NotAvailable, Reason: "Crashed"}, "it lacks graphs": {State: Degraded, Reason: "Lacks"},
+		"no such parameter":                          {State: Blocked, Reason: "ParametersInvalid"},
+		"it has crashed; blocked: no such parameter": {State: NotAvailable, Reason: "Crashed", Blocked: "ParametersInvalid"},
+		"": {State: Removing, Reason: "Deleting"},
+	} {
+		if got := glimpse.Message(conditions, addonv1alpha1.ConditionAvailable); got != want {
+			t.Errorf("%+v: got %q, want %q", glimpse, got, want)
+		}
+	}
+}

@@ -5,10 +5,13 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 )
 
@@ -54,6 +57,55 @@ func FleetIn(
 		}
 	}
 	return definitions, clusterViews, selectClusters(ctx, c, definitions, clusterViews)
+}
+
+// Views is Fleet with the Instances of the clusters. There are none if the user may not list them or the hub does not have the kind.
+func Views(ctx context.Context, c client.Reader, clusters []string) (map[string]fleet.Cluster, error) {
+	_, views, err := Fleet(ctx, c, clusters)
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range NamespacesOf(clusters) {
+		found := map[string]map[string]*kudo.Instance{}
+		err := eachInstance(ctx, c, namespace, func(instance *kudo.Instance) {
+			if found[instance.Namespace] == nil {
+				found[instance.Namespace] = map[string]*kudo.Instance{}
+			}
+			found[instance.Namespace][instance.Name] = instance
+		})
+		if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, ListingProblem("Instances", namespace, err)
+		}
+		for cluster, view := range views {
+			if namespace != metav1.NamespaceAll && namespace != cluster {
+				continue
+			}
+			if view.Instances = found[cluster]; view.Instances == nil {
+				view.Instances = map[string]*kudo.Instance{} // they were read
+			}
+			views[cluster] = view
+		}
+	}
+	return views, nil
+}
+
+// eachInstance visits the Instances of a namespace, or of all, without managed fields.
+func eachInstance(ctx context.Context, c client.Reader, namespace string, visit func(*kudo.Instance)) error {
+	for next, first := "", true; first || next != ""; first = false {
+		page := kudo.InstanceList{}
+		if err := c.List(ctx, &page, client.InNamespace(namespace), client.Limit(PageSize), client.Continue(next)); err != nil {
+			return err
+		}
+		for i := range page.Items {
+			page.Items[i].ManagedFields = nil
+			visit(&page.Items[i])
+		}
+		next = page.Continue
+	}
+	return nil
 }
 
 // NamespacesOf returns the namespaces to list for the clusters, with nil for all: each one separately, or all in one list.

@@ -90,7 +90,8 @@ func (c ManagedClusters) CheckExists() error {
 	if c.Unreadable || slices.Contains(c.Names, c.Cluster) {
 		return nil
 	}
-	return &MissingError{fmt.Sprintf("managed cluster %q not found; managed clusters: %s", c.Cluster, text.ListOrNone(c.Names))}
+	return &MissingError{fmt.Sprintf("managed cluster %q not found%s; managed clusters: %s",
+		c.Cluster, text.DidYouMean(c.Cluster, c.Names), text.ListOrNone(c.Names))}
 }
 
 // MissingError is the error for a managed cluster that does not exist. It lists the existing ones.

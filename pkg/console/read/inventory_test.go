@@ -20,6 +20,10 @@ func TestInventoryNotFoundError(t *testing.T) {
 		"a cluster that does not exist": {
 			Inventory{ManagedClusters: ManagedClusters{Cluster: "c9", Names: []string{"c1", "c2"}}}, `managed cluster "c9" not found; managed clusters: c1, c2`,
 		},
+		"a misspelt cluster": {
+			Inventory{ManagedClusters: ManagedClusters{Cluster: "clustr1", Names: []string{"cluster1", "store"}}},
+			`managed cluster "clustr1" not found (did you mean cluster1?); managed clusters: cluster1, store`,
+		},
 		"no clusters at all": {Inventory{ManagedClusters: ManagedClusters{Cluster: "c9"}}, `managed cluster "c9" not found; managed clusters: none`},
 		"clusters that the user may not read": {
 			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Unreadable: true}},

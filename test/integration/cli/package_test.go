@@ -130,6 +130,7 @@ var _ = Describe("packages on the hub", func() {
 		Expect(completions(ctx, "package", "diff", "-n", namespace, "stock-1.9.0", "c")).To(Equal([]string{"cart-0.2.0"}))
 		Expect(completions(ctx, "plan", "status", "--cluster", namespace, "")).To(Equal([]string{"one"}))
 		Expect(completions(ctx, "plan", "status", "")).To(BeEmpty())
+		Expect(completions(ctx, "get", "--context", "h")).To(Equal([]string{"hub"}))
 		Expect(completions(ctx, "package", "list", "-n", namespace[:len(namespace)-1])).To(ContainElement(namespace))
 	})
 })
