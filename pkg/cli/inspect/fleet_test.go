@@ -204,7 +204,8 @@ func TestWhyAndTreeOfTheFleet(t *testing.T) {
 		views[name] = view.WithVerdicts().Cluster
 	}
 	data := fleetWhy{AddOn: "kafka", Groups: why.Fleet(views, "kafka", sample.Now)}
-	clitest.Golden(t, "why-fleet", data.text(false))
+	clitest.Golden(t, "why-fleet", data.text(false, 0))
+	clitest.Golden(t, "why-fleet-terminal", data.text(true, 80))
 	clitest.Golden(t, "data-why-fleet", clitest.Render(t, "yaml", terminal.Shown{Data: data}))
 	shown := showTrees(views, nil)
 	clitest.Golden(t, "tree-fleet", shown.Text)

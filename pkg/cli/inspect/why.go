@@ -87,7 +87,11 @@ func explainCluster(ctx context.Context, c hubclient.Hub, o *WhyOptions) (termin
 		return terminal.Shown{}, err
 	}
 	explained := why.Of(view, o.addOn, time.Now())
-	return terminal.Shown{Text: explained.Text(), Data: explained.Data(o.addOn)}, nil
+	shown := explained.Text()
+	if width := terminal.Width(o.Out); width > 0 {
+		shown = explained.Bullets(width)
+	}
+	return terminal.Shown{Text: shown, Data: explained.Data(o.addOn)}, nil
 }
 
 // explainFleet explains the add-on on several clusters.
@@ -97,5 +101,5 @@ func explainFleet(ctx context.Context, c hubclient.Hub, o *WhyOptions) (terminal
 		return terminal.Shown{}, err
 	}
 	data := fleetWhy{AddOn: o.addOn, Groups: why.Fleet(views, o.addOn, time.Now())}
-	return terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide), Data: data}, nil
+	return terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide, terminal.Width(o.Out)), Data: data}, nil
 }

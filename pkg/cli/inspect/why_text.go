@@ -16,8 +16,9 @@ type fleetWhy struct {
 	Groups []why.Group `json:"groups"`
 }
 
-// text returns the groups with the explanation for the first cluster of each; wide names all clusters.
-func (w fleetWhy) text(wide bool) string {
+// text returns the groups with the explanation for the first cluster of each, wrapped to a width unless that is 0; wide names all clusters.
+func (w fleetWhy) text(wide bool, width int) string {
+	const indent = "  "
 	var b strings.Builder
 	available, all := 0, 0
 	for _, group := range w.Groups {
@@ -33,7 +34,10 @@ func (w fleetWhy) text(wide bool) string {
 		}
 		fmt.Fprintf(&b, "\n%s: %s: %s\n", terminal.ClustersTitle(group.Clusters, wide), group.State.Text(), w.reasonsText(group))
 		for line := range strings.Lines(group.Text()) {
-			b.WriteString(strings.TrimRight("  "+line, " \n") + "\n")
+			if width > 0 && !strings.HasPrefix(line, " ") { // commands stay on one line
+				line = text.Wrap(line, width-len(indent), indent)
+			}
+			b.WriteString(strings.TrimRight(indent+line, " \n") + "\n")
 		}
 	}
 	return b.String()

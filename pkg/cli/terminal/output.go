@@ -120,7 +120,7 @@ func (o *Output) IsText() bool { return o.Format == formatTable || o.Format == F
 func (o *Output) Print(out io.Writer, s Shown) error {
 	switch {
 	case o.IsText():
-		return printers.WriteEscaped(out, s.Text)
+		return printText(out, s.Text)
 	case o.Format == FormatName:
 		return printers.WriteEscaped(out, Lines(s.Names))
 	case o.columns != nil:
@@ -135,6 +135,16 @@ func (o *Output) Print(out io.Writer, s Shown) error {
 		}
 		return printData(o.printer, out, s.Data)
 	}
+}
+
+// printText prints text for people; on a terminal, unless NO_COLOR is set, with colors for states.
+func printText(out io.Writer, shown string) error {
+	raw := Raw(out)
+	if !printers.AllowsColorOutput(raw) {
+		return printers.WriteEscaped(out, shown)
+	}
+	_, err := io.WriteString(raw, strings.Join(paint(strings.Split(text.Escape(shown), "\n")), "\n"))
+	return err
 }
 
 // printData prints data that is not an API object with one of kubectl's printers.

@@ -99,33 +99,17 @@ func (p *Progress) draw(lines []string, width int) error {
 	if len(p.drawn) > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", len(p.drawn))
 	}
-	for _, line := range lines {
-		b.WriteString(p.paint(line) + "\x1b[K\n")
+	painted := lines
+	if p.colors {
+		painted = paint(lines)
+	}
+	for _, line := range painted {
+		b.WriteString(line + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	p.drawn = lines
 	_, err := io.WriteString(p.out, b.String())
 	return err
-}
-
-// painter adds colors to states.
-var painter = strings.NewReplacer(
-	stateMark(kudo.Complete), "\x1b[32m"+stateMark(kudo.Complete)+"\x1b[0m",
-	stateMark(kudo.InProgress), "\x1b[36m"+stateMark(kudo.InProgress)+"\x1b[0m",
-	stateMark(kudo.Error), "\x1b[33m"+stateMark(kudo.Error)+"\x1b[0m",
-	stateMark(kudo.FatalError), "\x1b[31m"+stateMark(kudo.FatalError)+"\x1b[0m",
-	stateMark(kudo.Pending), "\x1b[2m"+stateMark(kudo.Pending)+"\x1b[0m",
-	stateMark(kudo.NeverRun), "\x1b[2m"+stateMark(kudo.NeverRun)+"\x1b[0m",
-)
-
-// stateMark returns a state as trees show it.
-func stateMark(status kudo.ExecutionStatus) string { return "[" + string(status) + "]" }
-
-func (p *Progress) paint(line string) string {
-	if !p.colors {
-		return line
-	}
-	return painter.Replace(line)
 }
 
 // fitLines returns the lines of the trees, omitting the least informative ones until they fit the height.
