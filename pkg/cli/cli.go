@@ -82,7 +82,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	addSections(root,
 		section{"Add-ons", []*cobra.Command{
 			stacks.NewCmdApply(f, nil), stacks.NewCmdCreate(f, nil), change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil),
-			change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil),
+			change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdSetVersion(f, nil),
 		}},
 		section{"Status", []*cobra.Command{
 			inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil), inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil),

@@ -42,6 +42,7 @@ var argumentChoices = map[string]choices{
 	"PLAN":    planChoices,
 	"PACKAGE": packageNames,
 	"RELEASE": releaseNames,
+	"VERSION": versionChoices,
 	"FROM":    packageNames,
 	"TO":      packageNames,
 }

@@ -17,6 +17,11 @@ func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes
 	if err := o.Print(streams.Out, terminal.Shown{Text: dryRunText(data, o.Format == terminal.FormatWide), Data: data}); err != nil {
 		return err
 	}
+	return failingError(data, refused)
+}
+
+// failingError returns an error with the number of clusters on which a change that is only shown would fail; nil if there is none.
+func failingError(data change.DryRun, refused change.Refusals) error {
 	failing := slices.Collect(maps.Keys(refused))
 	for _, group := range data.Changes {
 		if group.Err() != nil {

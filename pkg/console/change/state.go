@@ -3,6 +3,7 @@ package change
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,9 @@ func gather(ctx context.Context, c client.Reader, clusters, namespaces []string)
 	}
 	return found, nil
 }
+
+// clusters returns the sorted names of the clusters.
+func (s *State) clusters() []string { return slices.Sorted(maps.Keys(s.fleet)) }
 
 // View returns what was read about a cluster.
 func (s *State) View(cluster string) fleet.Cluster { return s.fleet[cluster] }

@@ -571,6 +571,51 @@ plans:
 			Expect(run(ctx, "install", "dock", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "dock" is enabled on cluster ` + cluster)))
 		})
 
+		It("set the default version, which clusters follow unless they have their own", func(ctx SpecContext) {
+			push(ctx, "wharf", "1.0.0")
+			push(ctx, "wharf", "2.0.0")
+			push(ctx, "canal", "1.0.0")
+			define(ctx, "wharf", "wharf-1.0.0")
+			clusters := three(ctx)
+			Expect(run(ctx, "enable", "wharf", "--cluster", strings.Join(clusters, ","), "-p", "SIZE=2", "-p", clusters[1]+"/SIZE=3").err).NotTo(HaveOccurred())
+			follow(ctx, clusters[0], "wharf", "wharf-1.0.0", map[string]string{"SIZE": "2"})
+			follow(ctx, clusters[1], "wharf", "wharf-1.0.0", map[string]string{"SIZE": "3"})
+			config := &addonv1alpha1.AddOnDeploymentConfig{}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: clusters[1], Name: "wharf-parameters"}, config)).To(Succeed())
+			Expect(config.Spec.CustomizedVariables).To(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "3"}}))
+			Expect(run(ctx, "upgrade", "wharf", "--cluster", clusters[2]).err).NotTo(HaveOccurred())
+			defaultOf := func() string {
+				definition := &addonv1alpha1.ClusterManagementAddOn{}
+				Expect(hub.Get(ctx, client.ObjectKey{Name: "wharf"}, definition)).To(Succeed())
+				return change.DefaultVersion(definition).Name
+			}
+
+			shown := run(ctx, "set-version", "wharf", "2.0.0", "--dry-run", "--as", reader)
+			golden("set-version-dry-run", shown, clusters[0], "$CLUSTER0", clusters[1], "$CLUSTER1", clusters[2], "$CLUSTER2")
+			data := run(ctx, "set-version", "wharf", "2.0.0", "--dry-run", "-o", "jsonpath={.from} {.to} {.following} {.keeping} {.changes[*].plans[*].plan}")
+			Expect(data.out).To(Equal(`wharf-1.0.0 wharf-2.0.0 ["` + clusters[0] + `","` + clusters[1] + `"] [{"cluster":"` + clusters[2] +
+				`","operatorVersion":"wharf-2.0.0"}] deploy`))
+			Expect(run(ctx, "set-version", "wharf", "2.0.0").err).To(MatchError(`the version of add-on "wharf" was not changed on 2 clusters (` +
+				clusters[0] + `, ` + clusters[1] + `): cannot prompt for confirmation without a terminal; use --yes`))
+			Expect(run(ctx, "set-version", "wharf", "3.0.0", "--yes").err).To(MatchError(ContainSubstring(`add-on "wharf": `)))
+			Expect(run(ctx, "set-version", "wharf", "canal-1.0.0", "--yes").err).To(HaveOccurred())
+			Expect(run(ctx, "set-version", "warf", "2.0.0").err).To(MatchError(ContainSubstring("(did you mean wharf?)")))
+			Expect(defaultOf()).To(Equal("wharf-1.0.0"))
+			Expect(completions(ctx, "set-version", "wharf", "")).To(Equal([]string{"1.0.0", "2.0.0"}))
+			Expect(completions(ctx, "upgrade", "wharf", "--cluster", clusters[0], "--version", "2")).To(Equal([]string{"2.0.0"}))
+			Expect(completions(ctx, "enable", "wharf", "-p", "S")).To(Equal([]string{"SIZE="}))
+			Expect(completions(ctx, "update", "wharf", "--cluster", clusters[0], "-p", clusters[0]+"/")).To(ConsistOf(
+				clusters[0]+"/EXTRA=", clusters[0]+"/KEY=", clusters[0]+"/SIZE="))
+			Expect(completions(ctx, "install", "wharf", "-p", "SIZE=")).To(BeEmpty())
+
+			set := run(ctx, "set-version", "wharf", "wharf-2.0.0", "--yes")
+			Expect(set.err).NotTo(HaveOccurred())
+			Expect(set.out).To(HavePrefix("clustermanagementaddon.addon.open-cluster-management.io/wharf configured\n" +
+				"add-on wharf: default version wharf-1.0.0 -> wharf-2.0.0\n  follow: 2 clusters ("))
+			Expect(defaultOf()).To(Equal("wharf-2.0.0"))
+			Expect(run(ctx, "set-version", "wharf", "2.0.0").out).To(Equal("clustermanagementaddon.addon.open-cluster-management.io/wharf unchanged\n"))
+		})
+
 		It("are refused before its operator has a ClusterManagementAddOn, which enable says", func(ctx SpecContext) {
 			push(ctx, "quay", "1.0.0")
 			Expect(run(ctx, "enable", "quay", "--cluster", newCluster(ctx, nil)).err).To(MatchError(And(
