@@ -29,6 +29,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
 )
 
@@ -265,9 +266,8 @@ func trim(object any) (any, error) {
 	switch o := object.(type) {
 	case *kudo.OperatorVersion:
 		o.Spec.Templates = nil
-	case *clusterv1.ManagedCluster: // what selectors and templates read is left
-		o.Spec = clusterv1.ManagedClusterSpec{}
-		o.Status = clusterv1.ManagedClusterStatus{Version: o.Status.Version, ClusterClaims: o.Status.ClusterClaims}
+	case *clusterv1.ManagedCluster:
+		selector.Trim(o)
 	}
 	return object, nil
 }

@@ -91,7 +91,7 @@ func checkRoots(t *testing.T, view sample.Cluster, lines []string) {
 	roots, reached := fleet.Roots(view.Cluster), map[string]bool{}
 	for _, root := range roots {
 		below := map[string]bool{}
-		fleet.Reach(view.Cluster, root, below)
+		fleet.Reach(view.Nearest, root, below)
 		for _, other := range roots {
 			if other != root && below[other] {
 				t.Errorf("%v on %v: of the roots %v, %s leads to %s", lines, view.AddOnNames(), roots, root, other)

@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/stack"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -64,8 +65,8 @@ func (f stackFile) needsHub() bool {
 		if e.Package.Value != "" && !packages.IsPlace(e.Package.Value) {
 			return true
 		}
-		for _, need := range e.Dependencies {
-			if !slices.ContainsFunc(f.stack.AddOns, func(other stack.Entry) bool { return other.Name.Value == need.Name }) {
+		for _, name := range dependency.CandidatesOf(e.Needs()) {
+			if !slices.ContainsFunc(f.stack.AddOns, func(other stack.Entry) bool { return other.Name.Value == name }) {
 				return true
 			}
 		}

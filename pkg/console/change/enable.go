@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,7 +89,7 @@ func NamespaceProblem(namespace string) string {
 func (e EnableRequest) Removals() []*addonv1alpha1.ManagedClusterAddOn {
 	names := []string{e.AddOn}
 	if e.WithDependencies {
-		names = append(dependency.Prerequisites(e.AddOn, e.View.Nearest), e.AddOn)
+		names = append(dependency.Prerequisites(e.AddOn, fleet.Once(e.View.Nearest)), e.AddOn)
 	}
 	var going []*addonv1alpha1.ManagedClusterAddOn
 	for _, name := range names {
@@ -163,21 +164,31 @@ func (e EnableRequest) Decide(ctx context.Context, reader Reader) (EnableResult,
 // names returns the add-ons to write: the requested one, preceded by its missing required add-ons if they are to be enabled too. Otherwise
 // it states the missing add-ons.
 func (e EnableRequest) names() (EnableResult, []string, error) {
+	found := EnableResult{Waiting: e.undecidedText()}
 	if !e.WithDependencies {
-		found := EnableResult{}
 		missing := slices.DeleteFunc(e.View.Judge(e.AddOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" && !j.Updating })
 		if len(missing) > 0 {
 			found.Waiting = fmt.Sprintf("%s is waiting for required add-ons: %s", e.AddOn, dependency.Summary(missing))
 		}
 		return found, []string{e.AddOn}, nil
 	}
-	all := append(dependency.Prerequisites(e.AddOn, e.View.Nearest), e.AddOn)
+	all := append(dependency.Prerequisites(e.AddOn, fleet.Once(e.View.Nearest)), e.AddOn)
 	for _, name := range all {
 		if err := e.checkInstallable(name); err != nil {
 			return EnableResult{}, nil, err
 		}
 	}
-	return EnableResult{}, slices.DeleteFunc(all, func(name string) bool { return name != e.AddOn && e.View.AddOns[name] != nil }), nil
+	return found, slices.DeleteFunc(all, func(name string) bool { return name != e.AddOn && e.View.AddOns[name] != nil }), nil
+}
+
+// undecidedText states which required add-ons are not known to be required on the cluster; empty if that is known of all.
+func (e EnableRequest) undecidedText() string {
+	names := e.View.Undecided(e.AddOn)
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s requires %s on some clusters, and whether this is one is unknown: you may not get ManagedCluster %s", e.AddOn,
+		strings.Join(names, ", "), e.View.Name)
 }
 
 // checkInstallable returns an error if a required add-on cannot be enabled.

@@ -46,9 +46,12 @@ func TestEnableSteps(t *testing.T) {
 			want: []string{"disk ", "shop "}},
 		"while no alternative is there": {
 			view: sample.NewCluster("shop: kafka|redpanda", "kafka:", "redpanda:"), want: []string{"shop "},
-			waiting: "shop is waiting for required add-ons: Required kafka or redpanda (NotInstalled)"},
+			waiting: "shop is waiting for required add-ons: Required kafka (NotInstalled) or redpanda (NotInstalled)"},
 		"without what exists on other clusters": {
 			view: sample.NewCluster("shop: kafka gpu@gpu", "kafka:", "gpu:").Labelled(), desired: Desired{WithDependencies: true}, want: []string{"kafka ", "shop "}},
+		"while it is not known whether a dependency exists on this cluster": {
+			view: sample.NewCluster("shop: kafka gpu@gpu", "kafka:", "gpu:"), desired: Desired{WithDependencies: true}, want: []string{"kafka ", "shop "},
+			waiting: "shop requires gpu on some clusters, and whether this is one is unknown: you may not get ManagedCluster cluster1"},
 		"with what exists on this cluster": {
 			view: sample.NewCluster("shop: gpu@gpu", "gpu:").Labelled("gpu"), desired: Desired{WithDependencies: true}, want: []string{"gpu ", "shop "}},
 		"in a namespace, which the other plan-based ones join": {

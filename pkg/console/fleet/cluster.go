@@ -165,14 +165,29 @@ func Once[T any](of func(name string) T) func(name string) T {
 	}
 }
 
-// Dependents returns the dependents of an add-on on the cluster, except those that are being deleted.
+// Dependents returns the dependents of an add-on on the cluster, except those that are being deleted. If it is not known whether a selector selects the
+// cluster, its dependency counts.
 func (v Cluster) Dependents(name string) []dependency.Dependent {
 	needs := make(map[string][]addonv1alpha1.AddonDependency, len(v.Definitions))
-	for of := range v.Definitions {
-		needs[of] = v.Needs(of)
+	for of, definition := range v.Definitions {
+		needs[of] = definition.Needs
+		if v.Selected != nil {
+			needs[of] = v.Needs(of)
+		}
 	}
 	return dependency.Dependents(name, dependency.Direct(needs), func(other string) bool {
 		there := v.AddOns[other]
 		return there != nil && there.DeletionTimestamp.IsZero()
-	})
+	}, func(other string) bool { return v.See(other).Works() })
+}
+
+// Undecided returns the required dependencies of an add-on of which it is not known whether they exist on the cluster.
+func (v Cluster) Undecided(name string) []string {
+	var names []string
+	for _, need := range v.Definitions[name].Needs {
+		if v.Selected == nil && need.Type == addonv1alpha1.DependencyTypeRequired && !selector.SelectsAll(need.Clusters) {
+			names = append(names, need.Name)
+		}
+	}
+	return names
 }

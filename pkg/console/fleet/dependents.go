@@ -56,13 +56,12 @@ func dependentRows(view DependentsView) []DependentRow {
 	somewhere := map[string]bool{}
 	for _, cluster := range slices.Sorted(maps.Keys(view.There)) {
 		there := view.There[cluster]
-		found := dependency.Dependents(view.AddOn, view.directOn(cluster), func(name string) bool { return there[name] })
-		for _, d := range found {
-			somewhere[d.Name] = true
-		}
+		exists := func(name string) bool { return there[name] }
+		found := dependency.Dependents(view.AddOn, view.directOn(cluster), exists, exists)
+		maps.Copy(somewhere, there)
 		add(found, cluster)
 	}
-	everywhere := dependency.Dependents(view.AddOn, view.Direct, nil)
+	everywhere := dependency.Dependents(view.AddOn, view.Direct, nil, nil)
 	add(slices.DeleteFunc(everywhere, func(d dependency.Dependent) bool { return somewhere[d.Name] }))
 	sorted := make([]DependentRow, 0, len(rows))
 	for _, row := range rows {

@@ -62,10 +62,10 @@ func (n TreeNode) Visit(each func(TreeNode)) {
 // Roots returns a set of add-ons from which all add-ons of the cluster are reachable: the ones that no other installed add-on leads to,
 // directly or through missing add-ons, and one of each cycle that no other add-on leads to.
 func Roots(view Cluster) []string {
-	reach := map[string]map[string]bool{}
+	reach, nearest := map[string]map[string]bool{}, Once(view.Nearest)
 	for _, name := range view.AddOnNames() {
 		reach[name] = map[string]bool{}
-		Reach(view, name, reach[name])
+		Reach(nearest, name, reach[name])
 	}
 	var roots []string
 	reached := map[string]bool{}
@@ -80,13 +80,13 @@ func Roots(view Cluster) []string {
 }
 
 // Reach adds an add-on and all its direct and indirect dependencies to reached.
-func Reach(v Cluster, name string, reached map[string]bool) {
+func Reach(needsOf func(name string) []addonv1alpha1.AddonDependency, name string, reached map[string]bool) {
 	if reached[name] {
 		return
 	}
 	reached[name] = true
-	for _, need := range v.Nearest(name) {
-		Reach(v, need.Name, reached)
+	for _, need := range needsOf(name) {
+		Reach(needsOf, need.Name, reached)
 	}
 }
 

@@ -36,8 +36,8 @@ func AddOns(ctx context.Context, c client.Reader, cluster string, definitions ma
 	for i := range addOns.Items {
 		view.AddOns[addOns.Items[i].Name] = &addOns.Items[i]
 	}
-	if len(view.AddOns) > 0 {
-		return view, readCompared(ctx, c, &view)
+	if err := readCompared(ctx, c, &view); err != nil || len(view.AddOns) > 0 {
+		return view, err
 	}
 	found, err := Clusters(ctx, c, cluster, labels.Everything())
 	if err != nil {
@@ -87,24 +87,26 @@ func SelectorCluster(ctx context.Context, c client.Reader, name string) (*select
 	return new(selector.ClusterOf(&cluster)), nil
 }
 
-// selectClusters reads what selectors of dependencies read of the ManagedClusters, if there are any.
-func selectClusters(ctx context.Context, c client.Reader, definitions map[string]fleet.Definition, views map[string]fleet.Cluster) error {
-	if !anyNeed(definitions, selectsClusters) {
-		return nil
-	}
-	all, err := allSelected(ctx, c)
-	if err != nil {
-		return err
-	}
-	for name, view := range views {
-		if found, listed := all[name]; listed {
-			view.Selected = &found
-		} else if view.Selected, err = SelectorCluster(ctx, c, name); err != nil {
-			return err
+// allSelected reads what selectors of dependencies read of each ManagedCluster; none if the user lacks permission.
+func allSelected(ctx context.Context, c client.Reader) (map[string]selector.Cluster, error) {
+	found := map[string]selector.Cluster{}
+	for page := (clusterv1.ManagedClusterList{}); ; {
+		next := page.Continue
+		page = clusterv1.ManagedClusterList{}
+		err := c.List(ctx, &page, client.Limit(PageSize), client.Continue(next))
+		if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+			return nil, nil
 		}
-		views[name] = view
+		if err != nil {
+			return nil, fmt.Errorf("listing the ManagedClusters: %w", err)
+		}
+		for i := range page.Items {
+			found[page.Items[i].Name] = selector.ClusterOf(&page.Items[i])
+		}
+		if page.Continue == "" {
+			return found, nil
+		}
 	}
-	return nil
 }
 
 // Instances reads the Instances of a cluster. It returns none if the user lacks permission or the hub does not have the kind.

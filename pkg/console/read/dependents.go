@@ -6,16 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
-	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -38,7 +34,7 @@ func Dependents(ctx context.Context, c client.Reader, addOn string) (fleet.Depen
 		return view, fmt.Errorf("ClusterManagementAddOn %q not found, and no other one depends on it; ClusterManagementAddOns: %s",
 			addOn, text.ListOrNone(slices.Sorted(maps.Keys(definitions))))
 	}
-	affected := dependency.Dependents(addOn, view.Direct, nil)
+	affected := dependency.Dependents(addOn, view.Direct, nil, nil)
 	if len(affected) == 0 {
 		return view, nil
 	}
@@ -61,23 +57,6 @@ func withReplacements(addOn string, affected []dependency.Dependent, needs map[s
 		}
 	}
 	return names
-}
-
-// allSelected reads what selectors of dependencies read of each ManagedCluster; none if the user lacks permission.
-func allSelected(ctx context.Context, c client.Reader) (map[string]selector.Cluster, error) {
-	var list clusterv1.ManagedClusterList
-	err := c.List(ctx, &list)
-	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing the ManagedClusters: %w", err)
-	}
-	found := make(map[string]selector.Cluster, len(list.Items))
-	for i := range list.Items {
-		found[list.Items[i].Name] = selector.ClusterOf(&list.Items[i])
-	}
-	return found, nil
 }
 
 // places reads the clusters of the add-ons.

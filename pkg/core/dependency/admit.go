@@ -117,7 +117,7 @@ func (e edge) judge(
 		return "", nil
 	}
 	if circular.Cycle = Cycle(e.addOn, e.to, needsOf); circular.Cycle != nil {
-		return "on clusters that all selectors on it select, " + circular.problem(), nil
+		return "on clusters that match every selector in it, " + circular.problem(), nil
 	}
 	switch {
 	case len(validation.IsDNS1123Subdomain(e.to)) > 0 && !slices.Contains(CandidatesOf(before), e.to):

@@ -130,7 +130,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"a cycle on some clusters": {
 			new:      byField(where("gpu", need("b"))),
-			warnings: []string{"spec.dependencies[0]: on clusters that all selectors on it select, " + cycleB},
+			warnings: []string{"spec.dependencies[0]: on clusters that match every selector in it, " + cycleB},
 		},
 		"a cycle on some clusters becomes one on all": {
 			old: byField(where("gpu", need("b"))), new: byField(need("b")), errors: []string{inField + `[0]: ` + cycleB},
@@ -145,6 +145,10 @@ func TestAdmit(t *testing.T) {
 			new: byAnnotation(`[{"name":"a","clusters":{"celSelector":{"celExpressions":["managedCluster.name ="]}}}]`),
 			errors: []string{inAnnotation + `[0]: "a" has clusters that are not valid: celSelector.celExpressions[0]: ` +
 				`line 1, column 21: Syntax error: token recognition error at: '='`},
+		},
+		"too many selectors": {
+			new:    byAnnotation("[" + strings.TrimSuffix(strings.Repeat(`{"name":"f","clusters":{}},`, 33), ",") + "]"),
+			errors: []string{inAnnotation + ": 33 dependencies have clusters, more than 32"},
 		},
 		"a selector with an unknown field": {
 			new:    byAnnotation(`[{"name":"a","clusters":{"labels":{"gpu":"true"}}}]`),

@@ -38,7 +38,9 @@ func SelectClusters(needs []addonv1alpha1.AddonDependency) bool {
 	return slices.ContainsFunc(needs, selectsClusters)
 }
 
-func selectsClusters(need addonv1alpha1.AddonDependency) bool { return !selector.SelectsAll(need.Clusters) }
+func selectsClusters(need addonv1alpha1.AddonDependency) bool {
+	return !selector.SelectsAll(need.Clusters)
+}
 
 // Everywhere returns the dependencies that an add-on has on every cluster.
 func Everywhere(needs []addonv1alpha1.AddonDependency) []addonv1alpha1.AddonDependency {

@@ -73,6 +73,10 @@ func readDeclaration(addOn *addonv1alpha1.ClusterManagementAddOn) (
 		}
 	}
 	needs = make([]addonv1alpha1.AddonDependency, 0, len(declared))
+	if selective := countSelectors(declared); selective > maxSelectors {
+		return nil, where, []*MalformedError{{AddOn: addOn.Name, Where: where, Problem: fmt.Sprintf(
+			"%d dependencies have clusters, more than %d", selective, maxSelectors)}}
+	}
 	names := make(map[string]bool, len(declared))
 	for i, need := range declared {
 		if need.Type == "" {
@@ -85,6 +89,18 @@ func readDeclaration(addOn *addonv1alpha1.ClusterManagementAddOn) (
 		needs = append(needs, need)
 	}
 	return needs, where, problems
+}
+
+// maxSelectors limits the dependencies of an add-on that exist on some clusters only: each selector is evaluated for each cluster.
+const maxSelectors = 32
+
+func countSelectors(needs []addonv1alpha1.AddonDependency) (count int) {
+	for _, need := range needs {
+		if need.Clusters != nil {
+			count++
+		}
+	}
+	return count
 }
 
 // entry formats the path of the dependency at index.

@@ -39,9 +39,9 @@ func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Depen
 // Dependents returns the existing add-ons that are affected when addOn is not available. First come all that become unavailable because
 // they require addOn directly or transitively, each by the shortest path. Then come those that are degraded because an unavailable add-on
 // is Optional for them. An add-on that is affected in both ways is listed once, in the first group. An add-on is not affected while another
-// add-on that satisfies the dependency exists. direct holds the direct dependents. there reports whether an add-on exists; nil lists all that
-// could be affected somewhere.
-func Dependents(addOn string, direct map[string][]Dependent, there func(name string) bool) []Dependent {
+// add-on that satisfies the dependency works. direct holds the direct dependents. there reports whether an add-on exists, and works whether it could
+// replace another one; without these functions, all that could be affected somewhere are listed.
+func Dependents(addOn string, direct map[string][]Dependent, there, works func(name string) bool) []Dependent {
 	met, gone := map[string]bool{addOn: true}, map[string]bool{addOn: true}
 	next := func(of Dependent, t addonv1alpha1.DependencyType) []Dependent {
 		var found []Dependent
@@ -50,7 +50,7 @@ func Dependents(addOn string, direct map[string][]Dependent, there func(name str
 			through = append(slices.Clip(through), of.Name)
 		}
 		for _, d := range direct[of.Name] {
-			if d.Type == t && !met[d.Name] && isAffected(d, gone, there) {
+			if d.Type == t && !met[d.Name] && isAffected(d, gone, there, works) {
 				met[d.Name] = true
 				found = append(found, Dependent{Name: d.Name, Type: t, Through: through})
 			}
@@ -69,7 +69,7 @@ func Dependents(addOn string, direct map[string][]Dependent, there func(name str
 	return append(stopped[1:], degraded...)
 }
 
-// isAffected reports whether a dependent exists, and nothing else that exists satisfies its dependency; gone are the add-ons that are not available.
-func isAffected(d Dependent, gone map[string]bool, there func(name string) bool) bool {
-	return there == nil || there(d.Name) && !slices.ContainsFunc(d.Others, func(other string) bool { return there(other) && !gone[other] })
+// isAffected reports whether a dependent exists, and nothing else that works satisfies its dependency; gone are the add-ons that are not available.
+func isAffected(d Dependent, gone map[string]bool, there, works func(name string) bool) bool {
+	return there == nil || there(d.Name) && !slices.ContainsFunc(d.Others, func(other string) bool { return works(other) && !gone[other] })
 }

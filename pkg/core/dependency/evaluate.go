@@ -3,7 +3,6 @@
 package dependency
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -182,6 +181,9 @@ func (j Judgement) compared(constraint string, versions Versions, last memory) J
 	return j
 }
 
+// Works reports whether the add-on is installed, available and not being deleted.
+func (s Seen) Works() bool { return s.cause() == "" }
+
 // outOfReach reports whether the add-on is installed on a cluster that is unreachable, so that its availability is unknown.
 func (s Seen) outOfReach() bool {
 	return s.Installed && !s.Deleting &&
@@ -284,21 +286,34 @@ func (j Judgement) names() string {
 	return strings.Join(names, " or ")
 }
 
-// Summary lists the given dependencies with type and cause, for events and logs: "Required zookeeper (NotInstalled)".
+// Summary lists the given dependencies with type and cause, for events and logs: "Required zookeeper (NotInstalled)", and of alternatives each with its
+// own: "Required kafka (NotInstalled) or redpanda (NotAvailable)".
 func Summary(judgements []Judgement) string {
 	parts := make([]string, 0, len(judgements))
 	for _, j := range judgements {
-		cause := string(j.Cause)
-		if cause == "" {
-			cause = string(Unknown)
+		candidates := j.Candidates
+		if len(candidates) == 0 {
+			candidates = []Judgement{j}
 		}
-		if j.Updating {
-			cause = addonv1alpha1.ReasonUpdating
+		causes := make([]string, 0, len(candidates))
+		for _, candidate := range candidates {
+			causes = append(causes, oneLine(candidate.By)+" ("+candidate.causeText()+")")
 		}
-		if j.Mismatch != "" {
-			cause += ": it " + j.Mismatch
-		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", j.Type, j.names(), cause))
+		parts = append(parts, string(j.Type)+" "+strings.Join(causes, " or "))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// causeText returns why the dependency blocks a first installation.
+func (j Judgement) causeText() string {
+	switch {
+	case j.Updating:
+		return addonv1alpha1.ReasonUpdating
+	case j.Cause == "":
+		return string(Unknown)
+	case j.Mismatch != "":
+		return string(j.Cause) + ": it " + j.Mismatch
+	default:
+		return string(j.Cause)
+	}
 }

@@ -139,7 +139,8 @@ func TestDependents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, d := range Dependents("a", Direct(graph(tc.graph...)), func(name string) bool { return name != tc.absent }) {
+			there := func(name string) bool { return name != tc.absent }
+			for _, d := range Dependents("a", Direct(graph(tc.graph...)), there, there) {
 				line := string(d.Type) + " " + d.Name
 				if len(d.Through) > 0 {
 					line += " over " + Way(d.Through)

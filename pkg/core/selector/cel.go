@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/ext"
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
@@ -23,12 +25,14 @@ const costLimit = 100_000
 // maxExpression limits the length of an expression, in bytes.
 const maxExpression = 2048
 
-// environment has the functions of OCM's Placements, except scores, which reads other objects, and parseJSON; semver can also normalize "v1.37.2".
+// environment has what an expression needs to compare values, and nothing that builds larger ones: the limit of the cost is checked after each
+// function, and so does not bound what one builds. Of the functions of OCM's Placements, it lacks +, map, those of strings that build a string or a list,
+// parseJSON, and scores, which reads other objects; semver can also normalize "v1.37.2".
 var environment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
-		cel.Variable(variable, cel.MapType(cel.StringType, cel.DynType)), cel.OptionalTypes(), ext.Strings(),
-		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
-		library.SemverLib(library.SemverVersion(1)),
+	return cel.NewCustomEnv(
+		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeMacros: []string{"map"}, ExcludeFunctions: []*env.Function{{Name: operators.Add}}})),
+		cel.Variable(variable, cel.MapType(cel.StringType, cel.DynType)),
+		library.Regex(), library.Quantity(), library.IP(), library.CIDR(), library.Format(), library.SemverLib(library.SemverVersion(1)),
 	)
 })
 
@@ -49,52 +53,69 @@ type compiled struct {
 }
 
 func (c *cache) of(expression string) (cel.Program, error) {
+	if len(expression) > maxExpression {
+		return nil, fmt.Errorf("an expression has at most %d bytes", maxExpression)
+	}
 	c.mutex.Lock()
-	defer c.mutex.Unlock()
 	found, known := c.known[expression]
+	c.mutex.Unlock()
 	if !known {
 		found.program, found.err = compile(expression)
-		if len(c.known) >= maxPrograms {
-			clear(c.known)
-		}
-		c.known[expression] = found
+		c.keep(expression, found)
 	}
 	return found.program, found.err
 }
 
+// keep stores a compiled expression, in place of any other one if there are too many.
+func (c *cache) keep(expression string, program compiled) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for other := range c.known {
+		if len(c.known) < maxPrograms {
+			break
+		}
+		delete(c.known, other)
+	}
+	c.known[strings.Clone(expression)] = program
+}
+
 // compile returns the program of an expression that returns a bool, or a value whose type is only known when it is evaluated.
 func compile(expression string) (cel.Program, error) {
-	if len(expression) > maxExpression {
-		return nil, fmt.Errorf("an expression has at most %d bytes", maxExpression)
-	}
-	env, err := environment()
+	environment, err := environment()
 	if err != nil {
 		return nil, fmt.Errorf("preparing CEL: %w", err)
 	}
-	ast, issues := env.Compile(expression)
+	ast, issues := environment.Compile(expression)
 	if issues.Err() != nil {
-		return nil, errors.New(firstIssue(issues))
+		return nil, errors.New(firstIssue(issues, expression))
 	}
 	if result := ast.OutputType(); !result.IsExactType(cel.BoolType) && !result.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the expression returns %s and not bool", cel.FormatCELType(result))
 	}
-	return env.Program(ast, cel.CostLimit(costLimit), cel.CostTracking(&library.CostEstimator{}))
+	return environment.Program(ast, cel.CostLimit(costLimit), cel.CostTracking(&library.CostEstimator{}))
 }
 
 // firstIssue returns the first problem of an expression with its place, without the expression itself.
-func firstIssue(issues *cel.Issues) string {
+func firstIssue(issues *cel.Issues, expression string) string {
 	first := issues.Errors()[0]
-	return fmt.Sprintf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, first.Message)
+	message := strings.ReplaceAll(first.Message, " (in container '')", "")
+	if name, is := strings.CutPrefix(message, "undeclared reference to '"); is {
+		message += "; the only variable is " + variable
+		if name = strings.TrimSuffix(name, "'"); strings.HasPrefix(name, "_") || strings.Contains(expression, name+"(") {
+			message = fmt.Sprintf("function %q is not available", strings.Trim(name, "_"))
+		}
+	}
+	return fmt.Sprintf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, message)
 }
 
 // holds reports whether an expression is true for a cluster. An expression that fails, such as one that reads a label that the cluster does not have,
 // is not.
-func holds(expression string, cluster Cluster) bool {
+func holds(expression string, object map[string]any) bool {
 	program, err := programs.of(expression)
 	if err != nil {
 		return false
 	}
-	result, _, err := program.Eval(map[string]any{variable: objectOf(cluster)})
+	result, _, err := program.Eval(map[string]any{variable: object})
 	return err == nil && result == types.True
 }
 

@@ -4,6 +4,7 @@ package selector
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,9 @@ func Problem(s *addonv1alpha1.ClusterSelector) string {
 	if s == nil {
 		return ""
 	}
+	if problem := sizeProblem(s); problem != "" {
+		return problem
+	}
 	if _, err := labelSelector(s); err != nil {
 		return fmt.Sprintf("labelSelector: %v", err)
 	}
@@ -30,6 +34,26 @@ func Problem(s *addonv1alpha1.ClusterSelector) string {
 		}
 	}
 	return ""
+}
+
+// The limits of the CRD, which an annotation does not pass.
+const (
+	maxRequirements = 16
+	maxExpressions  = 8
+)
+
+// sizeProblem describes why a selector is too large; empty if it is not.
+func sizeProblem(s *addonv1alpha1.ClusterSelector) string {
+	switch {
+	case s.LabelSelector != nil && len(s.LabelSelector.MatchLabels)+len(s.LabelSelector.MatchExpressions) > maxRequirements:
+		return fmt.Sprintf("labelSelector: it has more than %d requirements", maxRequirements)
+	case s.ClaimSelector != nil && len(s.ClaimSelector.MatchExpressions) > maxRequirements:
+		return fmt.Sprintf("claimSelector: it has more than %d requirements", maxRequirements)
+	case len(expressionsOf(s)) > maxExpressions:
+		return fmt.Sprintf("celSelector: it has more than %d expressions", maxExpressions)
+	default:
+		return ""
+	}
 }
 
 // SelectsAll reports whether a selector selects every cluster: it is nil or empty.
@@ -59,12 +83,12 @@ func Matches(s *addonv1alpha1.ClusterSelector, cluster Cluster) bool {
 	if err != nil || !byClaim.Matches(labels.Set(cluster.Claims)) {
 		return false
 	}
-	for _, expression := range expressionsOf(s) {
-		if !holds(expression, cluster) {
-			return false
-		}
+	expressions := expressionsOf(s)
+	if len(expressions) == 0 {
+		return true
 	}
-	return true
+	object := objectOf(cluster)
+	return !slices.ContainsFunc(expressions, func(expression string) bool { return !holds(expression, object) })
 }
 
 // Text returns a selector on one line: "env=prod, claim region in (eu,us), CEL managedCluster.metadata.name != 'a'".

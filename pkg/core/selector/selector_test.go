@@ -2,9 +2,11 @@ package selector
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
@@ -113,10 +115,22 @@ func TestProblem(t *testing.T) {
 		"a syntax error": {byExpression("true", "managedCluster."),
 			`celSelector.celExpressions[1]: line 1, column 16: Syntax error: no viable alternative at input '.'`},
 		"a variable that does not exist": {byExpression("cluster.name == 'a'"),
-			`celSelector.celExpressions[0]: line 1, column 1: undeclared reference to 'cluster' (in container '')`},
+			`celSelector.celExpressions[0]: line 1, column 1: undeclared reference to 'cluster'; the only variable is managedCluster`},
 		"a function that reads other objects": {byExpression("managedCluster.scores('cpu').size() > 0"),
-			`celSelector.celExpressions[0]: line 1, column 22: undeclared reference to 'scores' (in container '')`},
-		"another type": {byExpression("'prod'"), "celSelector.celExpressions[0]: the expression returns string and not bool"},
+			`celSelector.celExpressions[0]: line 1, column 22: function "scores" is not available`},
+		"an expression that doubles a list": {byExpression(`[['a']].map(x, x + x).size() > 0`),
+			"celSelector.celExpressions[0]: line 1, column 12: function \"map\" is not available"},
+		"an expression that adds": {byExpression(`'a' + 'b' == 'ab'`),
+			"celSelector.celExpressions[0]: line 1, column 5: function \"+\" is not available"},
+		"an expression that builds a list": {byExpression(`['a'].map(x, x).size() > 0`),
+			"celSelector.celExpressions[0]: line 1, column 10: function \"map\" is not available"},
+		"an expression that formats a text": {byExpression(`'%s'.format(['a']) == 'a'`),
+			"celSelector.celExpressions[0]: line 1, column 12: function \"format\" is not available"},
+		"an expression that replaces a text": {byExpression(`'a'.replace('a', 'aaaa') == 'a'`),
+			"celSelector.celExpressions[0]: line 1, column 12: function \"replace\" is not available"},
+		"too many expressions":  {byExpression(slices.Repeat([]string{"true"}, 9)...), "celSelector: it has more than 8 expressions"},
+		"too many requirements": {byClaim(slices.Repeat([]metav1.LabelSelectorRequirement{requirement("a", metav1.LabelSelectorOpExists)}, 17)...), "claimSelector: it has more than 16 requirements"},
+		"another type":          {byExpression("'prod'"), "celSelector.celExpressions[0]: the expression returns string and not bool"},
 		"a huge expression": {byExpression("'" + strings.Repeat("a", maxExpression) + "' == ''"),
 			"celSelector.celExpressions[0]: an expression has at most 2048 bytes"},
 	} {
@@ -138,6 +152,24 @@ func TestProgramsAreBounded(t *testing.T) {
 	}
 	if len(c.known) > maxPrograms {
 		t.Errorf("%d expressions are kept, more than %d", len(c.known), maxPrograms)
+	}
+}
+
+// Hub, command and dashboard read the same, whatever a cluster claims, and whether it comes from a cache or not.
+func TestClusterOfIsBounded(t *testing.T) {
+	huge := cluster1.DeepCopy()
+	huge.Status.Version.Kubernetes = strings.Repeat("1", 1<<20)
+	for i := range 200 {
+		huge.Status.ClusterClaims = append(huge.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: fmt.Sprintf("c%03d", i), Value: "x"})
+		huge.Labels[fmt.Sprintf("l%03d", i)] = "x"
+	}
+	found := ClusterOf(huge)
+	if len(found.Labels) != 64 || len(found.Claims) != 64 || len(found.KubernetesVersion) > 64 {
+		t.Errorf("%d labels, %d claims and a version of %d bytes", len(found.Labels), len(found.Claims), len(found.KubernetesVersion))
+	}
+	Trim(huge)
+	if diff := cmp.Diff(found, ClusterOf(huge)); diff != "" {
+		t.Errorf("from a cache (-direct +cached):\n%s", diff)
 	}
 }
 

@@ -41,7 +41,7 @@ func ObjectsOf(name, namespace string, addOns []Resolved) Objects {
 	for _, a := range inOrder(addOns) {
 		config, values := configsOf(a, namespace)
 		key := &types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
-		described := AddOn{Name: a.Name.Value, Version: a.Version, Config: key, Dependencies: a.dependencies(), Placements: a.Placements}
+		described := AddOn{Name: a.Name.Value, Version: a.Version, Config: key, Dependencies: a.Needs(), Placements: a.Placements}
 		if len(values.Data) > 0 {
 			described.Values = key
 			values.Labels = map[string]string{kudo.LabelStack: name, kudo.LabelConfiguration: "true"}
@@ -94,7 +94,8 @@ const (
 	kindValues     = "ConfigMap"
 )
 
-func (e Entry) dependencies() []addonv1alpha1.AddonDependency {
+// Needs returns the dependencies of the add-on.
+func (e Entry) Needs() []addonv1alpha1.AddonDependency {
 	needs := make([]addonv1alpha1.AddonDependency, 0, len(e.Dependencies))
 	for _, d := range e.Dependencies {
 		needs = append(needs, d.AddonDependency)
@@ -111,7 +112,7 @@ func inOrder(addOns []Resolved) []Resolved {
 	needsOf := func(name string) []addonv1alpha1.AddonDependency {
 		if i, known := at[name]; known {
 			var needs []addonv1alpha1.AddonDependency // optional ones and alternatives come first, too
-			for _, candidate := range dependency.CandidatesOf(addOns[i].dependencies()) {
+			for _, candidate := range dependency.CandidatesOf(addOns[i].Needs()) {
 				needs = append(needs, addonv1alpha1.AddonDependency{Name: candidate, Type: addonv1alpha1.DependencyTypeRequired})
 			}
 			return needs

@@ -1,10 +1,6 @@
 package read
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
-	"github.com/tandem-addons/tandem/pkg/text"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // Transform returns a function that every object of a cache passes through: it calls Trim, and shares equal strings between objects.
@@ -64,20 +60,13 @@ func Trim(object any) (any, error) {
 	return object, nil
 }
 
-// maxVersion limits what is kept of the version that a cluster reports, in bytes.
-const maxVersion = 64
-
 // trimCluster drops what the hub does not read of a ManagedCluster. Of facts that are too many or too large, which other users and the cluster
 // write, it keeps as much as shows that.
 func trimCluster(o *clusterv1.ManagedCluster) {
-	kept := facts.Bound(factsOf(o))
+	kept := facts.Bound(selector.FactsOf(o))
 	trimMetadata(o)
-	o.Labels, o.TypeMeta, o.Spec = kept.Labels, metav1.TypeMeta{}, clusterv1.ManagedClusterSpec{}
-	version := o.Status.Version.Kubernetes
-	o.Status = clusterv1.ManagedClusterStatus{Version: clusterv1.ManagedClusterVersion{Kubernetes: strings.Clone(text.Truncate(version, maxVersion))}}
-	for _, name := range slices.Sorted(maps.Keys(kept.Claims)) {
-		o.Status.ClusterClaims = append(o.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: name, Value: kept.Claims[name]})
-	}
+	o.Labels, o.TypeMeta = kept.Labels, metav1.TypeMeta{}
+	selector.Trim(o)
 }
 
 // annotationHash holds the hash of a ConfigMap with parameters in the cache.

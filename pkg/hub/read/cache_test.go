@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
 )
 
@@ -203,7 +204,7 @@ func TestManagedClustersKeepTheirFacts(t *testing.T) {
 	}
 	huge := want.DeepCopy()
 	huge.Status.ClusterClaims = append(huge.Status.ClusterClaims, clusterv1.ManagedClusterClaim{Name: "c", Value: strings.Repeat("x", 1<<20)})
-	if cached := factsOf(trimObject(t, huge)); len(cached.Claims["c"]) > 32<<10 || facts.Problem(cached) == "" {
+	if cached := selector.FactsOf(trimObject(t, huge)); len(cached.Claims["c"]) > 32<<10 || facts.Problem(cached) == "" {
 		t.Errorf("the cache has %d bytes, and the problem %q", len(cached.Claims["c"]), facts.Problem(cached))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // IsManaged reports whether the namespace belongs to a managed cluster that is not being deleted.
@@ -85,22 +86,11 @@ func Facts(ctx context.Context, c client.Reader, namespace string) (*kudo.Cluste
 	if cluster == nil || err != nil {
 		return nil, err
 	}
-	return factsOf(cluster), nil
-}
-
-func factsOf(cluster *clusterv1.ManagedCluster) *kudo.ClusterFacts {
-	found := &kudo.ClusterFacts{Name: cluster.Name, Labels: facts.LabelsOf(cluster.Labels)}
-	for _, claim := range cluster.Status.ClusterClaims {
-		if found.Claims == nil {
-			found.Claims = make(map[string]string, len(cluster.Status.ClusterClaims))
-		}
-		found.Claims[claim.Name] = claim.Value
-	}
-	return found
+	return selector.FactsOf(cluster), nil
 }
 
 // ViewFacts returns what templates may read of a ManagedCluster, for comparison.
 func ViewFacts(cluster *clusterv1.ManagedCluster) string {
-	found := factsOf(cluster)
+	found := selector.FactsOf(cluster)
 	return facts.Text(facts.Labels, found, "") + facts.Text(facts.Claims, found, "")
 }

@@ -41,16 +41,31 @@ func NewCycles() *Cycles {
 // On returns the cycles that addOn is on on a cluster, by the dependency that leads into each. They are read-only. It reads the cluster only if that
 // matters.
 func (c *Cycles) On(addOn string, cluster func() (selector.Cluster, error)) (map[string][]string, error) {
-	c.mutex.RLock()
-	defer c.mutex.RUnlock()
-	if c.found[addOn] == nil || c.selective == 0 {
-		return c.found[addOn], nil
+	found, needs := c.foundOf(addOn)
+	if needs == nil {
+		return found, nil
 	}
 	on, err := cluster()
 	if err != nil {
 		return nil, err
 	}
-	return through(addOn, func(name string) []addonv1alpha1.AddonDependency { return dependency.On(c.needs[name], on) }), nil
+	existing := map[string][]addonv1alpha1.AddonDependency{}
+	return through(addOn, func(name string) []addonv1alpha1.AddonDependency {
+		if _, known := existing[name]; !known {
+			existing[name] = dependency.On(needs[name], on)
+		}
+		return existing[name]
+	}), nil
+}
+
+// foundOf returns the cycles that addOn is on, and a copy of the dependencies of all add-ons if some of the cycles may exist on some clusters only.
+func (c *Cycles) foundOf(addOn string) (found map[string][]string, needs map[string][]addonv1alpha1.AddonDependency) {
+	c.mutex.RLock()
+	defer c.mutex.RUnlock()
+	if c.found[addOn] != nil && c.selective > 0 {
+		needs = maps.Clone(c.needs)
+	}
+	return c.found[addOn], needs
 }
 
 // OnClusterChange returns a function that returns the add-ons of a changed ManagedCluster if dependencies exist on some clusters only: all of them, because
@@ -58,8 +73,9 @@ func (c *Cycles) On(addOn string, cluster func() (selector.Cluster, error)) (map
 func (c *Cycles) OnClusterChange(reader client.Reader) func(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
 	return func(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
 		c.mutex.RLock()
-		defer c.mutex.RUnlock()
-		if c.selective == 0 {
+		selective := c.selective
+		c.mutex.RUnlock()
+		if selective == 0 {
 			return nil, nil
 		}
 		return addOnsOn(ctx, reader, cluster)

@@ -62,30 +62,25 @@ func (a *admissions) declares(ctx context.Context, addOn, need, cluster string) 
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return name == need })
-		replaced, err := a.anyExists(ctx, others, cluster)
-		if err != nil || !replaced {
+		if cluster == "" { // another add-on may be missing where this one is
+			return true, nil
+		}
+		if replaced, err := a.anyAvailable(ctx, others, cluster); err != nil || !replaced {
 			return true, err
 		}
 	}
 	return false, nil
 }
 
-// anyExists reports whether one of the add-ons is on a cluster and is not being deleted or, without a cluster, is defined.
-func (a *admissions) anyExists(ctx context.Context, names []string, cluster string) (bool, error) {
+// anyAvailable reports whether one of the add-ons is available on a cluster and is not being deleted.
+func (a *admissions) anyAvailable(ctx context.Context, names []string, cluster string) (bool, error) {
 	for _, name := range names {
-		if cluster == "" {
-			definition, err := read.Definition(ctx, a.client, name)
-			if err != nil || definition != nil {
-				return err == nil, err
-			}
-			continue
-		}
 		var addOn addonv1alpha1.ManagedClusterAddOn
 		err := a.client.Get(ctx, types.NamespacedName{Namespace: cluster, Name: name}, &addOn)
 		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, name, err)
 		}
-		if err == nil && addOn.DeletionTimestamp.IsZero() {
+		if err == nil && dependency.See(nil, &addOn).Works() {
 			return true, nil
 		}
 	}

@@ -32,7 +32,7 @@ const (
 	smallestFleet = bases + bases*(chainLength-1) + 1
 	// absent is a name that no add-on has.
 	absent = "addon-absent"
-	// addOnVersion is that of each add-on, clusterLabel a label of each cluster.
+	// addOnVersion is the version of each add-on, clusterLabel a label of each cluster.
 	addOnVersion = "1.2.0"
 	clusterLabel = "tandem.test/bench"
 )

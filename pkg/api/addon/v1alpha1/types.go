@@ -88,7 +88,7 @@ type AddonDependency struct {
 
 // ClusterSelector selects ManagedClusters that match all of its parts, which are those of a Placement. An empty one selects all clusters.
 type ClusterSelector struct {
-	// labelSelector selects by the labels of the ManagedCluster, except those of OCM's that show the state of add-ons.
+	// labelSelector selects by the labels of the ManagedCluster, except those with the prefix feature.open-cluster-management.io/.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
