@@ -122,16 +122,20 @@ func observeManager(ctx context.Context, c client.Reader, namespace string) chec
 	return check.Manager{Exists: true, Version: config.Labels[addonv1alpha1.LabelVersion]}
 }
 
-// observePermissions reviews the permissions in the namespace of the first cluster, or in all namespaces.
+// observePermissions reviews the permissions in the namespace of the first cluster, or in all namespaces. A namespace in the review of a
+// cluster-scoped resource would make the API server count RoleBindings.
 func observePermissions(ctx context.Context, c client.Client, clusters []string) check.Permissions {
 	found := check.Permissions{Reviewed: check.NeededPermissions()}
 	if len(clusters) > 0 {
 		found.Namespace = clusters[0]
 	}
 	for i := range found.Reviewed {
-		one := &found.Reviewed[i]
+		one, namespace := &found.Reviewed[i], found.Namespace
+		if one.ClusterScoped {
+			namespace = metav1.NamespaceAll
+		}
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: found.Namespace, Verb: one.Verb, Group: one.Group, Resource: one.Resource},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: one.Verb, Group: one.Group, Resource: one.Resource},
 		}}
 		if found.Problem = c.Create(ctx, review); found.Problem != nil {
 			return found

@@ -55,7 +55,7 @@ func TestJudge(t *testing.T) {
 		"a clock behind": {func(o *Observations) { o.Clock.Ahead = -61 * time.Second }, []string{
 			"warning clock: the clock of the hub is 61s behind the local one: synchronize both, for example with NTP"}},
 		"a clock that differs little": {func(o *Observations) { o.Clock.Ahead = -59 * time.Second }, nil},
-		"no time":                     {func(o *Observations) { o.Clock.Known = false }, []string{"unknown clock: unknown: responses of the API server have no time"}},
+		"no time":                     {func(o *Observations) { o.Clock.Known = false }, []string{"unknown clock: unknown: responses of the API server have no Date header"}},
 		"missing definitions": {func(o *Observations) { o.Definitions.Missing = []string{"a", "b", "c", "d", "e"} }, []string{
 			"failed definitions: the hub does not serve a, b, c and 2 more: apply manifests/crds of the version of addon-manager on the hub | kubectl get crds"}},
 		"no discovery": {func(o *Observations) { o.Definitions.Problem = errForbidden }, []string{
@@ -118,8 +118,16 @@ func TestJudge(t *testing.T) {
 			o.Permissions.Namespace, o.Permissions.Reviewed[5].Allowed = "cluster1", false
 		}, []string{"warning permissions: your user may not create managedclusteraddons (enable) in namespace cluster1: " +
 			"ask an administrator of the hub if you need these commands"}},
+		"a tenant who may not list clusters": {func(o *Observations) {
+			o.Permissions.Namespace, o.Permissions.Reviewed[4].Allowed = "cluster1", false
+		}, []string{"warning permissions: your user may not list managedclusters (--selector, --all-clusters) at the cluster scope: " +
+			"ask an administrator of the hub if you need these commands"}},
+		"a tenant who may do neither": {func(o *Observations) {
+			o.Permissions.Namespace, o.Permissions.Reviewed[1].Allowed, o.Permissions.Reviewed[8].Allowed = "cluster1", false, false
+		}, []string{"warning permissions: your user may not create addondeploymentconfigs (enable -p) in namespace cluster1; nor " +
+			"list clustermanagementaddons (tree, why) at the cluster scope: ask an administrator of the hub if you need these commands"}},
 		"permissions that cannot be reviewed": {func(o *Observations) { o.Permissions.Problem = errors.New(strings.Repeat("x", 1000)) }, []string{
-			"unknown permissions: unknown: reading your permissions: " + strings.Repeat("x", 297) + "…"}},
+			"unknown permissions: unknown: your permissions cannot be reviewed: " + strings.Repeat("x", 297) + "…"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := healthy()

@@ -31,7 +31,7 @@ func hub(o Observations) []Finding {
 func clock(o Observations) []Finding {
 	const subject = "clock"
 	if !o.Clock.Known {
-		return []Finding{{Level: Unknown, Subject: subject, Message: "unknown: responses of the API server have no time"}}
+		return []Finding{{Level: Unknown, Subject: subject, Message: "unknown: responses of the API server have no Date header"}}
 	}
 	direction := "ahead of"
 	if o.Clock.Ahead < 0 {
@@ -81,20 +81,31 @@ func admission(o Observations) []Finding {
 func permissions(o Observations) []Finding {
 	const subject = "permissions"
 	if err := o.Permissions.Problem; err != nil {
-		return []Finding{unreadable(subject, "your permissions", err)}
-	}
-	var denied []string
-	for _, one := range o.Permissions.Reviewed {
-		if !one.Allowed {
-			denied = append(denied, fmt.Sprintf("%s %s (%s)", one.Verb, one.Resource, one.Commands))
-		}
+		return []Finding{{Level: Unknown, Subject: subject, Message: "unknown: your permissions cannot be reviewed: " + oneLine(err.Error())}}
 	}
 	where := ""
 	if o.Permissions.Namespace != "" {
 		where = " in namespace " + o.Permissions.Namespace
 	}
+	var denied []string
+	if namespaced := o.Permissions.denied(false); len(namespaced) > 0 {
+		denied = append(denied, strings.Join(namespaced, ", ")+where)
+	}
+	if clusterScoped := o.Permissions.denied(true); len(clusterScoped) > 0 {
+		denied = append(denied, strings.Join(clusterScoped, ", ")+" at the cluster scope")
+	}
 	if len(denied) == 0 {
 		return ok(subject, "your user has all permissions that were checked"+where)
 	}
-	return warning(subject, "your user may not "+strings.Join(denied, ", ")+where+": ask an administrator of the hub if you need these commands", "")
+	return warning(subject, "your user may not "+strings.Join(denied, "; nor ")+": ask an administrator of the hub if you need these commands", "")
+}
+
+// denied returns the permissions that the user lacks, of cluster-scoped or of namespaced resources.
+func (p Permissions) denied(clusterScoped bool) (denied []string) {
+	for _, one := range p.Reviewed {
+		if !one.Allowed && one.ClusterScoped == clusterScoped {
+			denied = append(denied, fmt.Sprintf("%s %s (%s)", one.Verb, one.Resource, one.Commands))
+		}
+	}
+	return denied
 }

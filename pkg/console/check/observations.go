@@ -82,7 +82,7 @@ type Agent struct {
 	Klusterlet metav1.ConditionStatus
 }
 
-// Permissions are the reviewed permissions of the user, in a namespace or in all.
+// Permissions are the reviewed permissions of the user. Namespace is where those of namespaced resources were reviewed; empty for all namespaces.
 type Permissions struct {
 	Namespace string
 	Reviewed  []Permission
@@ -92,7 +92,8 @@ type Permissions struct {
 // Permission is a permission that commands of the plugin need.
 type Permission struct {
 	Verb, Group, Resource, Commands string
-	Allowed                         bool
+	// ClusterScoped is whether the resource has no namespaces: a RoleBinding grants nothing on it.
+	ClusterScoped, Allowed bool
 }
 
 // NeededPermissions returns the permissions that the main commands need.
@@ -100,17 +101,19 @@ func NeededPermissions() []Permission {
 	addOns, packages, clusters := addonv1alpha1.GroupVersion.Group, kudo.GroupVersion.Group, clusterv1.GroupName
 	return []Permission{
 		{Verb: "list", Group: addOns, Resource: "managedclusteraddons", Commands: "get, fleet, why"},
-		{Verb: "list", Group: addOns, Resource: "clustermanagementaddons", Commands: "tree, why"},
+		{Verb: "list", Group: addOns, Resource: "clustermanagementaddons", Commands: "tree, why", ClusterScoped: true},
 		{Verb: "list", Group: packages, Resource: "instances", Commands: "plan status"},
 		{Verb: "list", Group: packages, Resource: "operatorversions", Commands: "package list"},
-		{Verb: "list", Group: clusters, Resource: "managedclusters", Commands: "--selector, --all-clusters"},
+		{Verb: "list", Group: clusters, Resource: "managedclusters", Commands: "--selector, --all-clusters", ClusterScoped: true},
 		{Verb: "create", Group: addOns, Resource: "managedclusteraddons", Commands: "enable"},
 		{Verb: "patch", Group: addOns, Resource: "managedclusteraddons", Commands: "update, upgrade"},
 		{Verb: "delete", Group: addOns, Resource: "managedclusteraddons", Commands: "disable"},
+		{Verb: "create", Group: addOns, Resource: "addondeploymentconfigs", Commands: "enable -p"},
+		{Verb: "patch", Group: addOns, Resource: "addondeploymentconfigs", Commands: "update -p"},
 		{Verb: "create", Group: packages, Resource: "instances", Commands: "install"},
 		{Verb: "patch", Group: packages, Resource: "instances", Commands: "plan run"},
 		{Verb: "delete", Group: packages, Resource: "instances", Commands: "uninstall"},
 		{Verb: "create", Group: packages, Resource: "operatorversions", Commands: "package push"},
-		{Verb: "create", Group: addOns, Resource: "clustermanagementaddons", Commands: "create"},
+		{Verb: "create", Group: addOns, Resource: "clustermanagementaddons", Commands: "create", ClusterScoped: true},
 	}
 }
