@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 // patchInstance and the following functions return the requests that actions send.
@@ -52,7 +53,7 @@ func writesOf(instance *kudo.Instance) []authorizationv1.ResourceAttributes {
 	if !ownedByAddOn(instance) {
 		return []authorizationv1.ResourceAttributes{patchInstance(cluster, name)}
 	}
-	config := change.ConfigName(cluster, name).Name
+	config := install.OwnConfig(cluster, name).Name
 	return []authorizationv1.ResourceAttributes{
 		onAddOn("patch", "managedclusteraddons", cluster, name),
 		onAddOn("create", "addondeploymentconfigs", cluster, config), onAddOn("patch", "addondeploymentconfigs", cluster, config),

@@ -15,20 +15,16 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/parameter"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
 
-// ConfigName returns the name of the AddOnDeploymentConfig for the given parameters.
-func ConfigName(cluster, addOn string) types.NamespacedName {
-	return types.NamespacedName{Namespace: cluster, Name: addOn + "-parameters"}
-}
-
 // withConfig returns the step with the parameters as an AddOnDeploymentConfig that the add-on refers to.
 func (s Step) withConfig(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, given Desired) (Step, error) {
-	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
+	own := install.OwnConfig(s.Wanted.Namespace, s.Wanted.Name)
 	if err := checkNotRolledOut(definition, s.Wanted, configResource, "parameters"); err != nil {
 		return s, err
 	}
@@ -77,7 +73,7 @@ func checkLengths(values map[string]string) error {
 // keptRemarks returns a warning about the AddOnDeploymentConfig that an earlier installation of the add-on has left: which of its parameters
 // apply again, or are reset, or that none applies.
 func (s Step) keptRemarks(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn) []string {
-	own := ConfigName(s.Wanted.Namespace, s.Wanted.Name)
+	own := install.OwnConfig(s.Wanted.Namespace, s.Wanted.Name)
 	if refersTo(definition, s.Current, own) {
 		return nil
 	}
@@ -142,16 +138,11 @@ func addReference(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addon
 		return fmt.Errorf("add-on %q does not support parameters: its ClusterManagementAddOn does not list %s in spec.supportedConfigs",
 			addOn.Name, configResource.Resource)
 	}
-	var last *types.NamespacedName
-	for _, config := range addOn.Spec.Configs {
-		if config.ConfigGroupResource == configResource {
-			last = new(types.NamespacedName(config.ConfigReferent))
-		}
-	}
+	last, named := install.LastConfig(addOn)
 	switch {
-	case last != nil && *last == own:
+	case named && last == own:
 		return nil
-	case last != nil:
+	case named:
 		return fmt.Errorf("add-on %q on cluster %s takes its parameters from AddOnDeploymentConfig %s; change them there "+
 			"('kubectl edit addondeploymentconfig %s -n %s')", addOn.Name, addOn.Namespace, last, last.Name, last.Namespace)
 	case supported[at].DefaultConfig != nil:
@@ -169,28 +160,13 @@ func addReference(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addon
 func checkNotRolledOut(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
 ) error {
-	ofResource := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == resource }
-	if definition == nil || slices.ContainsFunc(addOn.Spec.Configs, ofResource) {
+	config, placement, rolledOut := install.RolledOutConfig(definition, addOn, resource)
+	if !rolledOut {
 		return nil
 	}
-	for _, placement := range definition.Spec.InstallStrategy.Placements {
-		i := slices.IndexFunc(placement.Configs, ofResource)
-		if i < 0 || !hasConfig(addOn, placement.Configs[i]) {
-			continue
-		}
-		config := placement.Configs[i]
-		return fmt.Errorf("add-on %q on cluster %s takes its %s from %s %s/%s, which OCM applies to all clusters that Placement %s/%s "+
-			"selects; change that object, or refer to another one in spec.installStrategy ('kubectl edit clustermanagementaddon %s')",
-			addOn.Name, addOn.Namespace, what, resource.Resource, config.Namespace, config.Name, placement.Namespace, placement.Name, addOn.Name)
-	}
-	return nil
-}
-
-// hasConfig reports whether OCM has resolved the config for the add-on.
-func hasConfig(addOn *addonv1alpha1.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
-	return slices.ContainsFunc(addOn.Status.ConfigReferences, func(r upstream.ConfigReference) bool {
-		return r.ConfigGroupResource == config.ConfigGroupResource && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == config.ConfigReferent
-	})
+	return fmt.Errorf("add-on %q on cluster %s takes its %s from %s %s/%s, which OCM applies to all clusters that Placement %s selects; change that "+
+		"object, or refer to another one in spec.installStrategy ('kubectl edit clustermanagementaddon %s')",
+		addOn.Name, addOn.Namespace, what, resource.Resource, config.Namespace, config.Name, placement, addOn.Name)
 }
 
 // withVariables returns the config with variables set and removed, or a new config if there is none.

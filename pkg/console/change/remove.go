@@ -137,7 +137,7 @@ func (r Removal) Losses(instances []kudo.Instance) []Loss {
 
 // KeptConfig states that the parameters of a disabled add-on stay, and how to delete them; empty if it has none of its own.
 func (r Removal) KeptConfig() string {
-	own := ConfigName(r.Namespace, r.Name)
+	own := install.OwnConfig(r.Namespace, r.Name)
 	if r.AddOn == nil || !refersTo(nil, r.AddOn, own) {
 		return ""
 	}

@@ -2,6 +2,7 @@ package why
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,6 +10,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -42,11 +44,7 @@ func (e *Explanation) fixRequest(addOn *addonv1alpha1.ManagedClusterAddOn, resol
 	message := resolved.Message
 	switch resolved.Reason {
 	case kudo.ReasonParametersInvalid, addonv1alpha1.ReasonConfigurationInvalid:
-		if values := valuesFor(message); values != "" {
-			e.commands = append(e.commands, text.Command("kubectl addon update %s --cluster %s", addOn.Name, e.view.Name)+values)
-		} else if config := configOf.FindStringSubmatch(message); config != nil {
-			e.suggest("kubectl edit "+strings.ToLower(config[1])+" %s --namespace %s", config[3], config[2])
-		}
+		e.fixParameters(addOn, message)
 	case addonv1alpha1.ReasonConfigurationNotFound:
 		e.suggest("kubectl edit managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
 	case kudo.ReasonClusterFactsInvalid:
@@ -54,6 +52,37 @@ func (e *Explanation) fixRequest(addOn *addonv1alpha1.ManagedClusterAddOn, resol
 	default:
 		e.fixPackage(addOn, resolved)
 	}
+}
+
+// fixParameters suggests the command that changes all parameters that a message names, or the config that it names. A command changes no ConfigMap.
+func (e *Explanation) fixParameters(addOn *addonv1alpha1.ManagedClusterAddOn, message string) {
+	values, config := valuesFor(message), configOf.FindStringSubmatch(message)
+	if config != nil && (values == "" || config[1] == "ConfigMap") {
+		e.suggest("kubectl edit "+strings.ToLower(config[1])+" %s --namespace %s", config[3], config[2])
+	} else if values != "" {
+		e.suggestChange(addOn, values)
+	}
+}
+
+// suggestChange suggests the command that changes parameters of an add-on: it edits the config if that is not the add-on's own one, which update
+// refuses to change.
+func (e *Explanation) suggestChange(addOn *addonv1alpha1.ManagedClusterAddOn, values string) {
+	command := e.changeCommand(addOn, values)
+	if !slices.Contains(e.commands, command) {
+		e.commands = append(e.commands, command)
+	}
+	if config, ok := install.ConfigMapOf(e.view.Definitions[addOn.Name].Object, addOn); ok {
+		e.addSentence("Parameters that ConfigMap %s/%s sets are changed there.", text.Word(config.Namespace), text.Word(config.Name))
+		e.suggest("kubectl edit configmap %s --namespace %s", config.Name, config.Namespace)
+	}
+}
+
+// changeCommand returns the command that changes parameters of an add-on.
+func (e *Explanation) changeCommand(addOn *addonv1alpha1.ManagedClusterAddOn, values string) string {
+	if config, ok := install.ForeignConfig(e.view.Definitions[addOn.Name].Object, addOn); ok {
+		return text.Command("kubectl edit addondeploymentconfig %s --namespace %s", config.Name, config.Namespace)
+	}
+	return text.Command("kubectl addon update %s --cluster %s", addOn.Name, e.view.Name) + values
 }
 
 // fixPackage suggests commands that fix what is wrong with the package of an add-on, if that is the case.
@@ -105,7 +134,7 @@ func (e *Explanation) fixStorageClass(addOn *addonv1alpha1.ManagedClusterAddOn, 
 		values = " -p NAME=STORAGECLASS"
 	}
 	e.suggestThere("get storageclass")
-	e.commands = append(e.commands, text.Command("kubectl addon update %s --cluster %s", addOn.Name, e.view.Name)+values)
+	e.suggestChange(addOn, values)
 }
 
 // fixRemoval states which finalizer holds up the removal of an add-on, and suggests the command that removes it.

@@ -1,11 +1,13 @@
 package why_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -39,7 +41,16 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 		"a name with a quotation mark for the shell": {blocked(kudo.ReasonParametersInvalid, `parameter "a';b": value "": unknown type`), []string{update + `'a'\'';b=VALUE'`}},
 		"many values": {
 			blocked(kudo.ReasonParametersInvalid, strings.Repeat(`parameter "A": x; `, 3)+`parameter "B": x; parameter "C": x; parameter "D": x; parameter "E": x; parameter "F": x`),
-			[]string{update + "A=VALUE -p B=VALUE -p C=VALUE -p D=VALUE -p E=VALUE"},
+			[]string{update + "A=VALUE -p B=VALUE -p C=VALUE -p D=VALUE -p E=VALUE -p F=VALUE"},
+		},
+		"missing and invalid values": {
+			blocked(kudo.ReasonParametersInvalid, `parameter "OWNER": required, but has neither a value nor a default: set it; parameter "SIZE": value "two": must be `+
+				`an integer, such as 3; parameter "PASS": required and sensitive: refer to a Secret on the managed cluster (spec.parametersFrom, or -p PASS=secret:NAME/KEY)`),
+			[]string{update + "OWNER=VALUE -p SIZE=3 -p PASS=secret:NAME/KEY"},
+		},
+		"a value in a ConfigMap that is no reference": {
+			blocked(addonv1alpha1.ReasonConfigurationInvalid, `ConfigMap cluster1/files: variable PASSWORD: sensitive: must be secret:NAME/KEY, which refers to a Secret`),
+			[]string{"kubectl edit configmap files --namespace cluster1"},
 		},
 		"a plain value of a sensitive parameter": {
 			blocked(addonv1alpha1.ReasonConfigurationInvalid, `AddOnDeploymentConfig addon-packages/all: variable PASSWORD: sensitive: must be secret:NAME/KEY, which refers to a Secret`),
@@ -102,6 +113,53 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			got := why.Of(view.Cluster, "shop", sample.Now).Data("shop").Commands
 			want := append([]string{"kubectl addon plan status shop --cluster cluster1"}, test.want...)
 			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhySuggestsToEditTheConfigThatUpdateDoesNotChange: update stores parameters in the add-on's own config, and is refused if another one provides them.
+func TestWhySuggestsToEditTheConfigThatUpdateDoesNotChange(t *testing.T) {
+	config := func(resource, name string) upstream.AddOnConfig {
+		of := upstream.AddOnConfig{ConfigReferent: upstream.ConfigReferent{Namespace: "cluster1", Name: name}}
+		of.Resource = resource
+		if resource != addonv1alpha1.ResourceConfigMaps {
+			of.Group = addonv1alpha1.GroupVersion.Group
+		}
+		return of
+	}
+	deployment := func(name string) upstream.AddOnConfig {
+		return config(addonv1alpha1.ResourceAddOnDeploymentConfigs, name)
+	}
+	const update, status = "kubectl addon update shop --cluster cluster1 -p SIZE=3", "kubectl addon plan status shop --cluster cluster1"
+	for name, test := range map[string]struct {
+		named, rolledOut []upstream.AddOnConfig
+		want             []string
+	}{
+		"no config":                     {want: []string{update}},
+		"its own config":                {named: []upstream.AddOnConfig{deployment("base"), deployment("shop-parameters")}, want: []string{update}},
+		"another config":                {named: []upstream.AddOnConfig{deployment("shop-parameters"), deployment("team")}, want: []string{"kubectl edit addondeploymentconfig team --namespace cluster1"}},
+		"the config of a Placement":     {rolledOut: []upstream.AddOnConfig{deployment("fleet")}, want: []string{"kubectl edit addondeploymentconfig fleet --namespace cluster1"}},
+		"one that overrides Placements": {named: []upstream.AddOnConfig{deployment("shop-parameters")}, rolledOut: []upstream.AddOnConfig{deployment("fleet")}, want: []string{update}},
+		"a ConfigMap beside its own": {
+			named: []upstream.AddOnConfig{deployment("shop-parameters"), config(addonv1alpha1.ResourceConfigMaps, "files")},
+			want:  []string{update, "kubectl edit configmap files --namespace cluster1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view := sample.NewCluster("shop:").Plans("shop").With("shop", sample.Condition(addonv1alpha1.ConditionResolved, "False",
+				kudo.ReasonParametersInvalid, `parameter "SIZE": value "two": must be an integer, such as 3`))
+			addOn, definition := view.AddOns["shop"], view.Definitions["shop"].Object
+			addOn.Spec.Configs = append(addOn.Spec.Configs, test.named...)
+			definition.Spec.InstallStrategy.Placements = []upstream.PlacementStrategy{{Configs: test.rolledOut}}
+			for _, resolved := range append(slices.Clone(test.rolledOut), test.named...) {
+				addOn.Status.ConfigReferences = append(addOn.Status.ConfigReferences, upstream.ConfigReference{
+					ConfigGroupResource: resolved.ConfigGroupResource, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: resolved.ConfigReferent},
+				})
+			}
+			got := why.Of(view.Cluster, "shop", sample.Now).Data("shop").Commands
+			if diff := cmp.Diff(append([]string{status}, test.want...), got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

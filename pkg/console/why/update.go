@@ -2,7 +2,6 @@ package why
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -114,24 +113,6 @@ func (e *Explanation) explainDeletion(addOn *addonv1alpha1.ManagedClusterAddOn) 
 	}
 	e.suggestDetails(addOn)
 	e.fixRemoval(waiting)
-}
-
-// missingParameter matches a message about a required parameter without a value.
-var missingParameter = regexp.MustCompile(`parameter "([^"]+)": required, but`)
-
-// adviseParameters states the command that sets the required parameters that an add-on lacks.
-func (e *Explanation) adviseParameters(addOn *addonv1alpha1.ManagedClusterAddOn) {
-	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
-	if resolved == nil || resolved.Status == metav1.ConditionTrue {
-		return
-	}
-	values := ""
-	for _, match := range missingParameter.FindAllStringSubmatch(resolved.Message, -1) {
-		values += " -p " + text.ShellWord(match[1]) + "=VALUE"
-	}
-	if values != "" {
-		e.addSentence("Set what is missing with '%s%s'.", text.Command("kubectl addon enable %s --cluster %s", addOn.Name, e.view.Name), values)
-	}
 }
 
 // isUpdateUnknown reports whether a plan updates the add-on, about which nothing else is known.

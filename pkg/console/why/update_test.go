@@ -233,8 +233,8 @@ func TestWhyNamesMissingParameters(t *testing.T) {
 	view := sample.NewCluster("shop:").Plans("shop").With("shop",
 		sample.Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed: ParametersInvalid: "+lacks),
 		sample.Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, lacks))
-	const want = "Add-on shop is not available on cluster cluster1: NotInstalled: the add-on is not installed: ParametersInvalid: " + lacks + ". " +
-		"Set what is missing with 'kubectl addon enable shop --cluster cluster1 -p OWNER=VALUE'." + planStatus
+	const want = "Add-on shop is not available on cluster cluster1: NotInstalled: the add-on is not installed: ParametersInvalid: " + lacks + ".\n\n" +
+		"  kubectl addon plan status shop --cluster cluster1\n  kubectl addon update shop --cluster cluster1 -p OWNER=VALUE\n"
 	if text := why.Of(view.Cluster, "shop", sample.Now).Text(); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}

@@ -5,19 +5,18 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// maxValues is the maximum number of parameters in a suggested command.
-const maxValues = 5
+// maxValues is the maximum number of parameters in a suggested command. A command that corrects only some of them is refused.
+const maxValues = 32
 
 // badValue matches the beginning of a message about an invalid parameter.
 var badValue = regexp.MustCompile(`(?:parameter "([^"]+)"|variable ([A-Za-z_][A-Za-z0-9_]*)): `)
 
-// valuesFor returns the flags that set the invalid parameters that a message names, each with a value that it gives as an example; empty if it names
-// none. Required parameters without a value are left out.
+// valuesFor returns the flags that set the missing and invalid parameters that a message names, each with a value that it gives as an example; empty if
+// it names none.
 func valuesFor(message string) (flags string) {
 	found := badValue.FindAllStringSubmatchIndex(message, -1)
 	names := map[string]bool{}
@@ -27,7 +26,7 @@ func valuesFor(message string) (flags string) {
 			problem = message[match[1]:found[at+1][0]]
 		}
 		name := message[max(match[2], match[4]):max(match[3], match[5])]
-		if names[name] || len(names) == maxValues || strings.HasPrefix(problem, "required, but") {
+		if names[name] || len(names) == maxValues {
 			continue
 		}
 		names[name] = true
@@ -47,7 +46,7 @@ func valuesWith(parameters map[string]string, value string) (flags string) {
 }
 
 // example matches a valid value in the problem of a parameter.
-var example = regexp.MustCompile(`must be one of "([^"]*)"|must be (true) or false|must be (secret:NAME/KEY)|, such as ([A-Za-z0-9.+-]+)`)
+var example = regexp.MustCompile(`must be one of "([^"]*)"|must be (true) or false|(?:must be |=)(secret:NAME/KEY)|, such as ([A-Za-z0-9.+-]+)`)
 
 // exampleOf returns a valid value of a parameter; VALUE if its problem names none. The problem comes last, after a value that may contain anything.
 func exampleOf(problem string) string {

@@ -258,7 +258,6 @@ func (e *Explanation) explainFailure(subject string, addOn *addonv1alpha1.Manage
 	}
 	e.explainUndefined(addOn, seen)
 	e.explainHoldUp(addOn)
-	e.adviseParameters(addOn)
 	e.suggestDetails(addOn)
 	e.suggestRetry(addOn)
 	e.suggestFix(addOn)
@@ -296,7 +295,7 @@ func (e *Explanation) adviseAfterFailure(addOn *addonv1alpha1.ManagedClusterAddO
 		return retry.Plan
 	case plan.IsCancelled(status):
 		e.addSentence("Plan %s was cancelled: before it runs again, fix what it was waiting for. If that requires other parameters, set them with "+
-			"'%s', which also starts the plan.", failed, text.Command("kubectl addon update %s --cluster %s -p NAME=VALUE", addOn.Name, e.view.Name))
+			"'%s', which also starts the plan.", failed, e.changeCommand(addOn, " -p NAME=VALUE"))
 	default:
 		e.addSentence("Fix the cause, then run plan %s again.", failed)
 	}
@@ -316,7 +315,6 @@ func (e *Explanation) explainLastVerdict(addOn *addonv1alpha1.ManagedClusterAddO
 func (e *Explanation) explainOwnProblems(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.explainUndefined(addOn, e.view.See(addOn.Name))
 	e.explainHoldUp(addOn)
-	e.adviseParameters(addOn)
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
 		e.addSentence("It reports that it is degraded for a reason other than its dependencies: %s.", reasonText(degraded))
