@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -96,10 +98,17 @@ func (i *instances) resolve(ctx context.Context, instance *kudo.Instance, detach
 	if err != nil || detached && !state.Unmanaged {
 		return err
 	}
-	if recorded, err := i.recordFacts(ctx, state); recorded || err != nil {
+	recorded, err := i.recordFacts(ctx, state)
+	if recorded || err != nil && !errors.Is(err, errFactsDropped) {
 		return err
 	}
-	resolved := install.Judge(state)
+	state.FactsDropped = err != nil
+	return cmp.Or(i.judge(ctx, state), err)
+}
+
+// judge updates the manual plan request, and writes condition Resolved if it changed.
+func (i *instances) judge(ctx context.Context, state install.Instance) error {
+	instance, resolved := state.Instance, install.Judge(state)
 	if err := i.act(ctx, state, resolved); err != nil {
 		return err
 	}
@@ -137,8 +146,11 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	return state, read.Tree(ctx, i.client, &state)
 }
 
-// recordFacts writes the facts of the cluster to the Instance's spec if they have changed. An Instance is not resolved before, so that its agent
-// never starts a generation without them.
+// errFactsDropped makes the hub try again: nothing reports that a CustomResourceDefinition was applied.
+var errFactsDropped = errors.New("the API server does not store spec.cluster of Instances: apply crds/ on the hub")
+
+// recordFacts writes the facts of the cluster to the Instance's spec if they have changed, and reports whether it did. An Instance is not resolved
+// before, so that its agent never starts a generation without them.
 func (i *instances) recordFacts(ctx context.Context, state install.Instance) (bool, error) {
 	current, want := state.Instance.Spec.Cluster, install.FactsOf(state)
 	if facts.Equal(current, want) {
@@ -148,9 +160,14 @@ func (i *instances) recordFacts(ctx context.Context, state install.Instance) (bo
 	if want == nil {
 		operation = apply.Operation{Op: "remove", Path: "/spec/cluster"}
 	}
-	return true, apply.Patch(ctx, i.client, state.Instance, []apply.Operation{
+	before := state.Instance.ResourceVersion
+	err := apply.Patch(ctx, i.client, state.Instance, []apply.Operation{
 		{Op: "test", Path: "/metadata/generation", Value: state.Instance.Generation}, operation,
 	}, client.FieldOwner(ManagerInstance))
+	if err == nil && state.Instance.ResourceVersion == before {
+		return false, fmt.Errorf("recording the facts of the cluster in Instance %s: %w", client.ObjectKeyFromObject(state.Instance), errFactsDropped)
+	}
+	return err == nil, err
 }
 
 // act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before

@@ -48,6 +48,8 @@ type Instance struct {
 	Reserved []string
 	// Cluster are the facts of the managed cluster; nil if they are not known.
 	Cluster *kudo.ClusterFacts
+	// FactsDropped is true if the API server does not store the facts in the spec of the Instance.
+	FactsDropped bool
 
 	// replaced is true without a Version if another OperatorVersion has its name now.
 	replaced bool
@@ -259,6 +261,10 @@ func factsRule(i Instance) []Problem {
 		return nil
 	}
 	problem := facts.Problem(i.Cluster)
+	if problem == "" && i.FactsDropped {
+		return []Problem{{kudo.ReasonFieldNotStored, fmt.Sprintf("CustomResourceDefinition instances.kudo.dev on the hub has no field spec.cluster, and templates "+
+			"of OperatorVersion %s use .Cluster: apply crds/ of the version of addon-manager on the hub", VersionOf(i.Instance))}}
+	}
 	if problem == "" {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -62,7 +63,8 @@ func (o Observation) HomeNamespace() string {
 }
 
 // isStarted reports whether a mirror has the spec that the agent started last, according to its report on the hub, which no writer on the
-// managed cluster can change. The hub no longer has the generation that the mirror was copied from.
+// managed cluster can change, or has that spec with the facts that the hub records now. The hub no longer has the generation that the mirror was
+// copied from.
 func isStarted(existing, wanted *kudo.Instance) bool {
 	last := wanted.Status.Execution
 	if last == nil || existing.HubGeneration() < last.Generation || existing.HubGeneration() > wanted.Generation {
@@ -70,6 +72,9 @@ func isStarted(existing, wanted *kudo.Instance) bool {
 	}
 	spec := specOf(wanted, corev1.ObjectReference{Namespace: existing.Namespace, Name: VersionName(last.OperatorVersion)})
 	spec.Parameters, spec.ImageRegistries, spec.Cluster = last.Parameters, last.ImageRegistries, last.Cluster
+	if facts.Equal(existing.Spec.Cluster, wanted.Spec.Cluster) { // they are copied without a plan
+		spec.Cluster = existing.Spec.Cluster
+	}
 	if existing.Spec.InstallNamespace == "" {
 		spec.InstallNamespace = ""
 	}

@@ -32,6 +32,19 @@ func TestIsStarted(t *testing.T) {
 			wanted.OwnerReferences = []metav1.OwnerReference{{APIVersion: kudo.GroupVersion.String(), Kind: "Instance", Name: "root", UID: "r"}}
 			wanted.Labels = map[string]string{kudo.LabelRoot: "root"}
 		}, true},
+		"facts that have changed since, and start no plan": {func(existing, wanted *kudo.Instance) {
+			existing.Spec.Cluster = &kudo.ClusterFacts{Name: "cluster1", Labels: map[string]string{"region": "us"}}
+			wanted.Spec.Cluster = existing.Spec.Cluster.DeepCopy()
+			wanted.Status.Execution.Cluster = &kudo.ClusterFacts{Name: "cluster1", Labels: map[string]string{"region": "eu"}}
+		}, true},
+		"facts that were started last": {func(existing, wanted *kudo.Instance) {
+			existing.Spec.Cluster = &kudo.ClusterFacts{Name: "cluster1"}
+			wanted.Status.Execution.Cluster = existing.Spec.Cluster.DeepCopy()
+		}, true},
+		"other facts": {func(existing, wanted *kudo.Instance) {
+			existing.Spec.Cluster = &kudo.ClusterFacts{Name: "forged"}
+			wanted.Spec.Cluster = &kudo.ClusterFacts{Name: "cluster1"}
+		}, false},
 		"a restored inventory":    {func(existing, _ *kudo.Instance) { existing.Annotations[kudo.AnnotationInventoryRestored] = "true" }, true},
 		"nothing was started":     {func(_, wanted *kudo.Instance) { wanted.Status.Execution = nil }, false},
 		"another parameter":       {func(existing, _ *kudo.Instance) { existing.Spec.Parameters["A"] = "theirs" }, false},

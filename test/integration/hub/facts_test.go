@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -125,6 +126,46 @@ var _ = Describe("The facts of a cluster", func() {
 		Eventually(func() *kudo.ClusterFacts { return get(ctx, own).Spec.Cluster }).Should(BeNil())
 		Eventually(isResolved(own)).Should(BeTrue())
 		f.writesNothing(ctx, cluster)
+	})
+
+	It("block an Instance while the CRD on the hub is too old to store them", func(ctx SpecContext) {
+		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "instances.kudo.dev"}}
+		Expect(server.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+		current := definition.DeepCopy()
+		restore := func(ctx context.Context) {
+			Expect(server.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+			definition.Spec = *current.Spec.DeepCopy()
+			Expect(server.Update(ctx, definition)).To(Succeed())
+		}
+		DeferCleanup(restore)
+		for v := range definition.Spec.Versions {
+			delete(definition.Spec.Versions[v].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "cluster")
+		}
+		Expect(server.Update(ctx, definition)).To(Succeed())
+		describe(ctx, map[string]string{"region": "eu"})
+		uses := describing(ctx, "kafka")
+		stored := func(g Gomega) *kudo.ClusterFacts { // according to the schema that the API server uses
+			probe := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "probe"}}
+			probe.Spec.OperatorVersion.Name, probe.Spec.Cluster = "none", &kudo.ClusterFacts{Name: "x"}
+			g.Expect(server.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+			return probe.Spec.Cluster
+		}
+		Eventually(stored).Should(BeNil())
+		f.define(ctx, "kafka", runs(uses))
+		kafka := instanceOf(f.enable(ctx, cluster, "kafka"))
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeTrue())
+		Eventually(resolvedOf(kafka)).WithContext(ctx).Should(Equal(seen{"False", "FieldNotStored", fmt.Sprintf(
+			"CustomResourceDefinition instances.kudo.dev on the hub has no field spec.cluster, and templates of OperatorVersion %s/%s use .Cluster: "+
+				"apply crds/ of the version of addon-manager on the hub", packages, uses.Name)}))
+		written := get(ctx, kafka).ResourceVersion
+		Consistently(func() string { return get(ctx, kafka).ResourceVersion }, "1s").Should(Equal(written))
+
+		By("applying the current one")
+		restore(ctx)
+		Eventually(stored).ShouldNot(BeNil())
+		runWithoutWebhooks() // else the API server serves its watches by the old schema for two more minutes
+		Eventually(isResolved(kafka)).Should(BeTrue())
+		Expect(get(ctx, kafka).Spec.Cluster).To(Equal(&kudo.ClusterFacts{Name: cluster, Labels: map[string]string{"region": "eu"}}))
 	})
 
 	It("are values in the parameter file of a child, as those of the start of its parent's plan", func(ctx SpecContext) {

@@ -230,6 +230,8 @@ const (
 	ReasonRequestInvalid = "RequestInvalid"
 	// ReasonClusterFactsInvalid means that the OperatorVersion uses facts of the cluster, and that its ManagedCluster has too many labels and claims.
 	ReasonClusterFactsInvalid = "ClusterFactsInvalid"
+	// ReasonFieldNotStored means that the CustomResourceDefinition of Instances on the hub lacks a field that the OperatorVersion needs.
+	ReasonFieldNotStored = "FieldNotStored"
 	// ReasonNameCollision means that another Instance would use the same names on the managed cluster.
 	ReasonNameCollision = "NameCollision"
 	// ReasonNameInvalid means that the Instance's name cannot be converted to a DNS label.
