@@ -80,6 +80,11 @@ func (c *Change) anywhere() *Change {
 	for _, remark := range c.Remarks {
 		moved.Remarks = append(moved.Remarks, strings.ReplaceAll(remark, c.Cluster, nowhere))
 	}
+	if c.Facts != nil {
+		facts := *c.Facts
+		facts.Name = nowhere
+		moved.Facts = &facts
+	}
 	moved.Cluster, moved.Before, moved.After, moved.Instances = nowhere, move(c.Before), move(c.After), nil
 	for i := range c.Instances {
 		moved.Instances = append(moved.Instances, *move(&c.Instances[i]))

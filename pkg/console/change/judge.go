@@ -33,7 +33,7 @@ func (s *State) completeInstance(ctx context.Context, found Change) (Change, err
 	if found.Candidates, err = s.reader.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, current); err != nil {
 		return found, err
 	}
-	found.KubernetesVersion = s.reader.kubernetesVersion(ctx, found.Cluster, found.Version, found.Candidates)
+	found = s.reader.withCluster(ctx, found)
 	var before *install.Instance
 	messageBefore := ""
 	if found.Before != nil {
@@ -55,7 +55,7 @@ func (c Change) state(instance *kudo.Instance, version *kudo.OperatorVersion) in
 	// The namespace of the packages that agents may read is a flag of addon-manager, so any named namespace is accepted here.
 	state := install.Instance{
 		Instance: instance, Version: version, Started: c.Started, Instances: c.Instances,
-		PackagesNamespace: install.VersionOf(instance).Namespace,
+		PackagesNamespace: install.VersionOf(instance).Namespace, Cluster: c.Facts,
 	}
 	if version == nil || len(tree.Tasks(&version.Spec)) == 0 {
 		return state

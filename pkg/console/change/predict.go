@@ -135,8 +135,7 @@ func (r Reader) follow(ctx context.Context, found Change, a install.AddOn) (Chan
 	found.After, found.Remarks = decision.Instance, slices.Concat(decision.Remarks, doubtful(a))
 	found.Version, found.Instances = a.Version, a.Instances
 	found.Candidates, err = r.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
-	found.KubernetesVersion = r.kubernetesVersion(ctx, a.ManagedAddOn.Namespace, found.Version, found.Candidates)
-	return found, err
+	return r.withCluster(ctx, found), err
 }
 
 // doubtful returns warnings about configs that addon-manager may not use, unless it uses them now: what it shares is not known here.

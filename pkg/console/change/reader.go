@@ -16,6 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
+	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
@@ -73,20 +74,45 @@ func (r Reader) namespaces(
 	return found, nil
 }
 
-// kubernetesVersion returns the Kubernetes version that a cluster reports, if one of the versions or of the OperatorVersions of children depends on it.
-// It is empty if it is not known to the hub or to the user: the agent of the cluster decides in any case.
-func (r Reader) kubernetesVersion(ctx context.Context, cluster string, version *kudo.OperatorVersion, children []kudo.OperatorVersion) string {
-	isConstrained := func(v kudo.OperatorVersion) bool { return compatibility.IsConstrained(&v.Spec) }
-	if version == nil || !isConstrained(*version) && !slices.ContainsFunc(children, isConstrained) {
-		return ""
+// withCluster completes a change with the Kubernetes version and the facts that its cluster reports, if its OperatorVersion or those of children depend
+// on them. What is not known to the hub or to the user stays empty: the agent of the cluster decides in any case.
+func (r Reader) withCluster(ctx context.Context, found Change) Change {
+	if found.Version == nil {
+		return found
 	}
-	found := &unstructured.Unstructured{}
-	found.SetGroupVersionKind(read.ManagedClusterKind)
-	if err := r.Get(ctx, client.ObjectKey{Name: cluster}, found); err != nil {
-		return ""
+	versions := append([]kudo.OperatorVersion{*found.Version}, found.Candidates...)
+	usesFacts := slices.ContainsFunc(versions, func(v kudo.OperatorVersion) bool { return facts.UseCluster(&v.Spec) || facts.UseCapabilities(&v.Spec) })
+	if !usesFacts && !slices.ContainsFunc(versions, func(v kudo.OperatorVersion) bool { return compatibility.IsConstrained(&v.Spec) }) {
+		return found
 	}
-	reported, _, _ := unstructured.NestedString(found.Object, "status", "version", "kubernetes")
-	return reported
+	cluster := &unstructured.Unstructured{}
+	cluster.SetGroupVersionKind(read.ManagedClusterKind)
+	if err := r.Get(ctx, client.ObjectKey{Name: found.Cluster}, cluster); err != nil {
+		if usesFacts && apierrors.IsForbidden(err) {
+			found.Remarks = append(found.Remarks, fmt.Sprintf("you may not get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete",
+				found.Cluster))
+		}
+		return found
+	}
+	found.KubernetesVersion, _, _ = unstructured.NestedString(cluster.Object, "status", "version", "kubernetes")
+	found.Facts = factsOf(cluster)
+	return found
+}
+
+// factsOf returns the facts of a ManagedCluster, as addon-manager does.
+func factsOf(cluster *unstructured.Unstructured) *kudo.ClusterFacts {
+	found := &kudo.ClusterFacts{Name: cluster.GetName(), Labels: facts.LabelsOf(cluster.GetLabels())}
+	claims, _, _ := unstructured.NestedSlice(cluster.Object, "status", "clusterClaims")
+	for _, claim := range claims {
+		fields, _ := claim.(map[string]any)
+		name, _, _ := unstructured.NestedString(fields, "name")
+		value, _, _ := unstructured.NestedString(fields, "value")
+		if found.Claims == nil {
+			found.Claims = make(map[string]string, len(claims))
+		}
+		found.Claims[name] = value
+	}
+	return found
 }
 
 // definedElsewhere returns the doubtful variables of an add-on that serve another purpose; all of them if the user may not read that: the

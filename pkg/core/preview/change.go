@@ -26,6 +26,8 @@ type Change struct {
 	Candidates []kudo.OperatorVersion
 	// KubernetesVersion is the version of the cluster; empty if it is not known.
 	KubernetesVersion string
+	// Facts are the facts of the cluster, which addon-manager records in the specs of Instances; nil if they are not known.
+	Facts *kudo.ClusterFacts
 	// Validation is the treatment of fields that do not fit the kind of their object.
 	Validation Validation
 
@@ -133,7 +135,7 @@ func (c Change) state() plan.State {
 	}
 	s.Removing, s.KubernetesVersion = c.After == nil, c.KubernetesVersion
 	if c.After != nil {
-		s.Parameters, s.Registries, s.Cluster = c.After.Spec.Parameters, c.After.Spec.ImageRegistries, c.After.Spec.Cluster
+		s.Parameters, s.Registries, s.Cluster = c.After.Spec.Parameters, c.After.Spec.ImageRegistries, c.factsAfter()
 		s.Sensitive.From = plan.WithoutDigests(c.After.Spec.ParametersFrom)
 	}
 	if c.Version != nil {
@@ -141,6 +143,11 @@ func (c Change) state() plan.State {
 		s.Reference = corev1.ObjectReference{Namespace: c.Version.Namespace, Name: c.Version.Name, UID: c.Version.UID}
 	}
 	return s
+}
+
+// factsAfter returns the facts that the spec of the Instance has after the change.
+func (c Change) factsAfter() *kudo.ClusterFacts {
+	return install.FactsOf(install.Instance{Instance: c.After, Version: c.Version, Cluster: c.Facts})
 }
 
 // take assigns the version to the fields of the change that it belongs to.

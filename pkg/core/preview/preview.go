@@ -106,7 +106,8 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 		unfit = append(unfit, misfits(want)...)
 	}
 	s.inventory = plan.MarkSurplus(s.inventory, plan.Surplus(s.inventory, placed.Task.Name, wants)...)
-	t.Warnings, t.Problem = s.change.Validation.check(unfit)
+	warnings, problem := s.change.Validation.check(unfit)
+	t.Warnings, t.Problem = append(t.Warnings, warnings...), problem
 	return s.checkImmutable(t)
 }
 
@@ -155,7 +156,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 func (s *simulation) below(child *Child, step install.ChildStep) (problem string) {
 	change := Change{
 		Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates, Validation: s.change.Validation,
-		KubernetesVersion: s.change.KubernetesVersion, work: s.change.work,
+		KubernetesVersion: s.change.KubernetesVersion, Facts: s.change.Facts, work: s.change.work,
 	}
 	if change.After == nil {
 		change.After = step.Current

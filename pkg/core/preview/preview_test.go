@@ -190,6 +190,7 @@ func TestPreview(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after *kudo.Instance
 		version       *kudo.OperatorVersion
+		facts         *kudo.ClusterFacts
 		want          []string
 	}{
 		"a first installation creates everything, and the child with what it applies": {
@@ -350,6 +351,29 @@ func TestPreview(t *testing.T) {
 				`template "job.yaml", line 4: at <.Cluster.Labels.region>: map has no entry for key "region": the cluster does not have it; ` +
 				`index .Cluster.Labels "NAME" and index .Cluster.Claims "NAME" are empty then`},
 		},
+		"a template that may use facts of the cluster, which are not known yet": {
+			after: instance(v1, nil), version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"] = planOf("once")
+				s.Templates["job.yaml"] = job + "spec: {template: {metadata: {name: 'x{{ index .Cluster.Labels \"region\" }}'}}}\n"
+			}),
+			want: []string{"deploy (Installation)", "once Apply: created Job once warns: its objects depend on the cluster's labels, claims and version, which are not known here"},
+		},
+		"a template that needs a label of the cluster, which it has": {
+			after: instance(v1, nil), facts: &kudo.ClusterFacts{Name: "c", Labels: map[string]string{"region": "eu"}}, version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"] = planOf("once")
+				s.Templates["job.yaml"] = job + "spec: {template: {metadata: {name: {{ .Cluster.Labels.region }} }}}\n"
+			}),
+			want: []string{"deploy (Installation)", "once Apply: created Job once"},
+		},
+		"a template that needs a label of the cluster, which it lacks": {
+			after: instance(v1, nil), facts: &kudo.ClusterFacts{Name: "c"}, version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"] = planOf("once")
+				s.Templates["job.yaml"] = job + "spec: {{ .Cluster.Labels.region }}\n"
+			}),
+			want: []string{"deploy (Installation)", `once Apply: fails: ` +
+				`template "job.yaml", line 4: at <.Cluster.Labels.region>: map has no entry for key "region": the cluster does not have it; ` +
+				`index .Cluster.Labels "NAME" and index .Cluster.Claims "NAME" are empty then`},
+		},
 		"a value changes the structure of the cleanup plan alone": {
 			before: deployedInstance(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "a\nb: c", "SIZE": "2"})),
 			version: shop(func(s *kudo.OperatorVersionSpec) {
@@ -365,7 +389,7 @@ func TestPreview(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Candidates: []kudo.OperatorVersion{db()}}
+			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Facts: test.facts, Candidates: []kudo.OperatorVersion{db()}}
 			if test.before != nil {
 				change.Instances, change.Started = []kudo.Instance{*test.before}, v1
 				if test.before.Spec.Parameters["DB"] != "false" {
@@ -419,7 +443,7 @@ func describeTask(task preview.Task) []string {
 		line += "fails: " + task.Problem
 	}
 	if len(task.Warnings) > 0 {
-		line += "warns: " + strings.Join(task.Warnings, ", ")
+		line = strings.TrimSuffix(line, " ") + " warns: " + strings.Join(task.Warnings, ", ")
 	}
 	if task.Child == nil {
 		return []string{strings.TrimSuffix(line, " ")}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -438,6 +439,50 @@ plans:
 		Expect(at(ctx, cluster, "spindle").Spec.OperatorVersion.Name).To(Equal("spindle-1.0.0"), "it starts once the cluster is upgraded")
 	})
 
+	It("are previewed with the labels, claims and version of the cluster, as far as the user may get them", func(ctx SpecContext) {
+		eu, us := newCluster(ctx, map[string]string{"region": "eu"}), newCluster(ctx, map[string]string{"region": "us"})
+		for _, cluster := range []string{eu, us} {
+			Expect(hub.Status().Patch(ctx, managedCluster(cluster), client.RawPatch(types.MergePatchType, []byte(
+				`{"status":{"version":{"kubernetes":"v1.37.2"},"clusterClaims":[{"name":"id","value":"c-7"}]}}`)))).To(Succeed())
+		}
+		dir := packageDir("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app}\n" +
+			`data: {at: {{ printf "%s %s %s" (index .Cluster.Labels "region") (index .Cluster.Claims "id") .Capabilities.KubeVersion.Minor | quote }}}` + "\n" +
+			"{{ if eq (index .Cluster.Labels \"region\") \"us\" }}{{ fail \"not offered in this region\" }}{{ end }}\n")
+		Expect(os.WriteFile(filepath.Join(dir, "operator.yaml"), []byte("name: atlas\noperatorVersion: 1.0.0\n"+
+			"tasks: [{name: app, kind: Apply, spec: {resources: [app.yaml]}}]\n"+
+			"plans: {deploy: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}, backup: {}}\n"), 0o600)).To(Succeed())
+		Expect(run(ctx, "package", "push", dir).err).NotTo(HaveOccurred())
+		shown := run(ctx, "install", "atlas", "--cluster", eu, "--dry-run", "-o", "wide")
+		Expect(shown.err).NotTo(HaveOccurred())
+		Expect(shown.out).To(ContainSubstring("at: eu c-7 37"), shown.out)
+		Expect(shown.out).NotTo(Or(ContainSubstring("not known here"), ContainSubstring("may not get")))
+		Expect(run(ctx, "install", "atlas", "--cluster", us).err).To(MatchError(ContainSubstring("not offered in this region")))
+		Expect(run(ctx, "install", "atlas", "--cluster", eu).err).NotTo(HaveOccurred())
+		Expect(at(ctx, eu, "atlas").Spec.Cluster).To(BeNil(), "addon-manager records the facts")
+
+		By("a user who may get everything but ManagedClusters")
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"kudo.dev", "addon.open-cluster-management.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}},
+		}}
+		Expect(hub.Create(ctx, role)).To(Succeed())
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tenant"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant"}},
+		}
+		Expect(hub.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(hub.Delete(ctx, binding)).To(Succeed())
+			Expect(hub.Delete(ctx, role)).To(Succeed())
+		})
+		Eventually(func(g Gomega) {
+			shown := run(ctx, "install", "atlas", "other", "--cluster", us, "-n", "other", "--dry-run", "--as", "tenant")
+			g.Expect(shown.err).NotTo(HaveOccurred())
+			g.Expect(shown.out).To(And(
+				ContainSubstring(fmt.Sprintf(`warning: you may not get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete`, us)),
+				ContainSubstring("its objects depend on the cluster's labels, claims and version, which are not known here")))
+		}).Should(Succeed())
+	})
+
 	It("warn of a namespace in which nothing is installed", func(ctx SpecContext) {
 		push(ctx, "crypt", "1.0.0")
 		cluster := newCluster(ctx, nil)
@@ -614,6 +659,39 @@ plans:
 				"add-on wharf: default version wharf-1.0.0 -> wharf-2.0.0\n  follow: 2 clusters ("))
 			Expect(defaultOf()).To(Equal("wharf-2.0.0"))
 			Expect(run(ctx, "set-version", "wharf", "2.0.0").out).To(Equal("clustermanagementaddon.addon.open-cluster-management.io/wharf unchanged\n"))
+		})
+
+		It("are waited for until addon-manager does not report the problem any more that they solve", func(ctx SpecContext) {
+			push(ctx, "jetty", "1.0.0")
+			define(ctx, "jetty", "jetty-1.0.0")
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "enable", "jetty", "--cluster", cluster, "-p", "SIZE=2").err).NotTo(HaveOccurred())
+			addOn := follow(ctx, cluster, "jetty", "jetty-1.0.0", map[string]string{"SIZE": "2"})
+			resolved := func(status metav1.ConditionStatus, reason, message string) {
+				GinkgoHelper()
+				Expect(environment.EditStatus(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+					meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+						Type: addonv1alpha1.ConditionResolved, Status: status, Reason: reason, Message: message, ObservedGeneration: a.Generation,
+					})
+				})).To(Succeed())
+			}
+			resolved(metav1.ConditionFalse, kudo.ReasonParametersInvalid, `parameter "SIZE": value "x": must be an integer, such as 3`)
+			done := begin(ctx, "update", "jetty", "--cluster", cluster, "-p", "SIZE=4", "--wait")
+			Eventually(func() string {
+				config := &addonv1alpha1.AddOnDeploymentConfig{}
+				Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "jetty-parameters"}, config)).To(Succeed())
+				return config.Spec.CustomizedVariables[0].Value
+			}).Should(Equal("4"))
+			Expect(environment.Edit(ctx, hub, at(ctx, cluster, "jetty"), func(i *kudo.Instance) { i.Spec.Parameters["SIZE"] = "4" })).To(Succeed())
+			settle(ctx, cluster, "jetty", "resize")
+			Consistently(done, "2s").ShouldNot(Receive())
+			Expect(run(ctx, "why", "jetty", "--cluster", cluster).out).To(ContainSubstring("is blocked"))
+
+			resolved(metav1.ConditionTrue, kudo.ReasonResolved, "")
+			var updated result
+			Eventually(done).Should(Receive(&updated))
+			Expect(updated.err).NotTo(HaveOccurred())
+			Expect(run(ctx, "why", "jetty", "--cluster", cluster).out).NotTo(ContainSubstring("blocked"))
 		})
 
 		It("are refused before its operator has a ClusterManagementAddOn, which enable says", func(ctx SpecContext) {
