@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,8 +63,29 @@ func (p *pass) explainSettled(ctx context.Context, o plan.Observation, ready met
 	}
 	failed := plan.Outcome{Status: kudo.FatalError, Message: ready.Message}
 	message := p.view.Masker().Text(p.explain(ctx, x, plan.Placed{}, blamed, failed).Message)
-	ready.Message = plan.Steady(p.view.Masker().Text(recorded.Message), plan.OneLine(message))
+	ready.Message = p.objects.steady(o.Instance.UID, p.view.Masker().Text(recorded.Message), plan.OneLine(message), o.Now)
 	return ready, o.Now.Add(maxBackoff)
+}
+
+// explained is the message of a condition Ready, and since when it is known.
+type explained struct {
+	message string
+	since   time.Time
+}
+
+// steady returns the message of condition Ready: the recorded one, or the current one if it is worth a write.
+func (o *objects) steady(of types.UID, recorded, current string, now time.Time) string {
+	noted, _ := o.explained.Get(of)
+	last, known := noted.(explained)
+	if !known || last.message != recorded {
+		last = explained{recorded, now}
+	}
+	message := plan.Steady(recorded, current, now.Sub(last.since))
+	if message != last.message {
+		last = explained{message, now}
+	}
+	o.explained.Add(of, last)
+	return message
 }
 
 // creationFailure returns why no further pod of a workload can be created, as a part of a sentence; empty if that is not known.

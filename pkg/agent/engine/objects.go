@@ -59,6 +59,8 @@ type objects struct {
 
 	// refusals hold why objects that are being deleted cannot be updated, by their uids.
 	refusals *lru.Cache
+	// explained hold the messages about Instances that are not ready, by their uids.
+	explained *lru.Cache
 
 	// watched are the kinds with an informer in the cache. It is locked for reading while one is used.
 	mutex   sync.RWMutex
@@ -89,7 +91,7 @@ func newObjects(local ctrl.Manager) (*objects, *identities, error) {
 	return &objects{
 		client: local.GetClient(), live: live, cache: local.GetCache(), discovery: discovered, kinds: live.kinds, definitions: definitions,
 		expectations: controller.NewExpectations(placeOf, maxRemembered), deletions: lru.New(maxRemembered),
-		refusals: lru.New(maxRemembered), watched: map[schema.GroupVersionKind]watched{},
+		refusals: lru.New(maxRemembered), explained: lru.New(maxRemembered), watched: map[schema.GroupVersionKind]watched{},
 	}, acting, err
 }
 

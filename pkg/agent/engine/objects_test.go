@@ -104,3 +104,28 @@ func TestFreshness(t *testing.T) {
 		})
 	}
 }
+
+// TestACrashLoopIsWrittenRarely counts how often the message of condition Ready changes, and with it the status, in an hour in which each run of a
+// container ends otherwise, and is looked at once a minute.
+func TestACrashLoopIsWrittenRarely(t *testing.T) {
+	const crash = "Deployment ns/a: 0 of 1 replicas ready: container app restarts: CrashLoopBackOff: "
+	o := &objects{explained: lru.New(maxRemembered)}
+	start, writes, recorded := time.Now(), 0, "Deployment ns/a: 0 of 1 replicas ready"
+	for minute := range 60 {
+		current := crash + []string{"exited with code 1 (Error)", "exited with code 137 (OOMKilled): Liveness probe failed", "exited with code 1 (Error): last line of its log: \"x\""}[minute%3]
+		if minute == 30 {
+			o.explained = lru.New(maxRemembered) // the agent is restarted
+		}
+		message := o.steady("uid", recorded, current, start.Add(time.Duration(minute)*time.Minute))
+		if message != recorded {
+			writes++
+		}
+		recorded = message
+	}
+	if writes < 2 || writes > 6 {
+		t.Errorf("%d writes in an hour", writes)
+	}
+	if got := o.steady("uid", recorded, "StatefulSet ns/b: 0 of 1 replicas ready", start.Add(time.Hour)); got == recorded {
+		t.Error("another problem is not reported")
+	}
+}

@@ -3,8 +3,10 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,9 +49,19 @@ func FirstProblem(owner Owner, listed []Object) []Object {
 // LastLogLine precedes the last line of a container's log in a message.
 const LastLogLine = ": last line of its log: "
 
+// failure matches the part of a message that names a container that fails repeatedly.
+var failure = regexp.MustCompile(`^.*?: container [a-z0-9-]+ restarts: `)
+
+// steadyInterval is the time for which a message about a container that fails repeatedly stays, whatever its last run says.
+const steadyInterval = 10 * time.Minute
+
 // Steady returns the recorded message if it differs from the current one only in the line of the log: a container that fails repeatedly logs
-// other times and addresses in each run, which are not worth a write.
-func Steady(recorded, current string) string {
+// other times and addresses in each run, which are not worth a write. A recorded message about the same container also stays while its age is less than
+// steadyInterval: exit codes and probes may alternate.
+func Steady(recorded, current string, age time.Duration) string {
+	if of := failure.FindString(recorded); of != "" && of == failure.FindString(current) && age < steadyInterval {
+		return recorded
+	}
 	before, _, logged := strings.Cut(recorded, LastLogLine)
 	if now, _, logs := strings.Cut(current, LastLogLine); logged && logs && before == now {
 		return recorded
