@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,6 +29,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/check"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
@@ -46,6 +48,8 @@ type Hub struct {
 	refused map[schema.GroupVersionKind]error
 	contact *contact
 	changes changes
+	// hint is the sentence about an addon-manager that does not run; nil or empty if it runs, or if that is unknown.
+	hint atomic.Pointer[string]
 }
 
 const (
@@ -54,6 +58,10 @@ const (
 	// pulse is the interval of requests that detect a hub that does not respond; pulseTimeout is how long the hub may take to answer one.
 	pulse        = 5 * time.Second
 	pulseTimeout = 3 * time.Second
+	// managerInterval is the interval of requests that detect an addon-manager that does not run.
+	managerInterval = 30 * time.Second
+	// managerNamespace is the namespace of the Lease of addon-manager.
+	managerNamespace = "tandem-system"
 )
 
 // kind is a kind of objects that is cached.
@@ -247,6 +255,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		}
 	}()
 	go wait.UntilWithContext(ctx, h.ask, pulse)
+	go wait.UntilWithContext(ctx, h.checkManager, managerInterval)
 	return h.cache.Start(ctx)
 }
 
@@ -255,6 +264,24 @@ func (h *Hub) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
 	_ = h.pulse.Get().AbsPath(versionPath).Do(ctx).Error() // contact notes it
+}
+
+// checkManager reads the Lease of addon-manager, with the permissions of the dashboard. Pages show the hint to every user.
+func (h *Hub) checkManager(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	defer cancel()
+	hint := check.Hint(read.Leader(ctx, h.Client, managerNamespace), h.contact.now())
+	if before := h.hint.Swap(&hint); before != nil && *before != hint || before == nil && hint != "" {
+		h.changes.notify()
+	}
+}
+
+// managerHint returns the sentence about an addon-manager that does not run; empty if it runs, or if that is unknown.
+func (h *Hub) managerHint() string {
+	if hint := h.hint.Load(); hint != nil {
+		return *hint
+	}
+	return ""
 }
 
 // trim drops what no page shows, before an object is cached.

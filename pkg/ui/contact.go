@@ -20,6 +20,8 @@ type contact struct {
 	// lost has the paths of the lists and watches whose last request failed, with the time of the first failure. What is shown is current only
 	// if there are none, because requests for different kinds succeed again at different times.
 	lost map[string]time.Time
+	// ahead is the difference between the clock of the hub and the local one at the last response with a time.
+	ahead time.Duration
 }
 
 // observe returns a config for the cache. Its requests show whether the hub can be read.
@@ -28,6 +30,9 @@ func (c *contact) observe(config *rest.Config, changed func()) *rest.Config {
 	observed.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
+			if err == nil {
+				c.date(response.Header.Get("Date"), time.Now())
+			}
 			stopped := errors.Is(request.Context().Err(), context.Canceled) // which says nothing about the hub
 			if !stopped && c.note(request.URL.Path, fails(request.URL.Path, response, err), time.Now()) {
 				changed()
@@ -67,6 +72,24 @@ func (c *contact) note(path string, failed bool, now time.Time) bool {
 	}
 	c.lost[path] = now
 	return true
+}
+
+// date compares the time in a response with the local one.
+func (c *contact) date(header string, now time.Time) {
+	stamped, err := http.ParseTime(header)
+	if err != nil {
+		return
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.ahead = stamped.Sub(now)
+}
+
+// now returns the time of the hub's clock; the local time before the first response.
+func (c *contact) now() time.Time {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return time.Now().Add(c.ahead)
 }
 
 func (c *contact) markComplete() {

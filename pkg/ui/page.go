@@ -85,6 +85,8 @@ type frame struct {
 	// Live is set if the page has a stream; Lost is the time since when the hub does not respond.
 	Live bool
 	Lost time.Time
+	// Hint is a sentence about an addon-manager that does not run; empty if there is none.
+	Hint string
 	// Template is the name of the template for View.
 	Template string
 	View     any
@@ -121,7 +123,7 @@ func (s *Server) gather(r *http.Request, visitor *Visitor, p page) frame {
 	case f.Status == 0:
 		f.Status = http.StatusOK
 	}
-	f.Visitor, f.Version, f.Live, f.Lost, f.Path = visitor, s.Version, true, lost, r.URL.RequestURI()
+	f.Visitor, f.Version, f.Live, f.Lost, f.Path, f.Hint = visitor, s.Version, true, lost, r.URL.RequestURI(), s.Hub.managerHint()
 	return f
 }
 

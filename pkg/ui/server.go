@@ -276,7 +276,7 @@ func (s *Server) propose(r *http.Request, visitor *Visitor, c client.Client, gat
 // show writes a page without a stream.
 func (s *Server) show(w http.ResponseWriter, visitor *Visitor, f frame) {
 	_, f.Lost = s.Hub.contact.state()
-	f.Visitor, f.Version = visitor, s.Version
+	f.Visitor, f.Version, f.Hint = visitor, s.Version, s.Hub.managerHint()
 	s.write(w, f.Status, "layout", f)
 }
 

@@ -215,7 +215,7 @@ func writtenText(written []change.Written) string {
 func awaitedPlanOf(c *change.Change) awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.Cluster, Name: c.After.Name}, generation: c.After.Generation}
 	if c.Step != nil {
-		a.wanted, a.problemBefore = c.After, problemBefore(c.Step.Current)
+		a.wanted, a.before, a.problemBefore = c.After, c.Step.Current, problemBefore(c.Step.Current)
 	}
 	return a
 }

@@ -46,6 +46,11 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 	}{
 		"one that is not plan-based and is available": {
 			view: sample.NewCluster("kafka:").With("kafka", sample.Works), settled: true, tree: "kafka on cluster1: available"},
+		"one that lacked a required add-on, which the hub still reports": {view: sample.NewCluster("kafka:").With("kafka", sample.Works,
+			sample.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "requires zookeeper")),
+			tree: "kafka on cluster1: Available True (PlanComplete)"},
+		"one that is degraded": {view: sample.NewCluster("kafka:").With("kafka", sample.Works,
+			sample.Condition(addonv1alpha1.ConditionDegraded, "True", "Slow", "is slow")), settled: true, tree: "kafka on cluster1: available"},
 		"one that is being updated": {view: sample.NewCluster("kafka:").With("kafka", sample.Updates), change: resolvedAt(1),
 			Find: new(sample.ViewOf("deploy", kudo.Complete)), tree: `kafka on cluster1: Available True (Updating): plan "upgrade" is running`},
 		"one that is not available yet": {view: sample.NewCluster("kafka:").With("kafka", sample.Fails),

@@ -228,8 +228,12 @@ func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *progress.
 	}
 }
 
-// isComplete reports whether an add-on is available and no plan updates it.
+// isComplete reports whether an add-on is available, no plan updates it, and addon-manager does not report any more that it lacks a required add-on.
 func isComplete(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
+	if degraded != nil && degraded.Status == metav1.ConditionTrue && degraded.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied {
+		return false
+	}
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	return available != nil && available.Status == metav1.ConditionTrue && available.Reason != addonv1alpha1.ReasonUpdating
 }

@@ -112,9 +112,10 @@ type awaitedPlan struct {
 	// request is the UID of the manual request to wait for; empty to wait for all due plans.
 	request types.UID
 	plan    string
-	// wanted is the Instance as derived from its add-on, or nil to not wait for it; problemBefore is the problem that the add-on had
-	// before the change.
+	// wanted is the Instance as derived from its add-on, or nil to not wait for it; before is the add-on before the change, and problemBefore the
+	// problem that it had.
 	wanted        *kudo.Instance
+	before        *addonv1alpha1.ManagedClusterAddOn
 	problemBefore error
 }
 
@@ -201,6 +202,8 @@ type planWait struct {
 	found *kudo.Instance
 	last  string
 	trees []terminal.Node
+	// ended is when the plans were first seen to have ended.
+	ended time.Time
 	// settled ends the wait: text is the result, or problem states why there will not be one.
 	settled bool
 	text    string
@@ -233,12 +236,44 @@ func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *ku
 		}
 	}
 	done, err := w.hasEnded(view)
+	if done && err == nil && w.isReportPending(ctx, reader) {
+		done = false
+	}
 	if w.found != nil || !done && err == nil { // a plan that ended earlier is not progress
 		w.trees = planstatus.InstanceProgress(view)
 	}
 	w.found, w.last = instance, progress.HoldUp(view)
 	w.text = fmt.Sprintf("%s plan %s is complete\n", text.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
 	return done, err
+}
+
+// maxReportDelay is how long the wait continues for addon-manager's report about an add-on whose plans have ended.
+const maxReportDelay = 20 * time.Second
+
+// isReportPending reports whether the add-on of an Instance still has the condition Resolved from before the change: addon-manager reports the next one
+// only after a write delay, and until then, 'why' and 'get' would call the change blocked.
+func (w *planWait) isReportPending(ctx context.Context, reader client.Reader) bool {
+	if w.wanted == nil {
+		return false
+	}
+	if w.ended.IsZero() {
+		w.ended = time.Now()
+	}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	return time.Since(w.ended) < maxReportDelay && reader.Get(ctx, w.ObjectKey, addOn) == nil && isResolvedBefore(addOn, w.before)
+}
+
+// isResolvedBefore reports whether a condition Resolved that is False is about the add-on before a change; before is nil if it did not exist.
+func isResolvedBefore(addOn, before *addonv1alpha1.ManagedClusterAddOn) bool {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
+	if resolved == nil || resolved.Status == metav1.ConditionTrue {
+		return false
+	}
+	if resolved.ObservedGeneration < addOn.Generation || before == nil {
+		return true
+	}
+	was := meta.FindStatusCondition(before.Status.Conditions, addonv1alpha1.ConditionResolved)
+	return was != nil && was.Reason == resolved.Reason && was.Message == resolved.Message
 }
 
 // endRemoved ends the wait for an Instance that no longer exists.

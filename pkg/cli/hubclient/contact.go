@@ -22,6 +22,8 @@ type contact struct {
 	// ahead is the difference between the clock of the hub and the local one at the last response with a time; dated is whether there was one.
 	ahead time.Duration
 	dated bool
+	// hint is why nothing may change, for commands that follow the hub; empty if nothing is known.
+	hint string
 }
 
 func newContact() *contact {

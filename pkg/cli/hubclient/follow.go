@@ -15,13 +15,14 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/console/check"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
 // Look reads the current state and reports whether the wait is over.
 type Look func(ctx context.Context, reader client.Reader) (done bool, err error)
 
-// Follow calls look initially and whenever an add-on or Instance of the clusters changes, until look is done or fails, or ctx ends; then it
+// Follow calls look initially, whenever an add-on or Instance of the clusters changes, and every managerInterval, until look is done or fails, or ctx ends; then it
 // returns the context's cause. It uses watches that survive interruptions; look reads add-ons and Instances from their cache.
 func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -37,6 +38,9 @@ func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 		return context.Cause(ctx)
 	}
 	reader := view{Reader: read.NewCachingReader(h.Client), watched: watched}
+	h.checkManager(ctx)
+	due := time.NewTicker(managerInterval)
+	defer due.Stop()
 	for {
 		done, err := look(ctx, reader)
 		if ctx.Err() != nil {
@@ -45,14 +49,26 @@ func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 		if err != nil || done {
 			return err
 		}
-		if err := h.wait(ctx, changed); err != nil {
+		if err := h.wait(ctx, changed, due.C); err != nil {
 			return err
 		}
 	}
 }
 
-// wait waits for a change, and reports an unreachable hub meanwhile.
-func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
+// managerInterval is the time after which a command that follows the hub checks again whether addon-manager runs.
+const managerInterval = 30 * time.Second
+
+// checkManager records the hint about an addon-manager that does not run. It does not change while it applies, so that it is printed once.
+func (h Hub) checkManager(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, managerInterval/6)
+	defer cancel()
+	if hint := check.Hint(read.Leader(limited, h.Client, AgentNamespace), h.Now()); hint == "" || h.contact.hint == "" {
+		h.contact.hint = hint
+	}
+}
+
+// wait waits for a change or until it is due, and reports an unreachable hub meanwhile.
+func (h Hub) wait(ctx context.Context, changed <-chan struct{}, due <-chan time.Time) error {
 	for {
 		select {
 		case <-changed:
@@ -61,6 +77,9 @@ func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
 			if err := h.contact.print(); err != nil {
 				return err
 			}
+		case <-due:
+			h.checkManager(ctx)
+			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -70,7 +89,7 @@ func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
 // Progress returns a progress that is written to out and reports an unreachable hub.
 func (h Hub) Progress(out io.Writer) *terminal.Progress {
 	p := terminal.NewProgress(out)
-	p.Away, h.contact.print = h.contact.text, p.Refresh
+	p.Away, p.Hint, h.contact.print = h.contact.text, func() string { return h.contact.hint }, p.Refresh
 	return p
 }
 

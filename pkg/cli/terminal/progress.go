@@ -25,7 +25,9 @@ type Progress struct {
 	drawn    []string
 	reported map[string]string
 	// Away returns a message while the hub does not respond, nil if that is not tracked; trees are the last shown trees.
-	Away  func() string
+	Away func() string
+	// Hint returns a sentence about why nothing may change, nil if that is not tracked. Its first word is what it is about.
+	Hint  func() string
 	trees []Node
 }
 
@@ -59,12 +61,25 @@ func (p *Progress) Show(trees ...Node) error {
 
 // Refresh shows the last state again, with the state of the hub connection.
 func (p *Progress) Refresh() error {
-	trees := append(slices.Clone(p.trees), p.hubLine()...)
+	trees := slices.Concat(p.trees, p.hintLine(), p.hubLine())
 	if !p.Live() {
 		return printers.WriteEscaped(p.out, p.news(trees))
 	}
 	width, height := p.size()
 	return p.draw(fitLines(trees, height-1), width)
+}
+
+// hintLine returns the line of the hint, if there is one.
+func (p *Progress) hintLine() []Node {
+	if p.Hint == nil {
+		return nil
+	}
+	hint := p.Hint()
+	subject, message, _ := strings.Cut(hint, " ")
+	if hint == "" {
+		return nil
+	}
+	return []Node{{Part: subject, Text: hint, Message: message}}
 }
 
 // hubLine returns a line if the hub does not respond, or responds again.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -85,6 +86,12 @@ var _ = Describe("check", func() {
 				"Warning: addon-manager has not renewed its Lease for 120m: nothing on the hub changes until it runs; see 'kubectl addon check'\n"), "%v", args)
 		}
 
+		By("waiting, which says so once")
+		waiting := run(ctx, "plan", "wait", "kafka", "--cluster", "cluster1", "--timeout", "3s")
+		Expect(waiting.code).To(Equal(cli.ExitTimeout))
+		Expect(strings.Count(waiting.errOut, "addon-manager: has not renewed its Lease for 120m: nothing on the hub changes until it runs; see 'kubectl addon check'\n")).To(
+			Equal(1), waiting.errOut)
+
 		By("reading with fewer permissions")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"addon.open-cluster-management.io", "cluster.open-cluster-management.io", "kudo.dev"},
@@ -107,6 +114,22 @@ var _ = Describe("check", func() {
 			MatchRegexp(`(?m)^\? +admission +unknown: forbidden: `), MatchRegexp(`(?m)^\? +agents +unknown: forbidden: `),
 			MatchRegexp(`(?m)^! +permissions +your user may not create managedclusteraddons \(enable\), `),
 			HaveSuffix("\n3 passed, 0 failed, 1 warning, 4 unknown\n")))
+	})
+
+	It("reviews permissions on cluster-scoped resources at the cluster scope", func(ctx context.Context) {
+		Expect(own.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"},
+		}}})).To(Succeed())
+		Expect(own.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "tenant"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tenant"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "tenant"}},
+		})).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(run(ctx, "check", "--cluster", "cluster1", "--as", "tenant").out).To(MatchRegexp(
+				`(?m)^! +permissions +your user may not list clustermanagementaddons \(tree, why\), list managedclusters ` +
+					`\(--selector, --all-clusters\), create clustermanagementaddons \(create\) at the cluster scope: `))
+		}).Should(Succeed())
 	})
 
 	It("names what is missing", func(ctx context.Context) {

@@ -8,10 +8,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -49,6 +52,23 @@ var _ = Describe("the dashboard of one user", func() {
 		}
 		for _, path := range []string{"/clusters/none", "/clusters/cluster-01/addons/none", "/clusters/cluster-01/instances/none", "/addons/none", "/packages/a/b", "/none"} {
 			Expect(s.get(path).status).To(Equal(http.StatusNotFound), path)
+		}
+	})
+
+	It("says on every page that addon-manager does not run", func(ctx context.Context) {
+		healthy := local(ctx, nil)
+		Expect(healthy.get("/").body).NotTo(ContainSubstring("has not renewed its Lease"))
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tandem-system"}}
+		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, namespace))).To(Succeed())
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: addonv1alpha1.LeaderLease}}
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = ptr.To("pod"), ptr.To[int32](15)
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-2*time.Hour - 30*time.Second)))
+		Expect(hub.Create(ctx, lease)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, lease)).To(Succeed()) })
+		s := local(ctx, nil)
+		for _, path := range []string{"/", "/packages", "/clusters/cluster-01", "/none"} {
+			Eventually(func() string { return s.get(path).body }).Should(ContainSubstring(
+				`<p role="alert">addon-manager has not renewed its Lease for 120m: nothing on the hub changes until it runs; see &#39;kubectl addon check&#39;</p>`), path)
 		}
 	})
 
