@@ -21,10 +21,10 @@ const (
 	NotAvailable State = "NotAvailable"
 	Unknown      State = "Unknown"
 	Removing     State = "Removing"
-	// Blocked means that the last change cannot be carried out (Resolved is False), so that what was installed before continues to run.
+	// Blocked means that the last change cannot be applied (Resolved is False), so that what was installed before continues to run.
 	Blocked  State = "Blocked"
 	Degraded State = "Degraded"
-	// Waiting means that the last change is carried out later: OCM has not rolled it out to the cluster yet, for example.
+	// Waiting means that the last change is pending: OCM has not rolled it out to the cluster yet, for example.
 	Waiting    State = "Waiting"
 	Available  State = "Available"
 	NotEnabled State = "NotEnabled"

@@ -69,13 +69,13 @@ func IsLasting(resolved *metav1.Condition) bool {
 	return resolved != nil && resolved.Status == metav1.ConditionFalse && !slices.Contains(passing, resolved.Reason)
 }
 
-// IsWaiting reports whether condition Resolved, which may be nil, reports that a change is carried out later, without a change of any object by a user.
+// IsWaiting reports whether condition Resolved, which may be nil, reports that a change is pending and is applied later, without a change of any object by a user.
 func IsWaiting(resolved *metav1.Condition) bool {
 	return resolved != nil && resolved.Status == metav1.ConditionFalse &&
 		(resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies || resolved.Reason == addonv1alpha1.ReasonWaitingForConfiguration)
 }
 
-// IsBlocked reports whether condition Resolved, which may be nil, reports a problem that keeps a change from being carried out.
+// IsBlocked reports whether condition Resolved, which may be nil, reports a problem that keeps a change from being applied.
 func IsBlocked(resolved *metav1.Condition) bool {
 	return resolved != nil && resolved.Status == metav1.ConditionFalse && !IsWaiting(resolved)
 }

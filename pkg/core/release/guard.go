@@ -152,11 +152,11 @@ type GuardError struct {
 func (e *GuardError) Error() string {
 	if facts.IsVariable(e.Parameters[0]) && len(e.Parameters) == 1 {
 		return fmt.Sprintf("what the cluster has as %s %s: change its label or claim, or insert the value with quote or toYaml in the chart",
-			text.Quote(e.Parameters[0]), e.Reason)
+			e.Parameters[0], e.Reason)
 	}
 	subject := "the value of parameter " + namesOf(e.Parameters)
 	if len(e.Parameters) > 1 {
-		subject = "the value of one of the parameters " + namesOf(e.Parameters)
+		subject = "one of the values of " + namesOf(e.Parameters)
 	}
 	return fmt.Sprintf("%s %s: use a value without characters that are special in YAML or templates; only structure: true of the parameter, "+
 		"in the package, allows any value", subject, e.Reason)
@@ -166,7 +166,10 @@ func namesOf(parameters []string) string {
 	const shown = 8
 	quoted := make([]string, len(parameters))
 	for i, name := range parameters {
-		quoted[i] = text.Quote(name)
+		quoted[i] = name
+		if !facts.IsVariable(name) {
+			quoted[i] = text.Quote(name)
+		}
 	}
 	return strings.Join(text.Limit(quoted, shown, "more"), ", ")
 }

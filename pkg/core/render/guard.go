@@ -29,13 +29,16 @@ type StructureError struct {
 func (e *StructureError) Error() string {
 	names := make([]string, len(e.Parameters))
 	for i, name := range e.Parameters {
-		names[i] = text.Quote(name)
+		names[i] = name
+		if !facts.IsVariable(name) {
+			names[i] = text.Quote(name)
+		}
 	}
 	const shown = 12
 	subject := "the value of parameter " + names[0]
 	switch {
 	case len(names) > 1:
-		subject = "the value of one of the parameters " + strings.Join(text.Limit(names, shown, "more"), ", ")
+		subject = "one of the values of " + strings.Join(text.Limit(names, shown, "more"), ", ")
 	case facts.IsVariable(e.Parameters[0]):
 		subject = "what the cluster has as " + e.Parameters[0]
 	}

@@ -110,7 +110,7 @@ var _ = Describe("Facts of the cluster", func() {
 		}
 		h.change(ctx, with("x\n  stolen: y"))
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonPlanFailed),
-			HaveField("Message", ContainSubstring(`what the cluster has as ".Cluster.Claims" changes the structure of what the chart renders`))))
+			HaveField("Message", ContainSubstring(`what the cluster has as .Cluster.Claims changes the structure of what the chart renders`))))
 		h.change(ctx, with("x"))
 		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("eu-x"))
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
