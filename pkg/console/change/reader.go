@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -18,6 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/pkg/core/facts"
 	"github.com/tandem-addons/tandem/pkg/core/install"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 )
 
@@ -85,8 +86,7 @@ func (r Reader) withCluster(ctx context.Context, found Change) Change {
 	if !usesFacts && !slices.ContainsFunc(versions, func(v kudo.OperatorVersion) bool { return compatibility.IsConstrained(&v.Spec) }) {
 		return found
 	}
-	cluster := &unstructured.Unstructured{}
-	cluster.SetGroupVersionKind(read.ManagedClusterKind)
+	cluster := &clusterv1.ManagedCluster{}
 	if err := r.Get(ctx, client.ObjectKey{Name: found.Cluster}, cluster); err != nil {
 		if usesFacts && apierrors.IsForbidden(err) {
 			found.Remarks = append(found.Remarks, fmt.Sprintf("you may not get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete",
@@ -94,24 +94,7 @@ func (r Reader) withCluster(ctx context.Context, found Change) Change {
 		}
 		return found
 	}
-	found.KubernetesVersion, _, _ = unstructured.NestedString(cluster.Object, "status", "version", "kubernetes")
-	found.Facts = factsOf(cluster)
-	return found
-}
-
-// factsOf returns the facts of a ManagedCluster, as addon-manager does.
-func factsOf(cluster *unstructured.Unstructured) *kudo.ClusterFacts {
-	found := &kudo.ClusterFacts{Name: cluster.GetName(), Labels: facts.LabelsOf(cluster.GetLabels())}
-	claims, _, _ := unstructured.NestedSlice(cluster.Object, "status", "clusterClaims")
-	for _, claim := range claims {
-		fields, _ := claim.(map[string]any)
-		name, _, _ := unstructured.NestedString(fields, "name")
-		value, _, _ := unstructured.NestedString(fields, "value")
-		if found.Claims == nil {
-			found.Claims = make(map[string]string, len(claims))
-		}
-		found.Claims[name] = value
-	}
+	found.KubernetesVersion, found.Facts = cluster.Status.Version.Kubernetes, selector.FactsOf(cluster)
 	return found
 }
 

@@ -3,18 +3,15 @@ package read
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
-	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
 // Cluster reads the add-ons of a cluster. If the cluster does not exist, the error lists the existing ones.
@@ -57,56 +54,6 @@ func readCompared(ctx context.Context, c client.Reader, view *fleet.Cluster) (er
 		view.Instances, err = Instances(ctx, c, view.Name)
 	}
 	return err
-}
-
-func selectsClusters(need addonv1alpha1.AddonDependency) bool {
-	return !selector.SelectsAll(need.Clusters)
-}
-
-func anyNeed(definitions map[string]fleet.Definition, is func(addonv1alpha1.AddonDependency) bool) bool {
-	for _, definition := range definitions {
-		if slices.ContainsFunc(definition.Needs, is) {
-			return true
-		}
-	}
-	return false
-}
-
-// SelectorCluster reads what selectors of dependencies read of a ManagedCluster; nil if the user lacks permission.
-func SelectorCluster(ctx context.Context, c client.Reader, name string) (*selector.Cluster, error) {
-	var cluster clusterv1.ManagedCluster
-	err := c.Get(ctx, client.ObjectKey{Name: name}, &cluster)
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil, nil
-	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return &selector.Cluster{Name: name}, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading ManagedCluster %q: %w", name, err)
-	}
-	return new(selector.ClusterOf(&cluster)), nil
-}
-
-// allSelected reads what selectors of dependencies read of each ManagedCluster; none if the user lacks permission.
-func allSelected(ctx context.Context, c client.Reader) (map[string]selector.Cluster, error) {
-	found := map[string]selector.Cluster{}
-	for page := (clusterv1.ManagedClusterList{}); ; {
-		next := page.Continue
-		page = clusterv1.ManagedClusterList{}
-		err := c.List(ctx, &page, client.Limit(PageSize), client.Continue(next))
-		if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing the ManagedClusters: %w", err)
-		}
-		for i := range page.Items {
-			found[page.Items[i].Name] = selector.ClusterOf(&page.Items[i])
-		}
-		if page.Continue == "" {
-			return found, nil
-		}
-	}
 }
 
 // Instances reads the Instances of a cluster. It returns none if the user lacks permission or the hub does not have the kind.

@@ -13,11 +13,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
-	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
-
-// PageSize limits the memory needed on both sides.
-const PageSize = 1000
 
 // WatchedByName is the number of clusters that are watched individually. For more clusters a single watch covers the whole fleet.
 const WatchedByName = 20
@@ -105,35 +101,6 @@ func eachInstance(ctx context.Context, c client.Reader, namespace string, visit 
 			visit(&page.Items[i])
 		}
 		next = page.Continue
-	}
-	return nil
-}
-
-// readByName is the number of clusters up to which each ManagedCluster is read by its name.
-const readByName = 20
-
-// selectClusters reads what selectors of dependencies read of the ManagedClusters, if there are any.
-func selectClusters(ctx context.Context, c client.Reader, definitions map[string]fleet.Definition, views map[string]fleet.Cluster) error {
-	if !anyNeed(definitions, selectsClusters) {
-		return nil
-	}
-	var all map[string]selector.Cluster
-	if len(views) > readByName {
-		var err error
-		if all, err = allSelected(ctx, c); err != nil || all == nil {
-			return err
-		}
-	}
-	for name, view := range views {
-		found, listed := all[name]
-		view.Selected = &found
-		if !listed {
-			var err error
-			if view.Selected, err = SelectorCluster(ctx, c, name); err != nil || view.Selected == nil {
-				return err
-			}
-		}
-		views[name] = view
 	}
 	return nil
 }

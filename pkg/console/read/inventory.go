@@ -44,6 +44,9 @@ func InventoryOf(ctx context.Context, c client.Reader, cluster string) (Inventor
 	return found, err
 }
 
+// PageSize limits the memory needed on both sides.
+const PageSize = 1000
+
 var ManagedClusterKind = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"}
 
 // Clusters reads the clusters that match the labels. They are marked unreadable if the user lacks permission or the hub does not have
