@@ -165,7 +165,8 @@ var _ = Describe("An add-on that a plan updates", func() {
 			rollOut(ctx) // whenever the plan restarts the pods
 			return available(ctx, subject)
 		}).Should(is(metav1.ConditionTrue, addonv1alpha1.ReasonUpdating, "objects that no task applies any longer are being deleted"))
-		Expect(h.ready(ctx)).To(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "is being deleted, held by finalizer"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should( // of another object, which the agent writes on its own
+			is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "is being deleted, held by finalizer"))
 		Expect(environment.Edit(ctx, managed, former, func(c *corev1.ConfigMap) { c.Finalizers = nil })).To(Succeed())
 		Eventually(now(ctx)).Should(complete)
 	})

@@ -318,12 +318,19 @@ var _ = Describe("Admission", func() {
 			f.define(ctx, "stranded", f.withNeeds(addonv1alpha1.AddonDependency{Name: "nowhere", Alternatives: []string{"base"}}))
 			f.define(ctx, "here", f.withNeeds(addonv1alpha1.AddonDependency{Name: "base", Clusters: withLabel("gpu")}))
 			f.define(ctx, "elsewhere", f.withNeeds(addonv1alpha1.AddonDependency{Name: "base", Clusters: withLabel("arm")}))
-			for _, name := range []string{"other", "replaced", "stranded", "here", "elsewhere"} {
+			for _, name := range []string{"replaced", "stranded", "here", "elsewhere"} {
 				f.enable(ctx, cluster, name)
 			}
-			base := f.enable(ctx, cluster, "base")
+			other, base := f.install(ctx, cluster, "other"), f.enable(ctx, cluster, "base")
 			want := fmt.Sprintf("%s, %s on %s require %s and will become unavailable (kubectl addon dependents %s)",
 				f.nameOf("here"), f.nameOf("stranded"), cluster, f.nameOf("base"), f.nameOf("base"))
+			Eventually(func() []string {
+				return heard.of(func() { Expect(user.Delete(ctx, base, client.DryRunAll)).To(Succeed()) })
+			}).WithContext(ctx).Should(Equal([]string{want}))
+			By("another add-on that does not work replaces none")
+			report(ctx, other, metav1.ConditionFalse, "Broken")
+			want = fmt.Sprintf("%s, %s, %s on %s require %s and will become unavailable (kubectl addon dependents %s)",
+				f.nameOf("here"), f.nameOf("replaced"), f.nameOf("stranded"), cluster, f.nameOf("base"), f.nameOf("base"))
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, base, client.DryRunAll)).To(Succeed()) })
 			}).WithContext(ctx).Should(Equal([]string{want}))
