@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/keymutex"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +28,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/kube/apply"
@@ -42,6 +45,8 @@ type addOns struct {
 	// written tracks the last writes of add-ons, applied those of their Instances.
 	written, applied *controller.Writes
 	pace             *controller.Pace
+	// starting serializes changes of versions on a cluster: each is decided by what runs after the one before.
+	starting keymutex.KeyMutex
 }
 
 func (a *addOns) SetUp(mgr manager.Manager) error {
@@ -52,7 +57,12 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.pace.Before(a.reader.Cycles.Follow(a.client), a.addOnsOf),
 			builder.WithPredicates(controller.ChangeIn(read.ViewDefinition))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.reader.Namesakes), builder.WithPredicates(controller.ChangeIn(read.ViewInstance))).
-		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.dependents), builder.WithPredicates(controller.ChangeIn(read.ViewVersions), controller.AfterStart())).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.waitingOn), builder.WithPredicates(controller.ChangeIn(read.ViewOrder), controller.AfterStart())).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.waitingOn),
+			builder.WithPredicates(controller.ChangeIn(viewConfigured), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.EnqueueFrom(a.waiting),
+			builder.WithPredicates(controller.ChangeIn(read.ViewDefinition), controller.AfterStart())).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.waiting), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
@@ -90,7 +100,14 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 		return ctrl.Result{}, err
 	}
 	decision := install.Decide(state)
+	if decision.Instance != nil && install.ChangesVersion(state) {
+		a.starting.LockKey(addOn.Namespace)
+		defer func() { _ = a.starting.UnlockKey(addOn.Namespace) }() // it is locked
+	}
 	if err := a.checkLive(ctx, state, decision.Instance); err != nil {
+		return controller.RetryConflict(err)
+	}
+	if err := a.checkOrder(ctx, state, decision.Instance); err != nil {
 		return controller.RetryConflict(err)
 	}
 	refused := a.act(ctx, state, decision.Instance)
@@ -187,6 +204,44 @@ func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.
 	objects = append(objects, read.ParametersOf(state)...)
 	for _, object := range objects {
 		if err := a.liveReads.check(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOrder returns a conflict if the version of the desired Instance is about to start, and what runs on the cluster by a live read excludes that.
+func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
+	name := state.ManagedAddOn.Name
+	if want == nil || !install.ChangesVersion(state) || !dependency.Constrained(name, dependency.ReleaseOf(state.Version), state.Members) {
+		return nil
+	}
+	instances := &kudo.InstanceList{}
+	if err := a.live.List(ctx, instances, client.InNamespace(want.Namespace)); err != nil {
+		return fmt.Errorf("listing Instances in %q: %w", want.Namespace, err)
+	}
+	state.Instances = instances.Items
+	if err := a.reader.Order(ctx, &state); err != nil {
+		return err
+	}
+	if install.Decide(state).Instance == nil {
+		return staleCacheConflict(want, "its version must not start yet")
+	}
+	return a.checkConstraints(ctx, name)
+}
+
+// checkConstraints returns a conflict if the definition of a dependent, which may have constraints, has changed since it was cached.
+func (a *addOns) checkConstraints(ctx context.Context, name string) error {
+	dependents, err := read.DefinedOn(ctx, a.client, name)
+	if err != nil {
+		return err
+	}
+	for _, dependent := range dependents {
+		definition, err := read.Definition(ctx, a.client, dependent)
+		if err != nil || definition == nil {
+			return err
+		}
+		if err := a.liveReads.check(ctx, definition); err != nil {
 			return err
 		}
 	}
@@ -292,6 +347,19 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 
 func (a *addOns) addOnsOf(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
 	return read.AddOnsNamed(ctx, a.client, definition.GetName())
+}
+
+func (a *addOns) waitingOn(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
+	return read.WaitingOn(ctx, a.client, object)
+}
+
+func (a *addOns) waiting(ctx context.Context, _ client.Object) ([]reconcile.Request, error) {
+	return read.Waiting(ctx, a.client)
+}
+
+// viewConfigured returns what determines the version that an add-on is configured with.
+func viewConfigured(a *addonv1alpha1.ManagedClusterAddOn) [2]string {
+	return [2]string{strconv.FormatInt(a.Generation, 10), install.DesiredFingerprint(a)}
 }
 
 func (a *addOns) dependents(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {

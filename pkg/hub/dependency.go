@@ -43,6 +43,7 @@ func (d *dependencies) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.ChangeIn(read.ViewDefined))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(d.dependents),
 			builder.WithPredicates(controller.ChangeIn(read.ViewVersions), controller.AfterStart())).
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(read.Namesake), builder.WithPredicates(controller.ChangeIn(read.ViewConstraints), controller.AfterStart())).
 		Watches(&clusterv1.ManagedCluster{}, controller.EnqueueFrom(d.cycles.OnClusterChange(d.client)),
 			builder.WithPredicates(controller.ChangeIn(read.ViewSelected), controller.AfterStart())).
 		Complete(d)
@@ -82,7 +83,11 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.UnmetFrom(previous)))
 		return false, nil
 	}
-	verdict, err := read.Verdict(ctx, d.client, d.cycles, client.ObjectKeyFromObject(addOn), needs, previous)
+	constraints, err := read.ConstraintsOf(ctx, d.client, addOn)
+	if err != nil {
+		return false, err
+	}
+	verdict, err := read.Verdict(ctx, d.client, d.cycles, client.ObjectKeyFromObject(addOn), needs, constraints, previous)
 	if err != nil {
 		return false, err
 	}

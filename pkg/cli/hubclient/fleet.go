@@ -91,7 +91,10 @@ type instanceSummary struct {
 		Conditions []metav1.Condition `json:"conditions"`
 		Whole      *kudo.WholeVersion `json:"whole"`
 		Execution  *struct {
-			Plan string `json:"plan"`
+			Plan              string                      `json:"plan"`
+			OperatorVersion   corev1.ObjectReference      `json:"operatorVersion"`
+			DependencyVersion string                      `json:"dependencyVersion"`
+			Dependencies      []kudo.DependencyConstraint `json:"dependencies"`
 		} `json:"execution"`
 		PlanStatus map[string]struct {
 			LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp"`
@@ -110,7 +113,9 @@ func (s *instanceSummary) instance() *kudo.Instance {
 		Status: kudo.InstanceStatus{Conditions: s.Status.Conditions, Whole: s.Status.Whole},
 	}
 	if last := s.Status.Execution; last != nil {
-		instance.Status.Execution = &kudo.Execution{Plan: last.Plan}
+		instance.Status.Execution = &kudo.Execution{
+			Plan: last.Plan, OperatorVersion: last.OperatorVersion, DependencyVersion: last.DependencyVersion, Dependencies: last.Dependencies,
+		}
 		instance.Status.PlanStatus = map[string]kudo.PlanStatus{
 			last.Plan: {LastUpdatedTimestamp: s.Status.PlanStatus[last.Plan].LastUpdatedTimestamp},
 		}

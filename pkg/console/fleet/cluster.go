@@ -124,6 +124,15 @@ func (v Cluster) versionsOf(name string) dependency.Versions {
 	}
 }
 
+// constraintsOf returns what the running releases of an add-on require of the versions of others, by their names.
+func (v Cluster) constraintsOf(name string) map[string][]string {
+	addOn := v.AddOns[name]
+	if addOn == nil || v.InstanceOf(addOn) == nil {
+		return nil
+	}
+	return dependency.RunningConstraints(v.InstanceOf(addOn))
+}
+
 // InstanceOf returns the Instance of an add-on; nil if it has none.
 func (v Cluster) InstanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
 	if instance := v.Instances[addOn.Name]; instance != nil && IsOfAddOn(instance) {
@@ -140,11 +149,11 @@ func IsOfAddOn(instance *kudo.Instance) bool {
 
 // Judge evaluates the dependencies of an add-on as addon-manager does.
 func (v Cluster) Judge(name string) dependency.Verdict {
-	needs := v.Needs(name)
+	needs, constraints := v.Needs(name), v.constraintsOf(name)
 	seen := make(map[string]dependency.Seen, len(needs))
 	for _, candidate := range dependency.CandidatesOf(needs) {
 		s := v.See(candidate)
-		s.Cycle = dependency.Cycle(name, candidate, v.Needs)
+		s.Cycle, s.Constraints = dependency.Cycle(name, candidate, v.Needs), constraints[candidate]
 		seen[candidate] = s
 	}
 	addOn := v.AddOns[name]

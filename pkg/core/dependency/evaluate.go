@@ -47,6 +47,8 @@ type Seen struct {
 	Cycle []string
 	// Versions are those that run. Only a dependency with a constraint depends on them.
 	Versions Versions
+	// Constraints are those of the running releases of the add-on that depends on it, in addition to that of the declared dependency.
+	Constraints []string
 }
 
 // See returns the observed state of an add-on from its objects, each nil if it does not exist.
@@ -162,17 +164,26 @@ func judgeCandidate(need addonv1alpha1.AddonDependency, by string, seen Seen, la
 	default:
 		j.Cause = seen.cause()
 	}
-	if j.Cause == "" && !j.Held && need.Version != "" {
-		j = j.compared(need.Version, seen.Versions, last)
+	if j.Cause == "" && !j.Held {
+		j = j.compared(need.Version, seen, last)
 	}
 	j.Satisfied = j.Cause == ""
 	j.Updating = j.Satisfied && !j.Held && seen.Reason == addonv1alpha1.ReasonUpdating
 	return j
 }
 
-// compared returns the judgement on an add-on that is available with the verdict on its versions.
-func (j Judgement) compared(constraint string, versions Versions, last memory) Judgement {
-	if j.Mismatch = versions.mismatch(constraint); versions.Unread {
+// compared returns the judgement on an add-on that is available with the verdict on its versions. The declared constraint is empty if there is none.
+func (j Judgement) compared(declared string, seen Seen, last memory) Judgement {
+	constraints := seen.Constraints
+	if declared != "" {
+		constraints = append([]string{declared}, constraints...)
+	}
+	for _, constraint := range constraints {
+		if j.Mismatch = seen.Versions.mismatch(constraint); j.Mismatch != "" {
+			break
+		}
+	}
+	if seen.Versions.Unread {
 		j.Mismatch = last.mismatch(j)
 	}
 	if j.Mismatch = oneLine(j.Mismatch); j.Mismatch != "" {

@@ -49,6 +49,11 @@ type AddOn struct {
 	// Dependencies is the verdict on the add-on's dependencies; DependencyProblem is why there is none.
 	Dependencies      dependency.Verdict
 	DependencyProblem error
+
+	// Members are the add-ons on the cluster, and Releases those of some of them that exist, if the add-on's version is about to change: the order of
+	// upgrades depends on them.
+	Members  map[string]dependency.Member
+	Releases map[string][]dependency.Release
 }
 
 // Decision is the action for one add-on.
@@ -84,6 +89,9 @@ func Decide(a AddOn) Decision {
 	problems := given.problems(misspelt)
 	if own == nil {
 		problems = append(problems, installProblems(a, want)...)
+	}
+	if len(problems) == 0 {
+		problems = orderProblems(a)
 	}
 	if len(problems) > 0 {
 		decision.Resolved = resolvedCondition(problems, "", a.ManagedAddOn.Generation)
@@ -218,13 +226,17 @@ func (a AddOn) rolloutProblems(config Reference, hash string) []Problem {
 		"%s has changed: OCM's addon-manager has not rolled the change out to this cluster yet", config.Describe())}}
 }
 
-// remarksOn lists the parts of the configuration that have no effect: variables that are not defined, another install namespace than that of the
+// remarksOn lists the parts of the configuration that have no effect: variables that are not defined, constraints on what is no dependency, another install namespace than that of the
 // existing Instance, which never moves, and references to Secrets that the package may not get.
 func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	var remarks []string
 	if len(ignored) > 0 {
 		remarks = append(remarks, fmt.Sprintf("variables that OperatorVersion %q does not define are ignored: %s",
 			a.Version.Name, text.List(ignored, problemLimit)))
+	}
+	if unchecked := uncheckedDependencies(a); len(unchecked) > 0 {
+		remarks = append(remarks, fmt.Sprintf("OperatorVersion %q requires versions of add-ons on which ClusterManagementAddOn %q declares no dependency, and which "+
+			"are not compared: %s", a.Version.Name, a.ManagedAddOn.Name, text.List(unchecked, problemLimit)))
 	}
 	if requested := installNamespace(a); own != nil && isNamed(requested) && requested != own.TargetNamespace() {
 		remarks = append(remarks, fmt.Sprintf("the add-on stays in namespace %q of the managed cluster: to move it to %q, disable it, "+

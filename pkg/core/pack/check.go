@@ -20,6 +20,7 @@ var rules = []func(*subject) []Problem{
 	operatorName,
 	versions,
 	requiredVersions,
+	dependencies,
 	boundedSize,
 	contentFiles,
 	declaredPermissions,

@@ -76,6 +76,32 @@ func versions(s *subject) []Problem {
 	return problems
 }
 
+// dependencies: the constraints on the versions of other add-ons are valid, one for each.
+func dependencies(s *subject) []Problem {
+	var problems []Problem
+	names := map[string]bool{}
+	for i, need := range s.Dependencies {
+		field := fmt.Sprintf("dependencies[%d]", i)
+		if invalid := validation.IsDNS1123Subdomain(need.Name); len(invalid) > 0 {
+			problems = append(problems, problemAt(field+".name", "%s is not the name of an add-on: %s", text.Quote(need.Name), invalid[0]))
+		}
+		if names[need.Name] {
+			problems = append(problems, problemAt(field+".name", "%s is listed twice: join the constraints, such as >=3.8 <5", text.Quote(need.Name)))
+		}
+		names[need.Name] = true
+		if _, err := compatibility.ParseConstraint(need.Version); err != nil {
+			problems = append(problems, problemAt(field+".version", "version %s is not a constraint such as >=3.8 <5: %v", text.Quote(need.Version), err))
+		}
+	}
+	if len(s.Dependencies) > maxDependencies {
+		problems = append(problems, problemAt("dependencies", "there are %d, more than the limit of %d", len(s.Dependencies), maxDependencies))
+	}
+	return problems
+}
+
+// maxDependencies is the limit of the resource definition.
+const maxDependencies = 32
+
 // requiredVersions: the versions that the package and its charts require are valid.
 func requiredVersions(s *subject) []Problem {
 	problems := versionText("kudoVersion", s.operator.KudoVersion)

@@ -23,6 +23,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "operatorVersion", formerly: "version", read: d.text(&p.Version.Version), required: true},
 		key{name: "appVersion", read: d.text(&p.Version.AppVersion)},
 		key{name: "dependencyVersion", read: d.text(&p.Version.DependencyVersion)},
+		key{name: "dependencies", read: d.list(d.dependency(&p.Version.Dependencies))},
 		key{name: "kudoVersion", read: d.text(&p.Operator.KudoVersion)},
 		key{name: "kubernetesVersion", read: d.kubernetesVersion(p)},
 		key{name: "maintainers", read: d.list(d.maintainer(&p.Operator.Maintainers)), describes: true},
@@ -54,6 +55,17 @@ func (d *document) kubernetesVersion(p *Package) reader {
 	return func(node *yaml.Node, path string) {
 		d.text(&p.Version.KubernetesVersion)(node, path)
 		p.Operator.KubernetesVersion = p.Version.KubernetesVersion
+	}
+}
+
+func (d *document) dependency(into *[]kudo.DependencyConstraint) reader {
+	return func(node *yaml.Node, path string) {
+		var c kudo.DependencyConstraint
+		d.object(node, path,
+			key{name: "name", read: d.text(&c.Name), required: true},
+			key{name: "version", read: d.text(&c.Version), required: true},
+		)
+		*into = append(*into, c)
 	}
 }
 

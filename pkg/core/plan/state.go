@@ -156,6 +156,7 @@ func wholeVersion(reference corev1.ObjectReference, version *kudo.OperatorVersio
 	whole := &kudo.WholeVersion{OperatorVersion: reference}
 	if version != nil {
 		whole.Version, whole.AppVersion, whole.DependencyVersion = version.Version, version.AppVersion, version.DependencyVersion
+		whole.Dependencies = version.Dependencies
 	}
 	return whole
 }

@@ -63,8 +63,11 @@ func (a *AddOns) Gather(
 	needs, problem := dependency.DeclaredBy(definition)
 	state.DependencyProblem = problem
 	// The install gate uses the current state, not the add-on's own condition: no previous verdict is held.
-	state.Dependencies, err = Verdict(ctx, a.Client, a.Cycles, client.ObjectKeyFromObject(addOn), needs, nil)
-	return state, err
+	state.Dependencies, err = Verdict(ctx, a.Client, a.Cycles, client.ObjectKeyFromObject(addOn), needs, install.Constraints(state), nil)
+	if err != nil {
+		return state, err
+	}
+	return state, a.Order(ctx, &state)
 }
 
 // configuration reads the objects of the add-on's configuration, and what explains doubtful variables if there are any.

@@ -18,9 +18,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
-// Verdict judges the declared dependencies of an add-on on its cluster; previous is its condition Degraded if the last verdict is to be held.
+// Verdict judges the declared dependencies of an add-on on its cluster. constraints are those of its releases, by the names of other add-ons, and previous
+// is its condition Degraded if the last verdict is to be held.
 func Verdict(
-	ctx context.Context, c client.Reader, cycles *Cycles, addOn types.NamespacedName, needs []addonv1alpha1.AddonDependency, previous *metav1.Condition,
+	ctx context.Context, c client.Reader, cycles *Cycles, addOn types.NamespacedName, needs []addonv1alpha1.AddonDependency,
+	constraints map[string][]string, previous *metav1.Condition,
 ) (dependency.Verdict, error) {
 	cluster := sync.OnceValues(func() (selector.Cluster, error) { return selectedFrom(ctx, c, addOn.Namespace) })
 	needs, err := needsOn(needs, cluster)
@@ -31,9 +33,15 @@ func Verdict(
 	if err != nil {
 		return nil, err
 	}
-	seen, err := dependencies(ctx, c, addOn.Namespace, needs, circular)
+	seen, err := dependencies(ctx, c, addOn.Namespace, needs, constraints)
 	if err != nil {
 		return nil, err
+	}
+	for name, cycle := range circular {
+		if known, needed := seen[name]; needed {
+			known.Cycle = cycle
+			seen[name] = known
+		}
 	}
 	return dependency.Evaluate(needs, seen, previous), nil
 }
@@ -68,19 +76,20 @@ func ViewSelected(cluster *clusterv1.ManagedCluster) [2]string {
 	return [2]string{ViewFacts(cluster), cluster.Status.Version.Kubernetes}
 }
 
-// dependencies returns the observed state of the needed add-ons on a cluster, and of their alternatives; cycles are those that they lead into.
+// dependencies returns the observed state of the needed add-ons on a cluster, and of their alternatives, without cycles.
 func dependencies(
-	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, cycles map[string][]string,
+	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, constraints map[string][]string,
 ) (map[string]dependency.Seen, error) {
 	seen := make(map[string]dependency.Seen, len(needs))
 	for _, need := range needs {
 		for _, name := range dependency.Candidates(need) {
 			candidate := types.NamespacedName{Namespace: cluster, Name: name}
-			known, err := see(ctx, c, candidate, need.Version != "" || seen[name].Versions != (dependency.Versions{}))
+			compared := need.Version != "" || len(constraints[name]) > 0 || seen[name].Versions != (dependency.Versions{})
+			known, err := see(ctx, c, candidate, compared)
 			if err != nil {
 				return nil, err
 			}
-			known.Cycle = cycles[name]
+			known.Constraints = constraints[name]
 			seen[name] = known
 		}
 	}

@@ -71,7 +71,7 @@ var _ = Describe("A dependency on a version", func() {
 	})
 
 	It("is judged by what was applied and by what is being applied, whatever the add-on reports", func(ctx SpecContext) {
-		f.define(ctx, "b", runs(f.push(ctx, "b", packages)))
+		f.define(ctx, "b", runs(f.pushVersion(ctx, "b", packages, "3.8.0", func(*kudo.OperatorVersion) {})))
 		b := f.enable(ctx, cluster, "b")
 		Eventually(exists(instanceOf(b))).WithContext(ctx).Should(BeTrue())
 		Eventually(resolvedOf(instanceOf(b))).WithContext(ctx).Should(HaveField("Status", "True"))

@@ -194,11 +194,21 @@ func (f fleet) push(ctx context.Context, name, namespace string) *kudo.OperatorV
 // pushPlans stores an OperatorVersion with additional plans.
 func (f fleet) pushPlans(ctx context.Context, name, namespace string, plans ...string) *kudo.OperatorVersion {
 	GinkgoHelper()
+	return f.pushVersion(ctx, name, namespace, "1.0.0", func(version *kudo.OperatorVersion) {
+		for _, plan := range plans {
+			version.Spec.Plans[plan] = version.Spec.Plans[kudo.DeployPlan]
+		}
+	})
+}
+
+// pushVersion stores an OperatorVersion of that version, as changed.
+func (f fleet) pushVersion(ctx context.Context, name, namespace, number string, change func(*kudo.OperatorVersion)) *kudo.OperatorVersion {
+	GinkgoHelper()
 	text := "a"
 	version := &kudo.OperatorVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.nameOf(name) + "-1.0.0"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.nameOf(name) + "-" + number},
 		Spec: kudo.OperatorVersionSpec{
-			Operator: corev1.ObjectReference{Name: f.nameOf(name)}, Version: "1.0.0",
+			Operator: corev1.ObjectReference{Name: f.nameOf(name)}, Version: number,
 			Templates: map[string]string{"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n" +
 				"data:\n  text: \"{{ .Params.TEXT }}\"\n  count: \"{{ .Params.COUNT }}\"\n"},
 			Parameters: []kudo.Parameter{
@@ -212,9 +222,7 @@ func (f fleet) pushPlans(ctx context.Context, name, namespace string, plans ...s
 			}}}},
 		},
 	}
-	for _, plan := range plans {
-		version.Spec.Plans[plan] = version.Spec.Plans[kudo.DeployPlan]
-	}
+	change(version)
 	Expect(server.Create(ctx, version)).To(Succeed())
 	return version
 }

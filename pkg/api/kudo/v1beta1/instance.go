@@ -357,6 +357,13 @@ type Execution struct {
 	// +optional
 	DependencyVersion string `json:"dependencyVersion,omitempty"`
 
+	// dependencies are constraints on the versions of other add-ons, as in the OperatorVersion.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Dependencies []DependencyConstraint `json:"dependencies,omitempty"`
+
 	// parameters is a map of parameter names to values, as in the spec from which the execution was started.
 	// +optional
 	// +mapType=atomic
@@ -459,6 +466,13 @@ type WholeVersion struct {
 	// dependencyVersion is the version with which other add-ons compare their constraints, as in the OperatorVersion.
 	// +optional
 	DependencyVersion string `json:"dependencyVersion,omitempty"`
+
+	// dependencies are constraints on the versions of other add-ons, as in the OperatorVersion.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Dependencies []DependencyConstraint `json:"dependencies,omitempty"`
 }
 
 // InventoryEntry identifies an object on the managed cluster that belongs to an Instance.

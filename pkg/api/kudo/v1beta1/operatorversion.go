@@ -29,6 +29,15 @@ type OperatorVersionSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	DependencyVersion string `json:"dependencyVersion,omitempty"`
 
+	// dependencies are constraints of this version on the versions of other add-ons, in addition to those of its ClusterManagementAddOn. An add-on
+	// changes to this version once they hold, and no dependency changes to a version that they exclude while this version runs. They only apply to
+	// dependencies that the ClusterManagementAddOn declares. Not part of KUDO's API.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Dependencies []DependencyConstraint `json:"dependencies,omitempty"`
+
 	// kubernetesVersion is the Kubernetes version of clusters that can run the package: the lowest one, such as 1.25.0, or a constraint, such as
 	// >=1.25.0-0 <1.40.0-0. No plan but cleanup starts on a cluster of another version. Set by 'kubectl addon package push'. Not part of KUDO's
 	// API.
@@ -562,4 +571,17 @@ type OperatorVersionList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []OperatorVersion `json:"items"`
+}
+
+// DependencyConstraint is a constraint on the version of another add-on.
+type DependencyConstraint struct {
+	// name is the name of the other add-on.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// version is a constraint on its version, such as >=3.8 <5.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Version string `json:"version"`
 }

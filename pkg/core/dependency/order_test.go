@@ -1,0 +1,313 @@
+package dependency_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+)
+
+// release returns a release of an add-on with constraints such as "zookeeper >=3.8".
+func release(name, version string, constraints ...string) dependency.Release {
+	r := dependency.Release{Name: name + "-" + version, Version: version}
+	for _, c := range constraints {
+		on, constraint, _ := strings.Cut(c, " ")
+		r.Constraints = append(r.Constraints, kudo.DependencyConstraint{Name: on, Version: constraint})
+	}
+	return r
+}
+
+func required(names ...string) (needs []addonv1alpha1.AddonDependency) {
+	for _, name := range names {
+		name, version, _ := strings.Cut(name, " ")
+		name, others, _ := strings.Cut(name, "|")
+		need := addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeRequired, Version: version}
+		if others != "" {
+			need.Alternatives = strings.Split(others, "|")
+		}
+		needs = append(needs, need)
+	}
+	return needs
+}
+
+func member(needs []addonv1alpha1.AddonDependency, wants dependency.Release, runs ...dependency.Release) dependency.Member {
+	m := dependency.Member{Needs: needs, Runs: runs}
+	if wants.Name != "" {
+		m.Wants = &wants
+	}
+	return m
+}
+
+func TestWaiting(t *testing.T) {
+	type members = map[string]dependency.Member
+	var none dependency.Release
+	zk34, zk39 := release("zookeeper", "3.4.9"), release("zookeeper", "3.9.0")
+	needsZK := required("zookeeper")
+	for name, tc := range map[string]struct {
+		on        members
+		of        string
+		available []dependency.Release
+		want      string
+	}{
+		"nothing is wanted": {on: members{"kafka": member(needsZK, none, release("kafka", "2.0.0")), "zookeeper": member(nil, none, zk34)}, of: "kafka"},
+		"no constraints":    {on: members{"kafka": member(needsZK, release("kafka", "3.0.0"), release("kafka", "2.0.0")), "zookeeper": member(nil, none, zk34)}, of: "kafka"},
+		"its own constraint holds": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, zk39),
+		}},
+		"its own constraint does not hold, and nothing changes that": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, zk34),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; " +
+			"change zookeeper to a version that satisfies >=3.8"},
+		"its dependency changes first": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, zk39, zk34),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; first changes zookeeper"},
+		"its dependency is changing": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, zk34, zk39),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; " +
+			"change zookeeper to a version that satisfies >=3.8"},
+		"the constraint of the definition": {of: "kafka", on: members{
+			"kafka":     member(required("zookeeper >=3.8"), release("kafka", "3.0.0"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, zk34),
+		}, want: "waiting to change to kafka-3.0.0: ClusterManagementAddOn kafka requires zookeeper >=3.8, which runs version 3.4.9; " +
+			"change zookeeper to a version that satisfies >=3.8"},
+		"a dependency that is not installed keeps nothing back": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none),
+		}},
+		"an Optional dependency keeps nothing back": {of: "kafka", on: members{
+			"kafka": member([]addonv1alpha1.AddonDependency{{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeOptional, Version: ">=3.8"}},
+				release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, zk34),
+		}},
+		"a constraint on what is not declared does not apply": {of: "kafka", on: members{
+			"kafka":     member(nil, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, zk34),
+		}},
+		"an unknown version": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, dependency.Release{Problem: "none has been applied completely"}),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs an unknown version " +
+			"(none has been applied completely); change zookeeper to a version that satisfies >=3.8"},
+		"a dependent that runs": {of: "zookeeper", on: members{
+			"kafka":     member(needsZK, none, release("kafka", "2.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, zk39, zk34),
+		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+			"change kafka to a version that accepts zookeeper 3.9.0, or disable it"},
+		"a dependent that changes first": {of: "zookeeper", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0"), release("kafka", "2.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, zk39, zk34),
+		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+			"first changes kafka"},
+		"a dependent that is changing counts with both": {of: "zookeeper", on: members{
+			"kafka":     member(needsZK, none, release("kafka", "3.0.0"), release("kafka", "2.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, zk39, zk34),
+		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+			"change kafka to a version that accepts zookeeper 3.9.0, or disable it"},
+		"a constraint that does not hold now either keeps nothing back": {of: "zookeeper", on: members{
+			"kafka":     member(needsZK, none, release("kafka", "4.0.0", "zookeeper >=4")),
+			"zookeeper": member(nil, zk39, zk34),
+		}},
+		"a dependent with another candidate": {of: "kafka", on: members{
+			"shop":     member(required("kafka|redpanda"), none, release("shop", "1.0.0", "kafka <3")),
+			"kafka":    member(nil, release("kafka", "3.0.0"), release("kafka", "2.0.0")),
+			"redpanda": member(nil, none, release("redpanda", "24.0.0")),
+		}},
+		"deadlock with a release in between": {of: "zookeeper", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, zk39, zk34),
+		}, available: []dependency.Release{release("kafka", "2.0.0", "zookeeper <3.8"), release("kafka", "2.8.0", "zookeeper >=3.4"),
+			release("kafka", "3.0.0", "zookeeper >=3.8")},
+			want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+				"deadlock: kafka cannot change before it; change kafka to kafka-2.8.0 first"},
+		"the same deadlock from its other side": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, zk39, zk34),
+		}, available: []dependency.Release{release("kafka", "2.8.0", "zookeeper >=3.4")},
+			want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; " +
+				"deadlock: zookeeper cannot change before it; change kafka to kafka-2.8.0 first"},
+		"deadlock without a release in between": {of: "zookeeper", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, zk39, zk34),
+		}, available: []dependency.Release{release("kafka", "2.8.0", "zookeeper <3.7")},
+			want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+				"deadlock: kafka cannot change before it, and no OperatorVersion in between accepts what runs and what is wanted: push one, or change what is wanted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := dependency.Waiting(tc.of, tc.on, func(addOn string) (found []dependency.Release) {
+				for _, r := range tc.available {
+					if strings.HasPrefix(r.Name, addOn) {
+						found = append(found, r)
+					}
+				}
+				return found
+			})
+			if got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOrderIsSafe plays random fleets in random orders: no change violates a constraint that held before it. If what is wanted can run together, and
+// nothing has alternatives, all orders end at the same point.
+func TestOrderIsSafe(t *testing.T) {
+	reached, moved := 0, 0
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		on := randomFleet(random)
+		if !consistent(current(on)) {
+			continue
+		}
+		moved++
+		ends := map[string]bool{}
+		for range 4 {
+			ends[play(t, on, random)] = true
+		}
+		if !consistent(wanted(on)) || haveAlternatives(on) {
+			continue
+		}
+		reached++
+		if len(ends) > 1 {
+			t.Fatalf("seed %d: the end depends on the order: %v, from %+v", seed, ends, on)
+		}
+	}
+	if moved < 500 || reached < 100 {
+		t.Errorf("only %d fleets are consistent before, and %d of them after the changes: the test proves little", moved, reached)
+	}
+}
+
+// randomFleet returns up to six add-ons, each of which may want another release.
+func randomFleet(random *rand.Rand) map[string]dependency.Member {
+	names := []string{"a", "b", "c", "d", "e", "f"}[:2+random.IntN(5)]
+	constraints := []string{">=1", "<2", ">=2", "<3", ">=1 <3"}
+	on := map[string]dependency.Member{}
+	for i, name := range names {
+		var m dependency.Member
+		releaseOf := func(version int) dependency.Release {
+			r := dependency.Release{Name: fmt.Sprintf("%s-%d", name, version), Version: fmt.Sprintf("%d.0.0", version)}
+			for _, need := range m.Needs {
+				for _, candidate := range dependency.Candidates(need) {
+					if random.IntN(2) == 0 {
+						r.Constraints = append(r.Constraints, kudo.DependencyConstraint{Name: candidate, Version: constraints[random.IntN(len(constraints))]})
+					}
+				}
+			}
+			return r
+		}
+		for j, other := range names[:i] {
+			switch random.IntN(4) {
+			case 0:
+				m.Needs = append(m.Needs, required(other)...)
+			case 1:
+				if j > 0 {
+					m.Needs = append(m.Needs, required(other+"|"+names[0])...)
+				}
+			}
+		}
+		m.Runs = []dependency.Release{releaseOf(1 + random.IntN(2))}
+		if random.IntN(4) > 0 {
+			wants := releaseOf(1 + random.IntN(3))
+			m.Wants = &wants
+		}
+		on[name] = m
+	}
+	return on
+}
+
+func haveAlternatives(on map[string]dependency.Member) bool {
+	for _, m := range on {
+		if slices.ContainsFunc(m.Needs, func(n addonv1alpha1.AddonDependency) bool { return len(n.Alternatives) > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// play starts changes in a random order until none can start, and returns what runs in the end.
+func play(t *testing.T, on map[string]dependency.Member, random *rand.Rand) string {
+	t.Helper()
+	on = maps.Clone(on)
+	names := slices.Sorted(maps.Keys(on))
+	for idle := 0; idle < 64; {
+		name := names[random.IntN(len(names))]
+		m := on[name]
+		if m.Wants == nil || len(dependency.Exclusions(name, *m.Wants, on)) > 0 {
+			idle++
+			continue
+		}
+		idle = 0
+		during := maps.Clone(on)
+		during[name] = dependency.Member{Needs: m.Needs, Runs: append(slices.Clone(m.Runs), *m.Wants)}
+		m.Runs, m.Wants = []dependency.Release{*m.Wants}, nil
+		on[name] = m
+		if !consistent(during) || !consistent(on) {
+			t.Fatalf("the change of %s violates a constraint: %+v", name, during)
+		}
+	}
+	var end []string
+	for _, name := range names {
+		end = append(end, on[name].Runs[0].Name)
+	}
+	return strings.Join(end, " ")
+}
+
+// current returns the fleet without what is wanted, and wanted the fleet after all changes.
+func current(on map[string]dependency.Member) map[string]dependency.Member {
+	now := map[string]dependency.Member{}
+	for name, m := range on {
+		now[name] = dependency.Member{Needs: m.Needs, Runs: m.Runs}
+	}
+	return now
+}
+
+func wanted(on map[string]dependency.Member) map[string]dependency.Member {
+	then := map[string]dependency.Member{}
+	for name, m := range on {
+		if then[name] = (dependency.Member{Needs: m.Needs, Runs: m.Runs}); m.Wants != nil {
+			then[name] = dependency.Member{Needs: m.Needs, Runs: []dependency.Release{*m.Wants}}
+		}
+	}
+	return then
+}
+
+// consistent reports whether every constraint of what runs holds, written without the code under test: each dependency has a candidate whose
+// releases satisfy all constraints of each release that runs.
+func consistent(on map[string]dependency.Member) bool {
+	for _, m := range on {
+		for _, need := range m.Needs {
+			for _, runs := range m.Runs {
+				if !slices.ContainsFunc(dependency.Candidates(need), func(candidate string) bool { return accepts(runs, candidate, on[candidate].Runs) }) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// accepts interprets the few constraints of randomFleet.
+func accepts(r dependency.Release, candidate string, runs []dependency.Release) bool {
+	for _, c := range r.Constraints {
+		if c.Name != candidate {
+			continue
+		}
+		for _, run := range runs {
+			major := int(run.Version[0] - '0')
+			ok := map[string]bool{">=1": major >= 1, "<2": major < 2, ">=2": major >= 2, "<3": major < 3, ">=1 <3": major < 3}[c.Version]
+			if !ok {
+				return false
+			}
+		}
+	}
+	return true
+}

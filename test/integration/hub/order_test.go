@@ -1,0 +1,178 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// requiring adds constraints of an OperatorVersion on the version of another add-on.
+func requiring(addOn, constraint string) func(*kudo.OperatorVersion) {
+	return func(v *kudo.OperatorVersion) {
+		v.Spec.Dependencies = append(v.Spec.Dependencies, kudo.DependencyConstraint{Name: addOn, Version: constraint})
+	}
+}
+
+// applies reports, as the agent does, that a plan applies the OperatorVersion that the Instance names, and completes it if it is complete.
+func applies(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, complete bool) {
+	GinkgoHelper()
+	version := &kudo.OperatorVersion{}
+	version.Namespace, version.Name = specOf(instanceOf(addOn))(Default, ctx).OperatorVersion.Namespace, namedBy(addOn)(Default, ctx)
+	version = get(ctx, version)
+	reference := specOf(instanceOf(addOn))(Default, ctx).OperatorVersion
+	reference.UID = version.UID
+	Expect(environment.EditStatus(ctx, server, instanceOf(addOn), func(i *kudo.Instance) {
+		i.Status.Execution = &kudo.Execution{
+			UID: version.UID, Plan: kudo.DeployPlan, OperatorVersion: reference, DependencyVersion: version.Spec.Version, Dependencies: version.Spec.Dependencies,
+		}
+		if complete {
+			i.Status.Whole = &kudo.WholeVersion{OperatorVersion: reference, Version: version.Spec.Version, Dependencies: version.Spec.Dependencies}
+		}
+	})).To(Succeed())
+}
+
+// namedBy returns the name of the OperatorVersion that the add-on's Instance names, for Eventually.
+func namedBy(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) string {
+	return func(g Gomega, ctx context.Context) string {
+		return specOf(instanceOf(addOn))(g, ctx).OperatorVersion.Name
+	}
+}
+
+var _ = Describe("The order of upgrades", func() {
+	var (
+		f                fleet
+		cluster          string
+		definitions      map[string]*addonv1alpha1.ClusterManagementAddOn
+		zookeeper, kafka *addonv1alpha1.ManagedClusterAddOn
+	)
+	push := func(ctx context.Context, name, number string, changes ...func(*kudo.OperatorVersion)) *kudo.OperatorVersion {
+		return f.pushVersion(ctx, name, packages, number, func(v *kudo.OperatorVersion) {
+			for _, change := range changes {
+				change(v)
+			}
+		})
+	}
+	zk := func() string { return f.nameOf("zookeeper") }
+	// wants makes versions the default ones of the fleet.
+	wants := func(ctx context.Context, name string, version *kudo.OperatorVersion) {
+		GinkgoHelper()
+		edit(ctx, definitions[name], runs(version))
+	}
+	waits := func(addOn *addonv1alpha1.ManagedClusterAddOn, text string) func(SpecContext) {
+		return func(ctx SpecContext) {
+			GinkgoHelper()
+			Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies", text}))
+		}
+	}
+	stays := func(ctx SpecContext, addOn *addonv1alpha1.ManagedClusterAddOn, version *kudo.OperatorVersion) {
+		GinkgoHelper()
+		Consistently(namedBy(addOn)).WithContext(ctx).WithTimeout(time.Second).Should(Equal(version.Name))
+	}
+	var zk34, zk39, kafka2 *kudo.OperatorVersion
+
+	BeforeEach(runWithoutWebhooks)
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		cluster = f.cluster(ctx, "cluster")
+		zk34, zk39 = push(ctx, "zookeeper", "3.4.9"), push(ctx, "zookeeper", "3.9.0")
+		kafka2 = push(ctx, "kafka", "2.0.0", requiring(zk(), "<3.8"))
+		definitions = map[string]*addonv1alpha1.ClusterManagementAddOn{
+			"zookeeper": f.define(ctx, "zookeeper", runs(zk34)),
+			"kafka":     f.define(ctx, "kafka", both(runs(kafka2), f.withNeeds(need{Name: "zookeeper"}))),
+		}
+		zookeeper = f.enable(ctx, cluster, "zookeeper")
+		Eventually(exists(instanceOf(zookeeper))).WithContext(ctx).Should(BeTrue())
+		applies(ctx, zookeeper, true)
+		report(ctx, zookeeper, metav1.ConditionTrue, "PlanComplete")
+		kafka = f.enable(ctx, cluster, "kafka")
+		Eventually(exists(instanceOf(kafka))).WithContext(ctx).Should(BeTrue())
+		applies(ctx, kafka, true)
+		report(ctx, kafka, metav1.ConditionTrue, "PlanComplete")
+	})
+	AfterEach(func(ctx SpecContext) {
+		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{zookeeper, kafka} {
+			Eventually(resolvedOf(instanceOf(addOn))).WithContext(ctx).Should(HaveField("Status", "True"))
+			Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(HaveField("Message", resolvedOf(instanceOf(addOn))(Default, ctx).Message))
+		}
+		f.writesNothing(ctx, cluster)
+	})
+
+	It("starts a dependency's version only once no dependent that runs excludes it", func(ctx SpecContext) {
+		wants(ctx, "zookeeper", zk39)
+		waits(zookeeper, "waiting to change to "+zk39.Name+": "+kafka.Name+" runs, "+kafka2.Name+" requires "+zk()+" <3.8, and "+zk39.Name+
+			" has version 3.9.0; change "+kafka.Name+" to a version that accepts "+zk()+" 3.9.0, or disable it")(ctx)
+		stays(ctx, zookeeper, zk34)
+		expectDegraded(ctx, kafka, none)
+
+		By("a dependent that accepts what runs goes first, and counts with both versions until its plan has completed")
+		kafka3 := push(ctx, "kafka", "3.0.0", requiring(zk(), ">=3.4"))
+		wants(ctx, "kafka", kafka3)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(kafka3.Name))
+		stays(ctx, zookeeper, zk34)
+		applies(ctx, kafka, false)
+		stays(ctx, zookeeper, zk34)
+		applies(ctx, kafka, true)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+	})
+
+	It("starts a version only once its own constraints hold for what has been applied completely", func(ctx SpecContext) {
+		kafka3 := push(ctx, "kafka", "3.0.0", requiring(zk(), ">=3.8"))
+		edit(ctx, definitions["kafka"], runs(push(ctx, "kafka", "2.1.0")))
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(HaveSuffix("2.1.0"))
+		applies(ctx, kafka, true)
+		wants(ctx, "kafka", kafka3)
+		why := "waiting to change to " + kafka3.Name + ": " + kafka3.Name + " requires " + zk() + " >=3.8, which runs version 3.4.9; "
+		waits(kafka, why+"change "+zk()+" to a version that satisfies >=3.8")(ctx)
+		wants(ctx, "zookeeper", zk39)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+		applies(ctx, zookeeper, false)
+		Consistently(namedBy(kafka)).WithContext(ctx).WithTimeout(time.Second).Should(HaveSuffix("2.1.0"))
+		applies(ctx, zookeeper, true)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(kafka3.Name))
+		applies(ctx, kafka, true)
+		expectDegraded(ctx, kafka, none)
+	})
+
+	It("names a deadlock, and the version in between that ends it", func(ctx SpecContext) {
+		kafka3 := push(ctx, "kafka", "3.0.0", requiring(zk(), ">=3.8"))
+		wants(ctx, "kafka", kafka3)
+		wants(ctx, "zookeeper", zk39)
+		none := "and no OperatorVersion in between accepts what runs and what is wanted: push one, or change what is wanted"
+		blocked := "waiting to change to " + zk39.Name + ": " + kafka.Name + " runs, " + kafka2.Name + " requires " + zk() + " <3.8, and " + zk39.Name +
+			" has version 3.9.0; deadlock: " + kafka.Name + " cannot change before it"
+		waits(zookeeper, blocked+", "+none)(ctx)
+		waits(kafka, "waiting to change to "+kafka3.Name+": "+kafka3.Name+" requires "+zk()+" >=3.8, which runs version 3.4.9; deadlock: "+zk()+
+			" cannot change before it, "+none)(ctx)
+		between := push(ctx, "kafka", "2.8.0", requiring(zk(), ">=3.4 <4"))
+		waits(zookeeper, blocked+"; change "+kafka.Name+" to "+between.Name+" first")(ctx)
+
+		wants(ctx, "kafka", between)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(between.Name))
+		applies(ctx, kafka, true)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+		applies(ctx, zookeeper, true)
+		wants(ctx, "kafka", kafka3)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(kafka3.Name))
+	})
+
+	It("judges the constraints of the version that runs, too", func(ctx SpecContext) {
+		Expect(environment.EditStatus(ctx, server, instanceOf(zookeeper), func(i *kudo.Instance) { i.Status.Whole.Version = "3.9.0" })).To(Succeed())
+		expectDegraded(ctx, kafka, unmet("RequiredDependencyNotSatisfied", "Required addon '"+zk()+"' runs version 3.9.0, which does not satisfy <3.8."))
+		Expect(environment.EditStatus(ctx, server, instanceOf(zookeeper), func(i *kudo.Instance) { i.Status.Whole.Version = "3.4.9" })).To(Succeed())
+		expectDegraded(ctx, kafka, none)
+	})
+
+	It("lets a version start when the dependent is disabled, or no longer declares the dependency", func(ctx SpecContext) {
+		wants(ctx, "zookeeper", zk39)
+		Eventually(conditionOf(zookeeper, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
+		edit(ctx, definitions["kafka"], f.needs())
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+	})
+})
