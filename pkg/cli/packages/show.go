@@ -163,6 +163,7 @@ func packageText(view packageView, wide bool) string {
 		{"Version", spec.Version},
 		{"App version", spec.AppVersion},
 		{"For dependencies", spec.DependencyVersion},
+		{"Requires", constraintsText(spec.Dependencies)},
 		{"Description", text.JoinMessage(view.operator.Description)},
 		{"Home page", view.operator.URL},
 		{"Maintainers", maintainersText(view.operator.Maintainers)},
@@ -176,6 +177,15 @@ func packageText(view packageView, wide bool) string {
 		fmt.Fprintf(&b, "\n%s\n%s", strings.ToUpper(section.name), section.text(view, wide))
 	}
 	return b.String()
+}
+
+// constraintsText lists the constraints on the versions of other add-ons.
+func constraintsText(constraints []kudo.DependencyConstraint) string {
+	var all []string
+	for _, c := range constraints {
+		all = append(all, c.Name+" "+c.Version)
+	}
+	return strings.Join(all, ", ")
 }
 
 func maintainersText(maintainers []kudo.Maintainer) string {

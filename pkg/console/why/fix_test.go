@@ -103,6 +103,18 @@ func TestWhySuggestsACommandThatFixes(t *testing.T) {
 			fails(kudo.ReasonPlanError, `StatefulSet web/db: 0 of 1 replicas ready: pods "db-0" is forbidden: exceeded quota: small, requested: cpu=1`),
 			[]string{"kubectl edit resourcequota small --namespace web --context cluster1"},
 		},
+		"a version in between": {
+			blocked(addonv1alpha1.ReasonWaitingForDependencies, "waiting to change to shop-3: shop-3 requires db >=2, which runs version 1; deadlock: db cannot change "+
+				"before it; change db to db-1.5 first\nvariables are ignored"),
+			[]string{"kubectl addon upgrade db --cluster cluster1 --version db-1.5"},
+		},
+		"a version that satisfies": {
+			blocked(addonv1alpha1.ReasonWaitingForDependencies, "waiting to change to shop-3: shop-3 requires db >=2, which runs version 1; change db to a version that satisfies >=2"),
+			[]string{"kubectl edit clustermanagementaddon db"},
+		},
+		"others that change first": {
+			blocked(addonv1alpha1.ReasonWaitingForDependencies, "waiting to change to shop-3: shop-3 requires db >=2, which runs version 1; first changes db"), nil,
+		},
 		"nothing known": {fails("Unhealthy", "StatefulSet web/db: 0 of 3 pods ready"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -345,6 +345,8 @@ func (e *Explanation) explainHoldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		e.suggestDetails(addOn)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
 		e.addSentence("%s is installed automatically once its dependencies are valid and the required ones are satisfied.", addOn.Name)
+	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Instances[addOn.Name] != nil:
+		e.explainOrder(addOn, resolved)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies:
 		e.addSentence("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
 	case resolved.Reason == addonv1alpha1.ReasonConfigurationInvalid:
@@ -353,6 +355,19 @@ func (e *Explanation) explainHoldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	default:
 		e.addSentence("The installation or last change of %s is blocked: %s.", addOn.Name, reasonText(resolved))
 		e.suggestDetails(addOn)
+	}
+}
+
+// explainOrder states what an add-on that runs waits for before it changes to another version.
+func (e *Explanation) explainOrder(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Condition) {
+	e.addSentence("%s runs the version that it had, and is %s.", addOn.Name, strings.TrimSuffix(text.JoinMessage(resolved.Message), "."))
+	e.suggestDetails(addOn)
+	switch other, release := dependency.ChangeFirst(resolved.Message); {
+	case other == "":
+	case release != "":
+		e.suggest("kubectl addon upgrade %s --cluster %s --version %s", other, e.view.Name, release)
+	default:
+		e.suggestVersion(other, addOn.Name)
 	}
 }
 

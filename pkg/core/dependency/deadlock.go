@@ -3,6 +3,7 @@ package dependency
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,6 +37,17 @@ func Waiting(name string, on map[string]Member, available func(addOn string) []R
 		return why + standstillText(remaining[0], name)
 	}
 	return why + deadlockText(remaining, name, end, available)
+}
+
+// change finds, in a text of Waiting, the add-on that has to change, and the release if there is one.
+var change = regexp.MustCompile(`(?m); change (\S+) to (?:(\S+) first$|a version )`)
+
+// ChangeFirst returns the add-on that a text of Waiting says to change, and the OperatorVersion if it names one; both are empty if it names none.
+func ChangeFirst(waiting string) (addOn, release string) {
+	if found := change.FindStringSubmatch(waiting); found != nil {
+		return found[1], found[2]
+	}
+	return "", ""
 }
 
 // settle returns what the add-ons run after each change that can start has ended, one after the other. Those that still want a release never change by

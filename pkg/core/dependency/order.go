@@ -111,7 +111,7 @@ type Exclusion struct {
 
 // Exclusions returns the constraints that keep the add-on of that name from changing to a release: its own on what runs, and those of its
 // dependents that run on the release. Only required dependencies count. A constraint of a dependent that does not hold now either keeps nothing back.
-// The order is that of the declaration, then that of the dependents' names.
+// They are in the declared order, then by the dependents' names.
 func Exclusions(name string, to Release, on map[string]Member) []Exclusion {
 	var found []Exclusion
 	member := on[name]

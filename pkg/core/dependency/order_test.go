@@ -1,12 +1,18 @@
 package dependency_test
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -153,6 +159,10 @@ func TestWaiting(t *testing.T) {
 			})
 			if got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+			addOn, release := dependency.ChangeFirst(got)
+			if (addOn != "") != strings.Contains(got, "; change ") || addOn != "" && !strings.Contains(got, "; change "+addOn+" to "+stdcmp.Or(release, "a version")) {
+				t.Errorf("it says to change %q to %q: %s", addOn, release, got)
 			}
 		})
 	}
@@ -310,4 +320,53 @@ func accepts(r dependency.Release, candidate string, runs []dependency.Release) 
 		}
 	}
 	return true
+}
+
+func TestRunningReleases(t *testing.T) {
+	named := func(name string, uid types.UID) corev1.ObjectReference {
+		return corev1.ObjectReference{Namespace: "packages", Name: name, UID: uid}
+	}
+	one := []kudo.DependencyConstraint{{Name: "zookeeper", Version: "<3.8"}}
+	two := []kudo.DependencyConstraint{{Name: "zookeeper", Version: ">=3.4"}, {Name: "vault", Version: "1.x"}}
+	whole := &kudo.WholeVersion{OperatorVersion: named("kafka-1", "1"), Version: "1.0.0", Dependencies: one}
+	second := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "packages", Name: "kafka-2"},
+		Spec: kudo.OperatorVersionSpec{Version: "2.0.0", Dependencies: two}}
+	applied := func(name string, uid types.UID, version string, constraints []kudo.DependencyConstraint) *kudo.Execution {
+		return &kudo.Execution{OperatorVersion: named(name, uid), DependencyVersion: version, Dependencies: constraints}
+	}
+	first, next := dependency.Release{Name: "kafka-1", Version: "1.0.0", Constraints: one}, dependency.Release{Name: "kafka-2", Version: "2.0.0", Constraints: two}
+	const neverWhole = "none has been applied completely"
+	for name, tc := range map[string]struct {
+		status      kudo.InstanceStatus
+		names       string
+		named       *kudo.OperatorVersion
+		want        []dependency.Release
+		constraints map[string][]string
+	}{
+		"one that is applied completely": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-1", "1", "1.0.0", one)}, "kafka-1", nil,
+			[]dependency.Release{first}, map[string][]string{"zookeeper": {"<3.8"}}},
+		"another one that the spec names": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-1", "1", "1.0.0", one)}, "kafka-2", second,
+			[]dependency.Release{first, next}, map[string][]string{"zookeeper": {"<3.8"}}},
+		"another one that a plan applies": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-2", "2", "2.0.0", two)}, "kafka-2", second,
+			[]dependency.Release{first, next}, map[string][]string{"zookeeper": {"<3.8", ">=3.4"}, "vault": {"1.x"}}},
+		"a third one that the spec names": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-3", "3", "3.0.0", nil)}, "kafka-2", second,
+			[]dependency.Release{first, {Name: "kafka-3", Version: "3.0.0"}, next}, map[string][]string{"zookeeper": {"<3.8"}}},
+		"the former one that the spec names again": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-2", "2", "2.0.0", two)}, "kafka-1", nil,
+			[]dependency.Release{first, next}, map[string][]string{"zookeeper": {"<3.8", ">=3.4"}, "vault": {"1.x"}}},
+		"one that no longer exists": {kudo.InstanceStatus{Whole: whole}, "kafka-9", nil, []dependency.Release{first}, map[string][]string{"zookeeper": {"<3.8"}}},
+		"the first installation": {kudo.InstanceStatus{Execution: applied("kafka-2", "2", "2.0.0", two)}, "kafka-2", second,
+			[]dependency.Release{{Problem: neverWhole}, {Name: "kafka-2", Version: "2.0.0", Problem: neverWhole, Constraints: two}},
+			map[string][]string{"zookeeper": {">=3.4"}, "vault": {"1.x"}}},
+		"nothing yet": {kudo.InstanceStatus{}, "kafka-2", second, []dependency.Release{{Problem: neverWhole}, next}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := &kudo.Instance{Spec: kudo.InstanceSpec{OperatorVersion: named(tc.names, "")}, Status: tc.status}
+			if diff := cmp.Diff(tc.want, dependency.RunningReleases(instance, tc.named)); diff != "" {
+				t.Errorf("releases (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.constraints, dependency.RunningConstraints(instance)); diff != "" {
+				t.Errorf("constraints (-want +got)\n%s", diff)
+			}
+		})
+	}
 }

@@ -113,7 +113,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 		"constraints on other add-ons that are not valid": {"name: shop\n",
 			"name: shop\ndependencies:\n- {name: kafka, version: new}\n- {name: kafka, version: '>=2'}\n- {name: No Name, version: '>=2'}\n- {name: redis}\n",
 			[]string{
-				`operator.yaml:4: error: version "new" is not a constraint such as >=3.8 <5: improper constraint: new`,
+				`operator.yaml:4: error: version "new" is not a constraint such as >=3.8 <5: improper constraint: "new"`,
 				`operator.yaml:5: error: "kafka" is listed twice: join the constraints, such as >=3.8 <5`,
 				`operator.yaml:6: error: "No Name" is not the name of an add-on: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 				`operator.yaml:7: error: dependencies[3]: required field version is missing`,

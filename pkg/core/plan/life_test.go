@@ -75,6 +75,7 @@ func newLife(t *testing.T, seed uint64, failures int, mortal bool) *life {
 	for i := range 2 {
 		version := versionOf("deploy", "backup")
 		version.AppVersion = []string{"3.8.0", "3.9.0"}[i]
+		version.Dependencies = []kudo.DependencyConstraint{{Name: "zookeeper", Version: []string{"<3.8", ">=3.8"}[i]}}
 		for _, name := range optional[:random.IntN(len(optional)+1)] {
 			version.Plans[name] = kudo.Plan{}
 		}
@@ -247,6 +248,12 @@ func checkRecorded(t *testing.T, seed uint64, w plan.State) {
 	t.Helper()
 	if want := dependency.VersionOf(w.Version); want == "" || w.Last.DependencyVersion != want {
 		t.Fatalf("seed %d: it rests with version %q for dependents, and the OperatorVersion has %q", seed, w.Last.DependencyVersion, want)
+	}
+	if !slices.Equal(w.Last.Dependencies, w.Version.Dependencies) {
+		t.Fatalf("seed %d: it rests with constraints %v, and the OperatorVersion has %v", seed, w.Last.Dependencies, w.Version.Dependencies)
+	}
+	if w.Whole != nil && w.Whole.OperatorVersion == w.Reference && !slices.Equal(w.Whole.Dependencies, w.Version.Dependencies) {
+		t.Fatalf("seed %d: it is whole with constraints %v, and the OperatorVersion has %v", seed, w.Whole.Dependencies, w.Version.Dependencies)
 	}
 	if !slices.Equal(w.Last.ImageRegistries, w.Registries) {
 		t.Fatalf("seed %d: it rests with registries %v, and the spec says %v", seed, w.Last.ImageRegistries, w.Registries)

@@ -175,4 +175,27 @@ var _ = Describe("The order of upgrades", func() {
 		edit(ctx, definitions["kafka"], f.needs())
 		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
 	})
+
+	It("starts nothing that excludes what an earlier process has started, whatever its own view of the cluster", func(ctx SpecContext) {
+		wants(ctx, "kafka", push(ctx, "kafka", "2.1.0"))
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(HaveSuffix("2.1.0"))
+		applies(ctx, kafka, true)
+		view := revision(ctx)
+		wants(ctx, "zookeeper", zk39)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+		Eventually(resolvedOf(instanceOf(zookeeper))).WithContext(ctx).Should(HaveField("Status", "True"))
+		stopHub()
+
+		old := push(ctx, "kafka", "1.9.0", requiring(zk(), "<3.8"))
+		wants(ctx, "kafka", old)
+		current := runStaleHub("instances", view)
+		Consistently(namedBy(kafka)).WithContext(ctx).WithTimeout(2 * time.Second).Should(HaveSuffix("2.1.0"))
+		current()
+		waits(kafka, "waiting to change to "+old.Name+": "+old.Name+" requires "+zk()+" <3.8, which runs version 3.9.0; change "+zk()+
+			" to a version that satisfies <3.8")(ctx)
+		wants(ctx, "zookeeper", zk34)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk34.Name))
+		applies(ctx, zookeeper, true)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(old.Name))
+	})
 })

@@ -23,7 +23,7 @@ func runStaleHub(resource, version string) (current func()) {
 	GinkgoHelper()
 	until := make(chan struct{})
 	var watched <-chan struct{}
-	runHub(withWebhooks, func(config *rest.Config, _ *hub.Options) {
+	_, stopHub = runHub(withWebhooks, func(config *rest.Config, _ *hub.Options) {
 		watched = environment.MakeStale(config, resource, version, until)
 	})
 	Eventually(watched).Should(Receive())
