@@ -127,18 +127,26 @@ func rank(item any) string {
 	return fmt.Sprint(fields["type"], fields["group"], fields["kind"], fields["name"])
 }
 
-// violations returns the writes of a step after it was recorded as complete, and the fields that do not belong to their writer.
+// violations returns the writes of a step after it was recorded as complete, the versions that have run together although one excludes the other, and the fields that do not belong to their writer.
 func (r *run) violations(ctx context.Context) ([]string, error) {
-	late, err := r.late()
+	entries, err := r.entries()
+	if err != nil {
+		return nil, err
+	}
+	steps, err := audit.StepsIn(entries, r.owner)
+	if err != nil {
+		return nil, err
+	}
+	excluded, err := r.excluded(ctx, entries)
 	if err != nil {
 		return nil, err
 	}
 	foreign, err := invariants.Violations(ctx, r.hub)
-	return append(late, foreign...), err
+	return slices.Concat(steps.Late(), excluded, foreign), err
 }
 
-// late returns the writes of a step after it was recorded as complete.
-func (r *run) late() ([]string, error) {
+// entries returns the writes of the agent to its own cluster as entries of an audit log, in the order of their requests.
+func (r *run) entries() ([]audit.Entry, error) {
 	var entries []audit.Entry
 	for _, written := range r.local {
 		entry, err := entryOf(written)
@@ -148,11 +156,7 @@ func (r *run) late() ([]string, error) {
 		entries = append(entries, entry)
 	}
 	slices.SortFunc(entries, func(a, b audit.Entry) int { return a.RequestTime().Compare(b.RequestTime()) })
-	steps, err := audit.StepsIn(entries, r.owner)
-	if err != nil {
-		return nil, err
-	}
-	return steps.Late(), nil
+	return entries, nil
 }
 
 // owner returns the Instance and the step of an object. The object's name consists of the Instance's name with dashes, the step, and, after
