@@ -371,7 +371,7 @@ func (s State) start(name string, values Values, owed []kudo.OwedPlan, restart b
 	started := &kudo.Execution{
 		Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, DependencyVersion: dependency.VersionOf(s.Version),
 		Dependencies: s.Version.Dependencies,
-		Parameters: values.Given, ParametersFrom: values.From, ImageRegistries: values.Registries, Owed: owed,
+		Parameters:   values.Given, ParametersFrom: values.From, ImageRegistries: values.Registries, Owed: owed,
 	}
 	if s.Last != nil {
 		started.Request = s.Last.Request
