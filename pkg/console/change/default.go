@@ -102,6 +102,7 @@ func (s *State) followDefault(ctx context.Context, d *Default, cluster string) e
 	if found.After == nil {
 		found.Unknown = text.JoinMessage(notReadyError(addOn).Error())
 	}
+	found.Remarks = append(found.Remarks, s.orderRemarks(found)...)
 	d.Changes = append(d.Changes, found)
 	return nil
 }

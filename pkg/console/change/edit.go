@@ -11,6 +11,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/preview"
 )
@@ -118,8 +119,30 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	if found, err = s.completeAddOn(ctx, found, definition.Object, e); err == nil {
 		err = e.checkUnset(found.Version, next.CurrentConfig)
 		found.Remarks = append(found.Remarks, next.keptRemarks(ctx, s.reader, definition.Object)...)
+		found.Remarks = append(found.Remarks, s.orderRemarks(found)...)
 	}
 	return found, err
+}
+
+// orderRemarks returns a remark if the version does not start yet because it and another add-on on the cluster exclude each other.
+func (s *State) orderRemarks(c Change) []string {
+	if c.Version == nil || c.Before == nil || c.After == nil || install.VersionOf(c.Before) == install.VersionOf(c.After) {
+		return nil
+	}
+	view := s.fleet[c.Cluster]
+	view.Instances = map[string]*kudo.Instance{}
+	for i, instance := range s.instances[c.Cluster] {
+		view.Instances[instance.Name] = &s.instances[c.Cluster][i]
+	}
+	members, wants := view.Members(), dependency.ReleaseOf(c.Version)
+	member := members[c.After.Name]
+	member.Wants = &wants
+	members[c.After.Name] = member
+	waits := dependency.Waiting(c.After.Name, members, func(string) []dependency.Release { return nil })
+	if waits == "" {
+		return nil
+	}
+	return []string{"the version does not start yet, and the one before keeps running: " + waits}
 }
 
 // upgrade sets the add-on's reference to the requested version. The reference is omitted if the version is the definition's default.

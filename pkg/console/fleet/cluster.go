@@ -133,6 +133,21 @@ func (v Cluster) constraintsOf(name string) map[string][]string {
 	return dependency.RunningConstraints(v.InstanceOf(addOn))
 }
 
+// Members returns the add-ons with what they run, as the order of upgrades depends on it. The Instances must have been read.
+func (v Cluster) Members() map[string]dependency.Member {
+	members := make(map[string]dependency.Member, len(v.AddOns))
+	for name, addOn := range v.AddOns {
+		member := dependency.Member{Needs: v.Needs(name)}
+		if instance := v.InstanceOf(addOn); instance != nil {
+			member.Runs = dependency.RunningReleases(instance, nil)
+		} else if definition := v.Definitions[name]; !definition.PlanManaged {
+			member.Runs = []dependency.Release{dependency.LabelledRelease(definition.Object)}
+		}
+		members[name] = member
+	}
+	return members
+}
+
 // InstanceOf returns the Instance of an add-on; nil if it has none.
 func (v Cluster) InstanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
 	if instance := v.Instances[addOn.Name]; instance != nil && IsOfAddOn(instance) {

@@ -616,6 +616,38 @@ plans:
 			Expect(run(ctx, "install", "dock", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "dock" is enabled on cluster ` + cluster)))
 		})
 
+		It("say that a version does not start while a dependent excludes it", func(ctx SpecContext) {
+			push(ctx, "mill", "1.0.0")
+			push(ctx, "mill", "2.0.0")
+			define(ctx, "mill", "mill-1.0.0")
+			bakery := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "bakery"}}
+			bakery.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			bakery.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: "mill", Version: "<2"}}
+			Expect(hub.Create(ctx, bakery)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, bakery)).To(Succeed()) })
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "enable", "mill", "--cluster", cluster).err).NotTo(HaveOccurred())
+			follow(ctx, cluster, "mill", "mill-1.0.0", nil)
+			Expect(environment.EditStatus(ctx, hub, at(ctx, cluster, "mill"), func(i *kudo.Instance) {
+				i.Status.Whole = &kudo.WholeVersion{OperatorVersion: i.Status.Execution.OperatorVersion, Version: "1.0.0"}
+			})).To(Succeed())
+			waits := func(text string) {
+				GinkgoHelper()
+				for _, arguments := range [][]string{{"upgrade", "mill", "--cluster", cluster}, {"set-version", "mill", "2.0.0"}} {
+					shown := run(ctx, append(arguments, "--dry-run", "--as", reader)...)
+					Expect(shown.err).NotTo(HaveOccurred())
+					if text == "" {
+						Expect(shown.out).NotTo(ContainSubstring("does not start yet"))
+						continue
+					}
+					Expect(shown.out).To(ContainSubstring("the version does not start yet, and the one before keeps running: waiting to change to mill-2.0.0: " + text))
+				}
+			}
+			waits("")
+			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "bakery"}})).To(Succeed())
+			waits("bakery runs, ClusterManagementAddOn bakery requires mill <2, and mill-2.0.0 has version 2.0.0; change bakery to a version that accepts mill 2.0.0, or disable it")
+		})
+
 		It("set the default version, which clusters follow unless they have their own", func(ctx SpecContext) {
 			push(ctx, "wharf", "1.0.0")
 			push(ctx, "wharf", "2.0.0")
