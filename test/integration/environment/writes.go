@@ -1,7 +1,9 @@
 package environment
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -12,6 +14,7 @@ import (
 type Writes struct {
 	mutex    sync.Mutex
 	requests []string
+	answers  []string
 }
 
 // RecordWrites returns a copy of config that records the writes of its clients.
@@ -20,8 +23,12 @@ func RecordWrites(config *rest.Config) (*rest.Config, *Writes) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			writes.record(request)
-			return next.RoundTrip(request)
+			recorded := writes.record(request)
+			response, err := next.RoundTrip(request)
+			if recorded {
+				writes.answer(request, response, err)
+			}
+			return response, err
 		})
 	})
 	return config, writes
@@ -34,14 +41,32 @@ func (w *Writes) Requests() []string {
 	return append([]string(nil), w.requests...)
 }
 
-func (w *Writes) record(request *http.Request) {
+// Answers returns the recorded writes that have been answered, each as STATUS METHOD PATH, in the order of the answers.
+func (w *Writes) Answers() []string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return append([]string(nil), w.answers...)
+}
+
+func (w *Writes) answer(request *http.Request, response *http.Response, err error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	status := fmt.Sprint(err)
+	if err == nil {
+		status = strconv.Itoa(response.StatusCode)
+	}
+	w.answers = append(w.answers, status+" "+request.Method+" "+request.URL.Path)
+}
+
+func (w *Writes) record(request *http.Request) (recorded bool) {
 	path := request.URL.Path
 	if request.Method == http.MethodGet || strings.Contains(path, "/leases/") || strings.HasPrefix(path, "/apis/events.k8s.io/") {
-		return
+		return false
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.requests = append(w.requests, request.Method+" "+path)
+	return true
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
