@@ -57,12 +57,12 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.pace.Before(a.reader.Cycles.Follow(a.client), a.addOnsOf),
 			builder.WithPredicates(controller.ChangeIn(read.ViewDefinition))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.reader.Namesakes), builder.WithPredicates(controller.ChangeIn(read.ViewInstance))).
-		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.waitingOn), builder.WithPredicates(controller.ChangeIn(read.ViewOrder), controller.AfterStart())).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.waitingOn),
+		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.waitersOn), builder.WithPredicates(controller.ChangeIn(read.ViewOrder), controller.AfterStart())).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.waitersOn),
 			builder.WithPredicates(controller.ChangeIn(viewConfigured), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.EnqueueFrom(a.waiting),
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.EnqueueFrom(a.waiters),
 			builder.WithPredicates(controller.ChangeIn(read.ViewDefinition), controller.AfterStart())).
-		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.waiting), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.waiters), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Watches(&kudo.OperatorVersion{}, controller.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, a.pace.EnqueueFrom(a.reader.ConfiguredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
@@ -213,7 +213,7 @@ func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.
 // checkOrder returns a conflict if the version of the desired Instance is about to start, and what runs on the cluster by a live read excludes that.
 func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
 	name := state.ManagedAddOn.Name
-	if want == nil || !install.ChangesVersion(state) || !dependency.Constrained(name, dependency.ReleaseOf(state.Version), state.Members) {
+	if want == nil || !install.ChangesVersion(state) || !dependency.HasConstraints(name, dependency.ReleaseOf(state.Version), state.Members) {
 		return nil
 	}
 	instances := &kudo.InstanceList{}
@@ -349,12 +349,12 @@ func (a *addOns) addOnsOf(ctx context.Context, definition client.Object) ([]reco
 	return read.AddOnsNamed(ctx, a.client, definition.GetName())
 }
 
-func (a *addOns) waitingOn(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
-	return read.WaitingOn(ctx, a.client, object)
+func (a *addOns) waitersOn(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
+	return read.WaitersOn(ctx, a.client, object)
 }
 
-func (a *addOns) waiting(ctx context.Context, _ client.Object) ([]reconcile.Request, error) {
-	return read.Waiting(ctx, a.client)
+func (a *addOns) waiters(ctx context.Context, _ client.Object) ([]reconcile.Request, error) {
+	return read.Waiters(ctx, a.client)
 }
 
 // viewConfigured returns what determines the version that an add-on is configured with.

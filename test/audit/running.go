@@ -17,10 +17,10 @@ type Running struct{ Instance, Operator, Version string }
 // Excludes reports whether a running version has a constraint that the other one does not satisfy.
 type Excludes func(dependent, other Running) bool
 
-// Excluded returns the running versions that exclude each other at any time, in the order in which they began. It only uses what was applied and deleted,
+// Exclusions returns the running versions that exclude each other at any time, in the order in which they began. It only uses what was applied and deleted,
 // and no status: an Instance runs each version of which it has an object. The entries are those of a managed cluster, in the order of their requests. What
 // excludes each other must not depend on what else runs.
-func Excluded(entries []Entry, excludes Excludes) []string {
+func Exclusions(entries []Entry, excludes Excludes) []string {
 	objects := map[string]Running{}
 	counts := map[Running]int{}
 	var found []string

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestExcluded(t *testing.T) {
+func TestExclusions(t *testing.T) {
 	// wrote is a write of an object of an Instance by a version; one without a version applies no object.
 	wrote := func(verb, object, instance, version string) Entry {
 		e := Entry{Verb: verb, RequestURI: "/" + object}
@@ -46,7 +46,7 @@ func TestExcluded(t *testing.T) {
 		"a patch that is a list": {[]Entry{patched, wrote("patch", "d", "zookeeper", "2")}, []string{begins}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Excluded(append(first[:len(first):len(first)], test.then...), func(dependent, other Running) bool {
+			got := Exclusions(append(first[:len(first):len(first)], test.then...), func(dependent, other Running) bool {
 				return dependent == Running{"kafka", "kafka", "1"} && other.Instance == "zookeeper" && other.Version == "2"
 			})
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -138,7 +138,7 @@ func (s *State) orderRemarks(c Change) []string {
 	member := members[c.After.Name]
 	member.Wants = &wants
 	members[c.After.Name] = member
-	waits := dependency.Waiting(c.After.Name, members, func(string) []dependency.Release { return nil })
+	waits := dependency.WaitReason(c.After.Name, members, func(string) []dependency.Release { return nil })
 	if waits == "" {
 		return nil
 	}

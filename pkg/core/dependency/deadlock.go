@@ -13,11 +13,11 @@ import (
 // maxShownExclusions limits the constraints that a message names.
 const maxShownExclusions = 5
 
-// Waiting describes why the add-on of that name cannot change to the release that it wants, and what has to happen first: an add-on that changes first by
+// WaitReason describes why the add-on of that name cannot change to the release that it wants, and what has to happen first: an add-on that changes first by
 // itself, one that has to be upgraded, or a release in between without which add-ons wait for each other. It is empty if the add-on can change.
 //
 // available returns the releases of an add-on that exist on the hub.
-func Waiting(name string, on map[string]Member, available func(addOn string) []Release) string {
+func WaitReason(name string, on map[string]Member, available func(addOn string) []Release) string {
 	wants := on[name].Wants
 	if wants == nil {
 		return ""
@@ -39,10 +39,10 @@ func Waiting(name string, on map[string]Member, available func(addOn string) []R
 	return why + deadlockText(remaining, name, end, available)
 }
 
-// change finds, in a text of Waiting, the add-on that has to change, and the release if there is one.
+// change finds, in a text of WaitReason, the add-on that has to change, and the release if there is one.
 var change = regexp.MustCompile(`(?m); change (\S+) to (?:(\S+) first$|a version )`)
 
-// ChangeFirst returns the add-on that a text of Waiting says to change, and the OperatorVersion if it names one; both are empty if it names none.
+// ChangeFirst returns the add-on that a text of WaitReason says to change, and the OperatorVersion if it names one; both are empty if it names none.
 func ChangeFirst(waiting string) (addOn, release string) {
 	if found := change.FindStringSubmatch(waiting); found != nil {
 		return found[1], found[2]

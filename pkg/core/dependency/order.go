@@ -116,7 +116,7 @@ func Exclusions(name string, to Release, on map[string]Member) []Exclusion {
 	var found []Exclusion
 	member := on[name]
 	for _, need := range member.Needs {
-		if exclusion := excluded(name, need, to, on); exclusion != nil {
+		if exclusion := exclusionOf(name, need, to, on); exclusion != nil {
 			found = append(found, *exclusion)
 		}
 	}
@@ -125,24 +125,24 @@ func Exclusions(name string, to Release, on map[string]Member) []Exclusion {
 	changed[name] = member
 	for _, other := range slices.Sorted(maps.Keys(on)) {
 		if other != name {
-			found = append(found, newlyExcluded(other, name, on, changed)...)
+			found = append(found, newExclusions(other, name, on, changed)...)
 		}
 	}
 	return found
 }
 
-// newlyExcluded returns the constraints of a dependent that runs and of which on, but not changed, satisfies all that a dependency requires.
-func newlyExcluded(dependent, changes string, on, changed map[string]Member) []Exclusion {
+// newExclusions returns the constraints of a dependent that runs and of which on, but not changed, satisfies all that a dependency requires.
+func newExclusions(dependent, changes string, on, changed map[string]Member) []Exclusion {
 	var found []Exclusion
 	for _, need := range on[dependent].Needs {
 		if !slices.Contains(Candidates(need), changes) {
 			continue
 		}
 		for _, release := range on[dependent].Runs {
-			if excluded(dependent, need, release, on) != nil {
+			if exclusionOf(dependent, need, release, on) != nil {
 				continue
 			}
-			if exclusion := excluded(dependent, need, release, changed); exclusion != nil {
+			if exclusion := exclusionOf(dependent, need, release, changed); exclusion != nil {
 				found = append(found, *exclusion)
 				break
 			}
@@ -151,9 +151,9 @@ func newlyExcluded(dependent, changes string, on, changed map[string]Member) []E
 	return found
 }
 
-// excluded returns the first constraint on a required dependency of a release that no installed candidate satisfies; nil if one does, or if none is
+// exclusionOf returns the first constraint on a required dependency of a release that no installed candidate satisfies; nil if one does, or if none is
 // installed: that never keeps an add-on from changing.
-func excluded(addOn string, need addonv1alpha1.AddonDependency, release Release, on map[string]Member) (first *Exclusion) {
+func exclusionOf(addOn string, need addonv1alpha1.AddonDependency, release Release, on map[string]Member) (first *Exclusion) {
 	if need.Type == addonv1alpha1.DependencyTypeOptional {
 		return nil
 	}
@@ -199,8 +199,8 @@ func constraintsOn(need addonv1alpha1.AddonDependency, release Release, candidat
 	return constraints
 }
 
-// Constrained reports whether any constraint applies to the version of the add-on of that name, or to those that it depends on if it changes to a release.
-func Constrained(name string, to Release, on map[string]Member) bool {
+// HasConstraints reports whether any constraint applies to the version of the add-on of that name, or to those that it depends on if it changes to a release.
+func HasConstraints(name string, to Release, on map[string]Member) bool {
 	for _, need := range on[name].Needs {
 		for _, candidate := range Candidates(need) {
 			if len(on[candidate].Runs) > 0 && len(constraintsOn(need, to, candidate)) > 0 {

@@ -29,7 +29,7 @@ func release(name, version string, constraints ...string) dependency.Release {
 	return r
 }
 
-func required(names ...string) (needs []addonv1alpha1.AddonDependency) {
+func requires(names ...string) (needs []addonv1alpha1.AddonDependency) {
 	for _, name := range names {
 		name, version, _ := strings.Cut(name, " ")
 		name, others, _ := strings.Cut(name, "|")
@@ -50,11 +50,11 @@ func member(needs []addonv1alpha1.AddonDependency, wants dependency.Release, run
 	return m
 }
 
-func TestWaiting(t *testing.T) {
+func TestWaitReason(t *testing.T) {
 	type members = map[string]dependency.Member
 	var none dependency.Release
 	zk34, zk39 := release("zookeeper", "3.4.9"), release("zookeeper", "3.9.0")
-	needsZK := required("zookeeper")
+	needsZK := requires("zookeeper")
 	for name, tc := range map[string]struct {
 		on        members
 		of        string
@@ -82,7 +82,7 @@ func TestWaiting(t *testing.T) {
 		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; " +
 			"change zookeeper to a version that satisfies >=3.8"},
 		"the constraint of the definition": {of: "kafka", on: members{
-			"kafka":     member(required("zookeeper >=3.8"), release("kafka", "3.0.0"), release("kafka", "2.0.0")),
+			"kafka":     member(requires("zookeeper >=3.8"), release("kafka", "3.0.0"), release("kafka", "2.0.0")),
 			"zookeeper": member(nil, none, zk34),
 		}, want: "waiting to change to kafka-3.0.0: ClusterManagementAddOn kafka requires zookeeper >=3.8, which runs version 3.4.9; " +
 			"change zookeeper to a version that satisfies >=3.8"},
@@ -124,7 +124,7 @@ func TestWaiting(t *testing.T) {
 			"zookeeper": member(nil, zk39, zk34),
 		}},
 		"a dependent with another candidate": {of: "kafka", on: members{
-			"shop":     member(required("kafka|redpanda"), none, release("shop", "1.0.0", "kafka <3")),
+			"shop":     member(requires("kafka|redpanda"), none, release("shop", "1.0.0", "kafka <3")),
 			"kafka":    member(nil, release("kafka", "3.0.0"), release("kafka", "2.0.0")),
 			"redpanda": member(nil, none, release("redpanda", "24.0.0")),
 		}},
@@ -149,7 +149,7 @@ func TestWaiting(t *testing.T) {
 				"deadlock: kafka cannot change before it, and no OperatorVersion in between accepts what runs and what is wanted: push one, or change what is wanted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := dependency.Waiting(tc.of, tc.on, func(addOn string) (found []dependency.Release) {
+			got := dependency.WaitReason(tc.of, tc.on, func(addOn string) (found []dependency.Release) {
 				for _, r := range tc.available {
 					if strings.HasPrefix(r.Name, addOn) {
 						found = append(found, r)
@@ -183,7 +183,7 @@ func TestOrderIsSafe(t *testing.T) {
 		for range 4 {
 			ends[play(t, on, random)] = true
 		}
-		if !consistent(wanted(on)) || haveAlternatives(on) {
+		if !consistent(afterwards(on)) || haveAlternatives(on) {
 			continue
 		}
 		reached++
@@ -217,10 +217,10 @@ func randomFleet(random *rand.Rand) map[string]dependency.Member {
 		for j, other := range names[:i] {
 			switch random.IntN(4) {
 			case 0:
-				m.Needs = append(m.Needs, required(other)...)
+				m.Needs = append(m.Needs, requires(other)...)
 			case 1:
 				if j > 0 {
-					m.Needs = append(m.Needs, required(other+"|"+names[0])...)
+					m.Needs = append(m.Needs, requires(other+"|"+names[0])...)
 				}
 			}
 		}
@@ -271,7 +271,7 @@ func play(t *testing.T, on map[string]dependency.Member, random *rand.Rand) stri
 	return strings.Join(end, " ")
 }
 
-// current returns the fleet without what is wanted, and wanted the fleet after all changes.
+// current returns the fleet without what is wanted, and afterwards the fleet after all changes.
 func current(on map[string]dependency.Member) map[string]dependency.Member {
 	now := map[string]dependency.Member{}
 	for name, m := range on {
@@ -280,7 +280,7 @@ func current(on map[string]dependency.Member) map[string]dependency.Member {
 	return now
 }
 
-func wanted(on map[string]dependency.Member) map[string]dependency.Member {
+func afterwards(on map[string]dependency.Member) map[string]dependency.Member {
 	then := map[string]dependency.Member{}
 	for name, m := range on {
 		if then[name] = (dependency.Member{Needs: m.Needs, Runs: m.Runs}); m.Wants != nil {

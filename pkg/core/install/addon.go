@@ -248,6 +248,27 @@ func remarksOn(a AddOn, own, want *kudo.Instance, ignored []string) []string {
 	return remarks
 }
 
+// uncheckedDependencies returns the add-ons whose versions the OperatorVersion constrains, although the definition declares no dependency on them.
+func uncheckedDependencies(a AddOn) []string {
+	declared := dependency.CandidatesOf(dependency.Needs(a.Definition))
+	var unchecked []string
+	for _, constraint := range a.Version.Spec.Dependencies {
+		if !slices.Contains(declared, constraint.Name) {
+			unchecked = append(unchecked, constraint.Name+" "+constraint.Version)
+		}
+	}
+	return unchecked
+}
+
+// orderProblems returns why the add-on's version cannot change yet.
+func orderProblems(a AddOn) []Problem {
+	waits := dependency.WaitReason(a.ManagedAddOn.Name, a.Members, func(addOn string) []dependency.Release { return a.Releases[addOn] })
+	if waits == "" {
+		return nil
+	}
+	return []Problem{{addonv1alpha1.ReasonWaitingForDependencies, waits}}
+}
+
 // desiredInstance returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.
 func desiredInstance(a AddOn, own *kudo.Instance, given given) *kudo.Instance {
 	version := a.Configuration.OperatorVersion

@@ -1,9 +1,6 @@
 package install
 
 import (
-	"slices"
-
-	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 )
 
@@ -23,25 +20,4 @@ func Constraints(a AddOn) map[string][]string {
 		return nil
 	}
 	return dependency.ByName(a.Version.Spec.Dependencies)
-}
-
-// uncheckedDependencies returns the add-ons whose versions the OperatorVersion constrains, although the definition declares no dependency on them.
-func uncheckedDependencies(a AddOn) []string {
-	declared := dependency.CandidatesOf(dependency.Needs(a.Definition))
-	var unchecked []string
-	for _, constraint := range a.Version.Spec.Dependencies {
-		if !slices.Contains(declared, constraint.Name) {
-			unchecked = append(unchecked, constraint.Name+" "+constraint.Version)
-		}
-	}
-	return unchecked
-}
-
-// orderProblems returns why the add-on's version cannot change yet.
-func orderProblems(a AddOn) []Problem {
-	waits := dependency.Waiting(a.ManagedAddOn.Name, a.Members, func(addOn string) []dependency.Release { return a.Releases[addOn] })
-	if waits == "" {
-		return nil
-	}
-	return []Problem{{addonv1alpha1.ReasonWaitingForDependencies, waits}}
 }

@@ -142,19 +142,19 @@ func Namesake(_ context.Context, instance client.Object) ([]reconcile.Request, e
 	return []reconcile.Request{RequestFor(instance)}, nil
 }
 
-// WaitingOn returns requests for the add-ons that wait for others on the cluster of an object.
+// WaitersOn returns requests for the add-ons that wait for others on the cluster of an object.
 //
 // An add-on that is about to wait may be missing. Its own condition triggers another reconciliation, which sees the change of the object.
-func WaitingOn(ctx context.Context, c client.Reader, object client.Object) ([]reconcile.Request, error) {
-	return waiting(ctx, c, client.InNamespace(object.GetNamespace()))
+func WaitersOn(ctx context.Context, c client.Reader, object client.Object) ([]reconcile.Request, error) {
+	return waiters(ctx, c, client.InNamespace(object.GetNamespace()))
 }
 
-// Waiting returns requests for the add-ons that wait for others, as WaitingOn does, on all clusters.
-func Waiting(ctx context.Context, c client.Reader) ([]reconcile.Request, error) {
-	return waiting(ctx, c)
+// Waiters returns requests for the add-ons that wait for others, as WaitersOn does, on all clusters.
+func Waiters(ctx context.Context, c client.Reader) ([]reconcile.Request, error) {
+	return waiters(ctx, c)
 }
 
-func waiting(ctx context.Context, c client.Reader, where ...client.ListOption) ([]reconcile.Request, error) {
+func waiters(ctx context.Context, c client.Reader, where ...client.ListOption) ([]reconcile.Request, error) {
 	found := &addonv1alpha1.ManagedClusterAddOnList{}
 	if err := c.List(ctx, found, append(where, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("listing ManagedClusterAddOns: %w", err)

@@ -129,8 +129,8 @@ func rungsRun(version string) func(context.Context, *run) error {
 	}
 }
 
-// excluded returns the versions that have run together although one excludes the other, by what the agent has applied.
-func (r *run) excluded(ctx context.Context, entries []audit.Entry) ([]string, error) {
+// exclusions returns the versions that have run together although one excludes the other, by what the agent has applied.
+func (r *run) exclusions(ctx context.Context, entries []audit.Entry) ([]string, error) {
 	versions := &kudo.OperatorVersionList{}
 	if err := r.hub.List(ctx, versions, client.InNamespace(packages)); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (r *run) excluded(ctx context.Context, entries []audit.Entry) ([]string, er
 	if len(constraints) == 0 {
 		return nil, nil
 	}
-	return audit.Excluded(entries, func(dependent, other audit.Running) bool {
+	return audit.Exclusions(entries, func(dependent, other audit.Running) bool {
 		for _, c := range constraints[[2]string{dependent.Operator, dependent.Version}] {
 			if c.Name != other.Instance {
 				continue

@@ -137,7 +137,7 @@ func (r *run) violations(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	excluded, err := r.excluded(ctx, entries)
+	excluded, err := r.exclusions(ctx, entries)
 	if err != nil {
 		return nil, err
 	}

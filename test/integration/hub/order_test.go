@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// requiring adds constraints of an OperatorVersion on the version of another add-on.
-func requiring(addOn, constraint string) func(*kudo.OperatorVersion) {
+// withConstraint adds constraints of an OperatorVersion on the version of another add-on.
+func withConstraint(addOn, constraint string) func(*kudo.OperatorVersion) {
 	return func(v *kudo.OperatorVersion) {
 		v.Spec.Dependencies = append(v.Spec.Dependencies, kudo.DependencyConstraint{Name: addOn, Version: constraint})
 	}
@@ -82,7 +82,7 @@ var _ = Describe("The order of upgrades", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 		zk34, zk39 = push(ctx, "zookeeper", "3.4.9"), push(ctx, "zookeeper", "3.9.0")
-		kafka2 = push(ctx, "kafka", "2.0.0", requiring(zk(), "<3.8"))
+		kafka2 = push(ctx, "kafka", "2.0.0", withConstraint(zk(), "<3.8"))
 		definitions = map[string]*addonv1alpha1.ClusterManagementAddOn{
 			"zookeeper": f.define(ctx, "zookeeper", runs(zk34)),
 			"kafka":     f.define(ctx, "kafka", both(runs(kafka2), f.withNeeds(need{Name: "zookeeper"}))),
@@ -112,7 +112,7 @@ var _ = Describe("The order of upgrades", func() {
 		expectDegraded(ctx, kafka, none)
 
 		By("a dependent that accepts what runs goes first, and counts with both versions until its plan has completed")
-		kafka3 := push(ctx, "kafka", "3.0.0", requiring(zk(), ">=3.4"))
+		kafka3 := push(ctx, "kafka", "3.0.0", withConstraint(zk(), ">=3.4"))
 		wants(ctx, "kafka", kafka3)
 		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(kafka3.Name))
 		stays(ctx, zookeeper, zk34)
@@ -123,7 +123,7 @@ var _ = Describe("The order of upgrades", func() {
 	})
 
 	It("starts a version only once its own constraints hold for what has been applied completely", func(ctx SpecContext) {
-		kafka3 := push(ctx, "kafka", "3.0.0", requiring(zk(), ">=3.8"))
+		kafka3 := push(ctx, "kafka", "3.0.0", withConstraint(zk(), ">=3.8"))
 		edit(ctx, definitions["kafka"], runs(push(ctx, "kafka", "2.1.0")))
 		Eventually(namedBy(kafka)).WithContext(ctx).Should(HaveSuffix("2.1.0"))
 		applies(ctx, kafka, true)
@@ -141,7 +141,7 @@ var _ = Describe("The order of upgrades", func() {
 	})
 
 	It("names a deadlock, and the version in between that ends it", func(ctx SpecContext) {
-		kafka3 := push(ctx, "kafka", "3.0.0", requiring(zk(), ">=3.8"))
+		kafka3 := push(ctx, "kafka", "3.0.0", withConstraint(zk(), ">=3.8"))
 		wants(ctx, "kafka", kafka3)
 		wants(ctx, "zookeeper", zk39)
 		none := "and no OperatorVersion in between accepts what runs and what is wanted: push one, or change what is wanted"
@@ -150,7 +150,7 @@ var _ = Describe("The order of upgrades", func() {
 		waits(zookeeper, blocked+", "+none)(ctx)
 		waits(kafka, "waiting to change to "+kafka3.Name+": "+kafka3.Name+" requires "+zk()+" >=3.8, which runs version 3.4.9; deadlock: "+zk()+
 			" cannot change before it, "+none)(ctx)
-		between := push(ctx, "kafka", "2.8.0", requiring(zk(), ">=3.4 <4"))
+		between := push(ctx, "kafka", "2.8.0", withConstraint(zk(), ">=3.4 <4"))
 		waits(zookeeper, blocked+"; change "+kafka.Name+" to "+between.Name+" first")(ctx)
 
 		wants(ctx, "kafka", between)
@@ -189,7 +189,7 @@ var _ = Describe("The order of upgrades", func() {
 		Eventually(resolvedOf(instanceOf(zookeeper))).WithContext(ctx).Should(HaveField("Status", "True"))
 		stopHub()
 
-		old := push(ctx, "kafka", "1.9.0", requiring(zk(), "<3.8"))
+		old := push(ctx, "kafka", "1.9.0", withConstraint(zk(), "<3.8"))
 		wants(ctx, "kafka", old)
 		current := runStaleHub("instances", view)
 		Consistently(namedBy(kafka)).WithContext(ctx).WithTimeout(2 * time.Second).Should(HaveSuffix("2.1.0"))
