@@ -86,7 +86,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		}},
 		section{"Status", []*cobra.Command{
 			inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil), inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil),
-			inspect.NewCmdDependents(f, nil), newCmdUI(f, nil),
+			inspect.NewCmdDependents(f, nil), group("what-if", "Show what a change would affect", inspect.NewCmdWhatIfDisable(f, nil)), newCmdUI(f, nil),
 		}},
 		section{"Instances and plans", []*cobra.Command{
 			change.NewCmdInstall(f, nil), change.NewCmdUninstall(f, nil),

@@ -54,6 +54,10 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(a.pace.OnSpecChange(), controller.ChangeIn(viewAddOn))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.dependents),
 			builder.WithPredicates(controller.ChangeIn(read.ViewDependedOn), controller.AfterStart())).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.EnqueueFrom(a.removedBeside),
+			builder.WithPredicates(controller.DeletionStart(), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.EnqueueFrom(a.removedWith),
+			builder.WithPredicates(controller.ChangeIn(read.ViewDeclaration), controller.AfterStart())).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.pace.Before(a.reader.Cycles.Follow(a.client), a.addOnsOf),
 			builder.WithPredicates(controller.ChangeIn(read.ViewDefinition))).
 		Watches(&kudo.Instance{}, controller.EnqueueFrom(a.reader.Namesakes), builder.WithPredicates(controller.ChangeIn(read.ViewInstance))).
@@ -89,7 +93,11 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 // Reconcile brings the Instance of one add-on on one cluster to its desired state.
 func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (ctrl.Result, error) {
 	if !addOn.DeletionTimestamp.IsZero() {
-		return controller.RetryConflict(a.remove(ctx, addOn))
+		delay, err := a.remove(ctx, addOn)
+		if err != nil {
+			return controller.RetryConflict(err)
+		}
+		return ctrl.Result{RequeueAfter: delay}, nil
 	}
 	definition, err := read.Definition(ctx, a.client, addOn.Name)
 	if err != nil {
@@ -314,35 +322,25 @@ func (a *addOns) emit(addOn *addonv1alpha1.ManagedClusterAddOn, decision install
 	}
 }
 
-// remove deletes the add-on's Instance, and releases the add-on once the Instance is removed. On a detached cluster, the Instance is
-// released first, so that the agent sees no deletion to carry out.
-func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+// remove deletes the add-on's Instance once it is the next in the order of removal, and releases the add-on once the Instance is removed. It returns a
+// time after which to look again.
+func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
-		return nil
+		return 0, nil
 	}
 	var instance kudo.Instance
 	// A live read, because the cache may lack an Instance that was just created.
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(addOn), &instance)
 	if apierrors.IsNotFound(err) || err == nil && !install.OwnedBy(&instance, addOn) {
-		return controller.RemoveFinalizer(ctx, a.client, addOn, kudo.Finalizer)
+		return 0, controller.RemoveFinalizer(ctx, a.client, addOn, kudo.Finalizer)
 	}
 	if err != nil {
-		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(addOn), err)
+		return 0, fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(addOn), err)
 	}
 	if !instance.DeletionTimestamp.IsZero() {
-		return nil
+		return 0, nil
 	}
-	detached, err := read.IsDetached(ctx, a.live, addOn.Namespace)
-	if err != nil {
-		return err
-	}
-	if detached {
-		if err := releaseTree(ctx, a.client, &instance, ManagerAddOn); err != nil {
-			return err
-		}
-	}
-	preconditions := client.Preconditions{UID: &instance.UID, ResourceVersion: &instance.ResourceVersion}
-	return client.IgnoreNotFound(deleteInstance(ctx, a.client, &instance, ManagerAddOn, preconditions))
+	return a.removeInstance(ctx, addOn, &instance)
 }
 
 func (a *addOns) addOnsOf(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {

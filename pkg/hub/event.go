@@ -25,6 +25,7 @@ const (
 	actionEvaluate = "EvaluateDependencies"
 	actionResolve  = "Resolve"
 	actionRelease  = "Release"
+	actionRemove   = "Remove"
 
 	actionBringAbout = "BringAboutChild"
 )

@@ -182,17 +182,23 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	if err != nil {
 		return proposal{}, err
 	}
+	removal := change.Removal{
+		ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn, Dependents: view.Dependents(name), Order: view.Removal(name),
+	}
 	effects := []string{"The add-on is deleted. This removes its applied objects, including their data."}
 	if detached.Has(cluster) {
 		effects = []string{"The add-on is deleted on the hub. The cluster is detached, so its objects stay there."}
 	} else {
+		if err := removal.CheckUnprotected(); err != nil {
+			return proposal{}, err
+		}
 		lost, err := losses(ctx, c, addOn)
 		if err != nil {
 			return proposal{}, err
 		}
 		effects = append(effects, lost...)
 	}
-	affected, required := change.EffectsOnDependents(name, view.Dependents(name))
+	affected, required := removal.Effects()
 	p := proposal{
 		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Command: command("disable %s --cluster %s", name, cluster),
 		Effects: effects,

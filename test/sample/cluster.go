@@ -132,6 +132,17 @@ func (v Cluster) WithConstraint(name, need, constraint string) Cluster {
 	return v
 }
 
+// Protecting makes an add-on protect what it needs.
+func (v Cluster) Protecting(name, need string) Cluster {
+	needs := v.Needs(name)
+	for i := range needs {
+		if needs[i].Name == need {
+			needs[i].Removal = addonv1alpha1.RemovalProtect
+		}
+	}
+	return v
+}
+
 // WithVersion labels the definition of an add-on that runs no package.
 func (v Cluster) WithVersion(name, version string) Cluster {
 	v.Definitions[name].Object.Labels = map[string]string{"app.kubernetes.io/version": version}

@@ -44,6 +44,8 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 			"The command first lists the add-ons that depend on the add-on on these clusters, what is deleted together with its\n" +
 			"CustomResourceDefinitions and Namespaces, and the objects that its package keeps, and prompts for confirmation. With --yes it\n" +
 			"does not prompt, and fails if other add-ons require the add-on, unless --force is set. Without a terminal, --yes is required.\n" +
+			"If an add-on that requires it protects it from removal (removal: Protect), --force is required in any case. An add-on that runs\n" +
+			"a package is removed after those that depend on it and are being removed, too.\n" +
 			"With --dry-run nothing is written: the command shows the volume claims that would be deleted, the cleanup plan, and the objects\n" +
 			"that would be removed.\n\n" +
 			"Nothing is removed from a detached cluster: the command deletes the add-on on the hub, lists the objects that stay on the\n" +
@@ -69,7 +71,7 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	}
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
-	cmd.Flags().BoolVar(&o.force, "force", false, "Disable the add-on even if other add-ons require it, or a Placement enables it again.")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Disable the add-on even if other add-ons require or protect it, or a Placement enables it again.")
 	o.addDryRun(cmd)
 	o.AddWait(cmd, true, "Wait until the add-on is gone.")
 	return cmd
@@ -98,7 +100,7 @@ func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
 	if err := found.agree(o); err != nil {
 		return err
 	}
-	return removal{hub: h, streams: o.IOStreams, found: found.there, detached: found.detached}.run(ctx, o.WaitFlags)
+	return removal{hub: h, streams: o.IOStreams, found: found.there, detached: found.detached, forced: o.force}.run(ctx, o.WaitFlags)
 }
 
 // disabling is an add-on to delete.
@@ -135,7 +137,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 			continue
 		}
 		found.there = append(found.there, installed{
-			ObjectKey: client.ObjectKey{Namespace: cluster, Name: addOn}, AddOn: view.AddOns[addOn], Dependents: view.Dependents(addOn),
+			ObjectKey: client.ObjectKey{Namespace: cluster, Name: addOn}, AddOn: view.AddOns[addOn], Dependents: view.Dependents(addOn), Order: view.Removal(addOn),
 		})
 	}
 	if len(found.there) == 0 {
@@ -160,7 +162,11 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 func (d disabling) show(ctx context.Context, c client.Client, o *DisableOptions) error {
 	refused := change.Refusals{}
 	var going []installed
-	for _, i := range d.there {
+	there := d.there
+	if !o.force {
+		there = refuseProtected(there, d.detached, refused)
+	}
+	for _, i := range there {
 		if d.returns != nil && !o.force {
 			refused[i.Namespace] = d.returns
 			continue
@@ -182,6 +188,9 @@ func (d disabling) show(ctx context.Context, c client.Client, o *DisableOptions)
 func (d disabling) agree(o *DisableOptions) error {
 	if d.returns != nil && !o.force {
 		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
+	}
+	if protected := (change.Refusals{}); !o.force && len(refuseProtected(d.there, d.detached, protected)) < len(d.there) {
+		return protected.Err()
 	}
 	suffer, required := impactTexts(d.there, d.detached)
 	if err := terminal.Warn(o.ErrOut, slices.Concat(suffer, d.losses, keptTexts(d.there))...); err != nil {

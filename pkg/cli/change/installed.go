@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -32,6 +33,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 			return found, err
 		}
 		found.Definition, found.Dependents = view.Definitions[key.Name].Object, view.Dependents(key.Name)
+		found.Order = view.Removal(key.Name)
 	}
 	return found, nil
 }
@@ -39,7 +41,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 // now reads the objects that still exist. An Instance that has the add-on's name but is not owned by it is ignored.
 func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
 	addOn, instance := &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
-	next := installed{ObjectKey: i.ObjectKey, Definition: i.Definition, Dependents: i.Dependents}
+	next := installed{ObjectKey: i.ObjectKey, Definition: i.Definition, Dependents: i.Dependents, Order: i.Order}
 	switch err := c.Get(ctx, i.ObjectKey, addOn); {
 	case err == nil:
 		next.AddOn = addOn
@@ -69,6 +71,19 @@ func clustersOf(found []installed) []string {
 		clusters = append(clusters, i.Namespace)
 	}
 	return slices.Compact(clusters)
+}
+
+// refuseProtected returns the found objects without those that dependents protect from removal, and adds these to the refusals. Nothing is removed from
+// detached clusters.
+func refuseProtected(found []installed, detached sets.Set[string], refused change.Refusals) []installed {
+	return slices.DeleteFunc(slices.Clone(found), func(i installed) bool {
+		err := change.Removal(i).CheckUnprotected()
+		if err == nil || detached.Has(i.Namespace) {
+			return false
+		}
+		refused[i.Namespace] = err
+		return true
+	})
 }
 
 // findLeft returns the found objects that still exist.

@@ -29,6 +29,8 @@ type removal struct {
 	// detached holds the clusters from which nothing is removed. released is set if the user wants objects to stay.
 	detached sets.Set[string]
 	released bool
+	// forced is set if the objects are deleted although dependents protect them.
+	forced bool
 }
 
 // run deletes the objects and, if requested, waits for their removal. It returns an error if objects stay on detached clusters.
@@ -36,7 +38,7 @@ func (r removal) run(ctx context.Context, wait terminal.WaitFlags) error {
 	var going []installed
 	var problems []error
 	for _, i := range r.found {
-		if err := remove(ctx, r.hub, i); err != nil {
+		if err := r.remove(ctx, i); err != nil {
 			problems = append(problems, err)
 			continue
 		}
@@ -76,12 +78,16 @@ func (r removal) print(i installed, did string) error {
 }
 
 // remove deletes the add-on, so that addon-manager deletes its Instance, or else the Instance.
-func remove(ctx context.Context, c client.Client, found installed) error {
+func (r removal) remove(ctx context.Context, found installed) error {
 	var object client.Object = found.Instance
 	if found.AddOn != nil {
 		object = found.AddOn
 	}
-	if err := change.Delete(ctx, c, object); err != nil {
+	var options []client.DeleteOption
+	if r.forced {
+		options = append(options, change.ForceDeletion)
+	}
+	if err := change.Delete(ctx, r.hub, object, options...); err != nil {
 		return fmt.Errorf("deleting %s: %w", found, err)
 	}
 	return nil

@@ -105,6 +105,9 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 	if err != nil {
 		return err
 	}
+	if !o.release {
+		found = refuseProtected(found, detached, refused)
+	}
 	if o.dryRun {
 		changes, err := uninstallChanges(ctx, h, found, detached)
 		if err != nil {
@@ -126,7 +129,7 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 			return err != nil
 		})
 	}
-	r := removal{hub: h, streams: o.IOStreams, found: found, detached: detached, released: o.release}
+	r := removal{hub: h, streams: o.IOStreams, found: found, detached: detached, released: o.release, forced: o.release}
 	return errors.Join(append(problems, r.run(ctx, o.WaitFlags))...)
 }
 

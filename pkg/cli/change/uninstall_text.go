@@ -26,7 +26,7 @@ func impactTexts(found []installed, detached sets.Set[string]) (texts []string, 
 		}
 	}
 	for _, i := range found {
-		affected, requires := change.EffectsOnDependents(i.Name, i.Dependents)
+		affected, requires := change.Removal(i).Effects()
 		required = required || requires
 		for _, text := range affected {
 			suffers.Add(i.Namespace, text)

@@ -258,6 +258,46 @@ func TestWhyExplainsMissingMirror(t *testing.T) {
 	}
 }
 
+func TestWhyExplainsTheOrderOfRemoval(t *testing.T) {
+	const first = "it is removed once portal is gone, which depends on it"
+	view := sample.NewCluster("shop:", "portal: shop", "other: shop").Plans("shop").With("other").
+		With("shop", sample.Works, sample.Condition(addonv1alpha1.ConditionAddOnsRemaining, "True", addonv1alpha1.ReasonWaitingForDependents, first)).
+		With("portal", sample.Works).WithDeletion("portal", "a/b").WithDeletion("shop", kudo.Finalizer)
+	instance := sample.Instance()
+	instance.Name = "shop"
+	instance.OwnerReferences = []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "shop", Controller: new(true)}}
+	view.Instances = map[string]*kudo.Instance{"shop": instance}
+	clitest.Golden(t, "why-deleting-in-order", why.Of(view.Cluster, "shop", sample.Now).Text())
+	if j := view.Judge("other")[0]; j.Cause == dependency.Deleting {
+		t.Errorf("a removal that has not started counts: %+v", j)
+	}
+	instance.DeletionTimestamp = view.AddOns["shop"].DeletionTimestamp
+	view.AddOns["shop"].Status.Conditions = nil
+	if text := why.Of(view.Cluster, "shop", sample.Now).Text(); strings.Contains(text, first) {
+		t.Errorf("a removal that has started waits for none: %s", text)
+	}
+	if j := view.Judge("other")[0]; j.Cause != dependency.Deleting {
+		t.Errorf("a removal that has started does not count: %+v", j)
+	}
+}
+
+func TestWhatIfDisableText(t *testing.T) {
+	cluster := func(names ...string) fleet.Cluster {
+		view := sample.NewCluster("zookeeper:", "kafka: zookeeper", "search: zookeeper|kafka", "graphs: zookeeper?", "shop: kafka").Protecting("kafka", "zookeeper")
+		for _, name := range names {
+			view = view.With(name, sample.Works)
+		}
+		return view.Cluster
+	}
+	clusters := map[string]fleet.Cluster{
+		"cluster1": cluster("zookeeper", "kafka", "shop", "graphs"), "cluster2": cluster("zookeeper", "kafka"), "cluster3": cluster("zookeeper", "graphs", "search"),
+		"cluster4": cluster("zookeeper"), "cluster5": cluster("kafka", "shop"),
+	}
+	clusters["cluster6"] = sample.Cluster{Cluster: cluster("zookeeper", "graphs")}.WithDeletion("zookeeper").Cluster
+	clitest.Golden(t, "what-if-disable", disablingText(fleet.DisablingOf("zookeeper", clusters), false))
+	clitest.Golden(t, "what-if-disable-wide", disablingText(fleet.DisablingOf("graphs", clusters), true))
+}
+
 func TestDependentsText(t *testing.T) {
 	needs := map[string][]addonv1alpha1.AddonDependency{}
 	for _, line := range []string{

@@ -20,6 +20,9 @@ func EffectsOnDependents(addOn string, dependents []dependency.Dependent) (texts
 		if len(dependent.Through) > 0 {
 			text += " (through " + fleet.ThroughText(dependent.Through) + ")"
 		}
+		if dependent.Protects {
+			text += "; it protects the add-on from removal"
+		}
 		required = required || dependent.Type == addonv1alpha1.DependencyTypeRequired
 		texts = append(texts, text)
 	}
@@ -54,10 +57,13 @@ func placements(definition *addonv1alpha1.ClusterManagementAddOn) string {
 	return text.ListOrNone(names)
 }
 
+// ForceDeletion makes Delete delete an add-on that others protect.
+const ForceDeletion = client.GracePeriodSeconds(0)
+
 // Delete deletes an object unless it is being deleted. An object re-created under the same name is not affected.
-func Delete(ctx context.Context, c client.Client, object client.Object) error {
+func Delete(ctx context.Context, c client.Client, object client.Object, options ...client.DeleteOption) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return client.IgnoreNotFound(c.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())}))
+	return client.IgnoreNotFound(c.Delete(ctx, object, append(options, client.Preconditions{UID: new(object.GetUID())})...))
 }

@@ -29,6 +29,8 @@ type Removal struct {
 	Below []kudo.Instance
 	// Dependents lists the add-ons on the cluster that depend on the add-on.
 	Dependents []dependency.Dependent
+	// Order is the add-on's place in the order of removal.
+	Order dependency.Removal
 }
 
 // Removal returns the removal of the existing add-on, or else of the Instance. It returns ErrAbsent if there is neither, and an error if the
@@ -42,6 +44,7 @@ func (s *State) Removal(key client.ObjectKey) (Removal, error) {
 	switch {
 	case r.AddOn != nil:
 		r.Definition, r.Dependents = view.Definitions[key.Name].Object, view.Dependents(key.Name)
+		r.Order = view.Removal(key.Name)
 	case r.Instance == nil:
 		return r, ErrAbsent
 	}
@@ -63,6 +66,30 @@ func (r Removal) Validate() error {
 	return fmt.Errorf("%q is a child of Instance %q, which would re-create it; uninstall the parent, or change its parameters", r.Name, owner.Name)
 }
 
+// CheckUnprotected returns an error for an add-on that is to be deleted, and that dependents protect from removal.
+func (r Removal) CheckUnprotected() error {
+	var names []string
+	for _, dependent := range r.Dependents {
+		if dependent.Protects {
+			names = append(names, text.Word(dependent.Name))
+		}
+	}
+	if len(names) == 0 || r.AddOn == nil || !r.AddOn.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("add-on %q is protected on cluster %s by add-ons that require it there: %s; disable these first, or use "+
+		"'kubectl addon disable %s --cluster %[2]s --force'", r.Name, text.Word(r.Namespace), text.List(names, maxListed), text.Word(r.Name))
+}
+
+// Effects states what happens to the dependents of the add-on, and which of them are removed first; required reports whether one requires it.
+func (r Removal) Effects() (texts []string, required bool) {
+	texts, required = EffectsOnDependents(r.Name, r.Dependents)
+	if waits := r.Order.Message(); waits != "" {
+		texts = append(texts, waits)
+	}
+	return texts, required
+}
+
 // Object returns the name of the object to delete on the hub.
 func (r Removal) Object() string {
 	if r.AddOn != nil {
@@ -73,7 +100,7 @@ func (r Removal) Object() string {
 
 // Remove returns the change that the removal makes.
 func (s *State) Remove(ctx context.Context, r Removal) (Change, error) {
-	affected, _ := EffectsOnDependents(r.Name, r.Dependents)
+	affected, _ := r.Effects()
 	going := Change{Cluster: r.Namespace, Warnings: affected, Object: r.Object()}
 	if kept := r.KeptConfig(); kept != "" {
 		going.Remarks = []string{kept}

@@ -107,7 +107,37 @@ func (v Cluster) See(name string) dependency.Seen {
 	seen := dependency.See(nil, v.AddOns[name])
 	_, seen.Defined = v.Definitions[name]
 	seen.Versions = v.versionsOf(name)
+	seen.Deferred = v.isDeferred(name)
 	return seen
+}
+
+// isDeferred reports whether the removal of an add-on that is being deleted has not started. If Instances were not read, its condition decides.
+func (v Cluster) isDeferred(name string) bool {
+	addOn := v.AddOns[name]
+	switch {
+	case addOn == nil || addOn.DeletionTimestamp.IsZero() || !slices.Contains(addOn.Finalizers, kudo.Finalizer):
+		return false
+	case v.Instances == nil:
+		remaining := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAddOnsRemaining)
+		return remaining != nil && remaining.Reason == addonv1alpha1.ReasonWaitingForDependents
+	default:
+		instance := v.InstanceOf(addOn)
+		return instance != nil && instance.DeletionTimestamp.IsZero()
+	}
+}
+
+// Removal returns the place of an add-on in the order of removal, if it is deleted now. Only add-ons that run packages are removed in that order.
+func (v Cluster) Removal(name string) dependency.Removal {
+	if !v.Definitions[name].PlanManaged {
+		return dependency.Removal{}
+	}
+	on := make(map[string]dependency.Installed, len(v.AddOns))
+	for other := range v.AddOns {
+		installed := dependency.Installed{Seen: v.See(other), Needs: v.Needs(other)}
+		installed.Deleting = installed.Deleting || other == name
+		on[other] = installed
+	}
+	return dependency.RemovalOf(name, on)
 }
 
 // versionsOf returns the versions of an add-on that run.

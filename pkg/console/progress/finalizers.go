@@ -10,8 +10,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// RemainingText states what the agent's add-on waits for before it is removed; empty for any other add-on.
+// RemainingText states which add-ons and Instances are removed before an add-on, which may be nil; empty if there are none.
 func RemainingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	if addOn == nil {
+		return ""
+	}
 	remaining := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAddOnsRemaining)
 	if remaining == nil || remaining.Status != metav1.ConditionTrue {
 		return ""

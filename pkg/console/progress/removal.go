@@ -20,7 +20,7 @@ func RemovalText(addOn *addonv1alpha1.ManagedClusterAddOn, instance *kudo.Instan
 	case instance == nil:
 		return cmp.Or(RemainingText(addOn), FinalizersText("ManagedClusterAddOn", addOn))
 	case instance.DeletionTimestamp.IsZero():
-		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(instance.Name))
+		return cmp.Or(RemainingText(addOn), fmt.Sprintf("addon-manager has not deleted Instance %s yet", text.Word(instance.Name)))
 	case instance.IsForceReleased():
 		return fmt.Sprintf("addon-manager has not removed the finalizer of Instance %s yet", text.Word(instance.Name))
 	}

@@ -100,7 +100,8 @@ func (e *Explanation) explainVersion(root *kudo.Instance) {
 // explainDeletion states since when an add-on has been deleted, and what its removal is waiting for.
 func (e *Explanation) explainDeletion(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	waiting, instance := waitsFor(addOn), e.view.InstanceOf(addOn)
-	if instance != nil {
+	remaining := progress.RemainingText(addOn) // included already
+	if instance != nil && (remaining == "" || !instance.DeletionTimestamp.IsZero()) {
 		waiting += ": " + text.JoinMessage(progress.RemovalText(addOn, instance, fleet.Descendants(instance, e.view.InstanceList())))
 	}
 	e.addSentence("Deletion of add-on %s from cluster %s started at %s%s.", addOn.Name, e.view.Name,
@@ -108,7 +109,10 @@ func (e *Explanation) explainDeletion(addOn *addonv1alpha1.ManagedClusterAddOn) 
 	if instance == nil {
 		return
 	}
-	if advice := progress.RemovalAdvice(instance); advice != "" {
+	for _, first := range e.view.Removal(addOn.Name).First {
+		e.suggest("kubectl addon why %s --cluster %s", first, e.view.Name)
+	}
+	if advice := progress.RemovalAdvice(instance); advice != "" && remaining == "" {
 		e.addSentence("%s", advice)
 	}
 	e.suggestDetails(addOn)

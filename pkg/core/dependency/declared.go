@@ -135,8 +135,12 @@ func problemOf(need addonv1alpha1.AddonDependency, before map[string]bool) strin
 	}
 }
 
-// Problem describes the problem of the alternatives, the clusters or the version of a dependency, beginning with its name; empty if they are valid.
+// Problem describes the problem of the alternatives, the clusters, the removal or the version of a dependency, beginning with its name; empty if they
+// are valid.
 func Problem(need addonv1alpha1.AddonDependency) string {
+	if problem := removalProblem(need); problem != "" {
+		return problem
+	}
 	if problem := alternativesProblem(need); problem != "" {
 		return problem
 	}
@@ -144,6 +148,18 @@ func Problem(need addonv1alpha1.AddonDependency) string {
 		return fmt.Sprintf("%q has clusters that are not valid: %s", need.Name, problem)
 	}
 	return versionProblemOf(need)
+}
+
+// removalProblem describes the problem of the removal of a dependency; empty if it is valid.
+func removalProblem(need addonv1alpha1.AddonDependency) string {
+	switch {
+	case need.Removal != "" && need.Removal != addonv1alpha1.RemovalWarn && need.Removal != addonv1alpha1.RemovalProtect:
+		return fmt.Sprintf("%q has removal %s: must be Warn or Protect", need.Name, text.Quote(string(need.Removal)))
+	case need.Removal == addonv1alpha1.RemovalProtect && need.Type == addonv1alpha1.DependencyTypeOptional:
+		return fmt.Sprintf("%q is Optional, and only Required dependencies can have removal Protect: change one of them", need.Name)
+	default:
+		return ""
+	}
 }
 
 // maxAlternatives is the limit of the CRD, which an annotation does not pass.

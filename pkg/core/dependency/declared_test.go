@@ -81,6 +81,22 @@ func TestDeclaredBy(t *testing.T) {
 			definition: definition(text(`[{"name":"a"},{"name":"b","type":"required"}]`)),
 			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[1]: "b" has type "required": must be Required or Optional`,
 		},
+		"a policy of removal is declared in the annotation, too": {
+			definition: definition(text(`[{"name":"a","removal":"Protect"},{"name":"b","type":"Optional","removal":"Warn"}]`)),
+			want: []addonv1alpha1.AddonDependency{
+				{Name: "a", Type: addonv1alpha1.DependencyTypeRequired, Removal: addonv1alpha1.RemovalProtect},
+				{Name: "b", Type: addonv1alpha1.DependencyTypeOptional, Removal: addonv1alpha1.RemovalWarn},
+			},
+		},
+		"an unknown policy of removal is malformed": {
+			definition: definition(text(`[{"name":"a","removal":"protect"}]`)),
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[0]: "a" has removal "protect": must be Warn or Protect`,
+		},
+		"an Optional dependency protects nothing": {
+			definition: definition(text(`[{"name":"a","type":"Optional","removal":"Protect"}]`)),
+			wantError: `ClusterManagementAddOn "kafka": ` + where + `[0]: "a" is Optional, and only Required dependencies can have removal Protect: ` +
+				`change one of them`,
+		},
 		"an entry without name is malformed": {
 			definition: definition(text(`[{"type":"Required"}]`)),
 			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[0]: name is required: set it to the name of a ClusterManagementAddOn`,

@@ -16,6 +16,8 @@ type Dependent struct {
 	Through []string
 	// Others lists the other add-ons that satisfy the dependency as well.
 	Others []string
+	// Protects is true if the dependent, a direct one, does not allow the removal of the add-on.
+	Protects bool
 }
 
 // Direct inverts needs: it returns the direct dependents of each add-on, sorted by name. An add-on is also a dependent of its alternatives.
@@ -25,7 +27,7 @@ func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Depen
 		for _, need := range needs[name] {
 			candidates := Candidates(need)
 			for i, candidate := range candidates {
-				d := Dependent{Name: name, Type: need.Type}
+				d := Dependent{Name: name, Type: need.Type, Protects: need.Removal == addonv1alpha1.RemovalProtect}
 				if len(candidates) > 1 {
 					d.Others = slices.Delete(slices.Clone(candidates), i, i+1)
 				}
@@ -52,7 +54,7 @@ func Dependents(addOn string, direct map[string][]Dependent, there, works func(n
 		for _, d := range direct[of.Name] {
 			if d.Type == t && !met[d.Name] && isAffected(d, gone, there, works) {
 				met[d.Name] = true
-				found = append(found, Dependent{Name: d.Name, Type: t, Through: through})
+				found = append(found, Dependent{Name: d.Name, Type: t, Through: through, Protects: d.Protects && of.Name == addOn})
 			}
 		}
 		return found

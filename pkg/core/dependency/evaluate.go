@@ -40,6 +40,8 @@ type Seen struct {
 	Installed bool
 	// Deleting is true if the ManagedClusterAddOn has a deletion timestamp.
 	Deleting bool
+	// Deferred is true if its removal has not started, because dependents that are deleted together with it go first. It works until then.
+	Deferred bool
 	// Available and Reason are the status and reason of condition Available; empty if the condition is missing.
 	Available metav1.ConditionStatus
 	Reason    string
@@ -82,6 +84,8 @@ type Judgement struct {
 	Cause Cause
 	// Updating is true if the dependency is available, and a plan updates it.
 	Updating bool
+	// Deferred is true if the dependency is available, and is removed after its dependents that are being removed.
+	Deferred bool
 	// Cycle is the path from the declaring add-on back to itself; only set if Cause is Circular.
 	Cycle []string
 	// Mismatch names the constraint and the version, and begins with a verb; only set if Cause is VersionMismatch.
@@ -136,7 +140,7 @@ func judge(need addonv1alpha1.AddonDependency, seen map[string]Seen, last memory
 // distance orders candidates: those that satisfy a dependency, then the others by what they lack.
 func (j Judgement) distance() int {
 	switch {
-	case j.Satisfied && !j.Held && !j.Updating:
+	case j.Satisfied && !j.Held && !j.Updating && !j.Deferred:
 		return 0
 	case j.Satisfied && !j.Held:
 		return 1
@@ -168,7 +172,9 @@ func judgeCandidate(need addonv1alpha1.AddonDependency, by string, seen Seen, la
 		j = j.compared(need.Version, seen, last)
 	}
 	j.Satisfied = j.Cause == ""
-	j.Updating = j.Satisfied && !j.Held && seen.Reason == addonv1alpha1.ReasonUpdating
+	if j.Satisfied && !j.Held {
+		j.Updating, j.Deferred = seen.Reason == addonv1alpha1.ReasonUpdating, seen.Deferred
+	}
 	return j
 }
 
@@ -193,11 +199,14 @@ func (j Judgement) compared(declared string, seen Seen, last memory) Judgement {
 }
 
 // Works reports whether the add-on is installed, available and not being deleted.
-func (s Seen) Works() bool { return s.cause() == "" }
+func (s Seen) Works() bool { return s.cause() == "" && !s.Deleting }
+
+// isGoing reports whether the removal of the add-on has started.
+func (s Seen) isGoing() bool { return s.Deleting && !s.Deferred }
 
 // outOfReach reports whether the add-on is installed on a cluster that is unreachable, so that its availability is unknown.
 func (s Seen) outOfReach() bool {
-	return s.Installed && !s.Deleting &&
+	return s.Installed && !s.isGoing() &&
 		s.Available == metav1.ConditionUnknown && s.Reason == addonv1alpha1.ReasonClusterLeaseStopped
 }
 
@@ -208,7 +217,7 @@ func (s Seen) cause() Cause {
 		return NoSuchAddOn
 	case !s.Installed:
 		return NotInstalled
-	case s.Deleting:
+	case s.isGoing():
 		return Deleting
 	case s.Available == metav1.ConditionTrue:
 		return ""
@@ -266,11 +275,11 @@ func (v Verdict) Condition() *metav1.Condition {
 }
 
 // NotReady returns the Required dependencies that block the first installation of the add-on: those that are not satisfied, those with a
-// currently unknown state, and those that a plan updates.
+// currently unknown state, those that a plan updates, and those that are about to be removed.
 func (v Verdict) NotReady() []Judgement {
 	var missing []Judgement
 	for _, j := range v {
-		if j.Type == addonv1alpha1.DependencyTypeRequired && (!j.Satisfied || j.Held || j.Updating) {
+		if j.Type == addonv1alpha1.DependencyTypeRequired && (!j.Satisfied || j.Held || j.Updating || j.Deferred) {
 			missing = append(missing, j)
 		}
 	}
@@ -320,6 +329,8 @@ func (j Judgement) causeText() string {
 	switch {
 	case j.Updating:
 		return addonv1alpha1.ReasonUpdating
+	case j.Deferred:
+		return string(Deleting)
 	case j.Cause == "":
 		return string(Unknown)
 	case j.Mismatch != "":

@@ -249,13 +249,14 @@ func (f *file) given(what string, into **yamlv3.Node) func(node *yamlv3.Node) {
 // dependencies decodes a list of names, or of maps with the fields of a dependency.
 func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyType) func(node *yamlv3.Node) {
 	return f.list(what, func(node *yamlv3.Node) {
-		var name, version, message Text
+		var name, version, message, removal Text
 		var alternatives []string
 		var clusters *addonv1alpha1.ClusterSelector
 		if node.Kind == yamlv3.MappingNode {
 			f.object(node, "a dependency",
 				field{"name", f.text("name", &name)}, field{"version", f.text("version", &version)}, field{"message", f.text("message", &message)},
-				field{"alternatives", f.texts("alternatives", &alternatives)}, field{"clusters", f.selector(&clusters)})
+				field{"alternatives", f.texts("alternatives", &alternatives)}, field{"clusters", f.selector(&clusters)},
+				field{"removal", f.text("removal", &removal)})
 		} else {
 			f.text("a dependency", &name)(node)
 		}
@@ -267,6 +268,7 @@ func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyTy
 		}
 		d := Dependency{Place: name.Place, AddonDependency: addonv1alpha1.AddonDependency{
 			Name: name.Value, Type: of, Message: message.Value, Version: version.Value, Alternatives: alternatives, Clusters: clusters,
+			Removal: addonv1alpha1.RemovalPolicy(removal.Value),
 		}}
 		e.Dependencies = append(e.Dependencies, d)
 	})

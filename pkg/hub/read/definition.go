@@ -40,9 +40,15 @@ func Definition(ctx context.Context, c client.Reader, name string) (*addonv1alph
 	return &definition, nil
 }
 
-// ViewVersions returns the versions of an add-on that its dependents rely on, for a predicate.
-func ViewVersions(instance *kudo.Instance) dependency.Versions {
-	return dependency.InstalledVersions(instance)
+// versionsView holds what the dependents of an add-on rely on of its Instance.
+type versionsView struct {
+	versions dependency.Versions
+	deleting bool
+}
+
+// ViewVersions returns the view for a predicate.
+func ViewVersions(instance *kudo.Instance) versionsView {
+	return versionsView{dependency.InstalledVersions(instance), !instance.DeletionTimestamp.IsZero()}
 }
 
 // DependentsOf returns requests for the dependents of addOn on its cluster.

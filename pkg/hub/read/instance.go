@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
@@ -121,6 +123,7 @@ type instanceView struct {
 	held       bool
 	removed    bool
 	forced     bool
+	released   bool      // annotated, before the deletion
 	handled    types.UID // of the last manual plan request
 	whole      bool      // an OperatorVersion was applied completely
 	resolved   controller.ConditionView
@@ -140,8 +143,22 @@ func ViewInstance(i *kudo.Instance) instanceView {
 		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
 		removed:    i.IsRemoved(),
 		forced:     i.IsForceReleased(),
+		released:   i.Annotations[kudo.AnnotationForceRelease] == "true",
 		resolved:   controller.ViewCondition(i.Status.Conditions, kudo.ConditionResolved),
 	}
+}
+
+// isDeferred reports whether the removal of an add-on that is being deleted, which may be nil, has not started: addon-manager has not deleted its Instance.
+func isDeferred(ctx context.Context, c client.Reader, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
+	if addOn == nil || addOn.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
+		return false, nil
+	}
+	instance, key := &kudo.Instance{}, client.ObjectKeyFromObject(addOn)
+	err := c.Get(ctx, key, instance, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Instance %s: %w", key, err)
+	}
+	return err == nil && metav1.IsControlledBy(instance, addOn) && instance.DeletionTimestamp.IsZero(), nil
 }
 
 // Children returns the children of an Instance. They belong to the cache and are read-only.

@@ -111,6 +111,9 @@ func see(ctx context.Context, c client.Reader, name types.NamespacedName, versio
 		return dependency.Seen{}, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
 	}
 	seen := dependency.See(definition, addOn)
+	if seen.Deferred, err = isDeferred(ctx, c, addOn); err != nil {
+		return seen, err
+	}
 	if versions && addOn != nil {
 		seen.Versions, err = versionsOf(ctx, c, definition, addOn)
 	}

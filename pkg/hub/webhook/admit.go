@@ -70,6 +70,8 @@ type write[O client.Object] struct {
 	// before is the existing object, nil on create; after is the new object, nil on delete.
 	before, after O
 	user          string
+	// forced is true for a deletion with grace period 0, as that of 'kubectl delete --force'.
+	forced bool
 }
 
 // opinion is the result of a review. The zero value admits the write without warnings.
@@ -102,7 +104,7 @@ func reviewOf[T any, O interface {
 				err = fmt.Errorf("panic: %v", problem)
 			}
 		}()
-		w := write[O]{user: request.UserInfo.Username}
+		w := write[O]{user: request.UserInfo.Username, forced: isForced(request)}
 		for _, side := range []struct {
 			raw  runtime.RawExtension
 			into *O

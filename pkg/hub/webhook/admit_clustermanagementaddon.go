@@ -13,14 +13,15 @@ import (
 )
 
 // definition judges a write of a ClusterManagementAddOn by its dependencies: it rejects malformed ones and cycles. It warns about configs
-// in the namespaces of clusters. It warns about the deletion of a definition that others require, but never rejects it, as with add-ons.
+// in the namespaces of clusters. It warns about the deletion of a definition that others require, and rejects it, as with add-ons, if they protect the
+// add-on.
 //
 // It reads the other definitions live: a cycle is often created by two consecutive writes, and the cache may lack the first one.
 // Dependencies change rarely, and there is one definition per add-on, not per cluster.
 func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) (opinion, error) {
 	switch {
 	case w.after == nil:
-		return a.definitionRemoval(ctx, w.before)
+		return a.definitionRemoval(ctx, w)
 	case !w.after.DeletionTimestamp.IsZero():
 		return opinion{}, nil
 	}
@@ -77,21 +78,24 @@ func removalWarnings(before, after *addonv1alpha1.ClusterManagementAddOn) []stri
 }
 
 // definitionRemoval warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM
-// removes it there, and it may be impossible to install it again.
-func (a *admissions) definitionRemoval(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn) (opinion, error) {
-	names, err := read.DefinedOn(ctx, a.client, definition.Name)
-	if err != nil || !definition.DeletionTimestamp.IsZero() {
+// removes it there, and it may be impossible to install it again. It rejects the deletion if one of them protects the add-on on a cluster.
+func (a *admissions) definitionRemoval(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) (opinion, error) {
+	names, err := read.DefinedOn(ctx, a.client, w.before.Name)
+	if err != nil || !w.before.DeletionTimestamp.IsZero() {
 		return opinion{}, err
 	}
 	var dependents []string
 	for _, name := range names {
-		requires, err := a.declares(ctx, name, definition.Name, "")
+		removal, err := a.declares(ctx, name, w.before.Name, "")
 		if err != nil {
 			return opinion{}, err
 		}
-		if requires {
+		if removal != "" {
 			dependents = append(dependents, name)
 		}
 	}
-	return dependentsOpinion(dependents, "", definition.Name, " where it is removed with its definition"), nil
+	if refused, err := a.protectedSomewhere(ctx, w, names); err != nil || refused != nil {
+		return opinion{refused: refused}, err
+	}
+	return dependentsOpinion(dependents, "", w.before.Name, " where it is removed with its definition"), nil
 }

@@ -1,10 +1,12 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,36 +42,60 @@ func warningFor(names []string, warn func(listed string) string) (warning string
 	return warning
 }
 
-// declares reports whether the add-on of that name declares a required dependency on need that nothing else satisfies. With a cluster, only what is
-// on it counts.
-func (a *admissions) declares(ctx context.Context, addOn, need, cluster string) (bool, error) {
+// requires returns the effect on need of that add-on if it is installed, is not being deleted, and requires need.
+func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, need string) (addonv1alpha1.RemovalPolicy, error) {
+	var installed addonv1alpha1.ManagedClusterAddOn
+	switch err := a.client.Get(ctx, addOn, &installed); {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading ManagedClusterAddOn %s: %w", addOn, err)
+	case !installed.DeletionTimestamp.IsZero():
+		return "", nil
+	}
+	return a.declares(ctx, addOn.Name, need, addOn.Namespace)
+}
+
+// declares returns the effect on need of the add-on of that name, which declares a required dependency on it that nothing else satisfies: it is removed with a
+// warning, or is protected; empty without such a dependency. With a cluster, only what is on it counts.
+func (a *admissions) declares(ctx context.Context, addOn, need, cluster string) (removal addonv1alpha1.RemovalPolicy, err error) {
 	if addOn == need {
-		return false, nil
+		return "", nil
 	}
 	definition, err := read.Definition(ctx, a.client, addOn)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	needs := dependency.Needs(definition)
 	if cluster != "" {
 		if needs, err = read.NeedsOn(ctx, a.client, cluster, needs); err != nil {
-			return false, err
+			return "", err
 		}
 	}
 	for _, n := range needs {
-		candidates := dependency.Candidates(n)
-		if n.Type != addonv1alpha1.DependencyTypeRequired || !slices.Contains(candidates, need) {
-			continue
+		requires, err := a.isUnreplaced(ctx, n, need, cluster)
+		if err != nil {
+			return "", err
 		}
-		others := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return name == need })
-		if cluster == "" { // another add-on may be missing where this one is
-			return true, nil
-		}
-		if replaced, err := a.anyAvailable(ctx, others, cluster); err != nil || !replaced {
-			return true, err
+		if requires && removal != addonv1alpha1.RemovalProtect {
+			removal = cmp.Or(n.Removal, addonv1alpha1.RemovalWarn)
 		}
 	}
-	return false, nil
+	return removal, nil
+}
+
+// isUnreplaced reports whether a dependency requires need, and no other candidate satisfies it.
+func (a *admissions) isUnreplaced(ctx context.Context, n addonv1alpha1.AddonDependency, need, cluster string) (bool, error) {
+	candidates := dependency.Candidates(n)
+	if n.Type != addonv1alpha1.DependencyTypeRequired || !slices.Contains(candidates, need) {
+		return false, nil
+	}
+	if cluster == "" { // another add-on may be missing where this one is
+		return true, nil
+	}
+	others := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return name == need })
+	replaced, err := a.anyAvailable(ctx, others, cluster)
+	return !replaced, err
 }
 
 // anyAvailable reports whether one of the add-ons is available on a cluster and is not being deleted.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -13,8 +12,7 @@ import (
 )
 
 // addOn rejects a ManagedClusterAddOn with a config that its cluster must not use, or with a reserved install namespace. It warns about the deletion of one
-// that others on the cluster require, and about a change of one that is being deleted. It never rejects either: the dependents are Degraded,
-// and all of them may have to be removed.
+// that others on the cluster require, and about a change of one that is being deleted. It rejects a deletion only if a dependent protects the add-on.
 func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
 	going := w.before != nil && !w.before.DeletionTimestamp.IsZero()
 	switch {
@@ -25,21 +23,33 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	case w.after != nil:
 		return a.spec(ctx, w)
 	}
+	return a.removal(ctx, w)
+}
+
+// removal warns about the deletion of an add-on that others on the cluster require, or rejects it if one of them protects the add-on.
+func (a *admissions) removal(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
 	names, err := read.DefinedOn(ctx, a.client, w.before.Name)
 	if err != nil {
 		return opinion{}, err
 	}
-	var dependents []string
+	var dependents, protecting []string
 	for _, name := range names {
-		requires, err := a.requires(ctx, types.NamespacedName{Namespace: w.before.Namespace, Name: name}, w.before.Name)
+		removal, err := a.requires(ctx, types.NamespacedName{Namespace: w.before.Namespace, Name: name}, w.before.Name)
 		if err != nil {
 			return opinion{}, err
 		}
-		if requires {
+		if removal != "" {
 			dependents = append(dependents, name)
 		}
+		if removal == addonv1alpha1.RemovalProtect {
+			protecting = append(protecting, name)
+		}
 	}
-	return dependentsOpinion(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
+	o := dependentsOpinion(dependents, " on "+w.before.Namespace, w.before.Name, "")
+	if o.refused, err = a.protectedOn(ctx, w, protecting); o.refused != nil {
+		o.warnings = nil // nothing becomes unavailable
+	}
+	return o, err
 }
 
 // spec rejects what a write adds to an add-on that Tandem manages: a reserved install namespace of a plan-based one, and configs that its
@@ -70,18 +80,4 @@ func (a *admissions) spec(ctx context.Context, w write[*addonv1alpha1.ManagedClu
 func lostChangeOpinion(addOn *addonv1alpha1.ManagedClusterAddOn) opinion {
 	return opinion{warnings: []string{fmt.Sprintf("%s is being removed from %s, so this change is lost: enable it again once it is gone "+
 		"('kubectl addon enable' waits for that)", addOn.Name, addOn.Namespace)}}
-}
-
-// requires reports whether that add-on is installed, is not being deleted, and requires need.
-func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, need string) (bool, error) {
-	var installed addonv1alpha1.ManagedClusterAddOn
-	switch err := a.client.Get(ctx, addOn, &installed); {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("reading ManagedClusterAddOn %s: %w", addOn, err)
-	case !installed.DeletionTimestamp.IsZero():
-		return false, nil
-	}
-	return a.declares(ctx, addOn.Name, need, addOn.Namespace)
 }

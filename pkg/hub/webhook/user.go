@@ -2,11 +2,18 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // ownUser is this process's user name on the API server, once it is known.
@@ -22,4 +29,31 @@ func (o *ownUser) get(ctx context.Context, c client.Client) (string, error) {
 	}
 	o.name.Store(&review.Status.UserInfo.Username)
 	return review.Status.UserInfo.Username, nil
+}
+
+// isForced reports whether a deletion has grace period 0. Nothing else depends on the grace period of objects that are not pods, and unlike an annotation,
+// it is part of the request: it cannot be left behind by a deletion that fails.
+func isForced(request admission.Request) bool {
+	var options metav1.DeleteOptions
+	return request.Operation == admissionv1.Delete && len(request.Options.Raw) > 0 && json.Unmarshal(request.Options.Raw, &options) == nil &&
+		ptr.Deref(options.GracePeriodSeconds, -1) == 0
+}
+
+// The controllers that delete add-ons because of other changes, and would try again forever: those of Kubernetes by user, those of OCM by the
+// beginning of the name of their namespace or, on hubs that host OCM elsewhere, by the name of their service account.
+var (
+	kubernetesControllers = []string{
+		"system:kube-controller-manager",
+		"system:serviceaccount:kube-system:generic-garbage-collector",
+		"system:serviceaccount:kube-system:namespace-controller",
+	}
+	ocmNamespaces = "system:serviceaccount:open-cluster-management"
+	ocmAccounts   = []string{"addon-manager-controller-sa", "registration-controller-sa"}
+)
+
+// isController reports whether the user is a controller of Kubernetes or OCM.
+func isController(user string) bool {
+	account, is := strings.CutPrefix(user, "system:serviceaccount:")
+	_, name, _ := strings.Cut(account, ":")
+	return slices.Contains(kubernetesControllers, user) || strings.HasPrefix(user, ocmNamespaces) || is && slices.Contains(ocmAccounts, name)
 }

@@ -20,8 +20,8 @@ const (
 	// ConditionManifestApplied means that the current configuration of the add-on was applied to the cluster. OCM requires it to count
 	// rollouts. Set by the hub for plan-based add-ons, and for others by the controller that delivers them.
 	ConditionManifestApplied = upstream.ManagedClusterAddOnManifestApplied
-	// ConditionAddOnsRemaining means that AgentAddOn is being deleted, and the agent has yet to remove add-ons or Instances from its
-	// cluster. Set by the hub.
+	// ConditionAddOnsRemaining means that the add-on is being deleted, and that others are removed from its cluster first: those that depend
+	// on it, or if it is AgentAddOn, all add-ons and Instances that the agent removes. Set by the hub.
 	ConditionAddOnsRemaining = "AddOnsRemaining"
 )
 
@@ -51,8 +51,10 @@ const (
 	ReasonPlanNotComplete = "PlanNotComplete"
 )
 
-// The reason of ConditionAddOnsRemaining.
+// The reasons of ConditionAddOnsRemaining.
 const (
+	// ReasonWaitingForDependents means that the add-ons named in the message are being removed, too, and depend on the add-on.
+	ReasonWaitingForDependents = "WaitingForDependents"
 	// ReasonWaitingForRemoval means that the add-ons and Instances named in the message must be removed first.
 	ReasonWaitingForRemoval = "WaitingForRemoval"
 )

@@ -84,7 +84,26 @@ type AddonDependency struct {
 	// Without it, the add-on has the dependency on all clusters.
 	// +optional
 	Clusters *ClusterSelector `json:"clusters,omitempty"`
+
+	// removal is what happens when the dependency is to be deleted from a cluster where this add-on requires it. With Warn, it is deleted
+	// with a warning. With Protect, the deletion is refused, also that of its ClusterManagementAddOn, unless it is forced or requested by a
+	// controller of OCM or Kubernetes. Only a Required dependency can have Protect.
+	// Defaults to Warn.
+	// +optional
+	Removal RemovalPolicy `json:"removal,omitempty"`
 }
+
+// RemovalPolicy is what happens when an add-on that another one requires is to be deleted.
+//
+// +kubebuilder:validation:Enum=Warn;Protect
+type RemovalPolicy string
+
+const (
+	// RemovalWarn means that the add-on is deleted with a warning.
+	RemovalWarn RemovalPolicy = "Warn"
+	// RemovalProtect means that the deletion is refused.
+	RemovalProtect RemovalPolicy = "Protect"
+)
 
 // ClusterSelector selects ManagedClusters that match all of its parts, which are those of a Placement. An empty one selects all clusters.
 type ClusterSelector struct {

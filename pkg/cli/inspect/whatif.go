@@ -1,0 +1,86 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// WhatIfDisableOptions holds the arguments and flags of the command.
+type WhatIfDisableOptions struct {
+	*hubclient.Factory
+	where  hubclient.Selection
+	addOn  string
+	output *terminal.Output
+}
+
+// NewCmdWhatIfDisable returns the command. If runF is set, it replaces runWhatIfDisable.
+func NewCmdWhatIfDisable(f *hubclient.Factory, runF func(context.Context, *WhatIfDisableOptions) error) *cobra.Command {
+	o := &WhatIfDisableOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide, terminal.FormatName)}
+	if runF == nil {
+		runF = runWhatIfDisable
+	}
+	const of = "the add-on would be removed from"
+	cmd := &cobra.Command{
+		Use:   "disable ADDON --cluster CLUSTER[,CLUSTER]",
+		Short: "Show which add-ons the removal of an add-on would affect",
+		Long: "Show, for the clusters that have an add-on, which other add-ons become unavailable or degraded without it, and where its removal\n" +
+			"is refused because one of them protects it (removal: Protect). Select the clusters with --cluster, --selector, --placement or\n" +
+			"--all-clusters. Nothing is written.\n\n" +
+			"'kubectl addon disable --dry-run' shows the objects that would be removed. The command contacts only the hub.",
+		Example: "  kubectl addon what-if disable zookeeper --all-clusters\n" +
+			"  kubectl addon what-if disable zookeeper --selector region=eu -o json",
+		Args: terminal.Exactly("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.where.Require(cmd, of); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("namespace") {
+				return terminal.Usagef(cmd, "--namespace is not supported: select managed clusters with --cluster")
+			}
+			o.addOn = args[0]
+			return runF(cmd.Context(), o)
+		},
+	}
+	o.where.AddFlags(cmd, of)
+	o.output.AddFlag(cmd)
+	return cmd
+}
+
+func runWhatIfDisable(ctx context.Context, o *WhatIfDisableOptions) error {
+	c, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	data, err := gatherDisabling(ctx, c, o)
+	if err != nil {
+		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
+	}
+	return o.output.Print(o.Out, terminal.Shown{Text: disablingText(data, o.output.Format == terminal.FormatWide), Data: data, Names: disablingNames(data)})
+}
+
+// gatherDisabling reads the clusters. It returns an error if none of them has the add-on.
+func gatherDisabling(ctx context.Context, c hubclient.Hub, o *WhatIfDisableOptions) (fleet.Disabling, error) {
+	clusters, err := o.where.Clusters(ctx, c)
+	if err != nil {
+		return fleet.Disabling{}, err
+	}
+	_, views, err := read.Fleet(ctx, c, clusters)
+	if err != nil {
+		return fleet.Disabling{}, err
+	}
+	data := fleet.DisablingOf(o.addOn, views)
+	if len(data.Removed)+len(data.Refused) == 0 {
+		return data, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters, or is already being removed; see 'kubectl addon get %s'",
+			o.addOn, len(clusters), text.Word(o.addOn))
+	}
+	return data, nil
+}
