@@ -291,6 +291,8 @@ func trim(object any) (any, error) {
 		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	}
 	switch o := object.(type) {
+	case *kudo.Instance:
+		o.Status.History = nil
 	case *kudo.OperatorVersion:
 		o.Spec.Templates = nil
 	case *clusterv1.ManagedCluster:

@@ -82,13 +82,14 @@ func overwrite(o Observation, existing, prepared *kudo.Instance) *kudo.Instance 
 
 // takeUp prepares the status of a mirror that was not handed over yet, that another writer has created, such as a backup program, or whose
 // partial removal was cancelled. After a cancelled removal, everything is deployed again, the inventory lists what else may exist, and
-// handled requests stay handled. Objects that only the removal has found are not pruned by a later plan.
+// handled requests stay handled. Objects that only the removal has found are not pruned by a later plan. The history continues.
 func takeUp(o Observation, existing *kudo.Instance) (*kudo.Instance, []Write) {
 	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
 	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && (existing.Status.Execution != nil || len(existing.Status.Inventory) > 0):
 		prepared := existing.DeepCopy()
 		prepared.Status = kudo.InstanceStatus{
 			Inventory: plan.AppliedEntries(existing.Status.Inventory), HandledRequests: plan.MigrateStatus(existing.Status, nil).HandledRequests,
+			History: existing.Status.History,
 		}
 		return prepared, []Write{{Kind: UpdateStatus, Mirror: prepared}}
 	case !copied, !o.Proof.Signed:

@@ -36,6 +36,7 @@ func started() *kudo.Instance {
 				OperatorVersion: corev1.ObjectReference{Namespace: "addon-packages", Name: "kafka-1.0.0", UID: "abc-def"},
 			},
 			HandledRequests: []types.UID{"handled"},
+			History:         []kudo.HistoryEntry{{Revision: 1, UID: "e", Plan: "deploy"}},
 			Inventory:       []kudo.InventoryEntry{{Kind: "ConfigMap", Namespace: "apps", Name: "a", Task: "t"}},
 		},
 	}
@@ -179,14 +180,14 @@ func statusText(status kudo.InstanceStatus) string {
 	if status.Execution != nil {
 		execution = status.Execution.UID
 	}
-	return fmt.Sprintf("execution %s, inventory %d, handled %v, children %d, resolved %t", execution, len(status.Inventory), status.HandledRequests,
-		len(status.Children), meta.FindStatusCondition(status.Conditions, kudo.ConditionResolved) != nil)
+	return fmt.Sprintf("execution %s, inventory %d, handled %v, history %d, children %d, resolved %t", execution, len(status.Inventory), status.HandledRequests,
+		len(status.History), len(status.Children), meta.FindStatusCondition(status.Conditions, kudo.ConditionResolved) != nil)
 }
 
 const (
 	createFirst = "create in apps +hub-uid=u kafka-1.0.0-abc in apps map[A:1 B:2] finalizer=true"
 	signCopy    = "update +hub-generation=7"
-	restored    = "restore version addon-packages/kafka-1.0.0 in apps\nupdate status execution e, inventory 1, handled [handled], children 0, resolved false"
+	restored    = "restore version addon-packages/kafka-1.0.0 in apps\nupdate status execution e, inventory 1, handled [handled], history 1, children 0, resolved false"
 )
 
 func play(t *testing.T, tests map[string]decisionTest) {
@@ -271,7 +272,8 @@ func TestCopy(t *testing.T) {
 			s.Mirror.Annotations[kudo.AnnotationOrphaned] = "true"
 			s.Mirror.Status.Inventory = append(s.Mirror.Status.Inventory, kudo.InventoryEntry{Kind: "Secret", Name: "found"})
 			s.Mirror.Status.HandledRequests = []types.UID{"handled"}
-		}, chosen + "update status execution none, inventory 1, handled [handled], children 0, resolved false\nupdate -hub-deleted -orphaned"},
+			s.Mirror.Status.History = started().Status.History
+		}, chosen + "update status execution none, inventory 1, handled [handled], history 1, children 0, resolved false\nupdate -hub-deleted -orphaned"},
 		"the parent of a child": {func(s *situation) {
 			s.Wanted.Name = "root.kafka"
 			s.Wanted.Labels = map[string]string{kudo.LabelRoot: "root"}
@@ -288,10 +290,10 @@ func TestCopy(t *testing.T) {
 		"another install namespace": {func(s *situation) { s.Wanted.Spec.InstallNamespace = "other" },
 			`error: its workloads run in namespace "apps": set spec.installNamespace to that namespace, or delete Instance "kafka" there first`},
 		"the status of children": {func(s *situation) { s.Wanted.Status.Children = []kudo.ChildStatus{{Task: "t"}} },
-			chosen + "update status execution e, inventory 1, handled [], children 1, resolved false"},
+			chosen + "update status execution e, inventory 1, handled [], history 0, children 1, resolved false"},
 		"a change and the status of children": {func(s *situation) {
 			s.Wanted.Spec.Parameters["A"], s.Wanted.Status.Children = "2", []kudo.ChildStatus{{Task: "t"}}
-		}, chosen + "update kafka-1.0.0-abc in apps map[A:2 B:2]\nupdate status execution e, inventory 1, handled [], children 1, resolved false"},
+		}, chosen + "update kafka-1.0.0-abc in apps map[A:2 B:2]\nupdate status execution e, inventory 1, handled [], history 0, children 1, resolved false"},
 		"a reserved namespace": {edits(absent, func(s *situation) {
 			s.Wanted.Status.Execution, s.Wanted.Spec.InstallNamespace = nil, "kube-system"
 		}), "error: " + rights.Policy{Reserved: []string{"kube-system"}}.CheckInstall("kube-system").Error()},
@@ -321,7 +323,7 @@ func TestAcknowledge(t *testing.T) {
 			s.Wanted.Spec.PlanExecution = kudo.PlanExecution{UID: "c", PlanName: "backup"}
 		}), ""},
 		"the status of children": {edits(unresolved, func(s *situation) { s.Wanted.Status.Children = []kudo.ChildStatus{{Task: "t"}} }),
-			"update status execution e, inventory 1, handled [], children 1, resolved false"},
+			"update status execution e, inventory 1, handled [], history 0, children 1, resolved false"},
 		"a mirror of another Instance": {edits(unresolved, func(s *situation) {
 			s.Wanted.UID, s.Wanted.Status.Children = "later", []kudo.ChildStatus{{Task: "t"}}
 		}), ""},
@@ -437,7 +439,7 @@ func TestSignature(t *testing.T) {
 	play(t, map[string]decisionTest{
 		"what was started last, before the hub has resolved it": {edits(unresolved, older), versions + "update"},
 		"and then the status of children": {edits(unresolved, older, func(s *situation) { s.Wanted.Status.Children = []kudo.ChildStatus{{Task: "t"}} }),
-			versions + "update\nupdate status execution e, inventory 1, handled [], children 1, resolved false"},
+			versions + "update\nupdate status execution e, inventory 1, handled [], history 0, children 1, resolved false"},
 		"a change of another writer, before the hub has resolved it": {edits(unresolved, older, changed),
 			"error: " + unconfirmedError(copied()).Error()},
 		"a change of another writer":                          {edits(older, changed), versions + chosen + "update kafka-1.0.0-abc in apps map[A:1 B:2]"},

@@ -3,11 +3,13 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/history"
 )
 
 // Start returns the status of an Instance, which is in the current format, after the choice has started. It uses uid unless the choice has one.
@@ -24,8 +26,46 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	if execution.Plan == kudo.CleanupPlan {
 		started.Whole = nil // what was applied is about to be removed
 	}
+	started.History = history.Begin(status.History, startOf(status.Execution, &execution, choice.Version, now))
 	execution.Available = started.Whole != nil && !IsAside(started) && (IsAvailable(status) || isUpdating(status))
 	return recordLast(started, choice.Version, kudo.OwedFailed, progress)
+}
+
+// startOf returns what the history records of the start of an execution of version, after the execution before, nil if there was none.
+func startOf(before, execution *kudo.Execution, version *kudo.OperatorVersionSpec, now time.Time) history.Start {
+	start, values := history.Start{Execution: execution, Now: now}, Values{}
+	if before != nil {
+		start.From, values = before.OperatorVersion, valuesIn(before)
+	}
+	for _, p := range changedParameters(version.Parameters, values, valuesIn(execution)) {
+		start.Parameters = append(start.Parameters, p.Name)
+	}
+	start.Cause = causeOf(before, execution, len(start.Parameters) > 0)
+	return start
+}
+
+// causeOf returns why an execution started after the execution before, nil if there was none. changed is whether it changes values of parameters.
+func causeOf(before, execution *kudo.Execution, changed bool) kudo.HistoryCause {
+	switch {
+	case execution.UID == execution.Request && IsRerun(execution.UID):
+		return kudo.CauseParent
+	case execution.UID == execution.Request:
+		return kudo.CauseRequest
+	case execution.Plan == kudo.CleanupPlan:
+		return kudo.CauseRemoval
+	case before == nil:
+		return kudo.CauseInstall
+	case !sameReference(before.OperatorVersion, execution.OperatorVersion):
+		return kudo.CauseVersion
+	case changed:
+		return kudo.CauseParameters
+	case !slices.Equal(before.ImageRegistries, execution.ImageRegistries):
+		return kudo.CauseImageRegistries
+	case retriesOf(execution.Owed, execution.Plan) > 0:
+		return kudo.CauseRetry
+	default:
+		return kudo.CauseOwed
+	}
 }
 
 // Advance returns the status of an Instance after the outcomes of tasks of its running execution. An owed plan that ends for a reason that may

@@ -16,6 +16,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/history"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
 )
 
@@ -209,12 +210,24 @@ func (l *life) check(before, after kudo.InstanceStatus) {
 		}
 	}
 	l.checkOwed(before, after)
+	l.checkHistory(after)
 	last := after.PlanStatus[after.Execution.Plan]
 	switch {
 	case before.Execution != nil && before.Execution.UID == after.Execution.UID:
 		checkKept(l.t, before.PlanStatus[last.Name], last)
 	case before.Execution != nil && l.done[after.Execution.UID] != "" && last.Status.IsRunning():
 		l.t.Fatalf("seed %d: uid %s is given twice", l.seed, after.Execution.UID)
+	}
+}
+
+// checkHistory asserts that each execution appears at most once, and the last one does.
+func (l *life) checkHistory(after kudo.InstanceStatus) {
+	count := map[types.UID]int{}
+	for _, e := range after.History {
+		count[e.UID]++
+	}
+	if count[after.Execution.UID] != 1 || len(count) != len(after.History) || len(after.History) > history.MaxEntries {
+		l.t.Fatalf("seed %d: execution %s is %d times in a history of %d entries", l.seed, after.Execution.UID, count[after.Execution.UID], len(after.History))
 	}
 }
 

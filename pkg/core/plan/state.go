@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/history"
 )
 
 // State is everything that Choose compares: the desired state of an Instance, and the state that its executions have reached.
@@ -161,12 +162,13 @@ func wholeVersion(reference corev1.ObjectReference, version *kudo.OperatorVersio
 	return whole
 }
 
-// recordLast records the state of the last execution, and which plans are still owed. outcome is recorded for a plan that has ended without
-// completing.
+// recordLast records the state of the last execution, also in the history, and which plans are still owed. outcome is recorded for a plan that has
+// ended without completing.
 func recordLast(
 	status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome, last kudo.PlanStatus,
 ) kudo.InstanceStatus {
 	status.PlanStatus[status.Execution.Plan] = last
+	status.History = history.End(status, kudo.HistoryOutcome(outcome)) // equal names
 	return recordEnd(status, version, outcome)
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/history"
 )
 
 // Tree is an Instance that is being removed, with its descendants, as observed on the managed cluster. Any Instance of it may run the controller
@@ -160,6 +161,7 @@ func halted(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, reaso
 	last := status.Execution
 	if state := status.PlanStatus[last.Plan]; state.Status.IsRunning() {
 		status.PlanStatus[last.Plan] = end(state, reason, now)
+		status.History = history.End(status, kudo.HistoryCancelled)
 	}
 	status.Whole = nil
 	if version == nil {

@@ -205,6 +205,10 @@ func TestDecideBelowAnInstanceThatIsRemoved(t *testing.T) {
 			if message := got.Status.PlanStatus["deploy"].Message; message != test.stops {
 				t.Errorf("plan deploy: want %q, got %q", test.stops, message)
 			}
+			before := test.observed.Instance.Status
+			if runs := before.PlanStatus[before.Execution.Plan].Status.IsRunning(); runs != (len(got.Status.History) == 1 && got.Status.History[0].Outcome == kudo.HistoryCancelled) {
+				t.Errorf("the history has %v", got.Status.History)
+			}
 			again := test.observed
 			again.Departure, again.Running = plan.Departure{}, again.Desired
 			again.Instance = again.Instance.DeepCopy()

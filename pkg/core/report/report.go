@@ -63,6 +63,7 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 		HandledRequests:    status.HandledRequests,
 		Inventory:          status.Inventory,
 		Tasks:              status.Tasks,
+		History:            status.History,
 		ObservedGeneration: status.ObservedGeneration,
 	}
 	for _, name := range []string{kudo.ConditionReady, kudo.ConditionLastRequestSucceeded} {

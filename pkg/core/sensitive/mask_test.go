@@ -96,11 +96,12 @@ func TestErrorsAndStatusesAreMasked(t *testing.T) {
 		Conditions: []metav1.Condition{{Message: message}},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": {Message: message, Phases: []kudo.PhaseStatus{{Message: message,
 			Steps: []kudo.StepStatus{{Message: message, Tasks: []kudo.TaskStatus{{Message: message}}}}}}}},
+		History: []kudo.HistoryEntry{{Message: message}},
 	}
-	if got := fmt.Sprint(masker.Status(status)); strings.Contains(got, "hunter2") || strings.Count(got, "got *****") != 5 {
+	if got := fmt.Sprint(masker.Status(status)); strings.Contains(got, "hunter2") || strings.Count(got, "got *****") != 6 {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(status); strings.Count(got, message) != 5 {
+	if got := fmt.Sprint(status); strings.Count(got, message) != 6 {
 		t.Error("the status itself has changed")
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{

@@ -38,7 +38,7 @@ func Trim(object any) (any, error) {
 	switch o := object.(type) {
 	case *kudo.Instance:
 		o.Status = plan.MigrateStatus(o.Status, nil) // while all plan states are there
-		o.Status.PlanStatus, o.Status.Inventory = install.Progress(o.Status), nil
+		o.Status.PlanStatus, o.Status.Inventory, o.Status.History = install.Progress(o.Status), nil, nil
 	case *addonv1alpha1.ManagedClusterAddOn:
 		trimMetadata(o)
 		o.TypeMeta = metav1.TypeMeta{}

@@ -269,6 +269,20 @@ func TestSharedStringsAreBounded(t *testing.T) {
 	}
 }
 
+func TestTrimInstance(t *testing.T) {
+	instance := &kudo.Instance{Status: kudo.InstanceStatus{
+		Execution: &kudo.Execution{UID: "e", Plan: "deploy"}, Whole: &kudo.WholeVersion{}, Inventory: []kudo.InventoryEntry{{Name: "a"}},
+		History: []kudo.HistoryEntry{{Revision: 1, UID: "e", Plan: "deploy"}},
+	}}
+	trimmed, err := Trim(instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := trimmed.(*kudo.Instance).Status; len(status.History)+len(status.Inventory) > 0 || status.Execution == nil {
+		t.Errorf("the cache holds %v", status)
+	}
+}
+
 func TestTrimConfigMap(t *testing.T) {
 	config := func(value string, labels map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"a": "b"}}, Data: map[string]string{"VALUE": value}}

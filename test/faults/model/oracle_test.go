@@ -163,6 +163,7 @@ func (w *world) recordCommit(before, after *kudo.Instance) {
 		}
 	}
 	w.ended[last.UID] = status.Status.IsTerminal()
+	w.checkHistory(after)
 	if before == nil || before.Status.Execution == nil || before.Status.Execution.UID != last.UID {
 		w.recordStart(before, last)
 	}
@@ -183,6 +184,20 @@ func isValid(conditions []metav1.Condition, generation int64) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
 		return c.Type == kudo.ConditionResolved && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
 	})
+}
+
+// checkHistory fails unless the last execution of a mirror is in its history, each execution is there once, and what has no outcome runs.
+func (w *world) checkHistory(mirror *kudo.Instance) {
+	last, count := mirror.Status.Execution, map[types.UID]int{}
+	for _, e := range mirror.Status.History {
+		count[e.UID]++
+		if runs := e.UID == last.UID && !w.ended[last.UID]; runs != (e.Outcome == "") {
+			w.t.Fatalf("plan %s of Instance %s has outcome %q in the history; it runs: %t\n%s", e.Plan, mirror.Name, e.Outcome, runs, w.describe())
+		}
+	}
+	if count[last.UID] != 1 || len(count) != len(mirror.Status.History) {
+		w.t.Fatalf("execution %s of Instance %s is %d times in a history of %d entries", last.UID, mirror.Name, count[last.UID], len(mirror.Status.History))
+	}
 }
 
 // recordStart is called when the start of an execution was committed.

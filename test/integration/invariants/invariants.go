@@ -70,7 +70,7 @@ var allowed = map[string]map[string][]string{
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
 	"addon-agent-report": {
 		instance: {
-			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`,
+			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`, `.status.tasks`, `.status.history`,
 			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="LastRequestSucceeded"]`,
 		},
 	},

@@ -328,6 +328,12 @@ type InstanceStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	Tasks []TaskRecord `json:"tasks,omitempty"`
 
+	// history lists the last executions, oldest first. Not part of KUDO's API.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	History []HistoryEntry `json:"history,omitempty"`
+
 	// children is the list of the hub's acknowledgements of KudoOperator tasks. Not part of KUDO's API.
 	// +optional
 	// +listType=map
