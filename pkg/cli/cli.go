@@ -2,7 +2,7 @@
 // and writes the hub.
 //
 // This package has the root command, completion, exit codes and the command ui. The other commands are in subpackages: packages, stacks,
-// inspect, change and diagnose.
+// inspect, details, change and diagnose.
 // They share planstatus, hubclient and terminal, each of which imports only the ones after it.
 //
 // Every command X has the same structure, in a file of its name:
@@ -24,6 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tandem-addons/tandem/pkg/cli/change"
+	"github.com/tandem-addons/tandem/pkg/cli/details"
 	"github.com/tandem-addons/tandem/pkg/cli/diagnose"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/inspect"
@@ -82,11 +83,12 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	addSections(root,
 		section{"Add-ons", []*cobra.Command{
 			stacks.NewCmdApply(f, nil), stacks.NewCmdCreate(f, nil), change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil),
-			change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdSetVersion(f, nil),
+			change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdRollback(f, nil), change.NewCmdSetVersion(f, nil),
 		}},
 		section{"Status", []*cobra.Command{
 			inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil), inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil),
-			inspect.NewCmdDependents(f, nil), group("what-if", "Show what a change would affect", inspect.NewCmdWhatIfDisable(f, nil)), newCmdUI(f, nil),
+			inspect.NewCmdDependents(f, nil), group("what-if", "Show what a change would affect", inspect.NewCmdWhatIfDisable(f, nil)),
+			details.NewCmdHistory(f, nil), details.NewCmdValues(f, nil), details.NewCmdEvents(f, nil), newCmdUI(f, nil),
 		}},
 		section{"Instances and plans", []*cobra.Command{
 			change.NewCmdInstall(f, nil), change.NewCmdUninstall(f, nil),

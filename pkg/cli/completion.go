@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ var flagChoices = map[string]choices{
 	"package":          packageNames,
 	"namespace":        allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
 	"operator-version": versionChoices,
+	"to":               revisionChoices,
 }
 
 // complete adds completion to a command and its subcommands, unless they define their own.
@@ -282,4 +284,20 @@ func versionInUse(ctx context.Context, c client.Client, said words) (*kudo.Opera
 		}
 	}
 	return nil, err
+}
+
+// revisionChoices returns the numbers of the revisions of the Instance named by the first argument.
+func revisionChoices(ctx context.Context, c client.Client, said words) ([]string, error) {
+	if said.cluster == "" || len(said.args) == 0 {
+		return nil, nil
+	}
+	instance, err := read.ReadInstance(ctx, c, client.ObjectKey{Namespace: said.cluster, Name: said.args[0]})
+	if err != nil {
+		return nil, err
+	}
+	var numbers []string
+	for _, entry := range instance.Status.History {
+		numbers = append(numbers, strconv.FormatInt(entry.Revision, 10))
+	}
+	return numbers, nil
 }

@@ -33,7 +33,8 @@ func NewCmdPlanHistory(f *hubclient.Factory, runF func(context.Context, *PlanHis
 		Use:   "history NAME --cluster CLUSTER",
 		Short: "Show the last run of each plan and its result",
 		Long: "Show the start, duration and result of the last run of each plan of an Instance or add-on, the latest run first. Each\n" +
-			"OperatorVersion has its own history: plans that ran only before an upgrade are omitted.\n\n" +
+			"OperatorVersion has its own history: plans that ran only before an upgrade are omitted. 'kubectl addon history' shows all of\n" +
+			"the last executions.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon plan history kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),

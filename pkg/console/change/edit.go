@@ -42,8 +42,7 @@ func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
 		return Change{}, fmt.Errorf("cluster %s: Instance %q is being removed; see 'kubectl addon plan status %s --cluster %s'",
 			e.Namespace, e.Name, e.Name, e.Namespace)
 	case existing.Parent() != nil:
-		return Change{}, fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which determines its version and parameters; "+
-			"change the parent instead", e.Namespace, e.Name, existing.Parent().Name)
+		return Change{}, childError(existing)
 	}
 	after := existing.DeepCopy()
 	version, err := s.versionAfter(ctx, existing, e)
@@ -57,6 +56,12 @@ func (s *State) Edit(ctx context.Context, e Edit) (Change, error) {
 		return Change{}, fmt.Errorf("cluster %s: Instance %q: %w", e.Namespace, e.Name, err)
 	}
 	return s.completeInstance(ctx, Change{Cluster: e.Namespace, Change: preview.Change{Before: existing, After: after}})
+}
+
+// childError returns the error for a change of a child, which only its parent changes.
+func childError(child *kudo.Instance) error {
+	return fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which determines its version and parameters; change the parent instead",
+		child.Namespace, child.Name, child.Parent().Name)
 }
 
 // setParameters changes the parameters in the spec of an Instance.

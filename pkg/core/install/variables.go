@@ -241,3 +241,20 @@ func (g given) problems(misspelt []Doubt) []Problem {
 	}
 	return problems
 }
+
+// Setting is a value in an AddOnDeploymentConfig or a ConfigMap.
+type Setting struct {
+	Reference
+	Value string
+}
+
+// Settings returns what the existing sources of an add-on set, by name of the parameter: of several sources, the last one takes precedence.
+func (a AddOn) Settings() map[string]Setting {
+	settings := map[string]Setting{}
+	for _, source := range a.sources() {
+		for _, variable := range source.variables {
+			settings[variable.Name] = Setting{source.Reference, variable.Value}
+		}
+	}
+	return settings
+}

@@ -171,7 +171,7 @@ func waiters(ctx context.Context, c client.Reader, where ...client.ListOption) (
 
 // orderView holds the fields of an Instance that the order of upgrades depends on.
 type orderView struct {
-	versions    dependency.Versions
+	versions    versionsView
 	named       types.NamespacedName
 	constraints string
 }

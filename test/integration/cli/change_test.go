@@ -648,6 +648,46 @@ plans:
 			waits("bakery runs, ClusterManagementAddOn bakery requires mill <2, and mill-2.0.0 has version 2.0.0; change bakery to a version that accepts mill 2.0.0, or disable it")
 		})
 
+		It("show which config sets each parameter, and roll back", func(ctx SpecContext) {
+			push(ctx, "pontoon", "1.0.0")
+			push(ctx, "pontoon", "2.0.0")
+			define(ctx, "pontoon", "pontoon-1.0.0")
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "enable", "pontoon", "--cluster", cluster, "-p", "SIZE=2").err).NotTo(HaveOccurred())
+			follow(ctx, cluster, "pontoon", "pontoon-1.0.0", map[string]string{"SIZE": "2"})
+			golden("values-addon", run(ctx, "values", "pontoon", "--cluster", cluster), cluster, "$CLUSTER")
+			Expect(run(ctx, "update", "pontoon", "--cluster", cluster, "-p", "SIZE=4", "-p", "KEY=new").err).NotTo(HaveOccurred())
+			file := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "wide", Labels: map[string]string{kudo.LabelConfiguration: "true"}}}
+			file.Data = map[string]string{"EXTRA": "true"}
+			Expect(hub.Create(ctx, file)).To(Succeed())
+			addOn := &addonv1alpha1.ManagedClusterAddOn{}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "pontoon"}, addOn)).To(Succeed())
+			Expect(environment.Edit(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+				a.Spec.Configs = append(a.Spec.Configs, upstream.AddOnConfig{
+					ConfigGroupResource: upstream.ConfigGroupResource{Resource: addonv1alpha1.ResourceConfigMaps},
+					ConfigReferent:      upstream.ConfigReferent{Namespace: cluster, Name: file.Name},
+				})
+			})).To(Succeed())
+			Expect(environment.Edit(ctx, hub, at(ctx, cluster, "pontoon"), func(i *kudo.Instance) { i.Spec.Parameters["EXTRA"] = "true" })).To(Succeed())
+			golden("values-pending", run(ctx, "values", "pontoon", "--cluster", cluster), cluster, "$CLUSTER")
+
+			Expect(run(ctx, "upgrade", "pontoon", "--cluster", cluster).err).NotTo(HaveOccurred())
+			ofVersion := HaveField("Resource", addonv1alpha1.ResourceOperatorVersions)
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "pontoon"}, addOn)).To(Succeed())
+			Expect(addOn.Spec.Configs).To(ContainElement(ofVersion))
+			Expect(environment.Edit(ctx, hub, at(ctx, cluster, "pontoon"), func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "pontoon-2.0.0" })).To(Succeed())
+			Expect(environment.EditStatus(ctx, hub, at(ctx, cluster, "pontoon"), func(i *kudo.Instance) {
+				entry := kudo.HistoryEntry{
+					Revision: 1, UID: "1", Plan: "deploy", Cause: kudo.CauseInstall, Outcome: kudo.HistoryComplete, OperatorVersion: i.Status.Execution.OperatorVersion,
+				}
+				i.Status.History = []kudo.HistoryEntry{entry}
+			})).To(Succeed())
+			settle(ctx, cluster, "pontoon", "deploy")
+			Expect(run(ctx, "rollback", "pontoon", "--cluster", cluster).err).NotTo(HaveOccurred())
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "pontoon"}, addOn)).To(Succeed())
+			Expect(addOn.Spec.Configs).NotTo(ContainElement(ofVersion), "the version is the default one")
+		})
+
 		It("set the default version, which clusters follow unless they have their own", func(ctx SpecContext) {
 			push(ctx, "wharf", "1.0.0")
 			push(ctx, "wharf", "2.0.0")
