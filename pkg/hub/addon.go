@@ -115,9 +115,6 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 	if err := a.checkLive(ctx, state, decision.Instance); err != nil {
 		return controller.RetryConflict(err)
 	}
-	if err := a.checkOrder(ctx, state, decision.Instance); err != nil {
-		return controller.RetryConflict(err)
-	}
 	refused := a.act(ctx, state, decision.Instance)
 	switch {
 	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
@@ -215,7 +212,7 @@ func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.
 			return err
 		}
 	}
-	return nil
+	return a.checkOrder(ctx, state, want)
 }
 
 // checkOrder returns a conflict if the version of the desired Instance is about to start, and what runs on the cluster by a live read excludes that.

@@ -21,33 +21,36 @@ type Excludes func(dependent, other Running) bool
 // and no status: an Instance runs each version of which it has an object. The entries are those of a managed cluster, in the order of their requests. What
 // excludes each other must not depend on what else runs.
 func Exclusions(entries []Entry, excludes Excludes) []string {
-	objects := map[string]Running{}
-	counts := map[Running]int{}
+	objects, counts := map[string]Running{}, map[Running]int{}
 	var found []string
 	for i := range entries {
 		e := &entries[i]
-		if !e.IsSuccess() || e.ObjectRef.Subresource != "" {
+		running := runningOf(e)
+		if !e.IsSuccess() || e.ObjectRef.Subresource != "" || running == (Running{}) && e.Verb != "delete" {
 			continue
 		}
-		running := runningOf(e)
 		key := fmt.Sprintf("%s/%s/%s", e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.Object())
-		if before, known := objects[key]; known && (e.Verb == "delete" || running != Running{}) {
-			if counts[before]--; counts[before] == 0 {
-				delete(counts, before)
-			}
-			delete(objects, key)
+		if counts[objects[key]]--; counts[objects[key]] <= 0 {
+			delete(counts, objects[key])
 		}
-		if running == (Running{}) || e.Verb == "delete" {
+		delete(objects, key)
+		if e.Verb == "delete" {
 			continue
 		}
 		objects[key] = running
-		if counts[running]++; counts[running] > 1 {
-			continue
+		if counts[running]++; counts[running] == 1 {
+			found = append(found, newExclusions(e, running, counts, excludes)...)
 		}
-		for _, other := range slices.SortedFunc(maps.Keys(counts), compare) {
-			if excludes(running, other) || excludes(other, running) {
-				found = append(found, fmt.Sprintf("%s: %s %s begins to run while %s %s runs", e, running.Instance, running.Version, other.Instance, other.Version))
-			}
+	}
+	return found
+}
+
+// newExclusions returns what a version that begins to run excludes, or is excluded by.
+func newExclusions(e *Entry, running Running, counts map[Running]int, excludes Excludes) []string {
+	var found []string
+	for _, other := range slices.SortedFunc(maps.Keys(counts), compare) {
+		if excludes(running, other) || excludes(other, running) {
+			found = append(found, fmt.Sprintf("%s: %s %s begins to run while %s %s runs", e, running.Instance, running.Version, other.Instance, other.Version))
 		}
 	}
 	return found

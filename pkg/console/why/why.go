@@ -343,12 +343,8 @@ func (e *Explanation) explainHoldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		e.awaitRollout(addOn, resolved)
 	case availability.Includes(available, resolved): // already stated
 		e.suggestDetails(addOn)
-	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
-		e.addSentence("%s is installed automatically once its dependencies are valid and the required ones are satisfied.", addOn.Name)
-	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Instances[addOn.Name] != nil:
-		e.explainOrder(addOn, resolved)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies:
-		e.addSentence("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
+		e.explainWait(addOn, resolved)
 	case resolved.Reason == addonv1alpha1.ReasonConfigurationInvalid:
 		e.addSentence("The configuration of %s is invalid: %s.", addOn.Name, reasonText(resolved))
 		e.suggestDetails(addOn)
@@ -358,8 +354,16 @@ func (e *Explanation) explainHoldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// explainOrder states what an add-on that runs waits for before it changes to another version.
-func (e *Explanation) explainOrder(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Condition) {
+// explainWait states what an add-on waits for before it is installed, or changes to another version.
+func (e *Explanation) explainWait(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Condition) {
+	switch {
+	case e.view.Definitions[addOn.Name].Malformed != nil:
+		e.addSentence("%s is installed automatically once its dependencies are valid and the required ones are satisfied.", addOn.Name)
+		return
+	case e.view.Instances[addOn.Name] == nil:
+		e.addSentence("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
+		return
+	}
 	e.addSentence("%s runs the version that it had, and is %s.", addOn.Name, strings.TrimSuffix(text.JoinMessage(resolved.Message), "."))
 	e.suggestDetails(addOn)
 	switch other, release := dependency.ChangeFirst(resolved.Message); {

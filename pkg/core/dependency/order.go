@@ -46,36 +46,43 @@ type Member struct {
 // Instance names, whose OperatorVersion is named; nil if it does not exist.
 func RunningReleases(instance *kudo.Instance, named *kudo.OperatorVersion) []Release {
 	installed := InstalledVersions(instance)
-	whole, last, wanted := instance.Status.Whole, instance.Status.Execution, instance.Spec.OperatorVersion
+	whole, last := instance.Status.Whole, instance.Status.Execution
 	first := Release{Version: installed.Installed, Problem: installed.Problem}
+	var known []corev1.ObjectReference
 	if whole != nil {
 		first.Name, first.Constraints = whole.OperatorVersion.Name, whole.Dependencies
+		known = append(known, whole.OperatorVersion)
 	}
 	releases := []Release{first}
-	known := func(ref corev1.ObjectReference) bool {
-		return whole != nil && whole.OperatorVersion.Name == ref.Name && whole.OperatorVersion.Namespace == ref.Namespace
-	}
-	if last != nil && (whole == nil || last.OperatorVersion.UID != whole.OperatorVersion.UID) {
+	if applies(instance) {
 		releases = append(releases, Release{
 			Name: last.OperatorVersion.Name, Version: last.DependencyVersion, Problem: installed.Problem, Constraints: last.Dependencies,
 		})
+		known = append(known, last.OperatorVersion)
 	}
-	applies := last != nil && last.OperatorVersion.Name == wanted.Name && last.OperatorVersion.Namespace == wanted.Namespace
-	if named != nil && !known(wanted) && !applies {
+	isNamed := func(r corev1.ObjectReference) bool {
+		return r.Name == instance.Spec.OperatorVersion.Name && r.Namespace == instance.Spec.OperatorVersion.Namespace
+	}
+	if named != nil && !slices.ContainsFunc(known, isNamed) {
 		releases = append(releases, ReleaseOf(named))
 	}
 	return releases
 }
 
+// applies reports whether the last plan applies, or has failed to apply, another OperatorVersion than the one that is installed.
+func applies(instance *kudo.Instance) bool {
+	whole, last := instance.Status.Whole, instance.Status.Execution
+	return last != nil && (whole == nil || last.OperatorVersion.UID != whole.OperatorVersion.UID)
+}
+
 // RunningConstraints returns what the releases of an add-on that are installed, or that a plan applies, require of the versions of others, by their names.
 func RunningConstraints(instance *kudo.Instance) map[string][]string {
-	whole, last := instance.Status.Whole, instance.Status.Execution
 	var releases [][]kudo.DependencyConstraint
-	if whole != nil {
+	if whole := instance.Status.Whole; whole != nil {
 		releases = append(releases, whole.Dependencies)
 	}
-	if last != nil && (whole == nil || last.OperatorVersion.UID != whole.OperatorVersion.UID) {
-		releases = append(releases, last.Dependencies)
+	if applies(instance) {
+		releases = append(releases, instance.Status.Execution.Dependencies)
 	}
 	return ByName(releases...)
 }

@@ -178,7 +178,7 @@ func TestEvaluateDeferred(t *testing.T) {
 		by        string
 		installed bool // whether a dependent can be installed
 	}{
-		"a removal that has started counts":                         {seen("True", false), Seen{Defined: true}, Deleting, "d", false},
+		"a removal that has started counts":                       {seen("True", false), Seen{Defined: true}, Deleting, "d", false},
 		"a removal that is deferred does not":                     {seen("True", true), Seen{Defined: true}, "", "d", false},
 		"an add-on that does not work is not available even then": {seen("False", true), Seen{Defined: true}, NotAvailable, "d", false},
 		"an alternative that stays is preferred": {seen("True", true),

@@ -288,7 +288,9 @@ var _ = Describe("The webhook server", func() {
 			stop()
 			const record = "PATCH /api/v1/namespaces/tandem-system/configmaps/addon-manager-webhooks"
 			Expect(ofWebhooks(writes)()).To(HaveEach(record))
-			stored := slices.DeleteFunc(writes.Answers(), func(answer string) bool { return !strings.HasSuffix(answer, record) || strings.HasPrefix(answer, "409 ") })
+			stored := slices.DeleteFunc(writes.Answers(), func(answer string) bool {
+				return !strings.HasSuffix(answer, record) || strings.HasPrefix(answer, "409 ")
+			})
 			Expect(stored).To(Equal([]string{"200 " + record}), "all answers: %q", writes.Answers())
 		}
 		Expect(bundle(ctx)).To(Equal(before))
