@@ -129,8 +129,7 @@ func ownVersion(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1
 
 // Write writes the ClusterManagementAddOn. If it has changed since it was read, that is a conflict.
 func (d Default) Write(ctx context.Context, c client.Client) error {
-	err := c.Patch(ctx, d.Wanted.DeepCopy(), client.MergeFromWithOptions(d.Current, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	if err := patchIfUnchanged(ctx, c, d.Current, d.Wanted.DeepCopy()); err != nil {
 		return fmt.Errorf("changing ClusterManagementAddOn %q: %w", d.Current.Name, err)
 	}
 	return nil

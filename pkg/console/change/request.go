@@ -50,9 +50,11 @@ func rebase(before, after, current []kudo.ParameterFrom) []kudo.ParameterFrom {
 	return next
 }
 
-// RequestUnchanged is Request for an Instance that has not changed since it was read; otherwise it returns a conflict.
+// RequestUnchanged is Request for an Instance of which nothing but the status has changed since it was read; otherwise it returns a conflict.
 func RequestUnchanged(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error {
-	return request(ctx, c, instance, wanted, map[string]any{"uid": instance.UID, "resourceVersion": instance.ResourceVersion})
+	return ifUnchanged(ctx, c, instance, func(resourceVersion string) error {
+		return request(ctx, c, instance, wanted, map[string]any{"uid": instance.UID, "resourceVersion": resourceVersion})
+	})
 }
 
 func request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec, metadata map[string]any) error {

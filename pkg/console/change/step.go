@@ -103,8 +103,7 @@ func write[T client.Object](ctx context.Context, c client.Client, current, wante
 	if equality.Semantic.DeepEqual(current, wanted) {
 		return "unchanged", nil
 	}
-	err := c.Patch(ctx, wanted, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	if err := patchIfUnchanged(ctx, c, current, wanted); err != nil {
 		return "", fmt.Errorf("changing %s: %w", key, err)
 	}
 	return "configured", nil
