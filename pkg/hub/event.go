@@ -6,6 +6,11 @@ const (
 	eventDependenciesMalformed = "DependenciesMalformed"
 	// eventDependenciesSatisfied: all dependencies of an add-on are satisfied again.
 	eventDependenciesSatisfied = "DependenciesSatisfied"
+	// eventDependencyEnabled, eventDependencyRefused: a dependency of an add-on with install Auto was enabled, or the API server refused that.
+	eventDependencyEnabled = "DependencyEnabled"
+	eventDependencyRefused = "DependencyRefused"
+	// eventDependencyDisabled: an add-on that was enabled because of install Auto is disabled, because nothing depends on it any more.
+	eventDependencyDisabled = "DependencyDisabled"
 	// eventConfigurationIgnored: a part of an add-on's configuration has no effect.
 	eventConfigurationIgnored = "ConfigurationIgnored"
 	// eventForceReleased: an Instance was released before its agent had removed all applied objects.
@@ -24,6 +29,8 @@ const (
 const (
 	actionEvaluate = "EvaluateDependencies"
 	actionResolve  = "Resolve"
+	actionEnable   = "EnableDependency"
+	actionDisable  = "DisableDependency"
 	actionRelease  = "Release"
 	actionRemove   = "Remove"
 

@@ -5,6 +5,7 @@ const (
 	ManagerDependency = "addon-manager-dependency" // condition Degraded of a ManagedClusterAddOn
 	ManagerAddOn      = "addon-manager-addon"      // a ManagedClusterAddOn's finalizer; metadata and spec of its Instance
 	ManagerResolved   = "addon-manager-resolved"   // condition Resolved and health check mode of a ManagedClusterAddOn
+	ManagerAutomatic  = "addon-manager-automatic"  // ManagedClusterAddOns because of install Auto, and their annotations about that
 	ManagerRemoval    = "addon-manager-removal"    // condition AddOnsRemaining of a ManagedClusterAddOn that runs a package
 	ManagerInstance   = "addon-manager-instance"   // an Instance's finalizer, condition Resolved and request uid
 

@@ -103,6 +103,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		recorder,
 		&definitions{recorder: recorder, client: mgr.GetClient()},
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
+		&automatic{recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), liveReads: reads},
 		&addOns{
 			reader: &addOnReader, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			liveReads: reads, pace: controller.NewPace(time.Now),

@@ -182,9 +182,7 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	if err != nil {
 		return proposal{}, err
 	}
-	removal := change.Removal{
-		ObjectKey: client.ObjectKeyFromObject(addOn), AddOn: addOn, Dependents: view.Dependents(name), Order: view.Removal(name),
-	}
+	removal := change.RemovalOf(view, name)
 	effects := []string{"The add-on is deleted. This removes its applied objects, including their data."}
 	if detached.Has(cluster) {
 		effects = []string{"The add-on is deleted on the hub. The cluster is detached, so its objects stay there."}

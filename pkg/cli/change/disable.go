@@ -136,9 +136,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 			}
 			continue
 		}
-		found.there = append(found.there, installed{
-			ObjectKey: client.ObjectKey{Namespace: cluster, Name: addOn}, AddOn: view.AddOns[addOn], Dependents: view.Dependents(addOn), Order: view.Removal(addOn),
-		})
+		found.there = append(found.there, installed(change.RemovalOf(view, addOn)))
 	}
 	if len(found.there) == 0 {
 		return found, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters; see 'kubectl addon get %s'",

@@ -32,8 +32,8 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 		if err != nil {
 			return found, err
 		}
-		found.Definition, found.Dependents = view.Definitions[key.Name].Object, view.Dependents(key.Name)
-		found.Order = view.Removal(key.Name)
+		effects := change.RemovalOf(view, key.Name)
+		found.Definition, found.Dependents, found.Order, found.After = effects.Definition, effects.Dependents, effects.Order, effects.After
 	}
 	return found, nil
 }
@@ -41,7 +41,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 // now reads the objects that still exist. An Instance that has the add-on's name but is not owned by it is ignored.
 func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
 	addOn, instance := &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
-	next := installed{ObjectKey: i.ObjectKey, Definition: i.Definition, Dependents: i.Dependents, Order: i.Order}
+	next := installed{ObjectKey: i.ObjectKey, Definition: i.Definition, Dependents: i.Dependents, Order: i.Order, After: i.After}
 	switch err := c.Get(ctx, i.ObjectKey, addOn); {
 	case err == nil:
 		next.AddOn = addOn

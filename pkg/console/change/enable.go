@@ -166,7 +166,9 @@ func (e EnableRequest) Decide(ctx context.Context, reader Reader) (EnableResult,
 func (e EnableRequest) names() (EnableResult, []string, error) {
 	found := EnableResult{Waiting: e.undecidedText()}
 	if !e.WithDependencies {
-		missing := slices.DeleteFunc(e.View.Judge(e.AddOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" && !j.Updating })
+		missing := slices.DeleteFunc(e.View.Judge(e.AddOn).NotReady(), func(j dependency.Judgement) bool {
+			return j.Automatic || j.Cause == "" && !j.Updating
+		})
 		if len(missing) > 0 {
 			found.Waiting = fmt.Sprintf("%s is waiting for required add-ons: %s", e.AddOn, dependency.Summary(missing))
 		}
@@ -221,6 +223,9 @@ func (e EnableRequest) step(name string) (Step, error) {
 		return s, nil
 	}
 	s.Wanted = s.Current.DeepCopy()
+	if name == e.AddOn { // it stays without its dependents, too
+		delete(s.Wanted.Annotations, addonv1alpha1.AnnotationInstalledFor)
+	}
 	current := s.Current.Spec.InstallNamespace
 	switch {
 	case !s.Current.DeletionTimestamp.IsZero():

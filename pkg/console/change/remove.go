@@ -31,21 +31,30 @@ type Removal struct {
 	Dependents []dependency.Dependent
 	// Order is the add-on's place in the order of removal.
 	Order dependency.Removal
+	// After lists the add-ons that addon-manager disables once the add-on is gone.
+	After []string
+}
+
+// RemovalOf returns the removal of an existing add-on of a cluster, without its Instance.
+func RemovalOf(view fleet.Cluster, addOn string) Removal {
+	return Removal{
+		ObjectKey: client.ObjectKey{Namespace: view.Name, Name: addOn}, AddOn: view.AddOns[addOn], Definition: view.Definitions[addOn].Object,
+		Dependents: view.Dependents(addOn), Order: view.Removal(addOn), After: view.DisabledAfter(addOn),
+	}
 }
 
 // Removal returns the removal of the existing add-on, or else of the Instance. It returns ErrAbsent if there is neither, and an error if the
 // hub would re-create it.
 func (s *State) Removal(key client.ObjectKey) (Removal, error) {
 	view, existing := s.fleet[key.Namespace], s.FindInstance(key)
-	r := Removal{ObjectKey: key, AddOn: view.AddOns[key.Name]}
+	r := Removal{ObjectKey: key}
+	if view.AddOns[key.Name] != nil {
+		r = RemovalOf(view, key.Name)
+	}
 	if existing != nil && (r.AddOn == nil || metav1.IsControlledBy(existing, r.AddOn)) {
 		r.Instance, r.Below = existing, fleet.Descendants(existing, s.instances[key.Namespace])
 	}
-	switch {
-	case r.AddOn != nil:
-		r.Definition, r.Dependents = view.Definitions[key.Name].Object, view.Dependents(key.Name)
-		r.Order = view.Removal(key.Name)
-	case r.Instance == nil:
+	if r.AddOn == nil && r.Instance == nil {
 		return r, ErrAbsent
 	}
 	return r, r.Validate()
@@ -81,11 +90,14 @@ func (r Removal) CheckUnprotected() error {
 		"'kubectl addon disable %s --cluster %[2]s --force'", r.Name, text.Word(r.Namespace), text.List(names, maxListed), text.Word(r.Name))
 }
 
-// Effects states what happens to the dependents of the add-on, and which of them are removed first; required reports whether one requires it.
+// Effects states what happens to the dependents of the add-on, which of them are removed first, and what is disabled after it; required reports whether one requires it.
 func (r Removal) Effects() (texts []string, required bool) {
 	texts, required = EffectsOnDependents(r.Name, r.Dependents)
 	if waits := r.Order.Message(); waits != "" {
 		texts = append(texts, waits)
+	}
+	if len(r.After) > 0 {
+		texts = append(texts, text.List(r.After, maxListed)+": enabled automatically, and disabled after it")
 	}
 	return texts, required
 }

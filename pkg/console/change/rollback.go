@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -26,9 +30,17 @@ func (s *State) Rollback(ctx context.Context, key client.ObjectKey, revision int
 	if instance.Parent() != nil {
 		return Change{}, childError(instance)
 	}
-	to, err := revisionToRestore(instance, revision)
+	present := install.VersionOf(instance)
+	if addOn := s.fleet[key.Namespace].AddOns[key.Name]; addOn != nil && isWaiting(addOn) {
+		present = client.ObjectKey{} // it is to run another one, which has not started
+	}
+	to, err := revisionToRestore(instance, present, revision)
 	if err != nil {
 		return Change{}, fmt.Errorf("cluster %s: %w", key.Namespace, err)
+	}
+	if namespace := install.VersionOf(instance).Namespace; versionOf(to).Namespace != namespace {
+		return Change{}, fmt.Errorf("cluster %s: revision %d had OperatorVersion %s, and Instance %q now has one of namespace %q: choose a revision "+
+			"with one of that namespace", key.Namespace, to.Revision, versionOf(to), key.Name, namespace)
 	}
 	version, err := s.Version(ctx, versionOf(to))
 	if err != nil {
@@ -46,15 +58,21 @@ func (s *State) Rollback(ctx context.Context, key client.ObjectKey, revision int
 	return found, nil
 }
 
+// isWaiting reports whether an add-on is configured to run another OperatorVersion than its Instance, and waits to change to it.
+func isWaiting(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
+	return resolved != nil && resolved.Status == metav1.ConditionFalse && dependency.IsWaitReason(resolved.Message)
+}
+
 // versionOf returns the name of the OperatorVersion of a revision.
 func versionOf(entry kudo.HistoryEntry) client.ObjectKey {
 	return client.ObjectKey{Namespace: entry.OperatorVersion.Namespace, Name: entry.OperatorVersion.Name}
 }
 
-// revisionToRestore returns the revision of that number, or if it is 0 the last one that completed with another OperatorVersion. The error names
-// the way out.
-func revisionToRestore(instance *kudo.Instance, revision int64) (kudo.HistoryEntry, error) {
-	entries, present := instance.Status.History, install.VersionOf(instance)
+// revisionToRestore returns the revision of that number, or if it is 0 the last one that completed with another OperatorVersion than the present one. The
+// error names the way out.
+func revisionToRestore(instance *kudo.Instance, present client.ObjectKey, revision int64) (kudo.HistoryEntry, error) {
+	entries := instance.Status.History
 	history := text.Command("kubectl addon history %s --cluster %s", instance.Name, instance.Namespace)
 	if revision == 0 {
 		for _, entry := range slices.Backward(entries) {

@@ -7,8 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 // withHistory returns an Instance that runs a version, with a history. An entry is VERSION OUTCOME CAUSE [PARAMETER,...].
@@ -32,9 +34,13 @@ func withHistory(version string, entries ...string) *kudo.Instance {
 func TestRevisionToRestore(t *testing.T) {
 	for what, test := range map[string]struct {
 		instance *kudo.Instance
+		waiting  bool
 		to, want int64
 		err      string
 	}{
+		"the version that runs, if another one waits": {
+			instance: withHistory("v2", "v1 Complete Install", "v2 Complete Version", "v2 Complete Parameters"), waiting: true, want: 6,
+		},
 		"the version before": {
 			instance: withHistory("v2", "v1 Complete Install", "v1 Complete Parameters", "v2 Complete Version", "v2 Complete Parameters"), want: 5,
 		},
@@ -61,7 +67,11 @@ func TestRevisionToRestore(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			entry, err := revisionToRestore(test.instance, test.to)
+			present := install.VersionOf(test.instance)
+			if test.waiting {
+				present = client.ObjectKey{}
+			}
+			entry, err := revisionToRestore(test.instance, present, test.to)
 			if entry.Revision != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got revision %d, %v, want %d, %s", entry.Revision, err, test.want, test.err)
 			}

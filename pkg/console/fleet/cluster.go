@@ -105,7 +105,8 @@ func (v Cluster) Nearest(name string) []addonv1alpha1.AddonDependency {
 // See returns the state of an add-on as evaluated by dependency.
 func (v Cluster) See(name string) dependency.Seen {
 	seen := dependency.See(nil, v.AddOns[name])
-	_, seen.Defined = v.Definitions[name]
+	definition, defined := v.Definitions[name]
+	seen.Defined, seen.Placed = defined, dependency.IsPlaced(definition.Object)
 	seen.Versions = v.versionsOf(name)
 	seen.Deferred = v.isDeferred(name)
 	return seen
@@ -138,6 +139,22 @@ func (v Cluster) Removal(name string) dependency.Removal {
 		on[other] = installed
 	}
 	return dependency.RemovalOf(name, on)
+}
+
+// DisabledAfter returns the add-ons that addon-manager disables once an add-on is gone, because it has enabled them for that one.
+func (v Cluster) DisabledAfter(name string) []string {
+	on := make(map[string]dependency.Enabled, len(v.AddOns))
+	for other, addOn := range v.AddOns {
+		on[other] = dependency.EnabledOf(addOn, v.Needs(other))
+	}
+	var gone []string
+	for next := []string{name}; len(next) > 0; next = dependency.AutomaticOf(on, nil).Disable {
+		for _, removed := range next {
+			delete(on, removed)
+		}
+		gone = append(gone, next...)
+	}
+	return gone[1:]
 }
 
 // versionsOf returns the versions of an add-on that run.
@@ -204,6 +221,12 @@ func (v Cluster) Judge(name string) dependency.Verdict {
 	addOn := v.AddOns[name]
 	if addOn == nil {
 		return dependency.Evaluate(needs, seen, nil)
+	}
+	for _, other := range dependency.EnabledOf(addOn, nil).With {
+		if s, needed := seen[other]; needed {
+			s.Declined = true
+			seen[other] = s
+		}
 	}
 	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded))
 }

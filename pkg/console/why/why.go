@@ -165,6 +165,16 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 		parent := root.Way[len(root.Way)-2]
 		e.addSentence("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
 		e.suggest("kubectl edit clustermanagementaddon %s", parent)
+	case root.Automatic:
+		e.addSentence("%s, which addon-manager enables, because that dependency has install Auto.", subject)
+		e.suggest("kubectl addon events %s --cluster %s", root.Way[len(root.Way)-2], e.view.Name)
+	case root.Cause == dependency.PlacementDecides:
+		e.addSentence("%s, which Placements enable: addon-manager does not, although that dependency has install Auto. Make one of them select cluster %s.",
+			subject, e.view.Name)
+		e.suggest("kubectl label managedcluster %s NAME=VALUE", e.view.Name)
+	case root.Cause == dependency.Declined:
+		e.addSentence("%s, which was disabled: addon-manager does not enable it again, although that dependency has install Auto.", subject)
+		e.enableCommand(root.By)
 	case root.Cause == dependency.NotInstalled:
 		e.addSentence("%s, which is not installed: enable it.", subject)
 		e.enableCommand(root.Way...)
@@ -360,11 +370,15 @@ func (e *Explanation) explainWait(addOn *addonv1alpha1.ManagedClusterAddOn, reso
 	case e.view.Definitions[addOn.Name].Malformed != nil:
 		e.addSentence("%s is installed automatically once its dependencies are valid and the required ones are satisfied.", addOn.Name)
 		return
-	case e.view.Instances[addOn.Name] == nil:
+	case e.view.Instances[addOn.Name] == nil && !dependency.IsWaitReason(resolved.Message):
 		e.addSentence("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
 		return
 	}
-	e.addSentence("%s runs the version that it had, and is %s.", addOn.Name, strings.TrimSuffix(text.JoinMessage(resolved.Message), "."))
+	state := "runs the version that it had, and is"
+	if e.view.Instances[addOn.Name] == nil {
+		state = "is not installed, and is"
+	}
+	e.addSentence("%s %s %s.", addOn.Name, state, strings.TrimSuffix(text.JoinMessage(resolved.Message), "."))
 	e.suggestDetails(addOn)
 	switch other, release := dependency.ChangeFirst(resolved.Message); {
 	case other == "":

@@ -13,6 +13,9 @@ import (
 // maxShownExclusions limits the constraints that a message names.
 const maxShownExclusions = 5
 
+// maxShownField limits the part of a name, a constraint or a problem that a message shows, in bytes: a valid name is not longer.
+const maxShownField = 253
+
 // WaitReason describes why the add-on of that name cannot change to the release that it wants, and what has to happen first: an add-on that changes first by
 // itself, one that has to be upgraded, or a release in between without which add-ons wait for each other. It is empty if the add-on can change.
 //
@@ -26,17 +29,39 @@ func WaitReason(name string, on map[string]Member, available func(addOn string) 
 	if len(exclusions) == 0 {
 		return ""
 	}
-	why := fmt.Sprintf("waiting to change to %s: %s", wants.Name, exclusionTexts(exclusions, name, *wants))
+	opening := changeOpening
+	if len(on[name].Runs) == 0 {
+		opening = installOpening
+	}
+	why := fmt.Sprintf("%s%s: %s", opening, wants.Name, exclusionTexts(exclusions, name, *wants))
 	end := settle(on)
 	if end[name].Wants == nil {
 		return why + firstText(exclusions, name, on)
 	}
 	// What remains is what the others cannot resolve by themselves.
 	remaining := Exclusions(name, *wants, end)
-	if !anyStuck(remaining, name, end) {
-		return why + standstillText(remaining[0], name)
+	blocked := blockOf(name, end)
+	switch {
+	case blocked.circular:
+		return why + deadlockText(remaining, name, end, available)
+	case blocked.addOn == name:
+		return why + standstillText(*blocked.by, name)
+	case blocked.by != nil:
+		return why + firstText(remaining, name, end) + ", which waits, too" + standstillText(*blocked.by, blocked.addOn)
+	default: // others wait for each other
+		return why + firstText(remaining, name, end) + ", which waits, too"
 	}
-	return why + deadlockText(remaining, name, end, available)
+}
+
+// The beginnings of a text of WaitReason.
+const (
+	changeOpening  = "waiting to change to "
+	installOpening = "waiting to install "
+)
+
+// IsWaitReason reports whether a message begins with a text of WaitReason.
+func IsWaitReason(message string) bool {
+	return strings.HasPrefix(message, changeOpening) || strings.HasPrefix(message, installOpening)
 }
 
 // change finds, in a text of WaitReason, the add-on that has to change, and the release if there is one.
@@ -50,12 +75,22 @@ func ChangeFirst(waiting string) (addOn, release string) {
 	return "", ""
 }
 
-// settle returns what the add-ons run after each change that can start has ended, one after the other. Those that still want a release never change by
-// themselves. Which
-// of them goes first makes no difference if all that they want can run together, unless a dependency has alternatives; see TestOrderIsSafe.
+// settle returns what the add-ons run after each change that has started or can start has ended, one after the other. Those that still want a release never
+// change by themselves. Which of them goes first makes no difference if all that they want can run together, unless a dependency has alternatives; see TestOrderIsSafe.
 func settle(on map[string]Member) map[string]Member {
 	end := maps.Clone(on)
 	names := slices.Sorted(maps.Keys(on))
+	for _, name := range names {
+		member := end[name]
+		if target := slices.IndexFunc(member.Runs, func(r Release) bool { return r.Target }); target >= 0 {
+			whole := member.Runs[target]
+			if whole.Version != "" {
+				whole.Problem = "" // it has been applied completely then
+			}
+			member.Runs = []Release{whole}
+			end[name] = member
+		}
+	}
 	for again := true; again; {
 		again = false
 		for _, name := range names {
@@ -95,7 +130,8 @@ func (e Exclusion) text(name string, to Release) string {
 	if subject == "" {
 		subject = "ClusterManagementAddOn " + e.AddOn
 	}
-	version := "version " + text.Truncate(oneLine(e.Version), maxShownVersion)
+	e = e.quoted()
+	version := "version " + e.Version
 	if e.Problem != "" {
 		version = "an unknown version (" + e.Problem + ")"
 	}
@@ -105,31 +141,74 @@ func (e Exclusion) text(name string, to Release) string {
 	return fmt.Sprintf("%s runs, %s requires %s %s, and %s has %s", e.AddOn, subject, e.On, e.Constraint, to.Name, version)
 }
 
-// firstText names the add-ons that change first by themselves.
+// quoted returns the exclusion without what would read as another part of the text: agents and packages write versions and constraints.
+func (e Exclusion) quoted() Exclusion {
+	for _, field := range []*string{&e.Release, &e.Version, &e.Constraint, &e.Problem} {
+		*field = strings.ReplaceAll(text.Truncate(oneLine(*field), maxShownField), ";", ",")
+	}
+	e.Version = text.Truncate(e.Version, maxShownVersion)
+	return e
+}
+
+// firstText names the add-ons that change first by themselves, or are changing.
 func firstText(exclusions []Exclusion, name string, on map[string]Member) string {
-	var first []string
+	var first, changing []string
 	for _, e := range exclusions {
-		if other := e.other(name); on[other].Wants != nil && !slices.Contains(first, other) {
+		switch other := e.other(name); {
+		case slices.Contains(first, other), slices.Contains(changing, other):
+		case on[other].Wants != nil:
 			first = append(first, other)
+		default:
+			changing = append(changing, other)
 		}
 	}
-	if len(first) == 0 { // they are changing
-		return ""
+	switch names := text.List(changing, maxShownExclusions); {
+	case len(first) > 0:
+		return "; first changes " + text.List(first, maxShownExclusions)
+	case len(changing) == 1:
+		return "; " + names + " is changing"
+	default:
+		return "; " + names + " are changing"
 	}
-	return "; first changes " + text.List(first, maxShownExclusions)
 }
 
 // standstillText names the add-on that has to be upgraded.
 func standstillText(e Exclusion, name string) string {
+	e = e.quoted()
 	if e.AddOn == name {
 		return fmt.Sprintf("; change %s to a version that satisfies %s", e.On, e.Constraint)
 	}
 	return fmt.Sprintf("; change %s to a version that accepts %s %s, or disable it", e.AddOn, e.On, e.Version)
 }
 
-// anyStuck reports whether an add-on that is waited for waits itself.
-func anyStuck(exclusions []Exclusion, name string, end map[string]Member) bool {
-	return slices.ContainsFunc(exclusions, func(e Exclusion) bool { return end[e.other(name)].Wants != nil })
+// block is what a change waits for in the end.
+type block struct {
+	// circular is true if the change waits for itself.
+	circular bool
+	// by is the nearest constraint that no change lifts, on a change of addOn; nil if others wait for each other.
+	by    *Exclusion
+	addOn string
+}
+
+// blockOf follows what the change of the add-on of that name waits for; end is what settle returns.
+func blockOf(name string, end map[string]Member) block {
+	var found block
+	met := map[string]bool{name: true}
+	for queue := []string{name}; len(queue) > 0; queue = queue[1:] {
+		waiting := queue[0]
+		for _, e := range Exclusions(waiting, *end[waiting].Wants, end) {
+			switch other := e.other(waiting); {
+			case other == name:
+				found.circular = true
+			case end[other].Wants == nil && found.by == nil:
+				found.by, found.addOn = &e, waiting
+			case end[other].Wants != nil && !met[other]:
+				met[other] = true
+				queue = append(queue, other)
+			}
+		}
+	}
+	return found
 }
 
 // deadlockText names the add-ons that wait for each other, and a release in between with which they can change, if there is one.

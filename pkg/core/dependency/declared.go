@@ -135,11 +135,14 @@ func problemOf(need addonv1alpha1.AddonDependency, before map[string]bool) strin
 	}
 }
 
-// Problem describes the problem of the alternatives, the clusters, the removal or the version of a dependency, beginning with its name; empty if they
-// are valid.
+// Problem describes the problem of the alternatives, the clusters, the installation, the removal or the version of a dependency, beginning with its name;
+// empty if they are valid.
 func Problem(need addonv1alpha1.AddonDependency) string {
 	if problem := removalProblem(need); problem != "" {
 		return problem
+	}
+	if need.Install != "" && need.Install != addonv1alpha1.InstallManual && need.Install != addonv1alpha1.InstallAuto {
+		return fmt.Sprintf("%q has install %s: must be Manual or Auto", need.Name, text.Quote(string(need.Install)))
 	}
 	if problem := alternativesProblem(need); problem != "" {
 		return problem

@@ -22,6 +22,10 @@ const (
 	NoSuchAddOn Cause = "NoSuchAddOn"
 	// NotInstalled: the add-on is not enabled on the cluster.
 	NotInstalled Cause = "NotInstalled"
+	// PlacementDecides: the add-on is not enabled on the cluster, and addon-manager does not enable it, because Placements decide where it is.
+	PlacementDecides Cause = "PlacementDecides"
+	// Declined: the add-on is not enabled on the cluster, and addon-manager does not enable it, because it was disabled after it had been enabled.
+	Declined Cause = "Declined"
 	// Deleting: the add-on is being removed from the cluster.
 	Deleting Cause = "Deleting"
 	// Unknown: the availability of the add-on is currently unknown.
@@ -36,6 +40,10 @@ const (
 type Seen struct {
 	// Defined is true if a ClusterManagementAddOn of that name exists.
 	Defined bool
+	// Placed is true if its ClusterManagementAddOn has an install strategy other than Manual.
+	Placed bool
+	// Declined is true if it was enabled together with the add-on that depends on it. It is not enabled again automatically.
+	Declined bool
 	// Installed is true if a ManagedClusterAddOn of that name exists in the cluster's namespace.
 	Installed bool
 	// Deleting is true if the ManagedClusterAddOn has a deletion timestamp.
@@ -55,7 +63,7 @@ type Seen struct {
 
 // See returns the observed state of an add-on from its objects, each nil if it does not exist.
 func See(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) Seen {
-	seen := Seen{Defined: definition != nil, Installed: addOn != nil}
+	seen := Seen{Defined: definition != nil, Placed: IsPlaced(definition), Installed: addOn != nil}
 	if addOn == nil {
 		return seen
 	}
@@ -86,6 +94,8 @@ type Judgement struct {
 	Updating bool
 	// Deferred is true if the dependency is available, and is removed after its dependents that are being removed.
 	Deferred bool
+	// Automatic is true if the dependency is not installed, and addon-manager enables it.
+	Automatic bool
 	// Cycle is the path from the declaring add-on back to itself; only set if Cause is Circular.
 	Cycle []string
 	// Mismatch names the constraint and the version, and begins with a verb; only set if Cause is VersionMismatch.
@@ -147,7 +157,7 @@ func (j Judgement) distance() int {
 	case j.Satisfied:
 		return 2
 	default:
-		return 3 + slices.Index([]Cause{VersionMismatch, NotAvailable, Unknown, Deleting, NotInstalled, Circular, NoSuchAddOn}, j.Cause)
+		return 3 + slices.Index([]Cause{VersionMismatch, NotAvailable, Unknown, Deleting, NotInstalled, PlacementDecides, Declined, Circular, NoSuchAddOn}, j.Cause)
 	}
 }
 
@@ -166,7 +176,7 @@ func judgeCandidate(need addonv1alpha1.AddonDependency, by string, seen Seen, la
 			j.Cause = Unknown
 		}
 	default:
-		j.Cause = seen.cause()
+		j = j.missing(need, seen)
 	}
 	if j.Cause == "" && !j.Held {
 		j = j.compared(need.Version, seen, last)
@@ -194,6 +204,23 @@ func (j Judgement) compared(declared string, seen Seen, last memory) Judgement {
 	}
 	if j.Mismatch = oneLine(j.Mismatch); j.Mismatch != "" {
 		j.Cause = VersionMismatch
+	}
+	return j
+}
+
+// missing returns the judgement with why the add-on does not satisfy its dependents, and whether addon-manager enables it.
+func (j Judgement) missing(need addonv1alpha1.AddonDependency, seen Seen) Judgement {
+	j.Cause = seen.cause()
+	if j.Cause != NotInstalled || need.Install != addonv1alpha1.InstallAuto || j.By != need.Name {
+		return j
+	}
+	switch {
+	case seen.Placed:
+		j.Cause = PlacementDecides
+	case seen.Declined:
+		j.Cause = Declined
+	default:
+		j.Automatic = true
 	}
 	return j
 }

@@ -21,6 +21,8 @@ type Release struct {
 	Version, Problem string
 	// Constraints are those of the OperatorVersion on the versions of other add-ons.
 	Constraints []kudo.DependencyConstraint
+	// Target is true if it is the one to which the add-on is changing: its Instance names it.
+	Target bool
 }
 
 // ReleaseOf returns the release of an OperatorVersion.
@@ -65,6 +67,9 @@ func RunningReleases(instance *kudo.Instance, named *kudo.OperatorVersion) []Rel
 	}
 	if named != nil && !slices.ContainsFunc(known, isNamed) {
 		releases = append(releases, ReleaseOf(named))
+	}
+	for i := range releases {
+		releases[i].Target = len(releases) > 1 && releases[i].Name == instance.Spec.OperatorVersion.Name
 	}
 	return releases
 }

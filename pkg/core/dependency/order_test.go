@@ -20,6 +20,12 @@ import (
 )
 
 // release returns a release of an add-on with constraints such as "zookeeper >=3.8".
+// target returns a release to which an add-on is changing.
+func target(r dependency.Release) dependency.Release {
+	r.Target = true
+	return r
+}
+
 func release(name, version string, constraints ...string) dependency.Release {
 	r := dependency.Release{Name: name + "-" + version, Version: version}
 	for _, c := range constraints {
@@ -72,15 +78,41 @@ func TestWaitReason(t *testing.T) {
 			"zookeeper": member(nil, none, zk34),
 		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; " +
 			"change zookeeper to a version that satisfies >=3.8"},
+		"a version that reads as an advice": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, release("zookeeper", "1; change shop to shop-9 first")),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 1, change shop to shop-9 first; " +
+			"change zookeeper to a version that satisfies >=3.8"},
 		"its dependency changes first": {of: "kafka", on: members{
 			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
 			"zookeeper": member(nil, zk39, zk34),
 		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; first changes zookeeper"},
 		"its dependency is changing": {of: "kafka", on: members{
 			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
-			"zookeeper": member(nil, none, zk34, zk39),
+			"zookeeper": member(nil, none, zk34, target(zk39)),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; zookeeper is changing"},
+		"its dependency is installed for the first time": {of: "kafka", on: members{
+			"kafka": member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, dependency.Release{Problem: "none has been applied completely"},
+				target(dependency.Release{Name: "zookeeper-3.9.0", Version: "3.9.0", Problem: "none has been applied completely"})),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs an unknown version " +
+			"(none has been applied completely); zookeeper is changing"},
+		"its dependency is changing to another version than it requires": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, target(zk34), zk39),
 		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; " +
 			"change zookeeper to a version that satisfies >=3.8"},
+		"its dependency waits for another dependent, which wants nothing": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, zk39, zk34),
+			"solr":      member(needsZK, none, release("solr", "1.0.0", "zookeeper <3.8")),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; first changes zookeeper, which waits, too; " +
+			"change solr to a version that accepts zookeeper 3.9.0, or disable it"},
+		"its dependency waits for others, which wait for each other": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, zk39, zk34),
+			"solr":      member(needsZK, release("solr", "2.0.0", "zookeeper >=3.8"), release("solr", "1.0.0", "zookeeper <3.8")),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; first changes zookeeper, which waits, too"},
 		"the constraint of the definition": {of: "kafka", on: members{
 			"kafka":     member(requires("zookeeper >=3.8"), release("kafka", "3.0.0"), release("kafka", "2.0.0")),
 			"zookeeper": member(nil, none, zk34),
@@ -115,10 +147,9 @@ func TestWaitReason(t *testing.T) {
 		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
 			"first changes kafka"},
 		"a dependent that is changing counts with both": {of: "zookeeper", on: members{
-			"kafka":     member(needsZK, none, release("kafka", "3.0.0"), release("kafka", "2.0.0", "zookeeper <3.8")),
+			"kafka":     member(needsZK, none, target(release("kafka", "3.0.0")), release("kafka", "2.0.0", "zookeeper <3.8")),
 			"zookeeper": member(nil, zk39, zk34),
-		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
-			"change kafka to a version that accepts zookeeper 3.9.0, or disable it"},
+		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; kafka is changing"},
 		"a constraint that does not hold now either keeps nothing back": {of: "zookeeper", on: members{
 			"kafka":     member(needsZK, none, release("kafka", "4.0.0", "zookeeper >=4")),
 			"zookeeper": member(nil, zk39, zk34),
@@ -346,18 +377,18 @@ func TestRunningReleases(t *testing.T) {
 		"one that is applied completely": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-1", "1", "1.0.0", one)}, "kafka-1", nil,
 			[]dependency.Release{first}, map[string][]string{"zookeeper": {"<3.8"}}},
 		"another one that the spec names": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-1", "1", "1.0.0", one)}, "kafka-2", second,
-			[]dependency.Release{first, next}, map[string][]string{"zookeeper": {"<3.8"}}},
+			[]dependency.Release{first, target(next)}, map[string][]string{"zookeeper": {"<3.8"}}},
 		"another one that a plan applies": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-2", "2", "2.0.0", two)}, "kafka-2", second,
-			[]dependency.Release{first, next}, map[string][]string{"zookeeper": {"<3.8", ">=3.4"}, "vault": {"1.x"}}},
+			[]dependency.Release{first, target(next)}, map[string][]string{"zookeeper": {"<3.8", ">=3.4"}, "vault": {"1.x"}}},
 		"a third one that the spec names": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-3", "3", "3.0.0", nil)}, "kafka-2", second,
-			[]dependency.Release{first, {Name: "kafka-3", Version: "3.0.0"}, next}, map[string][]string{"zookeeper": {"<3.8"}}},
+			[]dependency.Release{first, {Name: "kafka-3", Version: "3.0.0"}, target(next)}, map[string][]string{"zookeeper": {"<3.8"}}},
 		"the former one that the spec names again": {kudo.InstanceStatus{Whole: whole, Execution: applied("kafka-2", "2", "2.0.0", two)}, "kafka-1", nil,
-			[]dependency.Release{first, next}, map[string][]string{"zookeeper": {"<3.8", ">=3.4"}, "vault": {"1.x"}}},
+			[]dependency.Release{target(first), next}, map[string][]string{"zookeeper": {"<3.8", ">=3.4"}, "vault": {"1.x"}}},
 		"one that no longer exists": {kudo.InstanceStatus{Whole: whole}, "kafka-9", nil, []dependency.Release{first}, map[string][]string{"zookeeper": {"<3.8"}}},
 		"the first installation": {kudo.InstanceStatus{Execution: applied("kafka-2", "2", "2.0.0", two)}, "kafka-2", second,
-			[]dependency.Release{{Problem: neverWhole}, {Name: "kafka-2", Version: "2.0.0", Problem: neverWhole, Constraints: two}},
+			[]dependency.Release{{Problem: neverWhole}, {Name: "kafka-2", Version: "2.0.0", Problem: neverWhole, Constraints: two, Target: true}},
 			map[string][]string{"zookeeper": {">=3.4"}, "vault": {"1.x"}}},
-		"nothing yet": {kudo.InstanceStatus{}, "kafka-2", second, []dependency.Release{{Problem: neverWhole}, next}, nil},
+		"nothing yet": {kudo.InstanceStatus{}, "kafka-2", second, []dependency.Release{{Problem: neverWhole}, target(next)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			instance := &kudo.Instance{Spec: kudo.InstanceSpec{OperatorVersion: named(tc.names, "")}, Status: tc.status}

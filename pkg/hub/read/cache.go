@@ -40,7 +40,9 @@ func Trim(object any) (any, error) {
 		o.Status = plan.MigrateStatus(o.Status, nil) // while all plan states are there
 		o.Status.PlanStatus, o.Status.Inventory, o.Status.History = install.Progress(o.Status), nil, nil
 	case *addonv1alpha1.ManagedClusterAddOn:
+		noted := installNotes(o)
 		trimMetadata(o)
+		o.Annotations = noted
 		o.TypeMeta = metav1.TypeMeta{}
 		o.Status = trimStatus(o.Status)
 	case *corev1.ConfigMap:
@@ -67,6 +69,20 @@ func trimCluster(o *clusterv1.ManagedCluster) {
 	trimMetadata(o)
 	o.Labels, o.TypeMeta = kept.Labels, metav1.TypeMeta{}
 	selector.Trim(o)
+}
+
+// installNotes returns the annotations about dependencies with install Auto; nil if there are none.
+func installNotes(o *addonv1alpha1.ManagedClusterAddOn) map[string]string {
+	var noted map[string]string
+	for _, name := range []string{addonv1alpha1.AnnotationInstalledFor, addonv1alpha1.AnnotationInstalledWith} {
+		if value := o.Annotations[name]; value != "" {
+			if noted == nil {
+				noted = map[string]string{}
+			}
+			noted[name] = value
+		}
+	}
+	return noted
 }
 
 // annotationHash holds the hash of a ConfigMap with parameters in the cache.

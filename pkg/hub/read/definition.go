@@ -99,16 +99,19 @@ type DefinedView struct {
 	// labelled is the version of an add-on that is not plan-based.
 	labelled    dependency.Versions
 	planManaged bool
+	placed      bool
 }
 
 // ViewDefined returns the view for a predicate.
 func ViewDefined(d *addonv1alpha1.ClusterManagementAddOn) DefinedView {
-	return DefinedView{declaration: ViewDeclaration(d), labelled: dependency.LabelledVersion(d), planManaged: install.IsPlanManaged(d)}
+	return DefinedView{
+		declaration: ViewDeclaration(d), labelled: dependency.LabelledVersion(d), planManaged: install.IsPlanManaged(d), placed: dependency.IsPlaced(d),
+	}
 }
 
-// changesVersion reports whether the version may differ that dependents compare with their constraints.
+// changesVersion reports whether the version may differ that dependents compare with their constraints, or who enables the add-on.
 func (v DefinedView) changesVersion(other DefinedView) bool {
-	return v.labelled != other.labelled || v.planManaged != other.planManaged
+	return v.labelled != other.labelled || v.planManaged != other.planManaged || v.placed != other.placed
 }
 
 // DefinitionView holds the fields of a ClusterManagementAddOn that the add-on controller depends on.

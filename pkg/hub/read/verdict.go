@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,9 @@ func Verdict(
 		return nil, err
 	}
 	seen, err := dependencies(ctx, c, addOn.Namespace, needs, constraints)
+	if err == nil {
+		err = markDeclined(ctx, c, addOn, needs, seen)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +98,31 @@ func dependencies(
 		}
 	}
 	return seen, nil
+}
+
+// markDeclined marks those of the seen dependencies with install Auto that were disabled after they had been enabled.
+func markDeclined(
+	ctx context.Context, c client.Reader, key types.NamespacedName, needs []addonv1alpha1.AddonDependency, seen map[string]dependency.Seen,
+) error {
+	if !slices.ContainsFunc(needs, func(n addonv1alpha1.AddonDependency) bool {
+		return n.Install == addonv1alpha1.InstallAuto && !seen[n.Name].Installed
+	}) {
+		return nil
+	}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	if err := c.Get(ctx, key, addOn, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading ManagedClusterAddOn %s: %w", key, err)
+	}
+	for _, name := range dependency.EnabledOf(addOn, nil).With {
+		if known, needed := seen[name]; needed {
+			known.Declined = true
+			seen[name] = known
+		}
+	}
+	return nil
 }
 
 // see returns the observed state of an add-on on a cluster, and its versions if they are compared.

@@ -304,6 +304,42 @@ plans:
 		Expect(change.Request(ctx, hub, instance, wanted)).To(MatchError(ContainSubstring("uid")))
 	})
 
+	It("are made if only a status was written since the object was read, and are conflicts if more has changed", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "busy"}}
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "busy"}}
+		Expect(hub.Create(ctx, config)).To(Succeed())
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "busy"}}
+		instance.Spec.OperatorVersion.Name = "busy-1.0.0"
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+
+		step := change.Step{Current: addOn.DeepCopy(), Wanted: addOn.DeepCopy(), CurrentConfig: config.DeepCopy(), Config: config.DeepCopy()}
+		step.Wanted.Spec.InstallNamespace = "first"
+		step.Config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "SIZE", Value: "1"}}
+		stale := step
+		stale.Wanted, stale.Config = step.Wanted.DeepCopy(), config.DeepCopy()
+		stale.Wanted.Spec.InstallNamespace = "second"
+		Expect(environment.EditStatus(ctx, hub, addOn.DeepCopy(), func(a *addonv1alpha1.ManagedClusterAddOn) {
+			a.Status.Namespace = "reported"
+		})).To(Succeed())
+		Expect(step.Write(ctx, hub)).To(HaveLen(2))
+		Expect(step.Wanted.Status.Namespace).To(Equal("reported"))
+		_, err := stale.Write(ctx, hub)
+		Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)).To(Succeed())
+		Expect(addOn.Spec.InstallNamespace).To(Equal("first"))
+
+		By("changing an Instance that the agent reports at the same time")
+		read := instance.DeepCopy()
+		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) { i.Status.ObservedGeneration = 1 })).To(Succeed())
+		wanted := read.Spec
+		wanted.Parameters = map[string]string{"SIZE": "2"}
+		Expect(change.RequestUnchanged(ctx, hub, read.DeepCopy(), wanted)).To(Succeed())
+		err = change.RequestUnchanged(ctx, hub, read.DeepCopy(), wanted)
+		Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+	})
+
 	It("are refused where a plan would fail, unless they are forced", func(ctx SpecContext) {
 		push(ctx, "sluice", "1.0.0")
 		cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
@@ -686,6 +722,19 @@ plans:
 			Expect(run(ctx, "rollback", "pontoon", "--cluster", cluster).err).NotTo(HaveOccurred())
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "pontoon"}, addOn)).To(Succeed())
 			Expect(addOn.Spec.Configs).NotTo(ContainElement(ofVersion), "the version is the default one")
+
+			By("giving up a version that waits")
+			Expect(environment.Edit(ctx, hub, at(ctx, cluster, "pontoon"), func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "pontoon-1.0.0" })).To(Succeed())
+			Expect(run(ctx, "upgrade", "pontoon", "--cluster", cluster).err).NotTo(HaveOccurred())
+			Expect(environment.EditStatus(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+				meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+					Type: addonv1alpha1.ConditionResolved, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonWaitingForDependencies,
+					Message: "waiting to change to pontoon-2.0.0: raft runs, and excludes it",
+				})
+			})).To(Succeed())
+			Expect(run(ctx, "rollback", "pontoon", "--cluster", cluster).err).NotTo(HaveOccurred())
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "pontoon"}, addOn)).To(Succeed())
+			Expect(addOn.Spec.Configs).NotTo(ContainElement(ofVersion), "the version that runs is the default one")
 		})
 
 		It("set the default version, which clusters follow unless they have their own", func(ctx SpecContext) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -43,6 +44,46 @@ var _ = Describe("what add-ons depend on", func() {
 	}
 	available := metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Works"}
 	broken := metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Broken", Message: "disk is gone"}
+
+	It("with install Auto is enabled by addon-manager, which why, enable and disable say", func(ctx context.Context) {
+		auto := func(name string) addonv1alpha1.AddonDependency {
+			return addonv1alpha1.AddonDependency{Name: name, Install: addonv1alpha1.InstallAuto}
+		}
+		define(ctx, "shop", auto("kafka"), auto("placed"))
+		define(ctx, "kafka")
+		define(ctx, "placed")
+		placed := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "placed"}}
+		Expect(environment.Edit(ctx, hub, placed, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyPlacements
+		})).To(Succeed())
+		cluster := newCluster(ctx, nil)
+		enabled := run(ctx, "enable", "shop", "--cluster", cluster)
+		Expect(enabled.errOut).To(ContainSubstring("shop is waiting for required add-ons: Required placed (PlacementDecides)"))
+		why := run(ctx, "why", "shop", "--cluster", cluster)
+		Expect(why.out).To(And(
+			ContainSubstring("It requires kafka, which addon-manager enables, because that dependency has install Auto."),
+			ContainSubstring("It also requires placed, which Placements enable"), ContainSubstring("\n  kubectl label managedcluster "+cluster+" NAME=VALUE\n")))
+
+		shop := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+		annotate := func(addOn *addonv1alpha1.ManagedClusterAddOn, name, value string) {
+			GinkgoHelper()
+			Expect(environment.Edit(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Annotations = map[string]string{name: value} })).To(Succeed())
+		}
+		annotate(shop, addonv1alpha1.AnnotationInstalledWith, "kafka")
+		Expect(run(ctx, "tree", "shop", "--cluster", cluster).out).To(MatchRegexp(`kafka +Required +not installed +Declined\n`))
+		Expect(run(ctx, "why", "shop", "--cluster", cluster).out).To(And(
+			ContainSubstring("It requires kafka, which was disabled: addon-manager does not enable it again"),
+			ContainSubstring("\n  kubectl addon enable kafka --cluster "+cluster+"\n")))
+
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(shop), shop)).To(Succeed())
+		kafka := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
+		Expect(hub.Create(ctx, kafka)).To(Succeed())
+		annotate(kafka, addonv1alpha1.AnnotationInstalledFor, "shop="+string(shop.UID))
+		disabled := func() string { return run(ctx, "disable", "shop", "--cluster", cluster, "--dry-run").out }
+		Expect(disabled()).To(ContainSubstring("kafka: enabled automatically, and disabled after it"))
+		Expect(run(ctx, "enable", "kafka", "--cluster", cluster).out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/kafka configured on " + cluster + "\n"))
+		Expect(disabled()).NotTo(ContainSubstring("automatically"))
+	})
 
 	Describe("tree", func() {
 		It("shows all add-ons of a cluster, or one, with state and cause", func(ctx context.Context) {

@@ -91,7 +91,27 @@ type AddonDependency struct {
 	// Defaults to Warn.
 	// +optional
 	Removal RemovalPolicy `json:"removal,omitempty"`
+
+	// install is what happens when neither the dependency nor an alternative of it is enabled on a cluster where this add-on has the dependency.
+	// With Manual, a user or a Placement enables it. With Auto, addon-manager does, unless the dependency has an install strategy other than
+	// Manual, or was disabled there after it had been enabled. What addon-manager has enabled, it disables once all add-ons for which it has
+	// done so are deleted, and no other add-on on the cluster depends on it.
+	// Defaults to Manual.
+	// +optional
+	Install InstallPolicy `json:"install,omitempty"`
 }
+
+// InstallPolicy is what happens when a dependency is not enabled.
+//
+// +kubebuilder:validation:Enum=Manual;Auto
+type InstallPolicy string
+
+const (
+	// InstallManual means that a user or a Placement enables the dependency.
+	InstallManual InstallPolicy = "Manual"
+	// InstallAuto means that addon-manager enables the dependency.
+	InstallAuto InstallPolicy = "Auto"
+)
 
 // RemovalPolicy is what happens when an add-on that another one requires is to be deleted.
 //
@@ -155,6 +175,15 @@ const (
 // AnnotationDependencies holds spec.dependencies as JSON on a ClusterManagementAddOn, for hubs with OCM's own CRDs, which do not
 // have the field. If both are set, the field takes precedence.
 const AnnotationDependencies = "addon.open-cluster-management.io/dependencies"
+
+const (
+	// AnnotationInstalledFor is on a ManagedClusterAddOn that addon-manager has created because of a dependency with install Auto. It lists the
+	// dependents for which it exists, as NAME=UID separated by commas. Without the annotation, addon-manager does not delete the add-on.
+	AnnotationInstalledFor = "addon.open-cluster-management.io/installed-for"
+	// AnnotationInstalledWith is on a ManagedClusterAddOn with dependencies with install Auto. It lists those that were enabled while the add-on
+	// was, separated by commas. addon-manager does not enable them again.
+	AnnotationInstalledWith = "addon.open-cluster-management.io/installed-with"
+)
 
 // ClusterManagementAddOnList is a list of ClusterManagementAddOns.
 //

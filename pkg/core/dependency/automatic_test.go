@@ -1,0 +1,245 @@
+package dependency
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// automaticWorld parses add-ons such as "kafka ~zk|redpanda with:zk for:shop=gone deleting", where ~ is install Auto; the uid of an add-on is its name.
+func automaticWorld(t *testing.T, lines ...string) map[string]Enabled {
+	t.Helper()
+	on := map[string]Enabled{}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		addOn := Enabled{UID: types.UID(words[0])}
+		for _, word := range words[1:] {
+			key, value, _ := strings.Cut(word, ":")
+			switch {
+			case word == "deleting":
+				addOn.Deleting = true
+			case key == "with":
+				addOn.With = ParseNames(value)
+			case key == "for":
+				addOn.For = ParseAskers(value)
+			case key == "cycle":
+				addOn.Cycles = map[string][]string{value: {words[0], value, words[0]}}
+			default:
+				names := strings.Split(strings.TrimPrefix(word, "~"), "|")
+				need := addonv1alpha1.AddonDependency{Name: names[0], Alternatives: names[1:]}
+				if strings.HasPrefix(word, "~") {
+					need.Install = addonv1alpha1.InstallAuto
+				}
+				addOn.Needs = append(addOn.Needs, need)
+			}
+		}
+		on[words[0]] = addOn
+	}
+	return on
+}
+
+// automaticTexts returns what changes, a line each.
+func automaticTexts(a Automatic) []string {
+	var lines []string
+	for name, askers := range a.Enable {
+		lines = append(lines, "enable "+name+" for "+FormatAskers(askers))
+	}
+	for name, askers := range a.For {
+		lines = append(lines, name+" for "+FormatAskers(askers))
+	}
+	for name, with := range a.With {
+		lines = append(lines, name+" with "+FormatNames(with))
+	}
+	for _, name := range a.Disable {
+		lines = append(lines, "disable "+name)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func TestAutomaticOf(t *testing.T) {
+	defined := map[string]Seen{"zk": {Defined: true}, "redpanda": {Defined: true}}
+	for name, c := range map[string]struct {
+		on      []string
+		missing map[string]Seen
+		want    []string
+	}{
+		"nothing is declared":                        {on: []string{"kafka zk"}, missing: defined},
+		"a missing one is enabled":                   {on: []string{"kafka ~zk"}, missing: defined, want: []string{"enable zk for kafka=kafka", "kafka with zk"}},
+		"once for several":                           {on: []string{"kafka ~zk", "solr ~zk"}, missing: defined, want: []string{"enable zk for kafka=kafka,solr=solr", "kafka with zk", "solr with zk"}},
+		"not for one that is being deleted":          {on: []string{"kafka ~zk deleting"}, missing: defined},
+		"not against a Placement":                    {on: []string{"kafka ~zk"}, missing: map[string]Seen{"zk": {Defined: true, Placed: true}}},
+		"not without a definition":                   {on: []string{"kafka ~zk"}, missing: map[string]Seen{}},
+		"not on a cycle":                             {on: []string{"kafka ~zk cycle:zk"}, missing: defined},
+		"not if it was disabled":                     {on: []string{"kafka ~zk with:zk"}, missing: defined},
+		"not beside an alternative":                  {on: []string{"kafka ~zk|redpanda", "redpanda"}, missing: defined},
+		"not while an alternative is being deleted":  {on: []string{"kafka ~zk|redpanda", "redpanda deleting"}, missing: defined},
+		"the named one, if no alternative is there":  {on: []string{"kafka ~zk|redpanda"}, missing: defined, want: []string{"enable zk for kafka=kafka", "kafka with zk"}},
+		"not while it is being deleted":              {on: []string{"kafka ~zk", "zk deleting"}},
+		"one that a user has enabled is noted":       {on: []string{"kafka ~zk", "zk"}, want: []string{"kafka with zk"}},
+		"once":                                       {on: []string{"kafka ~zk with:zk", "zk"}},
+		"one that was enabled for another is shared": {on: []string{"kafka ~zk with:zk", "solr ~zk", "zk for:kafka=kafka"}, want: []string{"solr with zk", "zk for kafka=kafka,solr=solr"}},
+		"also between two at once": {
+			on: []string{"a ~zk with:zk", "b ~zk with:zk", "zk for:gone=gone"}, want: []string{"zk for a=a,b=b"},
+		},
+		"one without dependents is disabled":                    {on: []string{"zk for:kafka=kafka"}, want: []string{"disable zk"}},
+		"one whose dependent was created again is disabled":     {on: []string{"zk for:kafka=before", "kafka"}, want: []string{"disable zk"}},
+		"not while its dependent exists without the dependency": {on: []string{"zk for:kafka=kafka", "kafka with:zk"}},
+		"not while its dependent is being deleted":              {on: []string{"zk for:kafka=kafka", "kafka ~zk with:zk deleting"}},
+		"not while another one depends on it":                   {on: []string{"zk for:kafka=kafka", "solr zk"}},
+		"not while it is an alternative for another one":        {on: []string{"zk for:kafka=kafka", "solr redpanda|zk", "redpanda"}},
+		"not what a user has enabled":                           {on: []string{"zk"}},
+		"not twice":                                             {on: []string{"zk for:kafka=kafka deleting"}},
+		"malformed notes ask for nothing":                       {on: []string{"zk for:kafka,=,solr="}, want: []string{"disable zk"}},
+		"a chain goes one after the other":                      {on: []string{"zk for:kafka=kafka", "disk for:zk=zk"}, want: []string{"disable zk"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := automaticTexts(AutomaticOf(automaticWorld(t, c.on...), c.missing)); !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestAutomaticEnds applies what changes to random clusters until nothing does. Meanwhile users disable add-ons, selectors flap and definitions come
+// and go. Nothing that a user has disabled is enabled again for the same dependents, and only what was enabled automatically is disabled.
+func TestAutomaticEnds(t *testing.T) {
+	names := strings.Split("abcdef", "")
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 45))
+		declared := map[string][]addonv1alpha1.AddonDependency{}
+		for i, name := range names {
+			for _, other := range names[i+1:] { // without cycles
+				if r.IntN(3) == 0 {
+					need := addonv1alpha1.AddonDependency{Name: other}
+					if r.IntN(3) > 0 {
+						need.Install = addonv1alpha1.InstallAuto
+					}
+					declared[name] = append(declared[name], need)
+				}
+			}
+		}
+		on, uid, declined := map[string]Enabled{}, 0, map[string]bool{}
+		apply := func() bool {
+			missing := map[string]Seen{}
+			for _, name := range names {
+				if _, there := on[name]; !there {
+					missing[name] = Seen{Defined: true}
+				}
+			}
+			next := AutomaticOf(on, missing)
+			if !reflect.DeepEqual(next, AutomaticOf(on, missing)) {
+				t.Fatalf("seed %d: two decisions differ", seed)
+			}
+			for name, askers := range next.Enable {
+				for _, asker := range askers {
+					if declined[name+string(asker.UID)] {
+						t.Fatalf("seed %d: %s is enabled again for %s", seed, name, asker.Name)
+					}
+				}
+				uid++
+				on[name] = Enabled{UID: types.UID(fmt.Sprint(uid)), Needs: declared[name], For: askers}
+			}
+			for name, askers := range next.For {
+				addOn := on[name]
+				addOn.For = ParseAskers(FormatAskers(askers))
+				on[name] = addOn
+			}
+			for name, with := range next.With {
+				addOn := on[name]
+				addOn.With = ParseNames(FormatNames(with))
+				on[name] = addOn
+			}
+			for _, name := range next.Disable {
+				if len(on[name].For) == 0 {
+					t.Fatalf("seed %d: %s, which a user has enabled, is disabled", seed, name)
+				}
+				delete(on, name)
+			}
+			return next.IsEmpty()
+		}
+		for range 30 {
+			name := names[r.IntN(len(names))]
+			addOn, there := on[name]
+			switch {
+			case !there:
+				uid++
+				on[name] = Enabled{UID: types.UID(fmt.Sprint(uid)), Needs: declared[name]}
+			case r.IntN(2) == 0:
+				for _, other := range on {
+					if slices.Contains(other.With, name) {
+						declined[name+string(other.UID)] = true
+					}
+				}
+				delete(on, name)
+			case len(addOn.Needs) > 0: // a selector does not match any more
+				addOn.Needs = nil
+				on[name] = addOn
+			default:
+				addOn.Needs = declared[name]
+				on[name] = addOn
+			}
+			for round := 0; !apply(); round++ {
+				if round > 10 {
+					t.Fatalf("seed %d: no end", seed)
+				}
+			}
+			for name := range on {
+				for _, need := range on[name].Needs {
+					if _, there := on[need.Name]; !there && need.Install == addonv1alpha1.InstallAuto && !slices.Contains(on[name].With, need.Name) {
+						t.Fatalf("seed %d: %s lacks %s", seed, name, need.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAutomaticCauses(t *testing.T) {
+	auto := addonv1alpha1.AddonDependency{Name: "zk", Install: addonv1alpha1.InstallAuto, Alternatives: []string{"redpanda"}}
+	manual := addonv1alpha1.AddonDependency{Name: "zk"}
+	for name, c := range map[string]struct {
+		need      addonv1alpha1.AddonDependency
+		seen      Seen
+		want      Cause
+		automatic bool
+	}{
+		"to be enabled":     {need: auto, seen: Seen{Defined: true}, want: NotInstalled, automatic: true},
+		"placed":            {need: auto, seen: Seen{Defined: true, Placed: true}, want: PlacementDecides},
+		"declined":          {need: auto, seen: Seen{Defined: true, Declined: true}, want: Declined},
+		"undefined":         {need: auto, want: NoSuchAddOn},
+		"there":             {need: auto, seen: Seen{Defined: true, Placed: true, Installed: true}, want: NotAvailable},
+		"Manual":            {need: manual, seen: Seen{Defined: true}, want: NotInstalled},
+		"Manual and placed": {need: manual, seen: Seen{Defined: true, Placed: true}, want: NotInstalled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := Evaluate([]addonv1alpha1.AddonDependency{c.need}, map[string]Seen{"zk": c.seen}, nil)[0]
+			if j.Cause != c.want || j.Automatic != c.automatic || j.By != "zk" && c.need.Alternatives == nil {
+				t.Errorf("got %+v", j)
+			}
+		})
+	}
+}
+
+func TestInstallNotes(t *testing.T) {
+	for _, text := range []string{"", "zk", "zk,redpanda"} {
+		if got := FormatNames(ParseNames(text)); got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	for _, text := range []string{"", "kafka=1", "kafka=1,solr=2"} {
+		if got := FormatAskers(ParseAskers(text)); got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	if got := len(ParseNames(strings.Repeat("a,", 200_000))); got != maxNoted {
+		t.Errorf("%d names", got)
+	}
+}
