@@ -187,6 +187,8 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 		return p.settle(ctx, o, action.Prune, nil)
 	case plan.ActionHold, plan.ActionWithdraw, plan.ActionRemove:
 		return p.remove(ctx, o, x), nil
+	case plan.ActionWait:
+		return p.wait(ctx, o, x, action)
 	default:
 		return resultOf(action), nil
 	}

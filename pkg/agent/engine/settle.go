@@ -100,8 +100,24 @@ func (p *pass) hold(ctx context.Context, o plan.Observation, reason, message str
 		status: *o.Instance.Status.DeepCopy(), after: p.holdInterval,
 		judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, reason, message)},
 	}
-	held.available, _ = o.SettledAvailable(held.ready, objects, children)
+	held.available = o.HeldAvailable(message, objects, children)
 	return held, nil
+}
+
+// wait records why nothing is done. What runs is judged if that says nothing about it: during a plan as during its steps.
+func (p *pass) wait(ctx context.Context, o plan.Observation, x *execution, action plan.Action) (result, error) {
+	waiting := resultOf(action)
+	if !action.Holds {
+		return waiting, nil
+	}
+	if o.CanContinue() && !plan.IsAside(action.Status) {
+		judged, err := p.judgeDuringPlan(ctx, o, x, action.Status)
+		waiting.available, waiting.after = judged.available, p.until(judged.until)
+		return waiting, err
+	}
+	held, err := p.hold(ctx, o, action.Ready.Reason, action.Ready.Message)
+	held.after = 0 // a change ends it
+	return held, err
 }
 
 // effects reads the objects in the inventory on which condition Ready depends, and the children.

@@ -51,6 +51,8 @@ func TestOf(t *testing.T) {
 
 	runs := condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonPlanInProgress, `plan "upgrade" is running: waits`)
 	updated := instance(runs, condition(kudo.ConditionAvailable, metav1.ConditionTrue, kudo.ReasonUpdating, `plan "upgrade" is running`))
+	unmirrored := condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonNotMirrored, "waiting for its mirror")
+	held := instance(unmirrored, condition(kudo.ConditionAvailable, metav1.ConditionTrue, kudo.ReasonUpdating, "waiting for its mirror"))
 	down := instance(runs, condition(kudo.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: is missing"))
 	stale := instance(condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well"),
 		condition(kudo.ConditionAvailable, metav1.ConditionFalse, kudo.ReasonUnhealthy, "of an agent before a downgrade"))
@@ -88,6 +90,15 @@ func TestOf(t *testing.T) {
 		"one that is being updated is available": {
 			conditions: []metav1.Condition{resolved}, instance: updated,
 			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonUpdating, `plan "upgrade" is running`)},
+		"one whose plans wait is available": {
+			conditions: []metav1.Condition{resolved}, instance: held,
+			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonUpdating, "waiting for its mirror")},
+		"one whose plans wait, and whose workloads are not available, is not": {
+			conditions: []metav1.Condition{resolved}, instance: instance(unmirrored),
+			want: condition(available, metav1.ConditionFalse, kudo.ReasonNotMirrored, "waiting for its mirror")},
+		"one whose plans wait and that lacks a required dependency is not": {
+			conditions: []metav1.Condition{resolved, required}, instance: held,
+			want: condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
 		"one that is being updated and lacks a required dependency is not": {
 			conditions: []metav1.Condition{resolved, required}, instance: updated,
 			want: condition(available, metav1.ConditionFalse, required.Reason, required.Message)},

@@ -131,15 +131,7 @@ func updateDeadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
 func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, children []Child) (*metav1.Condition, time.Time) {
 	switch {
 	case ready.Reason == kudo.ReasonPlanPending || waitsToStart(ready.Reason):
-		var workloads []Workload
-		for _, object := range objects {
-			if isWorkload(Entry(object.Want, "")) {
-				workloads = append(workloads, Workload{Object: object})
-			}
-		}
-		if IsAvailable(o.Instance.Status) && unavailable(o.Owner, workloads, children) == "" {
-			return updatingCondition(ready.Message), time.Time{}
-		}
+		return o.HeldAvailable(ready.Message, objects, children), time.Time{}
 	case ready.Reason == kudo.ReasonUnhealthy:
 		children = slices.DeleteFunc(slices.Clone(children), Child.isUpdating)
 		if Ready(o.Owner, objects, children).Status == metav1.ConditionTrue {
@@ -148,6 +140,21 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 		return o.pruningCondition(objects, children)
 	}
 	return nil, time.Time{}
+}
+
+// HeldAvailable returns condition Available of an Instance whose plans wait, with that message in condition Ready; nil if that applies. An available
+// Instance stays so as long as its workloads and children are available.
+func (o Observation) HeldAvailable(message string, objects []Object, children []Child) *metav1.Condition {
+	var workloads []Workload
+	for _, object := range objects {
+		if isWorkload(Entry(object.Want, "")) {
+			workloads = append(workloads, Workload{Object: object})
+		}
+	}
+	if !IsAvailable(o.Instance.Status) || unavailable(o.Owner, workloads, children) != "" {
+		return nil
+	}
+	return updatingCondition(message)
 }
 
 // pruningCondition returns condition Available after an update, while the only problem is that objects and children without a task are

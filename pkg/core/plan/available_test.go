@@ -245,6 +245,39 @@ func TestSettledAvailable(t *testing.T) {
 	}
 }
 
+// Whatever a plan waits for says nothing about what runs.
+func TestHeldAvailable(t *testing.T) {
+	ready := plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "")
+	waits := plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored, "")
+	const message = "waiting for its mirror"
+	held := availableIs(metav1.ConditionTrue, kudo.ReasonUpdating, message)
+	failed := newMirror("u", 2, 2, childFailed)
+	failed.Status.Whole = &kudo.WholeVersion{}
+	for name, test := range map[string]struct {
+		recorded []metav1.Condition
+		objects  []plan.Object
+		children []plan.Child
+		want     *metav1.Condition
+	}{
+		"an Instance at rest":                   {recorded: []metav1.Condition{ready}, objects: []plan.Object{statefulSet(t, "a", 1)}, want: &held},
+		"one that has waited before":            {recorded: []metav1.Condition{waits, held}, objects: []plan.Object{statefulSet(t, "a", 2)}, want: &held},
+		"one without workloads":                 {recorded: []metav1.Condition{ready}, want: &held},
+		"one that was not available":            {recorded: []metav1.Condition{waits}, objects: []plan.Object{statefulSet(t, "a", 2)}},
+		"one that was never evaluated":          {objects: []plan.Object{statefulSet(t, "a", 2)}},
+		"a workload is down":                    {recorded: []metav1.Condition{ready}, objects: []plan.Object{statefulSet(t, "a", 2), statefulSet(t, "b", 0)}},
+		"a workload is gone":                    {recorded: []metav1.Condition{waits, held}, objects: []plan.Object{goneStatefulSet(t, "a")}},
+		"a child that was installed has failed": {recorded: []metav1.Condition{ready}, children: []plan.Child{{Acknowledged: childStatus(kudo.ChildApplied), Mirror: failed}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newObservation(kudo.Complete, func(o *plan.Observation) { o.Desired, o.Running = nil, nil })
+			o.Instance.Status.Conditions = test.recorded
+			if diff := cmp.Diff(test.want, o.HeldAvailable(message, test.objects, test.children)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 // What the plan deletes does not have to stay available, unless the plan applies it again.
 func TestWorkloadsThatThePlanDeletes(t *testing.T) {
 	status := plan.Begin("upgrade", kudo.Plan{Phases: []kudo.Phase{{Steps: []kudo.Step{{Tasks: []string{"before", "delete", "apply"}}}}}}, "x", noon)

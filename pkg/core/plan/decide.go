@@ -96,6 +96,9 @@ type Action struct {
 	// Prune lists the objects that ActionSettle deletes.
 	Prune []kudo.InventoryEntry
 
+	// Holds is true for ActionWait if what is waited for says nothing about what runs: that stays available as long as its workloads are.
+	Holds bool
+
 	// Status and the condition Ready are recorded by ActionWait, ActionCancel, ActionAdopt, ActionHalt and ActionHold. After is the time after which ActionWait ends
 	// without a change; zero means never.
 	Status kudo.InstanceStatus
@@ -130,7 +133,7 @@ func (o Observation) action(choice Choice, err error) Action {
 		return o.FinishRemoval()
 	case choice.Remove:
 		return Action{Kind: ActionRemove}
-	case o.canContinue():
+	case o.CanContinue():
 		return o.step()
 	default:
 		return o.idle(err)
@@ -163,15 +166,15 @@ func (o Observation) step() Action {
 	case o.IsLeaving():
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, o.Sensitive.Lost))
 	default:
-		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, o.Sensitive.Lost))
+		return o.hold(kudo.ReasonSecretNotFound, o.Sensitive.Lost)
 	}
 }
 
 // IsLeaving reports whether the Instance, or an ancestor, is being removed.
 func (o Observation) IsLeaving() bool { return o.Instance.IsRemoving() || o.Departure.Stage != "" }
 
-// canContinue reports whether there is an execution that can continue.
-func (o Observation) canContinue() bool {
+// CanContinue reports whether there is an execution that can continue.
+func (o Observation) CanContinue() bool {
 	return o.Instance.Status.Execution != nil && o.Running != nil && o.lastStatus().Status.IsRunning()
 }
 
@@ -190,15 +193,14 @@ func (o Observation) idle(err error) Action {
 	case errors.As(err, &unsupported): // what runs stays healthy
 		return Action{Kind: ActionSettle, Prune: Prunable(o.Instance.Status, o.Running)}
 	case errors.As(err, &unresolved):
-		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonSecretNotFound, err.Error()))
+		return o.hold(kudo.ReasonSecretNotFound, err.Error())
 	case o.Desired == nil:
-		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
-			fmt.Sprintf("OperatorVersion %q is not on the managed cluster yet: waiting for its mirror", o.Instance.Spec.OperatorVersion.Name)))
+		return o.hold(kudo.ReasonNotMirrored,
+			fmt.Sprintf("OperatorVersion %q is not on the managed cluster yet: waiting for its mirror", o.Instance.Spec.OperatorVersion.Name))
 	case o.Running == nil && last != nil && err == nil:
-		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
-			fmt.Sprintf("OperatorVersion %q of the last execution no longer exists", last.OperatorVersion.Name)))
+		return o.hold(kudo.ReasonNotMirrored, fmt.Sprintf("OperatorVersion %q of the last execution no longer exists", last.OperatorVersion.Name))
 	case err != nil && !(errors.As(err, &missing) && missing.Requested): // the hub reports such a request in condition Resolved
-		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, err.Error()))
+		return o.hold(kudo.ReasonPlanFailed, err.Error())
 	default:
 		return o.Rest()
 	}
@@ -303,6 +305,13 @@ func (o Observation) recordedReady() metav1.Condition {
 		return Condition(ready.Status, ready.Reason, ready.Message)
 	}
 	return Condition(metav1.ConditionUnknown, kudo.ReasonPlanPending, "not evaluated yet")
+}
+
+// hold leaves the plans unchanged for a reason that says nothing about what runs.
+func (o Observation) hold(reason, message string) Action {
+	held := o.wait(Condition(metav1.ConditionFalse, reason, message))
+	held.Holds = true
+	return held
 }
 
 // wait leaves the plans unchanged.

@@ -79,6 +79,8 @@ func requestCancel(o *plan.Observation) {
 func TestDecide(t *testing.T) {
 	missing := func(o *plan.Observation) { o.Desired = nil }
 	lost := func(o *plan.Observation) { o.Running = nil }
+	unread := func(o *plan.Observation) { o.Sensitive.Unresolved = "no Secret" }
+	valueLost := func(o *plan.Observation) { o.Sensitive.Lost = "the copy is lost" }
 	unplanned := func(name string) func(*plan.Observation) {
 		return func(o *plan.Observation) { delete(o.Desired.Plans, name) }
 	}
@@ -91,6 +93,7 @@ func TestDecide(t *testing.T) {
 		reason   string
 		message  string
 		after    time.Duration
+		holds    bool // what runs is judged
 	}{
 		"the first plan starts":                     {observed: newObservation("", neverStarted), want: plan.ActionStart, starts: "deploy"},
 		"a changed parameter starts its plan":       {observed: newObservation(kudo.Complete, parameter("BACKUP", "b")), want: plan.ActionStart, starts: "backup"},
@@ -113,16 +116,27 @@ func TestDecide(t *testing.T) {
 			observed: newObservation(kudo.FatalError), want: plan.ActionWait, reason: kudo.ReasonPlanFailed, message: `plan "deploy" failed: no image`,
 		},
 		"a version that is missing is waited for": {
-			observed: newObservation(kudo.Complete, missing), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
+			observed: newObservation(kudo.Complete, missing), want: plan.ActionWait, holds: true, reason: kudo.ReasonNotMirrored,
 			message: `OperatorVersion "kafka-1.0.0-11111111" is not on the managed cluster yet: waiting for its mirror`,
 		},
 		"so is one that is lost": {
-			observed: newObservation(kudo.InProgress, lost), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
+			observed: newObservation(kudo.InProgress, lost), want: plan.ActionWait, holds: true, reason: kudo.ReasonNotMirrored,
 			message: `OperatorVersion "kafka-1.0.0" of the last execution no longer exists`,
 		},
 		"a plan that does not exist is reported": {
-			observed: newObservation(kudo.Complete, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionWait, reason: kudo.ReasonPlanFailed,
+			observed: newObservation(kudo.Complete, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionWait, holds: true, reason: kudo.ReasonPlanFailed,
 			message: `the OperatorVersion has no plan "backup"`,
+		},
+		"a plan waits for a value that cannot be read": {
+			observed: newObservation(kudo.Complete, parameter("BACKUP", "b"), unread), want: plan.ActionWait, holds: true, reason: kudo.ReasonSecretNotFound,
+			message: "plan backup waits for the values of sensitive parameters: no Secret",
+		},
+		"so does one that runs, if a value is lost": {
+			observed: newObservation(kudo.InProgress, valueLost), want: plan.ActionWait, holds: true, reason: kudo.ReasonSecretNotFound, message: "the copy is lost",
+		},
+		"a cleanup plan that waits for it says nothing about what runs": {
+			observed: newObservation(kudo.Complete, requestRemoval, withCleanup(kudo.InProgress), valueLost), want: plan.ActionWait, reason: kudo.ReasonRemoving,
+			message: "the copy is lost",
 		},
 		"a removal deletes everything":      {observed: newObservation(kudo.Complete, requestRemoval), want: plan.ActionRemove},
 		"a removal supersedes a plan":       {observed: newObservation(kudo.InProgress, requestRemoval), want: plan.ActionRemove},
@@ -165,6 +179,9 @@ func TestDecide(t *testing.T) {
 			}
 			if got.Ready.Reason != test.reason || got.Ready.Message != test.message {
 				t.Errorf("want %s: %s\ngot %s: %s", test.reason, test.message, got.Ready.Reason, got.Ready.Message)
+			}
+			if got.Holds != test.holds {
+				t.Errorf("holds what runs: want %v, got %v", test.holds, got.Holds)
 			}
 			if starts := got.Start.Start; (starts == nil) != (test.starts == "") || starts != nil && starts.Plan != test.starts {
 				t.Errorf("want plan %q to start, got %+v", test.starts, starts)

@@ -174,6 +174,43 @@ var _ = Describe("A sensitive parameter", func() {
 		Expect(stored(ctx, "-credential")).To(Equal(after))
 	})
 
+	It("does not make what runs unavailable while plans wait for it", func(ctx context.Context) {
+		stop := runAgent()
+		spec := confidential()
+		spec.Plans["update"] = serial("gate", "credential")
+		install(ctx, spec)
+		value := give(ctx, password())
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		remove := func(namespace, name string) {
+			GinkgoHelper()
+			Expect(managed.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
+		}
+		waits := func(message string) func(Gomega) {
+			return func(g Gomega) {
+				g.Expect(h.recorded(ctx, kudo.ConditionReady)).To(HaveValue(HaveField("Reason", kudo.ReasonSecretNotFound)))
+				g.Expect(h.recorded(ctx, kudo.ConditionAvailable)).To(HaveValue(is(metav1.ConditionTrue, kudo.ReasonUpdating, message)))
+			}
+		}
+
+		By("waiting to start")
+		remove(h.namespace, "given")
+		h.change(ctx, setParameter("VALUE", "two"))
+		Eventually(waits("plan update waits for the values")).Should(Succeed())
+		give(ctx, value)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "update").Status }).Should(Equal(kudo.InProgress))
+
+		By("waiting to continue")
+		stop()
+		remove(h.namespace, "given")
+		remove(agent.DefaultNamespace, "tandem-parameters-"+string(h.get(ctx).UID))
+		runAgent()
+		Eventually(waits(`plan "update" is running`)).Should(Succeed())
+		give(ctx, value)
+		pass(ctx)
+		h.completes(ctx, "update", kudo.PlanStatus{})
+	})
+
 	It("has its value in the cleanup although its Secret was deleted before, and the agent restarted", func(ctx context.Context) {
 		stop := runAgent()
 		install(ctx, confidential())
