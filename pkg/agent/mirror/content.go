@@ -89,26 +89,6 @@ func (m *reconciler) copyContent(ctx context.Context, name types.NamespacedName)
 	return err
 }
 
-// signedVersion returns a mirrored OperatorVersion, also if the cache does not have it yet; nil if there is none, and if the cache does not have
-// one yet that has no content. It is read-only.
-func (m *reconciler) signedVersion(ctx context.Context, name types.NamespacedName) (*kudo.OperatorVersion, error) {
-	version := &kudo.OperatorVersion{}
-	err := m.local.Get(ctx, name, version, client.UnsafeDisableDeepCopy)
-	if content, created := m.created.Load(name); apierrors.IsNotFound(err) && created && content.(bool) {
-		err = m.localLive.Get(ctx, name, version)
-	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading mirrored OperatorVersion %q: %w", name.Name, err)
-	case !m.signer.IsSigned(version):
-		return nil, nil
-	default:
-		return version, nil
-	}
-}
-
 // checkParts returns the parts of a mirrored OperatorVersion that are missing or altered, and takes over those of an earlier mirror of that name,
 // which would be collected with it.
 func (m *reconciler) checkParts(ctx context.Context, version *kudo.OperatorVersion) ([]missingPart, error) {

@@ -53,7 +53,7 @@ type reconciler struct {
 	// slots are locked while a mirror is created in one.
 	slots keymutex.KeyMutex
 
-	// dropped holds the uids of mirrors that were deleted last.
+	// dropped holds the uids of mirrored Instances and OperatorVersions that were deleted last: the cache may still have them.
 	dropped *lru.Cache
 
 	// creations are those of OperatorVersions that are under way; created holds the names of those that the cache may lack, and whether they have

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,14 +74,15 @@ func (m *reconciler) readAndMirror(ctx context.Context, wanted *kudo.Instance) (
 
 // chosenVersion returns the mirror of the OperatorVersion that the child's parent has chosen and the hub has replaced since.
 func (m *reconciler) chosenVersion(ctx context.Context, key types.NamespacedName, child *kudo.Instance) (*kudo.OperatorVersion, error) {
-	chosen := &kudo.OperatorVersion{}
-	name := mirror.VersionName(corev1.ObjectReference{Name: key.Name, UID: child.VersionUID()})
-	err := m.local.Get(ctx, types.NamespacedName{Namespace: child.TargetNamespace(), Name: name}, chosen)
-	if apierrors.IsNotFound(err) || err == nil && !m.signer.IsSigned(chosen) {
-		return nil, fmt.Errorf("OperatorVersion %q was replaced on the hub: run a plan of Instance %q to use the new one", key, child.Parent().Name)
-	}
+	chosen := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
+		Namespace: child.TargetNamespace(), Name: mirror.VersionName(corev1.ObjectReference{Name: key.Name, UID: child.VersionUID()}),
+	}}
+	exists, err := m.hasVersionLive(ctx, client.ObjectKeyFromObject(chosen))
 	if err != nil {
-		return nil, fmt.Errorf("reading mirrored OperatorVersion %q: %w", name, err)
+		return nil, fmt.Errorf("reading mirrored OperatorVersion %q: %w", chosen.Name, err)
+	}
+	if !exists {
+		return nil, fmt.Errorf("OperatorVersion %q was replaced on the hub: run a plan of Instance %q to use the new one", key, child.Parent().Name)
 	}
 	return chosen, nil
 }
@@ -113,7 +115,7 @@ func (m *reconciler) mirrorVersion(ctx context.Context, original *kudo.OperatorV
 	made := mirror.NewVersion(original, namespace)
 	mirrored := client.ObjectKeyFromObject(made)
 	_, err, _ := m.creations.Do(mirrored.String(), func() (any, error) {
-		if exists, err := m.hasVersion(ctx, mirrored); err != nil || exists {
+		if exists, err := m.hasVersionLive(ctx, mirrored); err != nil || exists {
 			return nil, err
 		}
 		if kept, err := m.keepsUnsigned(ctx, made); err != nil || kept {
@@ -129,17 +131,6 @@ func (m *reconciler) mirrorVersion(ctx context.Context, original *kudo.OperatorV
 		return made, fmt.Errorf("mirroring OperatorVersion %q: %w", client.ObjectKeyFromObject(original), err)
 	}
 	return made, nil
-}
-
-// hasVersion reports whether a signed mirror of an OperatorVersion exists, also if the cache does not have it yet.
-func (m *reconciler) hasVersion(ctx context.Context, name types.NamespacedName) (bool, error) {
-	existing := &kudo.OperatorVersion{}
-	err := m.local.Get(ctx, name, existing, client.UnsafeDisableDeepCopy) // it is large, and only read
-	if apierrors.IsNotFound(err) {
-		_, created := m.created.Load(name)
-		return created, nil
-	}
-	return err == nil && m.signer.IsSigned(existing), err
 }
 
 // dropVersions deletes mirrored OperatorVersions that no Instance needs, according to the cache and then to a live read, because the cache may
@@ -158,8 +149,10 @@ func (m *reconciler) dropVersions(ctx context.Context) error {
 		return err
 	}
 	for i := range candidates {
+		m.dropped.Add(candidates[i].UID, nil) // first, because the response may be lost
+		m.created.Delete(client.ObjectKeyFromObject(&candidates[i]))
 		err := m.local.Delete(ctx, &candidates[i], client.Preconditions{UID: &candidates[i].UID})
-		if client.IgnoreNotFound(err) != nil {
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // the cache lacks one that was mirrored again
 			return fmt.Errorf("deleting mirrored OperatorVersion %q: %w", candidates[i].Name, err)
 		}
 	}
@@ -249,10 +242,14 @@ func (m *reconciler) confirmVersion(ctx context.Context, existing *kudo.Operator
 }
 
 // keepsUnsigned prepares the creation of a mirrored OperatorVersion whose name is taken by an unsigned object: it signs and keeps that
-// object, or deletes it.
+// object, or deletes it. The cache may have one that no longer exists.
 func (m *reconciler) keepsUnsigned(ctx context.Context, made *kudo.OperatorVersion) (bool, error) {
-	existing := &kudo.OperatorVersion{}
-	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), existing)
+	existing, name := &kudo.OperatorVersion{}, client.ObjectKeyFromObject(made)
+	err := m.local.Get(ctx, name, existing, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		existing = &kudo.OperatorVersion{}
+		err = m.localLive.Get(ctx, name, existing)
+	}
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}

@@ -2,21 +2,131 @@ package agent
 
 import (
 	"context"
+	"net/http"
+	"path"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/faults/proxy"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
+
+// use makes the Instance use that version of its package.
+func (h *hubPart) use(ctx context.Context, version string) {
+	GinkgoHelper()
+	h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-" + version })
+}
 
 // recorded returns a condition of the mirror; nil if it is absent.
 func (h *hubPart) recorded(ctx context.Context, condition string) *metav1.Condition {
 	GinkgoHelper()
 	return meta.FindStatusCondition(h.mirror(ctx).Status.Conditions, condition)
 }
+
+var _ = Describe("An agent whose cache has a mirrored OperatorVersion that no longer exists", func() {
+	var (
+		h *hubPart
+		// stale is a resource version of the managed cluster at which the first version exists, while the Instance runs the second one.
+		stale string
+	)
+	// dropsFirst installs the first version and upgrades to the second one. drops is called before the agent deletes the first one.
+	dropsFirst := func(ctx context.Context, to *rest.Config, drops func()) (stop func()) {
+		GinkgoHelper()
+		var (
+			mutex sync.Mutex
+			first string
+		)
+		stop = runAgentWith(agentOnHub, withRequestHook(to, func(request *http.Request) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if request.Method == http.MethodDelete && path.Base(request.URL.Path) == first {
+				drops()
+				first = ""
+			}
+		}))
+		h = newInstance(ctx, configOnly(), nil)
+		next := configOnly()
+		next.Version = "2.0.0"
+		push(ctx, h.name+"-2.0.0", next)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		mutex.Lock()
+		first = h.mirror(ctx).Spec.OperatorVersion.Name
+		mutex.Unlock()
+		h.use(ctx, "2.0.0")
+		Eventually(func() string {
+			mutex.Lock()
+			defer mutex.Unlock()
+			return first
+		}).Should(BeEmpty())
+		Eventually(h.versions).WithArguments(ctx).Should(ConsistOf(HavePrefix(h.name + "-2.0.0-")))
+		return stop
+	}
+	// hasFirst reports whether the mirror names the first version, which exists.
+	hasFirst := func(ctx context.Context) func(Gomega) {
+		return func(g Gomega) {
+			named := h.mirror(ctx).Spec.OperatorVersion.Name
+			g.Expect(named).To(HavePrefix(h.name + "-1.0.0-"))
+			g.Expect(h.versions(ctx)).To(ContainElement(named))
+		}
+	}
+
+	It("mirrors it again if it has deleted it, before an Instance names it", func(ctx context.Context) {
+		var gate sync.RWMutex
+		link := startProxy(agentLocally, func(*proxy.Write) proxy.Fault { return proxy.Fault{} })
+		stop := dropsFirst(ctx, holdEvents(through(link), "operatorversions", &gate), gate.Lock)
+		open := sync.OnceFunc(gate.Unlock)
+		DeferCleanup(stop)
+		DeferCleanup(open)
+
+		h.use(ctx, "1.0.0")
+		Eventually(hasFirst(ctx)).Should(Succeed())
+		open()
+		Eventually(func(g Gomega) {
+			g.Expect(h.mirror(ctx).Status.Whole).To(HaveField("Version", "1.0.0"))
+			g.Expect(h.versions(ctx)).To(ConsistOf(HavePrefix(h.name + "-1.0.0-")))
+		}).Should(Succeed())
+		var writes []string
+		for _, w := range link.Journal() {
+			if w.Resource == "operatorversions" && w.Namespace == h.namespace && w.IsSuccess() {
+				writes = append(writes, w.Verb)
+			}
+			if w.Kind() == "instances/status" && w.Name == h.name {
+				Expect(string(w.Raw)).NotTo(ContainSubstring(kudo.ReasonNotMirrored))
+			}
+		}
+		Expect(writes).To(Equal([]string{"create", "create", "delete", "create", "delete"}))
+		h.finish(ctx)
+	})
+
+	It("mirrors it again if an agent has deleted it that ran before", func(ctx context.Context) {
+		dropsFirst(ctx, agentLocally, func() {
+			var before kudo.OperatorVersionList
+			Expect(managed.List(ctx, &before, client.Limit(1))).To(Succeed())
+			stale = before.ResourceVersion
+		})()
+		h.use(ctx, "1.0.0")
+
+		locally, current := rest.CopyConfig(agentLocally), make(chan struct{})
+		environment.MakeStale(locally, "operatorversions", stale, current)
+		stop := runAgentWith(agentOnHub, locally)
+		open := sync.OnceFunc(func() { close(current) })
+		DeferCleanup(stop)
+		DeferCleanup(open)
+		Eventually(hasFirst(ctx)).Should(Succeed())
+		open()
+		Eventually(func() *kudo.WholeVersion { return h.mirror(ctx).Status.Whole }).Should(HaveField("Version", "1.0.0"))
+		h.finish(ctx)
+	})
+})
 
 var _ = Describe("An Instance whose mirrored OperatorVersion is lost while the hub is away", func() {
 	It("stays available as long as its workloads are", func(ctx context.Context) {
