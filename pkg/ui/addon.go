@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,6 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
+	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
 
@@ -103,7 +105,7 @@ func definitionGraph(name string, definitions map[string]fleet.Definition, worst
 		for _, declared := range definitions[from].Needs {
 			for _, to := range dependency.Candidates(declared) {
 				below[from], above[to] = append(below[from], to), append(above[to], from)
-				needs = append(needs, need{graph.Edge{From: from, To: to}, declared.Type == addonv1alpha1.DependencyTypeOptional})
+				needs = append(needs, declaredNeed(from, to, declared))
 			}
 		}
 	}
@@ -121,6 +123,25 @@ func definitionGraph(name string, definitions map[string]fleet.Definition, worst
 		nodes[other] = node{state: state, note: noteOf(state, defined), path: addOnPath(other), current: other == name}
 	}
 	return graphOf("Dependencies of add-on "+name, nodes, needs)
+}
+
+// declaredNeed returns a dependency on one of its candidates as it is declared, for all clusters.
+func declaredNeed(from, to string, declared addonv1alpha1.AddonDependency) need {
+	n := need{Edge: graph.Edge{From: from, To: to}, optional: declared.Type == addonv1alpha1.DependencyTypeOptional}
+	if declared.Version != "" {
+		n.labels = append(n.labels, "requires "+declared.Version)
+	}
+	if to != declared.Name {
+		n.labels = append(n.labels, fleet.CandidateText(declared.Name, nil))
+	}
+	if clusters := selector.Text(declared.Clusters); clusters != "" {
+		n.labels = append(n.labels, "only on "+clusters)
+	}
+	n.text = to
+	if len(n.labels) > 0 {
+		n.text += " (" + strings.Join(n.labels, ", ") + ")"
+	}
+	return n
 }
 
 func noteOf(worst fleet.State, defined bool) string {

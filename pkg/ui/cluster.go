@@ -110,11 +110,14 @@ func clusterOf(cluster fleet.Cluster) clusterView {
 		nodes[name] = node{state: row.State, note: row.ReasonText(), path: whyPath(cluster.Name, name)}
 	}
 	for _, name := range cluster.AddOnNames() {
-		for _, judged := range cluster.Judge(name) {
-			if _, drawn := nodes[judged.By]; !drawn {
-				nodes[judged.By] = node{state: fleet.NotEnabled, note: "not enabled", path: whyPath(cluster.Name, judged.By)}
+		for _, edge := range cluster.Edges(name) {
+			if _, drawn := nodes[edge.By]; !drawn {
+				nodes[edge.By] = node{state: fleet.NotEnabled, note: "not enabled", path: whyPath(cluster.Name, edge.By)}
 			}
-			needs = append(needs, need{graph.Edge{From: name, To: judged.By}, judged.Type == addonv1alpha1.DependencyTypeOptional})
+			needs = append(needs, need{
+				Edge: graph.Edge{From: name, To: edge.By}, optional: edge.Type == addonv1alpha1.DependencyTypeOptional, elsewhere: edge.Elsewhere,
+				labels: edge.Labels(), text: edge.Text(),
+			})
 		}
 	}
 	view.Graph = graphOf("Dependencies of the add-ons on cluster "+cluster.Name, nodes, needs)

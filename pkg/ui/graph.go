@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
@@ -15,6 +16,8 @@ type dependencyGraph struct {
 	Width, Height int
 	Boxes         []box
 	Lines         []line
+	// Elsewhere is set if it has dependencies that do not apply to the cluster.
+	Elsewhere bool
 }
 
 // box is an add-on in a graph.
@@ -32,8 +35,15 @@ type box struct {
 
 // line is a dependency in a graph.
 type line struct {
-	Path           string
-	Optional, Back bool
+	Path                      string
+	Optional, Elsewhere, Back bool
+	Labels                    []label
+}
+
+// label is a text at a line.
+type label struct {
+	X, Y int
+	Text string
 }
 
 // node is an add-on to draw.
@@ -47,7 +57,10 @@ type node struct {
 // need is a dependency to draw.
 type need struct {
 	graph.Edge
-	optional bool
+	optional, elsewhere bool
+	// labels are shown at the line, and text is for readers who do not see the drawing.
+	labels []string
+	text   string
 }
 
 // boxSize are the measures of a graph in pixels; maxNameLength is the number of characters that fit into a box.
@@ -55,20 +68,35 @@ var boxSize = graph.Size{Width: 204, Height: 44, Across: 56, Down: 14}
 
 const maxNameLength = 20
 
+// The gap between columns with labels, the length of a label, and its height in pixels.
+const (
+	labelledAcross = 190
+	maxLabelLength = 22
+	labelHeight    = 12
+)
+
 // graphOf draws add-ons and dependencies.
-func graphOf(label string, nodes map[string]node, needs []need) dependencyGraph {
+func graphOf(title string, nodes map[string]node, needs []need) dependencyGraph {
 	var names []string
 	for name := range nodes {
 		names = append(names, name)
 	}
-	optional, below := map[graph.Edge]bool{}, map[string][]string{}
+	known, below, size := map[graph.Edge]need{}, map[string][]string{}, boxSize
 	edges := make([]graph.Edge, len(needs))
 	for i, n := range needs {
-		edges[i], optional[n.Edge] = n.Edge, n.optional
-		below[n.From] = append(below[n.From], n.To)
+		edges[i] = n.Edge
+		below[n.From] = append(below[n.From], n.text)
+		if len(n.labels) > 0 {
+			size.Across = labelledAcross
+		}
+		if before, twice := known[n.Edge]; twice { // such as an alternative of one dependency that is another one
+			n.optional, n.elsewhere = n.optional && before.optional, n.elsewhere && before.elsewhere
+			n.labels = append(slices.Clip(before.labels), n.labels...)
+		}
+		known[n.Edge] = n
 	}
-	drawing := graph.Of(names, edges, boxSize)
-	g := dependencyGraph{Label: label, Width: drawing.Width, Height: drawing.Height}
+	drawing := graph.Of(names, edges, size)
+	g := dependencyGraph{Label: title, Width: drawing.Width, Height: drawing.Height}
 	for _, placed := range drawing.Nodes {
 		n := nodes[placed.Name]
 		g.Boxes = append(g.Boxes, box{
@@ -77,9 +105,25 @@ func graphOf(label string, nodes map[string]node, needs []need) dependencyGraph 
 		})
 	}
 	for _, placed := range drawing.Lines {
-		g.Lines = append(g.Lines, line{Path: curve(placed.Points), Optional: optional[placed.Edge], Back: placed.Back})
+		n := known[placed.Edge]
+		g.Elsewhere = g.Elsewhere || n.elsewhere
+		g.Lines = append(g.Lines, line{
+			Path: curve(placed.Points), Optional: n.optional, Elsewhere: n.elsewhere, Back: placed.Back, Labels: labelsOf(n.labels, placed.Points),
+		})
 	}
 	return g
+}
+
+// labelsOf places texts one below the other, at the last part of a line, where it is 66% of its way across and, as a curve, 78% of its way down: lines
+// that begin together are apart there.
+func labelsOf(texts []string, points []graph.Point) []label {
+	from, to := points[len(points)-2], points[len(points)-1]
+	x, y := from.X+(to.X-from.X)*66/100, from.Y+(to.Y-from.Y)*78/100-(len(texts)-1)*labelHeight/2-labelHeight/3
+	labels := make([]label, 0, len(texts))
+	for i, of := range texts {
+		labels = append(labels, label{X: x, Y: y + i*labelHeight, Text: text.Head(of, maxLabelLength)})
+	}
+	return labels
 }
 
 // curve returns a smooth path through points, as SVG.
@@ -123,3 +167,11 @@ func (b box) NoteY() int { return b.Y + 35 }
 
 // ShortNote is the note as far as it fits.
 func (b box) ShortNote() string { return text.Head(b.Note, maxNameLength+3) }
+
+// NeedsText lists its dependencies. Their texts contain commas.
+func (b box) NeedsText() string {
+	if slices.ContainsFunc(b.Needs, func(text string) bool { return strings.ContainsAny(text, ",;:") }) {
+		return strings.Join(b.Needs, " | ")
+	}
+	return strings.Join(b.Needs, ", ")
+}

@@ -90,6 +90,24 @@ var _ = Describe("Everyone can use", func() {
 		Expect(found).To(BeEmpty())
 	})
 
+	It("graphs with versions, alternatives and clusters", func(ctx context.Context) {
+		objects, err := dashboard.FillDrawn(ctx, hub)
+		DeferCleanup(func(ctx context.Context) {
+			for _, object := range objects {
+				Expect(hub.Delete(ctx, object)).To(Succeed())
+			}
+		})
+		Expect(err).NotTo(HaveOccurred())
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		for _, path := range []string{"/clusters/" + dashboard.Drawn, "/addons/forge"} {
+			open(page, address, path)
+			Expect(chromedp.Do(page, chromedp.WaitVisible("text.label"))).To(Succeed())
+			Expect(findings(page, path)).To(BeEmpty())
+		}
+	})
+
 	It("the pages that ask users to sign in", func(ctx context.Context) {
 		page := tab()
 		local, _ := serve()

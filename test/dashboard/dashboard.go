@@ -152,11 +152,7 @@ func version() *kudo.OperatorVersion {
 // clusterObjects returns the objects of a cluster.
 func clusterObjects(name string, i int) []client.Object {
 	now := metav1.NewMicroTime(time.Now())
-	cluster := &unstructured.Unstructured{}
-	cluster.SetGroupVersionKind(read.ManagedClusterKind)
-	cluster.SetName(name)
-	cluster.SetLabels(map[string]string{"region": []string{"eu", "us"}[i%2]})
-	objects := []client.Object{namespace(name), cluster, &coordinationv1.Lease{
+	objects := []client.Object{namespace(name), managedCluster(name, []string{"eu", "us"}[i%2]), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: addonv1alpha1.AgentLease, Labels: map[string]string{addonv1alpha1.LabelVersion: "v0.9.0"}},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &now, LeaseDurationSeconds: ptr.To(int32(3600))},
 	}}
@@ -167,6 +163,14 @@ func clusterObjects(name string, i int) []client.Object {
 		objects = append(objects, AddOn(name, addOn, i))
 	}
 	return append(objects, Instance(name, i == 0))
+}
+
+func managedCluster(name, region string) client.Object {
+	cluster := &unstructured.Unstructured{}
+	cluster.SetGroupVersionKind(read.ManagedClusterKind)
+	cluster.SetName(name)
+	cluster.SetLabels(map[string]string{"region": region})
+	return cluster
 }
 
 // AddOn returns an add-on of the cluster with that number.

@@ -146,9 +146,6 @@ func treeText(d fleet.Tree) string {
 	return shown
 }
 
-// maxShownAlternatives is the number of alternatives that a line shows.
-const maxShownAlternatives = 3
-
 func line(n fleet.TreeNode) terminal.Node {
 	name := text.Word(n.AddOn)
 	switch {
@@ -157,11 +154,8 @@ func line(n fleet.TreeNode) terminal.Node {
 	case n.Repeated:
 		name += " (shown above)"
 	}
-	switch {
-	case n.InsteadOf != "":
-		name += fmt.Sprintf(" (instead of %s)", text.Word(n.InsteadOf))
-	case len(n.Alternatives) > 0:
-		name += fmt.Sprintf(" (or %s)", text.List(n.Alternatives, maxShownAlternatives))
+	if candidate := fleet.CandidateText(n.InsteadOf, n.Alternatives); candidate != "" {
+		name += " (" + candidate + ")"
 	}
 	cause := n.Cause
 	if n.Elsewhere {

@@ -101,7 +101,7 @@ type addOnTree struct {
 
 // node returns the node of a dependency, with its own dependencies as children. above lists its ancestors.
 func (t *addOnTree) node(j dependency.Judgement, above []string) TreeNode {
-	n := TreeNode{AddOn: j.By, Type: j.Type, State: stateOf(t.view, j.By), Cause: causeText(j), Alternatives: j.Alternatives}
+	n := TreeNode{AddOn: j.By, Type: j.Type, State: stateOf(t.view, j.By), Cause: CauseText(j), Alternatives: j.Alternatives}
 	if j.By != j.Name {
 		n.InsteadOf = j.Name
 	}
@@ -123,19 +123,10 @@ func (t *addOnTree) node(j dependency.Judgement, above []string) TreeNode {
 	}
 	for _, need := range t.view.Elsewhere(j.By) {
 		n.DependsOn = append(n.DependsOn, TreeNode{
-			AddOn: need.Name, Type: need.Type, State: "does not apply to this cluster", Clusters: selector.Text(need.Clusters), Elsewhere: true,
+			AddOn: need.Name, Type: need.Type, State: ElsewhereText, Clusters: selector.Text(need.Clusters), Elsewhere: true,
 		})
 	}
 	return n
-}
-
-// clustersText describes the clusters on which the dependency of that name exists; empty if these are all.
-func clustersText(needs []addonv1alpha1.AddonDependency, name string) string {
-	i := slices.IndexFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == name })
-	if i < 0 {
-		return ""
-	}
-	return selector.Text(needs[i].Clusters)
 }
 
 // stateOf returns the state of an add-on on the cluster, in the terms of the causes.
@@ -162,21 +153,5 @@ func stateOf(v Cluster, name string) string {
 		return "available, updating"
 	default:
 		return "available"
-	}
-}
-
-// causeText states why a dependency is not satisfied; empty if it is.
-func causeText(j dependency.Judgement) string {
-	switch {
-	case j.Cause == dependency.Circular:
-		return fmt.Sprintf("%s: %s", j.Cause, dependency.Way(j.Cycle))
-	case j.Held && j.Satisfied:
-		return "satisfied when last known"
-	case j.Held:
-		return fmt.Sprintf("%s, not satisfied when last known", j.Cause)
-	case j.Mismatch != "":
-		return fmt.Sprintf("%s: %s", j.Cause, j.Mismatch)
-	default:
-		return string(j.Cause)
 	}
 }

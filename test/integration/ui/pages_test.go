@@ -55,6 +55,26 @@ var _ = Describe("the dashboard of one user", func() {
 		}
 	})
 
+	It("draws the versions, alternatives and clusters of dependencies", func(ctx context.Context) {
+		objects, err := fleet.FillDrawn(ctx, hub)
+		DeferCleanup(func(ctx context.Context) {
+			for _, object := range objects {
+				Expect(hub.Delete(ctx, object)).To(Succeed())
+			}
+		})
+		Expect(err).NotTo(HaveOccurred())
+		s := local(ctx, nil)
+		page := s.get("/clusters/" + fleet.Drawn).body
+		for _, text := range []string{
+			`aria-hidden="true">instead of coal</text>`, `aria-hidden="true">&gt;=2, runs 1.4.0</text>`, `aria-hidden="true">does not apply here</text>`,
+			`<path class="edge optional elsewhere"`, "dotted: does not apply to this cluster", "depends on coke (instead of coal)",
+			"anvil: VersionMismatch: runs version 1.4.0, which does not satisfy &gt;=2", "bellows: Optional; does not apply to this cluster (region=mars)",
+		} {
+			Expect(page).To(ContainSubstring(text))
+		}
+		Expect(s.get("/addons/forge").body).To(And(ContainSubstring("only on region=mars"), ContainSubstring("requires &gt;=2"), ContainSubstring("instead of coal")))
+	})
+
 	It("says on every page that addon-manager does not run", func(ctx context.Context) {
 		healthy := local(ctx, nil)
 		Expect(healthy.get("/").body).NotTo(ContainSubstring("has not renewed its Lease"))
