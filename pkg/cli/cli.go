@@ -2,7 +2,7 @@
 // and writes the hub.
 //
 // This package has the root command, completion, exit codes and the command ui. The other commands are in subpackages: packages, stacks,
-// inspect, details, change and diagnose.
+// inspect, details, whatif, change and diagnose.
 // They share planstatus, hubclient and terminal, each of which imports only the ones after it.
 //
 // Every command X has the same structure, in a file of its name:
@@ -31,6 +31,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/stacks"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/cli/whatif"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -87,7 +88,9 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		}},
 		section{"Status", []*cobra.Command{
 			inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil), inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil),
-			inspect.NewCmdDependents(f, nil), group("what-if", "Show what a change would affect", inspect.NewCmdWhatIfDisable(f, nil)),
+			inspect.NewCmdDependents(f, nil),
+			group("what-if", "Show what a change would affect",
+				whatif.NewCmdDisable(f, nil), whatif.NewCmdKubernetes(f, nil), whatif.NewCmdUpgrade(f, nil)),
 			details.NewCmdHistory(f, nil), details.NewCmdValues(f, nil), details.NewCmdEvents(f, nil), newCmdUI(f, nil),
 		}},
 		section{"Instances and plans", []*cobra.Command{

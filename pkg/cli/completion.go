@@ -43,7 +43,7 @@ var argumentChoices = map[string]choices{
 	"PLAN":    planChoices,
 	"PACKAGE": packageNames,
 	"RELEASE": releaseNames,
-	"VERSION": versionChoices,
+	"VERSION": versionArguments,
 	"FROM":    packageNames,
 	"TO":      packageNames,
 }
@@ -243,6 +243,14 @@ func parameterChoices(ctx context.Context, c client.Client, said words) ([]strin
 		names = append(names, parameter.Name)
 	}
 	return names, nil
+}
+
+// versionArguments returns the versions of the operator named by the first argument. As a first argument itself, it is one of Kubernetes.
+func versionArguments(ctx context.Context, c client.Client, said words) ([]string, error) {
+	if len(said.args) == 0 {
+		return read.KubernetesVersions(ctx, c)
+	}
+	return versionChoices(ctx, c, said)
 }
 
 // versionChoices returns the versions of the operator of the Instance or add-on, or of the operator, named by the first argument.

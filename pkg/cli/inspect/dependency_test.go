@@ -281,23 +281,6 @@ func TestWhyExplainsTheOrderOfRemoval(t *testing.T) {
 	}
 }
 
-func TestWhatIfDisableText(t *testing.T) {
-	cluster := func(names ...string) fleet.Cluster {
-		view := sample.NewCluster("zookeeper:", "kafka: zookeeper", "search: zookeeper|kafka", "graphs: zookeeper?", "shop: kafka").Protecting("kafka", "zookeeper")
-		for _, name := range names {
-			view = view.With(name, sample.Works)
-		}
-		return view.Cluster
-	}
-	clusters := map[string]fleet.Cluster{
-		"cluster1": cluster("zookeeper", "kafka", "shop", "graphs"), "cluster2": cluster("zookeeper", "kafka"), "cluster3": cluster("zookeeper", "graphs", "search"),
-		"cluster4": cluster("zookeeper"), "cluster5": cluster("kafka", "shop"),
-	}
-	clusters["cluster6"] = sample.Cluster{Cluster: cluster("zookeeper", "graphs")}.WithDeletion("zookeeper").Cluster
-	clitest.Golden(t, "what-if-disable", disablingText(fleet.DisablingOf("zookeeper", clusters), false))
-	clitest.Golden(t, "what-if-disable-wide", disablingText(fleet.DisablingOf("graphs", clusters), true))
-}
-
 func TestDependentsText(t *testing.T) {
 	needs := map[string][]addonv1alpha1.AddonDependency{}
 	for _, line := range []string{

@@ -24,10 +24,8 @@ func TestWhatProgramsRead(t *testing.T) {
 		There:     map[string]map[string]bool{"cluster1": {"kafka": true, "shop": true}, "cluster2": {"kafka": true, "zookeeper": true}},
 		Malformed: []error{errors.New(`ClusterManagementAddOn "broken": no list`)},
 	})
-	disabling := fleet.DisablingOf("kafka", map[string]fleet.Cluster{"cluster1": sample.NewCluster("shop: kafka", "kafka:").With("shop").With("kafka").Protecting("shop", "kafka").Cluster})
 	for name, s := range map[string]terminal.Shown{
 		"tree": {Data: tree, Names: treeNames(tree, cluster.Cluster)}, "why": {Data: explained.Data("shop")},
-		"what-if":    {Data: disabling, Names: disablingNames(disabling)},
 		"dependents": {Data: dependents, Names: dependentsNames(dependents)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/console/whatif"
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/core/preview"
@@ -28,6 +30,8 @@ type Edit struct {
 	// Upgrade is set if the OperatorVersion changes too: to Choice.
 	Upgrade bool
 	Choice
+	// WhatIf is set if the change is not made: a version that OCM rolls out by a Placement may change then.
+	WhatIf bool
 }
 
 // Edit returns the change of the existing object: of the Instance, or of the add-on that owns it. It returns ErrAbsent if there is neither.
@@ -97,8 +101,17 @@ func DefaultVersion(definition *addonv1alpha1.ClusterManagementAddOn) client.Obj
 	return client.ObjectKey{}
 }
 
-// editAddOn changes the add-on that determines the Instance: its parameters and, with Upgrade, its OperatorVersion.
+// editAddOn changes the add-on that determines the Instance, with a remark if the version does not start yet.
 func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
+	found, err := s.configureAddOn(ctx, edit)
+	if err == nil {
+		found.Remarks = append(found.Remarks, s.orderRemarks(found)...)
+	}
+	return found, err
+}
+
+// configureAddOn changes the parameters of an add-on and, with Upgrade, its OperatorVersion.
+func (s *State) configureAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found := Change{Cluster: edit.Namespace}
 	view := s.fleet[edit.Namespace]
 	if err := CheckDefined(view.Definitions, edit.Name); err != nil {
@@ -115,7 +128,7 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 		next, err = next.withConfig(ctx, s.reader, definition.Object, e.Desired)
 	}
 	if err == nil && edit.Upgrade {
-		err = s.upgrade(ctx, definition.Object, next.Wanted, edit.Choice)
+		err = s.upgrade(ctx, definition.Object, next.Wanted, edit)
 	}
 	if err != nil {
 		return found, err
@@ -124,7 +137,6 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	if found, err = s.completeAddOn(ctx, found, definition.Object, e); err == nil {
 		err = e.checkUnset(found.Version, next.CurrentConfig)
 		found.Remarks = append(found.Remarks, next.keptRemarks(ctx, s.reader, definition.Object)...)
-		found.Remarks = append(found.Remarks, s.orderRemarks(found)...)
 	}
 	return found, err
 }
@@ -134,31 +146,35 @@ func (s *State) orderRemarks(c Change) []string {
 	if c.Version == nil || c.Before == nil || c.After == nil || install.VersionOf(c.Before) == install.VersionOf(c.After) {
 		return nil
 	}
-	view := s.fleet[c.Cluster]
-	view.Instances = map[string]*kudo.Instance{}
-	for i, instance := range s.instances[c.Cluster] {
-		view.Instances[instance.Name] = &s.instances[c.Cluster][i]
-	}
-	members, wants := view.Members(), dependency.ReleaseOf(c.Version)
-	member := members[c.After.Name]
-	member.Wants = &wants
-	members[c.After.Name] = member
-	waits := dependency.WaitReason(c.After.Name, members, func(string) []dependency.Release { return nil })
+	waits := s.orderView(c.Cluster, c.After.Name, c.Version).WaitReason(c.After.Name, dependency.ReleaseOf(c.Version))
 	if waits == "" {
 		return nil
 	}
 	return []string{"the version does not start yet, and the one before keeps running: " + waits}
 }
 
+// orderView returns a cluster with what the order of upgrades depends on if an add-on changes to a version. The OperatorVersions are read only if the
+// change has to wait: they decide what changes first, or with which version in between a deadlock ends. Those that cannot be read are missing.
+func (s *State) orderView(cluster, addOn string, to *kudo.OperatorVersion) whatif.Cluster {
+	view := whatif.Cluster{Cluster: s.viewWithInstances(cluster)}
+	if view.WaitReason(addOn, dependency.ReleaseOf(to)) == "" {
+		return view
+	}
+	if versions, err := read.VersionsOf(s.reader.stored, view.Cluster); err == nil {
+		view.Versions = versions
+	}
+	return view
+}
+
 // upgrade sets the add-on's reference to the requested version. The reference is omitted if the version is the definition's default.
 func (s *State) upgrade(
-	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, choice Choice,
+	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, edit Edit,
 ) error {
-	if err := checkNotRolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
+	if err := checkNotRolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil && !edit.WhatIf {
 		return err
 	}
 	resolved, predicted := resolveConfigs(definition, addOn)
-	version, err := s.chooseFor(ctx, install.Configure(resolved, predicted, install.Namespaces{}).OperatorVersion, choice)
+	version, err := s.chooseFor(ctx, install.Configure(resolved, predicted, install.Namespaces{}).OperatorVersion, edit.Choice)
 	if err != nil {
 		return fmt.Errorf("add-on %q on cluster %s: %w", addOn.Name, addOn.Namespace, err)
 	}

@@ -63,6 +63,16 @@ func (s *State) clusters() []string { return slices.Sorted(maps.Keys(s.fleet)) }
 // View returns what was read about a cluster.
 func (s *State) View(cluster string) fleet.Cluster { return s.fleet[cluster] }
 
+// viewWithInstances returns what was read about a cluster, with its Instances.
+func (s *State) viewWithInstances(cluster string) fleet.Cluster {
+	view := s.fleet[cluster]
+	view.Instances = make(map[string]*kudo.Instance, len(s.instances[cluster]))
+	for i := range s.instances[cluster] {
+		view.Instances[s.instances[cluster][i].Name] = &s.instances[cluster][i]
+	}
+	return view
+}
+
 // NotFoundError returns the error for a cluster that has no object of that name.
 func (s *State) NotFoundError(key client.ObjectKey) error {
 	there := read.Inventory{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,11 @@ func selectClusters(ctx context.Context, c client.Reader, definitions map[string
 	if !anyNeed(definitions, selectsClusters) {
 		return nil
 	}
+	return selectAll(ctx, c, views)
+}
+
+// selectAll reads what selectors of dependencies read of the ManagedClusters.
+func selectAll(ctx context.Context, c client.Reader, views map[string]fleet.Cluster) error {
 	var all map[string]selector.Cluster
 	if len(views) > readByName {
 		var err error
@@ -79,6 +85,19 @@ func allSelected(ctx context.Context, c client.Reader) (map[string]selector.Clus
 			return found, nil
 		}
 	}
+}
+
+// KubernetesVersions returns the versions of Kubernetes that ManagedClusters report, each once and without the prefix v.
+func KubernetesVersions(ctx context.Context, c client.Reader) ([]string, error) {
+	all, err := allSelected(ctx, c)
+	var versions []string
+	for _, cluster := range all {
+		if version := strings.TrimPrefix(cluster.KubernetesVersion, "v"); version != "" {
+			versions = append(versions, version)
+		}
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions), err
 }
 
 func selectsClusters(need addonv1alpha1.AddonDependency) bool {

@@ -4,6 +4,7 @@ package compatibility
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -14,6 +15,9 @@ import (
 
 // MaxLength limits a constraint.
 const MaxLength = 253
+
+// maxClusterVersion limits a version of Kubernetes.
+const maxClusterVersion = 64
 
 // ParsePackage parses the kubernetesVersion of a package: a version such as 1.25.0, which is the lowest one as in KUDO, or a constraint.
 func ParsePackage(kubernetesVersion string) (*semver.Constraints, error) {
@@ -64,6 +68,41 @@ func Problem(spec *kudo.OperatorVersionSpec, charts []string, cluster string) st
 	return ""
 }
 
+// andHas is between what is required and the version of the cluster in a text of Problem.
+const andHas = ", and the cluster has "
+
+// Unmet returns the requirement of a text of Problem, without the version of the cluster.
+func Unmet(problem string) string {
+	requirement, _, _ := strings.Cut(problem, andHas)
+	return requirement
+}
+
+// ParseCluster parses a version of Kubernetes, such as 1.36, v1.36.2 or v1.36.2-gke.100, and returns it as clusters report it: v1.36.0. Suffixes stay.
+func ParseCluster(given string) (string, error) {
+	bare := strings.TrimPrefix(given, "v")
+	if strings.Count(bare, ".") == 1 {
+		bare += ".0"
+	}
+	parsed, err := semver.StrictNewVersion(bare)
+	if err != nil || parsed.Major() == 0 || len(bare) > maxClusterVersion {
+		return "", fmt.Errorf("%s is not a version of Kubernetes such as 1.36.0", text.Quote(given))
+	}
+	return "v" + bare, nil
+}
+
+// IsReached reports whether a cluster of a version has reached another one: suffixes do not count. known is false if one of them is not a version.
+func IsReached(cluster, other string) (reached, known bool) {
+	has, err := version.ParseGeneric(cluster)
+	if err != nil {
+		return false, false
+	}
+	wants, err := version.ParseGeneric(other)
+	if err != nil {
+		return false, false
+	}
+	return has.AtLeast(wants), true
+}
+
 func problemOf(subject, required string, parse func(string) (*semver.Constraints, error), cluster string) string {
 	if required == "" {
 		return ""
@@ -72,14 +111,14 @@ func problemOf(subject, required string, parse func(string) (*semver.Constraints
 	if err != nil {
 		return fmt.Sprintf("%s requires Kubernetes %s, which is no constraint such as >=1.25.0-0", subject, text.Quote(required))
 	}
-	without := fmt.Sprintf("%s requires Kubernetes %s, and the cluster has %s", subject, required, text.Quote(cluster))
+	without := fmt.Sprintf("%s requires Kubernetes %s%s%s", subject, required, andHas, text.Quote(cluster))
 	parsed, err := version.ParseGeneric(cluster)
 	if err != nil {
 		return without + ", which is no version"
 	}
 	running, err := semver.NewVersion(parsed.String())
 	if err != nil || !constraint.Check(running) {
-		return fmt.Sprintf("%s requires Kubernetes %s, and the cluster has %s", subject, required, cluster)
+		return fmt.Sprintf("%s requires Kubernetes %s%s%s", subject, required, andHas, cluster)
 	}
 	return ""
 }

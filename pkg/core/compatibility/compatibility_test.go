@@ -57,3 +57,41 @@ func TestProblem(t *testing.T) {
 		t.Error("no version is constrained")
 	}
 }
+
+func TestParseCluster(t *testing.T) {
+	for given, want := range map[string]string{
+		"1.36": "v1.36.0", "v1.36": "v1.36.0", "1.36.2": "v1.36.2", "v1.36.2-gke.100": "v1.36.2-gke.100", "1.36.2+k3s1": "v1.36.2+k3s1",
+		"": "", "1": "", "latest": "", "0.36.0": "", "1.36.0.1": "", "vv1.36.0": "", ">=1.36": "", "1.36.x": "", "1.36.0\n": "", "1.036.0": "",
+		"1.36.0-" + strings.Repeat("a", 64): "",
+	} {
+		got, err := compatibility.ParseCluster(given)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q, %v, want %q", given, got, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "such as 1.36.0") {
+			t.Errorf("%q: the error has no example: %v", given, err)
+		}
+	}
+}
+
+func TestIsReached(t *testing.T) {
+	for versions, want := range map[[2]string][2]bool{
+		{"v1.36.0", "v1.36.0"}: {true, true}, {"v1.36.1-gke.1", "v1.36.1"}: {true, true}, {"v1.35.9", "v1.36.0"}: {false, true}, {"v2.0.0", "v1.36.0"}: {true, true},
+		{"", "v1.36.0"}: {false, false}, {"new", "v1.36.0"}: {false, false}, {"v1.36.0", "new"}: {false, false},
+	} {
+		reached, known := compatibility.IsReached(versions[0], versions[1])
+		if reached != want[0] || known != want[1] {
+			t.Errorf("%v: got %v, %v", versions, reached, known)
+		}
+	}
+}
+
+func TestUnmet(t *testing.T) {
+	for problem, want := range map[string]string{
+		"": "", "the package requires Kubernetes >=1.25, <1.30, and the cluster has v1.36.0": "the package requires Kubernetes >=1.25, <1.30",
+	} {
+		if got := compatibility.Unmet(problem); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

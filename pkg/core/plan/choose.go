@@ -87,16 +87,21 @@ func (s State) versionProblem(choice Choice) string {
 	if s.KubernetesVersion == "" || !compatibility.IsConstrained(choice.Version) {
 		return ""
 	}
+	return compatibility.Problem(choice.Version, ChartsOf(choice.Version, choice.Start.Plan, choice.Start.Parameters), s.KubernetesVersion)
+}
+
+// ChartsOf returns the charts that a plan of a version applies with these parameters; those of all plans if its name is empty.
+func ChartsOf(version *kudo.OperatorVersionSpec, plan string, parameters map[string]string) []string {
 	var charts []string
-	for _, placed := range Everywhere(choice.Version) {
-		if placed.Plan != choice.Start.Plan || placed.Task.Kind != kudo.TaskHelm {
+	for _, placed := range Everywhere(version) {
+		if plan != "" && placed.Plan != plan || placed.Task.Kind != kudo.TaskHelm {
 			continue
 		}
-		if action, err := TaskActionOf(placed.Task, choice.Version, choice.Start.Parameters); err == nil && action == ApplyChart {
+		if action, err := TaskActionOf(placed.Task, version, parameters); err == nil && action == ApplyChart {
 			charts = append(charts, placed.Task.Spec.Chart)
 		}
 	}
-	return compatibility.Problem(choice.Version, charts, s.KubernetesVersion)
+	return charts
 }
 
 // Unsupported returns why the next plan waits for another version of Kubernetes; empty if it does not.

@@ -843,6 +843,10 @@ plans:
 			follow(ctx, cluster, "pier", "pier-1.0.0", nil)
 			Expect(run(ctx, "upgrade", "pier", "--cluster", cluster).err).To(MatchError(ContainSubstring("takes its OperatorVersion from operatorversions " +
 				kudo.DefaultPackagesNamespace + "/pier-1.0.0, which OCM applies to all clusters that Placement default/global selects")))
+			foreseen := run(ctx, "what-if", "upgrade", "pier", "2.0.0", "--cluster", cluster, "--as", reader)
+			Expect(foreseen.err).NotTo(HaveOccurred())
+			Expect(foreseen.out).To(And(HavePrefix("Cluster "+cluster+": pier starts (pier-1.0.0 -> pier-2.0.0)\n  warning: "),
+				ContainSubstring("which OCM applies to all clusters that Placement default/global selects; change that object")))
 			shown := run(ctx, "update", "pier", "--cluster", cluster, "-p", "SIZE=3", "--dry-run", "--as", reader)
 			Expect(shown.err).NotTo(HaveOccurred())
 			Expect(shown.out).To(ContainSubstring("  plan resize runs: change of parameter SIZE\n"))

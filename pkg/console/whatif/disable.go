@@ -1,10 +1,12 @@
-package fleet
+package whatif
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/tandem-addons/tandem/pkg/console/fleet"
 )
 
 // Disabling is the output of `what-if disable`: what the removal of an add-on does on a fleet.
@@ -19,13 +21,13 @@ type Disabling struct {
 
 // AffectedRow is an add-on with one kind of effect, and the clusters with that effect.
 type AffectedRow struct {
-	DependentRow
+	fleet.DependentRow
 	// Protects is set if the add-on does not allow the removal on these clusters.
 	Protects bool `json:"protects,omitempty"`
 }
 
 // DisablingOf returns what the removal of an add-on does on each cluster that has it and does not remove it already.
-func DisablingOf(addOn string, clusters map[string]Cluster) Disabling {
+func DisablingOf(addOn string, clusters map[string]fleet.Cluster) Disabling {
 	data := Disabling{AddOn: addOn, Removed: []string{}, Refused: []string{}, Dependents: []AffectedRow{}}
 	rows := map[string]*AffectedRow{}
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
@@ -38,7 +40,7 @@ func DisablingOf(addOn string, clusters map[string]Cluster) Disabling {
 			refused = refused || d.Protects
 			key := fmt.Sprintf("%s %s %t %q", d.Name, d.Type, d.Protects, d.Through)
 			if rows[key] == nil {
-				rows[key] = &AffectedRow{DependentRow: DependentRow{AddOn: d.Name, Type: d.Type, Through: d.Through}, Protects: d.Protects}
+				rows[key] = &AffectedRow{DependentRow: fleet.DependentRow{AddOn: d.Name, Type: d.Type, Through: d.Through}, Protects: d.Protects}
 			}
 			rows[key].Clusters = append(rows[key].Clusters, name)
 		}
@@ -68,5 +70,5 @@ func (r AffectedRow) EffectText() string {
 	if r.Protects {
 		return "protects it: the removal is refused"
 	}
-	return EffectText(r.Type)
+	return fleet.EffectText(r.Type)
 }

@@ -1,4 +1,4 @@
-package inspect
+package whatif
 
 import (
 	"fmt"
@@ -7,11 +7,12 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/console/whatif"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // disablingText returns a table of the affected add-ons, and the clusters; wide lists all clusters.
-func disablingText(d fleet.Disabling, wide bool) string {
+func disablingText(d whatif.Disabling, wide bool) string {
 	shown := fmt.Sprintf("No add-on on these clusters depends on %s.\n", text.Word(d.AddOn))
 	if len(d.Dependents) > 0 {
 		rows := make([][]string, len(d.Dependents))
@@ -30,7 +31,7 @@ func disablingText(d fleet.Disabling, wide bool) string {
 }
 
 // disablingNames returns the object names of the affected definitions, each once.
-func disablingNames(d fleet.Disabling) []string {
+func disablingNames(d whatif.Disabling) []string {
 	var names []string
 	for _, row := range d.Dependents {
 		if name := text.ObjectName(addonv1alpha1.GroupVersion.Group, "ClusterManagementAddOn", row.AddOn); !slices.Contains(names, name) {

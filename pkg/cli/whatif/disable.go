@@ -1,4 +1,4 @@
-package inspect
+package whatif
 
 import (
 	"context"
@@ -9,24 +9,24 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
+	"github.com/tandem-addons/tandem/pkg/console/whatif"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// WhatIfDisableOptions holds the arguments and flags of the command.
-type WhatIfDisableOptions struct {
+// DisableOptions holds the arguments and flags of the command.
+type DisableOptions struct {
 	*hubclient.Factory
 	where  hubclient.Selection
 	addOn  string
 	output *terminal.Output
 }
 
-// NewCmdWhatIfDisable returns the command. If runF is set, it replaces runWhatIfDisable.
-func NewCmdWhatIfDisable(f *hubclient.Factory, runF func(context.Context, *WhatIfDisableOptions) error) *cobra.Command {
-	o := &WhatIfDisableOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide, terminal.FormatName)}
+// NewCmdDisable returns the command. If runF is set, it replaces runDisable.
+func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOptions) error) *cobra.Command {
+	o := &DisableOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide, terminal.FormatName)}
 	if runF == nil {
-		runF = runWhatIfDisable
+		runF = runDisable
 	}
 	const of = "the add-on would be removed from"
 	cmd := &cobra.Command{
@@ -43,8 +43,8 @@ func NewCmdWhatIfDisable(f *hubclient.Factory, runF func(context.Context, *WhatI
 			if err := o.where.Require(cmd, of); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("namespace") {
-				return terminal.Usagef(cmd, "--namespace is not supported: select managed clusters with --cluster")
+			if err := refuseNamespace(cmd); err != nil {
+				return err
 			}
 			o.addOn = args[0]
 			return runF(cmd.Context(), o)
@@ -55,7 +55,7 @@ func NewCmdWhatIfDisable(f *hubclient.Factory, runF func(context.Context, *WhatI
 	return cmd
 }
 
-func runWhatIfDisable(ctx context.Context, o *WhatIfDisableOptions) error {
+func runDisable(ctx context.Context, o *DisableOptions) error {
 	c, err := o.Hub()
 	if err != nil {
 		return err
@@ -68,16 +68,16 @@ func runWhatIfDisable(ctx context.Context, o *WhatIfDisableOptions) error {
 }
 
 // gatherDisabling reads the clusters. It returns an error if none of them has the add-on.
-func gatherDisabling(ctx context.Context, c hubclient.Hub, o *WhatIfDisableOptions) (fleet.Disabling, error) {
+func gatherDisabling(ctx context.Context, c hubclient.Hub, o *DisableOptions) (whatif.Disabling, error) {
 	clusters, err := o.where.Clusters(ctx, c)
 	if err != nil {
-		return fleet.Disabling{}, err
+		return whatif.Disabling{}, err
 	}
 	_, views, err := read.Fleet(ctx, c, clusters)
 	if err != nil {
-		return fleet.Disabling{}, err
+		return whatif.Disabling{}, err
 	}
-	data := fleet.DisablingOf(o.addOn, views)
+	data := whatif.DisablingOf(o.addOn, views)
 	if len(data.Removed)+len(data.Refused) == 0 {
 		return data, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters, or is already being removed; see 'kubectl addon get %s'",
 			o.addOn, len(clusters), text.Word(o.addOn))
