@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/keymutex"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -45,8 +46,10 @@ type addOns struct {
 	// written tracks the last writes of add-ons, applied those of their Instances.
 	written, applied *controller.Writes
 	pace             *controller.Pace
-	// starting serializes changes of versions on a cluster: each is decided by what runs after the one before.
+	// starting serializes changes of versions on a cluster: each is decided by what runs after the one before. The cache lacks that for a time, after which
+	// the delays are.
 	starting keymutex.KeyMutex
+	delays   workqueue.TypedRateLimiter[types.NamespacedName]
 }
 
 func (a *addOns) SetUp(mgr manager.Manager) error {
@@ -131,6 +134,7 @@ func (a *addOns) Reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 
 // forget drops what is remembered of an add-on that does not exist.
 func (a *addOns) forget(name types.NamespacedName) {
+	a.delays.Forget(name)
 	a.applied.Forget(name)
 	a.reader.Doubts.Forget(name)
 }
@@ -202,6 +206,9 @@ func (a *addOns) checkEnabled(ctx context.Context, addOn *addonv1alpha1.ManagedC
 // checkLive returns a conflict if the desired Instance is about to be applied, and a cached object of the configuration is stale: an
 // earlier process may have applied a newer one, which this apply would revert.
 func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
+	if want == nil {
+		a.delays.Forget(client.ObjectKeyFromObject(state.ManagedAddOn))
+	}
 	if own := state.OwnInstance(); want == nil || own != nil && (install.Matches(own, want) || a.applied.WaitTime(own) > 0) {
 		return nil
 	}
@@ -215,11 +222,26 @@ func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.
 	return a.checkOrder(ctx, state, want)
 }
 
-// checkOrder returns a conflict if the version of the desired Instance is about to start, and what runs on the cluster by a live read excludes that.
+// maxOrderDelay is the maximum time after which a change of a version is decided again that the cache allows, and a live read does not.
+const maxOrderDelay = 5 * time.Second
+
+// checkOrder returns an error if the version of the desired Instance is about to start, and what runs on the cluster by a live read excludes that. Whether
+// anything may exclude it is not decided by what the cache says of other add-ons on the cluster.
 func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
-	name := state.ManagedAddOn.Name
-	if want == nil || !install.ChangesVersion(state) || !dependency.HasConstraints(name, dependency.ReleaseOf(state.Version), state.Members) {
+	if !install.ChangesVersion(state) {
 		return nil
+	}
+	dependents, err := read.Constraining(ctx, a.client, state.ManagedAddOn.Name)
+	if err != nil {
+		return err
+	}
+	if len(dependents) == 0 && !dependency.HasConstraints(dependency.Needs(state.Definition), dependency.ReleaseOf(state.Version)) {
+		return nil
+	}
+	for i := range dependents {
+		if err := a.liveReads.check(ctx, &dependents[i]); err != nil {
+			return err
+		}
 	}
 	instances := &kudo.InstanceList{}
 	if err := a.live.List(ctx, instances, client.InNamespace(want.Namespace)); err != nil {
@@ -229,27 +251,11 @@ func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo
 	if err := a.reader.Order(ctx, &state); err != nil {
 		return err
 	}
+	key := client.ObjectKeyFromObject(want)
 	if install.Decide(state).Instance == nil {
-		return staleCacheConflict(want, "its version must not start yet")
+		return &controller.PostponedError{For: a.delays.When(key)}
 	}
-	return a.checkConstraints(ctx, name)
-}
-
-// checkConstraints returns a conflict if the definition of a dependent, which may have constraints, has changed since it was cached.
-func (a *addOns) checkConstraints(ctx context.Context, name string) error {
-	dependents, err := read.DefinedOn(ctx, a.client, name)
-	if err != nil {
-		return err
-	}
-	for _, dependent := range dependents {
-		definition, err := read.Definition(ctx, a.client, dependent)
-		if err != nil || definition == nil {
-			return err
-		}
-		if err := a.liveReads.check(ctx, definition); err != nil {
-			return err
-		}
-	}
+	a.delays.Forget(key)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/keymutex"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -108,6 +109,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			reader: &addOnReader, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			liveReads: reads, pace: controller.NewPace(time.Now),
 			written: controller.NewWrites(), applied: controller.NewWrites(), starting: keymutex.NewHashed(0),
+			delays: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](controller.ConflictDelay, maxOrderDelay),
 		},
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),

@@ -165,19 +165,8 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 		parent := root.Way[len(root.Way)-2]
 		e.addSentence("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
 		e.suggest("kubectl edit clustermanagementaddon %s", parent)
-	case root.Automatic:
-		e.addSentence("%s, which addon-manager enables, because that dependency has install Auto.", subject)
-		e.suggest("kubectl addon events %s --cluster %s", root.Way[len(root.Way)-2], e.view.Name)
-	case root.Cause == dependency.PlacementDecides:
-		e.addSentence("%s, which Placements enable: addon-manager does not, although that dependency has install Auto. Make one of them select cluster %s.",
-			subject, e.view.Name)
-		e.suggest("kubectl label managedcluster %s NAME=VALUE", e.view.Name)
-	case root.Cause == dependency.Declined:
-		e.addSentence("%s, which was disabled: addon-manager does not enable it again, although that dependency has install Auto.", subject)
-		e.enableCommand(root.By)
-	case root.Cause == dependency.NotInstalled:
-		e.addSentence("%s, which is not installed: enable it.", subject)
-		e.enableCommand(root.Way...)
+	case root.Cause == dependency.NotInstalled, root.Cause == dependency.PlacementDecides, root.Cause == dependency.Declined:
+		e.explainMissing(subject, root)
 	case root.Cause == dependency.Deleting:
 		addOn := e.view.AddOns[root.By]
 		e.addSentence("%s, which is being deleted%s: enable it again after the deletion.", subject, waitsFor(addOn))
@@ -189,6 +178,25 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 		e.suggestVersion(root.By, root.Way[len(root.Way)-2])
 	default:
 		e.explainFailure(subject, e.view.AddOns[root.By], root.Held)
+	}
+}
+
+// explainMissing states why an add-on is not installed, and how to change that.
+func (e *Explanation) explainMissing(subject string, root dependency.Root) {
+	switch {
+	case root.Automatic:
+		e.addSentence("%s, which addon-manager enables, because that dependency has install Auto.", subject)
+		e.suggest("kubectl addon events %s --cluster %s", root.Way[len(root.Way)-2], e.view.Name)
+	case root.Cause == dependency.PlacementDecides:
+		e.addSentence("%s, which Placements enable: addon-manager does not, although that dependency has install Auto. Make one of them select cluster %s.",
+			subject, e.view.Name)
+		e.suggest("kubectl label managedcluster %s NAME=VALUE", e.view.Name)
+	case root.Cause == dependency.Declined:
+		e.addSentence("%s, which was disabled: addon-manager does not enable it again, although that dependency has install Auto.", subject)
+		e.enableCommand(root.By)
+	default:
+		e.addSentence("%s, which is not installed: enable it.", subject)
+		e.enableCommand(root.Way...)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
@@ -134,16 +133,6 @@ func (e Enabled) isUnneeded(name string, on map[string]Enabled) bool {
 // exists reports whether the dependent is on the cluster, and was not created again since.
 func (a Asker) exists(on map[string]Enabled) bool {
 	return on[a.Name].UID == a.UID && a.UID != ""
-}
-
-// IsPlaced reports whether OCM decides by Placements on which clusters the add-on is enabled, so that it would disable what others enable. Without a
-// definition, it does not.
-func IsPlaced(definition *addonv1alpha1.ClusterManagementAddOn) bool {
-	strategy := ""
-	if definition != nil {
-		strategy = definition.Spec.InstallStrategy.Type
-	}
-	return strategy != "" && strategy != upstream.AddonInstallStrategyManual
 }
 
 // MayInstall reports whether a definition may have a dependency with install Auto. It is cheap, and true for some that have none.

@@ -108,95 +108,134 @@ func TestAutomaticOf(t *testing.T) {
 	}
 }
 
-// TestAutomaticEnds applies what changes to random clusters until nothing does. Meanwhile users disable add-ons, selectors flap and definitions come
-// and go. Nothing that a user has disabled is enabled again for the same dependents, and only what was enabled automatically is disabled.
+// automaticFleet is a cluster on which users enable and disable add-ons, and selectors flap.
+type automaticFleet struct {
+	t        *testing.T
+	seed     uint64
+	random   *rand.Rand
+	declared map[string][]addonv1alpha1.AddonDependency
+	on       map[string]Enabled
+	// declined holds the NAME and UID of add-ons that were disabled and of their dependents at that time.
+	declined map[[2]string]bool
+	uids     int
+}
+
+var automaticNames = strings.Split("abcdef", "")
+
+func newAutomaticFleet(t *testing.T, seed uint64) *automaticFleet {
+	f := &automaticFleet{
+		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 45)), declared: map[string][]addonv1alpha1.AddonDependency{},
+		on: map[string]Enabled{}, declined: map[[2]string]bool{},
+	}
+	for i, name := range automaticNames {
+		for _, other := range automaticNames[i+1:] { // without cycles
+			if f.random.IntN(3) > 0 {
+				continue
+			}
+			need := addonv1alpha1.AddonDependency{Name: other}
+			if f.random.IntN(3) > 0 {
+				need.Install = addonv1alpha1.InstallAuto
+			}
+			f.declared[name] = append(f.declared[name], need)
+		}
+	}
+	return f
+}
+
+// uid returns a new uid.
+func (f *automaticFleet) uid() types.UID {
+	f.uids++
+	return types.UID(fmt.Sprint(f.uids))
+}
+
+// disturb does what a user or a selector may do to an add-on.
+func (f *automaticFleet) disturb(name string) {
+	addOn, there := f.on[name]
+	switch {
+	case !there:
+		f.on[name] = Enabled{UID: f.uid(), Needs: f.declared[name]}
+		return
+	case f.random.IntN(2) == 0:
+		for _, other := range f.on {
+			if slices.Contains(other.With, name) {
+				f.declined[[2]string{name, string(other.UID)}] = true
+			}
+		}
+		delete(f.on, name)
+		return
+	case len(addOn.Needs) > 0: // a selector does not match any more
+		addOn.Needs = nil
+	default:
+		addOn.Needs = f.declared[name]
+	}
+	f.on[name] = addOn
+}
+
+// apply applies what changes, and reports whether nothing does.
+func (f *automaticFleet) apply() bool {
+	missing := map[string]Seen{}
+	for _, name := range automaticNames {
+		if _, there := f.on[name]; !there {
+			missing[name] = Seen{Defined: true}
+		}
+	}
+	next := AutomaticOf(f.on, missing)
+	if !reflect.DeepEqual(next, AutomaticOf(f.on, missing)) {
+		f.t.Fatalf("seed %d: two decisions differ", f.seed)
+	}
+	for name, askers := range next.Enable {
+		for _, asker := range askers {
+			if f.declined[[2]string{name, string(asker.UID)}] {
+				f.t.Fatalf("seed %d: %s is enabled again for %s", f.seed, name, asker.Name)
+			}
+		}
+		f.on[name] = Enabled{UID: f.uid(), Needs: f.declared[name], For: askers}
+	}
+	for name := range f.on {
+		addOn := f.on[name]
+		if askers, changes := next.For[name]; changes {
+			addOn.For = ParseAskers(FormatAskers(askers))
+		}
+		if with, changes := next.With[name]; changes {
+			addOn.With = ParseNames(FormatNames(with))
+		}
+		f.on[name] = addOn
+	}
+	for _, name := range next.Disable {
+		if len(f.on[name].For) == 0 {
+			f.t.Fatalf("seed %d: %s, which a user has enabled, is disabled", f.seed, name)
+		}
+		delete(f.on, name)
+	}
+	return next.IsEmpty()
+}
+
+// lacking returns an add-on and a dependency with install Auto that is neither there nor was disabled; empty if there is none.
+func (f *automaticFleet) lacking() string {
+	for name, addOn := range f.on {
+		for _, need := range addOn.Needs {
+			if _, there := f.on[need.Name]; !there && need.Install == addonv1alpha1.InstallAuto && !slices.Contains(addOn.With, need.Name) {
+				return name + " lacks " + need.Name
+			}
+		}
+	}
+	return ""
+}
+
+// TestAutomaticEnds applies what changes to random clusters until nothing does. Nothing that a user has disabled is enabled again for the same dependents,
+// and only what was enabled automatically is disabled.
 func TestAutomaticEnds(t *testing.T) {
-	names := strings.Split("abcdef", "")
 	for seed := range uint64(2000) {
-		r := rand.New(rand.NewPCG(seed, 45))
-		declared := map[string][]addonv1alpha1.AddonDependency{}
-		for i, name := range names {
-			for _, other := range names[i+1:] { // without cycles
-				if r.IntN(3) == 0 {
-					need := addonv1alpha1.AddonDependency{Name: other}
-					if r.IntN(3) > 0 {
-						need.Install = addonv1alpha1.InstallAuto
-					}
-					declared[name] = append(declared[name], need)
-				}
-			}
-		}
-		on, uid, declined := map[string]Enabled{}, 0, map[string]bool{}
-		apply := func() bool {
-			missing := map[string]Seen{}
-			for _, name := range names {
-				if _, there := on[name]; !there {
-					missing[name] = Seen{Defined: true}
-				}
-			}
-			next := AutomaticOf(on, missing)
-			if !reflect.DeepEqual(next, AutomaticOf(on, missing)) {
-				t.Fatalf("seed %d: two decisions differ", seed)
-			}
-			for name, askers := range next.Enable {
-				for _, asker := range askers {
-					if declined[name+string(asker.UID)] {
-						t.Fatalf("seed %d: %s is enabled again for %s", seed, name, asker.Name)
-					}
-				}
-				uid++
-				on[name] = Enabled{UID: types.UID(fmt.Sprint(uid)), Needs: declared[name], For: askers}
-			}
-			for name, askers := range next.For {
-				addOn := on[name]
-				addOn.For = ParseAskers(FormatAskers(askers))
-				on[name] = addOn
-			}
-			for name, with := range next.With {
-				addOn := on[name]
-				addOn.With = ParseNames(FormatNames(with))
-				on[name] = addOn
-			}
-			for _, name := range next.Disable {
-				if len(on[name].For) == 0 {
-					t.Fatalf("seed %d: %s, which a user has enabled, is disabled", seed, name)
-				}
-				delete(on, name)
-			}
-			return next.IsEmpty()
-		}
+		f := newAutomaticFleet(t, seed)
 		for range 30 {
-			name := names[r.IntN(len(names))]
-			addOn, there := on[name]
-			switch {
-			case !there:
-				uid++
-				on[name] = Enabled{UID: types.UID(fmt.Sprint(uid)), Needs: declared[name]}
-			case r.IntN(2) == 0:
-				for _, other := range on {
-					if slices.Contains(other.With, name) {
-						declined[name+string(other.UID)] = true
-					}
-				}
-				delete(on, name)
-			case len(addOn.Needs) > 0: // a selector does not match any more
-				addOn.Needs = nil
-				on[name] = addOn
-			default:
-				addOn.Needs = declared[name]
-				on[name] = addOn
-			}
-			for round := 0; !apply(); round++ {
+			f.disturb(automaticNames[f.random.IntN(len(automaticNames))])
+			for round := 0; !f.apply(); round++ {
 				if round > 10 {
 					t.Fatalf("seed %d: no end", seed)
 				}
 			}
-			for name := range on {
-				for _, need := range on[name].Needs {
-					if _, there := on[need.Name]; !there && need.Install == addonv1alpha1.InstallAuto && !slices.Contains(on[name].With, need.Name) {
-						t.Fatalf("seed %d: %s lacks %s", seed, name, need.Name)
-					}
-				}
+			if problem := f.lacking(); problem != "" {
+				t.Fatalf("seed %d: %s", seed, problem)
 			}
 		}
 	}

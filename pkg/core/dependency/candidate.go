@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
@@ -53,4 +55,14 @@ func Everywhere(needs []addonv1alpha1.AddonDependency) []addonv1alpha1.AddonDepe
 // sameNeeds reports whether both lists declare the same.
 func sameNeeds(a, b []addonv1alpha1.AddonDependency) bool {
 	return slices.EqualFunc(a, b, func(x, y addonv1alpha1.AddonDependency) bool { return reflect.DeepEqual(x, y) })
+}
+
+// IsPlaced reports whether OCM decides by Placements on which clusters the add-on is enabled, so that it would disable what others enable. Without a
+// definition, it does not.
+func IsPlaced(definition *addonv1alpha1.ClusterManagementAddOn) bool {
+	strategy := ""
+	if definition != nil {
+		strategy = definition.Spec.InstallStrategy.Type
+	}
+	return strategy != "" && strategy != upstream.AddonInstallStrategyManual
 }

@@ -23,6 +23,8 @@ type Release struct {
 	Constraints []kudo.DependencyConstraint
 	// Target is true if it is the one to which the add-on is changing: its Instance names it.
 	Target bool
+	// Missing is true if its OperatorVersion does not exist: it may have any version and constraints.
+	Missing bool
 }
 
 // ReleaseOf returns the release of an OperatorVersion.
@@ -34,6 +36,11 @@ func ReleaseOf(version *kudo.OperatorVersion) Release {
 	return release
 }
 
+// MissingRelease returns the release of an OperatorVersion that does not exist.
+func MissingRelease(name string) Release {
+	return Release{Name: name, Problem: fmt.Sprintf("OperatorVersion %s does not exist", text.Quote(name)), Missing: true}
+}
+
 // Member is an add-on on a cluster with everything that the order of upgrades depends on.
 type Member struct {
 	// Needs are the dependencies that it declares and has on the cluster.
@@ -42,36 +49,53 @@ type Member struct {
 	Runs []Release
 	// Wants is the release that it is configured to change to; nil if there is none.
 	Wants *Release
+	// Deleting is true if it is being deleted. It runs until then, but does not replace an add-on that stays.
+	Deleting bool
+}
+
+// NeedsOf returns the dependencies of an add-on with a malformed declaration that the constraints of its releases imply: each is required.
+func NeedsOf(releases []Release) []addonv1alpha1.AddonDependency {
+	var needs []addonv1alpha1.AddonDependency
+	for _, release := range releases {
+		for _, constraint := range release.Constraints {
+			if !slices.ContainsFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == constraint.Name }) {
+				needs = append(needs, addonv1alpha1.AddonDependency{Name: constraint.Name, Type: addonv1alpha1.DependencyTypeRequired})
+			}
+		}
+	}
+	return needs
 }
 
 // RunningReleases returns the releases of an add-on that runs a package: that which is installed, that which a plan applies, and that which its
-// Instance names, whose OperatorVersion is named; nil if it does not exist.
+// Instance names, whose OperatorVersion is named; nil if that is not read.
 func RunningReleases(instance *kudo.Instance, named *kudo.OperatorVersion) []Release {
 	installed := InstalledVersions(instance)
 	whole, last := instance.Status.Whole, instance.Status.Execution
 	first := Release{Version: installed.Installed, Problem: installed.Problem}
-	var known []corev1.ObjectReference
 	if whole != nil {
 		first.Name, first.Constraints = whole.OperatorVersion.Name, whole.Dependencies
-		known = append(known, whole.OperatorVersion)
 	}
 	releases := []Release{first}
 	if applies(instance) {
 		releases = append(releases, Release{
 			Name: last.OperatorVersion.Name, Version: last.DependencyVersion, Problem: installed.Problem, Constraints: last.Dependencies,
 		})
-		known = append(known, last.OperatorVersion)
 	}
-	isNamed := func(r corev1.ObjectReference) bool {
-		return r.Name == instance.Spec.OperatorVersion.Name && r.Namespace == instance.Spec.OperatorVersion.Namespace
-	}
-	if named != nil && !slices.ContainsFunc(known, isNamed) {
+	if named != nil && !RunsNamed(instance) {
 		releases = append(releases, ReleaseOf(named))
 	}
 	for i := range releases {
 		releases[i].Target = len(releases) > 1 && releases[i].Name == instance.Spec.OperatorVersion.Name
 	}
 	return releases
+}
+
+// RunsNamed reports whether the OperatorVersion that the Instance names is installed, or a plan applies it: its agent has reported the constraints.
+func RunsNamed(instance *kudo.Instance) bool {
+	named := instance.Spec.OperatorVersion
+	isNamed := func(r corev1.ObjectReference) bool { return r.Name == named.Name && r.Namespace == named.Namespace }
+	whole := instance.Status.Whole
+	return whole != nil && isNamed(whole.OperatorVersion) || applies(instance) && isNamed(instance.Status.Execution.OperatorVersion)
 }
 
 // applies reports whether the last plan applies, or has failed to apply, another OperatorVersion than the one that is installed.
@@ -127,6 +151,10 @@ type Exclusion struct {
 func Exclusions(name string, to Release, on map[string]Member) []Exclusion {
 	var found []Exclusion
 	member := on[name]
+	// What is not known of the add-on itself satisfies its dependents no less.
+	member.Runs = slices.DeleteFunc(slices.Clone(member.Runs), func(r Release) bool { return r.Missing })
+	on = maps.Clone(on)
+	on[name] = member
 	for _, need := range member.Needs {
 		if exclusion := exclusionOf(name, need, to, on); exclusion != nil {
 			found = append(found, *exclusion)
@@ -164,23 +192,37 @@ func newExclusions(dependent, changes string, on, changed map[string]Member) []E
 }
 
 // exclusionOf returns the first constraint on a required dependency of a release that no installed candidate satisfies; nil if one does, or if none is
-// installed: that never keeps an add-on from changing.
+// installed: that never keeps an add-on from changing. A candidate that is being deleted counts only while none stays.
 func exclusionOf(addOn string, need addonv1alpha1.AddonDependency, release Release, on map[string]Member) (first *Exclusion) {
 	if need.Type == addonv1alpha1.DependencyTypeOptional {
 		return nil
 	}
-	for _, candidate := range Candidates(need) {
-		runs := on[candidate].Runs
-		if len(runs) == 0 {
-			continue
-		}
-		exclusion := excludes(addOn, need, release, candidate, runs)
+	for _, candidate := range installedOf(Candidates(need), on) {
+		exclusion := excludes(addOn, need, release, candidate, on[candidate].Runs)
 		if exclusion == nil {
 			return nil
 		}
 		first = cmp.Or(first, exclusion)
 	}
 	return first
+}
+
+// installedOf returns the candidates that are installed: those that stay, or if there are none, those that are being deleted.
+func installedOf(candidates []string, on map[string]Member) []string {
+	var staying, leaving []string
+	for _, candidate := range candidates {
+		switch member := on[candidate]; {
+		case len(member.Runs) == 0:
+		case member.Deleting:
+			leaving = append(leaving, candidate)
+		default:
+			staying = append(staying, candidate)
+		}
+	}
+	if len(staying) > 0 {
+		return staying
+	}
+	return leaving
 }
 
 // excludes returns the first constraint on a candidate that one of its running releases does not satisfy.
@@ -211,22 +253,36 @@ func constraintsOn(need addonv1alpha1.AddonDependency, release Release, candidat
 	return constraints
 }
 
-// HasConstraints reports whether any constraint applies to the version of the add-on of that name, or to those that it depends on if it changes to a release.
-func HasConstraints(name string, to Release, on map[string]Member) bool {
-	for _, need := range on[name].Needs {
-		for _, candidate := range Candidates(need) {
-			if len(on[candidate].Runs) > 0 && len(constraintsOn(need, to, candidate)) > 0 {
-				return true
-			}
-		}
+// MissingReason describes why the constraints on a change of the add-on of that name are not known: a dependent runs, or changes to, an OperatorVersion that does
+// not exist. It is empty if there is none, or if nothing changes.
+func MissingReason(name string, on map[string]Member) string {
+	wants := on[name].Wants
+	if wants == nil {
+		return ""
 	}
-	for _, other := range on {
-		for _, need := range other.Needs {
-			if slices.Contains(Candidates(need), name) &&
-				slices.ContainsFunc(other.Runs, func(r Release) bool { return len(constraintsOn(need, r, name)) > 0 }) {
-				return true
-			}
+	for _, other := range slices.Sorted(maps.Keys(on)) {
+		at := slices.IndexFunc(on[other].Runs, func(r Release) bool { return r.Missing })
+		if other == name || at < 0 || !mayConstrain(on[other].Needs, name) {
+			continue
 		}
+		return fmt.Sprintf("waiting to change to %s: %s depends on it, and the constraints of the version that it changes to are not known, because %s; "+
+			"change %[2]s to a version that exists", wants.Name, other, on[other].Runs[at].Problem)
 	}
-	return false
+	return ""
+}
+
+// mayConstrain reports whether one of the dependencies requires the add-on of that name.
+func mayConstrain(needs []addonv1alpha1.AddonDependency, name string) bool {
+	return slices.ContainsFunc(needs, func(need addonv1alpha1.AddonDependency) bool {
+		return need.Type != addonv1alpha1.DependencyTypeOptional && slices.Contains(Candidates(need), name)
+	})
+}
+
+// HasConstraints reports whether a constraint applies to what the add-on with these dependencies requires if it changes to a release, whatever runs.
+func HasConstraints(needs []addonv1alpha1.AddonDependency, to Release) bool {
+	return slices.ContainsFunc(needs, func(need addonv1alpha1.AddonDependency) bool {
+		return need.Type != addonv1alpha1.DependencyTypeOptional && slices.ContainsFunc(Candidates(need), func(candidate string) bool {
+			return len(constraintsOn(need, to, candidate)) > 0
+		})
+	})
 }

@@ -56,6 +56,11 @@ func member(needs []addonv1alpha1.AddonDependency, wants dependency.Release, run
 	return m
 }
 
+func leaves(m dependency.Member) dependency.Member {
+	m.Deleting = true
+	return m
+}
+
 func TestWaitReason(t *testing.T) {
 	type members = map[string]dependency.Member
 	var none dependency.Release
@@ -159,6 +164,37 @@ func TestWaitReason(t *testing.T) {
 			"kafka":    member(nil, release("kafka", "3.0.0"), release("kafka", "2.0.0")),
 			"redpanda": member(nil, none, release("redpanda", "24.0.0")),
 		}},
+		"a candidate that is being deleted does not replace one that stays": {of: "shop", on: members{
+			"shop":     member(requires("kafka|redpanda"), release("shop", "2.0.0", "redpanda >=24"), release("shop", "1.0.0")),
+			"kafka":    leaves(member(nil, none, release("kafka", "3.0.0"))),
+			"redpanda": member(nil, none, release("redpanda", "22.0.0")),
+		}, want: "waiting to change to shop-2.0.0: shop-2.0.0 requires redpanda >=24, which runs version 22.0.0; change redpanda to a version that satisfies >=24"},
+		"a candidate that is being deleted does not release one that stays": {of: "redpanda", on: members{
+			"shop":     member(requires("kafka|redpanda"), none, release("shop", "1.0.0", "redpanda <24")),
+			"kafka":    leaves(member(nil, none, release("kafka", "3.0.0"))),
+			"redpanda": member(nil, release("redpanda", "24.0.0"), release("redpanda", "22.0.0")),
+		}, want: "waiting to change to redpanda-24.0.0: shop runs, shop-1.0.0 requires redpanda <24, and redpanda-24.0.0 has version 24.0.0; " +
+			"change shop to a version that accepts redpanda 24.0.0, or disable it"},
+		"a dependency that is being deleted runs until then": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": leaves(member(nil, none, zk34)),
+		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; " +
+			"change zookeeper to a version that satisfies >=3.8"},
+		"a dependent that is being deleted runs until then": {of: "zookeeper", on: members{
+			"kafka":     leaves(member(needsZK, none, release("kafka", "2.0.0", "zookeeper <3.8"))),
+			"zookeeper": member(nil, zk39, zk34),
+		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+			"change kafka to a version that accepts zookeeper 3.9.0, or disable it"},
+		"a dependency that changes to an OperatorVersion that does not exist": {of: "kafka", on: members{
+			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
+			"zookeeper": member(nil, none, zk39, dependency.MissingRelease("zookeeper-9")),
+		}, want: `waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs an unknown version (OperatorVersion "zookeeper-9" does ` +
+			"not exist); change zookeeper to a version that satisfies >=3.8"},
+		"what is not known of the add-on itself does not release it": {of: "zookeeper", on: members{
+			"kafka":     member(needsZK, none, release("kafka", "2.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, zk39, zk34, dependency.MissingRelease("zookeeper-9")),
+		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, kafka-2.0.0 requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+			"change kafka to a version that accepts zookeeper 3.9.0, or disable it"},
 		"deadlock with a release in between": {of: "zookeeper", on: members{
 			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0", "zookeeper <3.8")),
 			"zookeeper": member(nil, zk39, zk34),
@@ -196,6 +232,64 @@ func TestWaitReason(t *testing.T) {
 				t.Errorf("it says to change %q to %q: %s", addOn, release, got)
 			}
 		})
+	}
+}
+
+func TestMissingReason(t *testing.T) {
+	type members = map[string]dependency.Member
+	var none dependency.Release
+	zk34, zk39, missing := release("zookeeper", "3.4.9"), release("zookeeper", "3.9.0"), dependency.MissingRelease("kafka-9")
+	const held = `waiting to change to zookeeper-3.9.0: kafka depends on it, and the constraints of the version that it changes to are not known, because ` +
+		`OperatorVersion "kafka-9" does not exist; change kafka to a version that exists`
+	optional := []addonv1alpha1.AddonDependency{{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeOptional}}
+	for name, tc := range map[string]struct {
+		kafka, zookeeper dependency.Member
+		want             string
+	}{
+		"a dependent whose OperatorVersion is missing": {member(requires("zookeeper"), none, release("kafka", "2.0.0"), missing), member(nil, zk39, zk34), held},
+		"an alternative":         {member(requires("other|zookeeper"), none, missing), member(nil, zk39, zk34), held},
+		"nothing is wanted":      {member(requires("zookeeper"), none, missing), member(nil, none, zk34), ""},
+		"an Optional dependency": {member(optional, none, missing), member(nil, zk39, zk34), ""},
+		"no dependency":          {member(requires("other"), none, missing), member(nil, zk39, zk34), ""},
+		"nothing is missing":     {member(requires("zookeeper"), none, release("kafka", "2.0.0")), member(nil, zk39, zk34), ""},
+		"its own is missing":     {member(nil, none), member(requires("zookeeper"), zk39, missing), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := dependency.MissingReason("zookeeper", members{"kafka": tc.kafka, "zookeeper": tc.zookeeper})
+			if got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+			if addOn, _ := dependency.ChangeFirst(got); got != "" && addOn != "kafka" {
+				t.Errorf("it says to change %q", addOn)
+			}
+		})
+	}
+}
+
+func TestHasConstraints(t *testing.T) {
+	optional := []addonv1alpha1.AddonDependency{{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeOptional, Version: ">=3.8"}}
+	for name, tc := range map[string]struct {
+		needs []addonv1alpha1.AddonDependency
+		to    dependency.Release
+		want  bool
+	}{
+		"none":                             {requires("zookeeper"), release("kafka", "3.0.0"), false},
+		"of the release":                   {requires("zookeeper"), release("kafka", "3.0.0", "zookeeper >=3.8"), true},
+		"of the release on an alternative": {requires("other|zookeeper"), release("kafka", "3.0.0", "zookeeper >=3.8"), true},
+		"of the release on what is no dependency": {requires("other"), release("kafka", "3.0.0", "zookeeper >=3.8"), false},
+		"of the declaration":                      {requires("zookeeper >=3.8"), release("kafka", "3.0.0"), true},
+		"of an Optional dependency":               {optional, release("kafka", "3.0.0", "zookeeper >=3.8"), false},
+	} {
+		if got := dependency.HasConstraints(tc.needs, tc.to); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestNeedsOfMalformedDeclarations(t *testing.T) {
+	releases := []dependency.Release{release("kafka", "2.0.0", "zookeeper <3.8"), release("kafka", "3.0.0", "zookeeper >=3.4", "vault 1.x")}
+	if diff := cmp.Diff(requires("zookeeper", "vault"), dependency.NeedsOf(releases)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -394,6 +488,10 @@ func TestRunningReleases(t *testing.T) {
 			instance := &kudo.Instance{Spec: kudo.InstanceSpec{OperatorVersion: named(tc.names, "")}, Status: tc.status}
 			if diff := cmp.Diff(tc.want, dependency.RunningReleases(instance, tc.named)); diff != "" {
 				t.Errorf("releases (-want +got)\n%s", diff)
+			}
+			reported := slices.ContainsFunc(dependency.RunningReleases(instance, nil), func(r dependency.Release) bool { return r.Name == tc.names })
+			if got := dependency.RunsNamed(instance); got != reported {
+				t.Errorf("runs the one that its spec names: got %v, want %v", got, reported)
 			}
 			if diff := cmp.Diff(tc.constraints, dependency.RunningConstraints(instance)); diff != "" {
 				t.Errorf("constraints (-want +got)\n%s", diff)

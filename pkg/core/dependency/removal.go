@@ -61,15 +61,15 @@ func (i Installed) uses(other string, on map[string]Installed) bool {
 	return slices.ContainsFunc(i.Needs, func(need addonv1alpha1.AddonDependency) bool {
 		candidates := Candidates(need)
 		return slices.Contains(candidates, other) && !slices.ContainsFunc(candidates, func(name string) bool {
-			return name != other && on[name].replaces(need, name)
+			return name != other && on[name].Replaces(need, name)
 		})
 	})
 }
 
-// replaces reports whether the add-on satisfies a dependency as that candidate of it, and is not being deleted.
-func (i Installed) replaces(need addonv1alpha1.AddonDependency, name string) bool {
-	j := judgeCandidate(need, name, i.Seen, memory{})
-	return j.Satisfied && !j.Held && !i.Deleting
+// Replaces reports whether the add-on satisfies a dependency as that candidate of it, also by its version, and is not being deleted.
+func (s Seen) Replaces(need addonv1alpha1.AddonDependency, name string) bool {
+	j := judgeCandidate(need, name, s, memory{})
+	return j.Satisfied && !j.Held && !s.Deleting
 }
 
 // togetherPeriod is how long after the deletion of an add-on its dependents may be deleted, too, and are still removed before it. Timestamps are whole

@@ -260,13 +260,27 @@ func uncheckedDependencies(a AddOn) []string {
 	return unchecked
 }
 
+// ChangesVersion reports whether the add-on is configured with another OperatorVersion than the one that its Instance names, or has no Instance yet.
+func ChangesVersion(a AddOn) bool {
+	own := a.OwnInstance()
+	return a.Version != nil && len(a.Configuration.Problems) == 0 && (own == nil || VersionOf(own) != a.Configuration.OperatorVersion)
+}
+
 // orderProblems returns why the add-on's version cannot change yet.
 func orderProblems(a AddOn) []Problem {
-	waits := dependency.WaitReason(a.ManagedAddOn.Name, a.Members, func(addOn string) []dependency.Release { return a.Releases[addOn] })
-	if waits == "" {
-		return nil
+	name := a.ManagedAddOn.Name
+	waits := []string{dependency.MissingReason(name, a.Members),
+		dependency.WaitReason(name, a.Members, func(addOn string) []dependency.Release { return a.Releases[addOn] })}
+	if a.DependencyProblem != nil && ChangesVersion(a) && a.OwnInstance() != nil {
+		waits = append(waits, fmt.Sprintf("waiting to change to %s: the dependencies of the add-on cannot be read: %v", a.Version.Name, a.DependencyProblem))
 	}
-	return []Problem{{addonv1alpha1.ReasonWaitingForDependencies, waits}}
+	var problems []Problem
+	for _, wait := range waits {
+		if wait != "" {
+			problems = append(problems, Problem{addonv1alpha1.ReasonWaitingForDependencies, wait})
+		}
+	}
+	return problems
 }
 
 // desiredInstance returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.

@@ -92,12 +92,15 @@ func indexFleet(c cache.Cache, indexes map[string]client.IndexerFunc) error {
 	return nil
 }
 
-// dependencyKeys returns the names of a ClusterManagementAddOn's dependencies; none if they are malformed, because the last verdict is then
+// malformedKey is the key of malformed declarations in index byDependency. It is not the name of an add-on.
+const malformedKey = "?"
+
+// dependencyKeys returns the names of a ClusterManagementAddOn's dependencies; malformedKey if they are malformed, because the last verdict is then
 // kept regardless of other add-ons.
 func dependencyKeys(o client.Object) []string {
 	needs, err := dependency.DeclaredBy(o.(*addonv1alpha1.ClusterManagementAddOn))
 	if err != nil {
-		return nil
+		return []string{malformedKey}
 	}
 	return dependency.CandidatesOf(needs)
 }
@@ -152,15 +155,24 @@ func childKeys(o client.Object) []string {
 
 // DefinedOn returns the names of the add-ons that declare a dependency on that one.
 func DefinedOn(ctx context.Context, c client.Reader, name string) ([]string, error) {
-	var found addonv1alpha1.ClusterManagementAddOnList
-	if err := c.List(ctx, &found, client.MatchingFields{byDependency: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the dependents of add-on %q: %w", name, err)
+	found, err := definitionsOn(ctx, c, name)
+	if err != nil {
+		return nil, err
 	}
-	names := make([]string, 0, len(found.Items))
-	for i := range found.Items {
-		names = append(names, found.Items[i].Name)
+	names := make([]string, 0, len(found))
+	for i := range found {
+		names = append(names, found[i].Name)
 	}
 	return names, nil
+}
+
+// definitionsOn returns the definitions with that key in index byDependency, read-only.
+func definitionsOn(ctx context.Context, c client.Reader, key string) ([]addonv1alpha1.ClusterManagementAddOn, error) {
+	var found addonv1alpha1.ClusterManagementAddOnList
+	if err := c.List(ctx, &found, client.MatchingFields{byDependency: key}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the dependents of add-on %q: %w", key, err)
+	}
+	return found.Items, nil
 }
 
 // AddOnsNamed returns requests for the ManagedClusterAddOns of that name on all clusters.

@@ -53,27 +53,61 @@ func (a *AddOns) Order(ctx context.Context, state *install.AddOn) error {
 	return nil
 }
 
+// Constraining returns the definitions of the add-ons that may have constraints on the version of that one, whatever they run: its dependents, and those with
+// a malformed declaration. They are read-only.
+func Constraining(ctx context.Context, c client.Reader, addOn string) ([]addonv1alpha1.ClusterManagementAddOn, error) {
+	var definitions []addonv1alpha1.ClusterManagementAddOn
+	for _, key := range []string{addOn, malformedKey} {
+		found, err := definitionsOn(ctx, c, key)
+		if err != nil {
+			return nil, err
+		}
+		definitions = append(definitions, found...)
+	}
+	return definitions, nil
+}
+
 // member returns what an add-on requires and runs on its cluster, whose Instances are given.
 func (a *AddOns) member(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, instances []kudo.Instance) (dependency.Member, error) {
 	definition, err := Definition(ctx, a.Client, addOn.Name)
 	if err != nil {
 		return dependency.Member{}, err
 	}
-	var member dependency.Member
-	if member.Needs, err = NeedsOn(ctx, a.Client, addOn.Namespace, dependency.Needs(definition)); err != nil {
+	member := dependency.Member{Deleting: !addOn.DeletionTimestamp.IsZero()}
+	if member.Runs, err = a.releases(ctx, definition, addOn, instances); err != nil || definition == nil {
 		return member, err
 	}
+	needs, problem := dependency.DeclaredBy(definition)
+	if problem != nil {
+		needs = dependency.NeedsOf(member.Runs)
+	}
+	member.Needs, err = NeedsOn(ctx, a.Client, addOn.Namespace, needs)
+	return member, err
+}
+
+// releases returns what an add-on runs on its cluster, whose Instances are given. An OperatorVersion that the cache lacks may have just been pushed.
+func (a *AddOns) releases(
+	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, instances []kudo.Instance,
+) ([]dependency.Release, error) {
 	if !install.IsPlanManaged(definition) {
-		member.Runs = []dependency.Release{dependency.LabelledRelease(definition)}
-		return member, nil
+		return []dependency.Release{dependency.LabelledRelease(definition)}, nil
 	}
 	own := install.AddOn{ManagedAddOn: addOn, Instances: instances}.OwnInstance()
-	if own == nil || !install.OwnedBy(own, addOn) {
-		return member, nil
+	switch {
+	case own == nil || !install.OwnedBy(own, addOn):
+		return nil, nil
+	case dependency.RunsNamed(own):
+		return dependency.RunningReleases(own, nil), nil
 	}
 	named, err := releasedVersion(ctx, a.Client, install.VersionOf(own))
-	member.Runs = dependency.RunningReleases(own, named)
-	return member, err
+	if err == nil && named == nil {
+		named, err = releasedVersion(ctx, a.Live, install.VersionOf(own))
+	}
+	releases := dependency.RunningReleases(own, named)
+	if named == nil {
+		releases = append(releases, dependency.MissingRelease(own.Spec.OperatorVersion.Name))
+	}
+	return releases, err
 }
 
 // wants adds to the state the release that another add-on on the cluster is configured to change to, and those that exist.

@@ -50,6 +50,27 @@ func Removal(ctx context.Context, c client.Reader, addOn types.NamespacedName) (
 	return dependency.RemovalOf(addOn.Name, on), nil
 }
 
+// IsReplaced reports whether another candidate of a dependency than that one satisfies it on a cluster, and stays there. constraints are those of the
+// releases of the add-on that has the dependency, by the names of the candidates.
+func IsReplaced(
+	ctx context.Context, c client.Reader, need addonv1alpha1.AddonDependency, candidate types.NamespacedName, constraints map[string][]string,
+) (bool, error) {
+	for _, name := range dependency.Candidates(need) {
+		if name == candidate.Name {
+			continue
+		}
+		seen, err := see(ctx, c, types.NamespacedName{Namespace: candidate.Namespace, Name: name}, need.Version != "" || len(constraints[name]) > 0)
+		if err != nil {
+			return false, err
+		}
+		seen.Constraints = constraints[name]
+		if seen.Replaces(need, name) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // RemovedFrom returns requests for the add-ons that are being removed from a cluster and that addon-manager releases.
 func RemovedFrom(ctx context.Context, c client.Reader, cluster string) ([]reconcile.Request, error) {
 	var found addonv1alpha1.ManagedClusterAddOnList

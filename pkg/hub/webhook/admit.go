@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -32,8 +33,8 @@ import (
 type admissions struct {
 	scheme *runtime.Scheme
 	client client.Client
-	// live bypasses the cache, for writes that depend on other recent writes.
-	live          client.Reader
+	// live bypasses the cache, for writes that depend on other recent writes, and does not wait for the requests of controllers.
+	live          client.Client
 	namespaces    install.Namespaces
 	reserved      []string // namespaces of managed clusters in which nothing is installed
 	verifications read.Verifications
@@ -51,8 +52,10 @@ func newAdmissions(mgr manager.Manager, namespaces install.Namespaces, reserved 
 		return nil, err
 	}
 	// A standby replica answers too, and then has no time to fill its cache.
-	if _, err := mgr.GetCache().GetInformer(context.Background(), &kudo.OperatorVersion{}); err != nil {
-		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
+	for _, kind := range []client.Object{&kudo.OperatorVersion{}, &kudo.Instance{}, &clusterv1.ManagedCluster{}, read.Namespace()} {
+		if _, err := mgr.GetCache().GetInformer(context.Background(), kind); err != nil {
+			return nil, fmt.Errorf("watching %T: %w", kind, err)
+		}
 	}
 	// Apart: responses must not wait for the requests of the leader's controllers.
 	live, err := client.New(controller.WithoutLimits(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})

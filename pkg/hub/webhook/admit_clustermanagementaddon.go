@@ -86,11 +86,11 @@ func (a *admissions) definitionRemoval(ctx context.Context, w write[*addonv1alph
 	}
 	var dependents []string
 	for _, name := range names {
-		removal, err := a.declares(ctx, name, w.before.Name, "")
+		needs, err := declares(ctx, a.client, name, w.before.Name)
 		if err != nil {
 			return opinion{}, err
 		}
-		if removal != "" {
+		if len(needs) > 0 { // another candidate may be missing where this one is
 			dependents = append(dependents, name)
 		}
 	}

@@ -43,9 +43,9 @@ func warningFor(names []string, warn func(listed string) string) (warning string
 }
 
 // requires returns the effect on need of that add-on if it is installed, is not being deleted, and requires need.
-func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, need string) (addonv1alpha1.RemovalPolicy, error) {
+func requires(ctx context.Context, c client.Reader, addOn types.NamespacedName, need string) (addonv1alpha1.RemovalPolicy, error) {
 	var installed addonv1alpha1.ManagedClusterAddOn
-	switch err := a.client.Get(ctx, addOn, &installed); {
+	switch err := c.Get(ctx, addOn, &installed); {
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
@@ -53,62 +53,49 @@ func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, n
 	case !installed.DeletionTimestamp.IsZero():
 		return "", nil
 	}
-	return a.declares(ctx, addOn.Name, need, addOn.Namespace)
-}
-
-// declares returns the effect on need of the add-on of that name, which declares a required dependency on it that nothing else satisfies: it is removed with a
-// warning, or is protected; empty without such a dependency. With a cluster, only what is on it counts.
-func (a *admissions) declares(ctx context.Context, addOn, need, cluster string) (removal addonv1alpha1.RemovalPolicy, err error) {
-	if addOn == need {
-		return "", nil
+	needs, err := declares(ctx, c, addOn.Name, need)
+	if err != nil || len(needs) == 0 {
+		return "", err
 	}
-	definition, err := read.Definition(ctx, a.client, addOn)
+	if needs, err = read.NeedsOn(ctx, c, addOn.Namespace, needs); err != nil {
+		return "", err
+	}
+	constraints, err := read.ConstraintsOf(ctx, c, &installed)
 	if err != nil {
 		return "", err
 	}
-	needs := dependency.Needs(definition)
-	if cluster != "" {
-		if needs, err = read.NeedsOn(ctx, a.client, cluster, needs); err != nil {
-			return "", err
-		}
+	return policyOf(needs, func(n addonv1alpha1.AddonDependency) (bool, error) {
+		return read.IsReplaced(ctx, c, n, types.NamespacedName{Namespace: addOn.Namespace, Name: need}, constraints)
+	})
+}
+
+// declares returns the required dependencies of the add-on of that name that need satisfies, on whatever clusters.
+func declares(ctx context.Context, c client.Reader, addOn, need string) ([]addonv1alpha1.AddonDependency, error) {
+	if addOn == need {
+		return nil, nil
 	}
+	definition, err := read.Definition(ctx, c, addOn)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(dependency.Needs(definition)), func(n addonv1alpha1.AddonDependency) bool {
+		return n.Type != addonv1alpha1.DependencyTypeRequired || !slices.Contains(dependency.Candidates(n), need)
+	}), nil
+}
+
+// policyOf returns what the dependencies that are not replaced say about the removal of what they require: a warning, or protection. It is empty if all are
+// replaced.
+func policyOf(
+	needs []addonv1alpha1.AddonDependency, isReplaced func(addonv1alpha1.AddonDependency) (bool, error),
+) (removal addonv1alpha1.RemovalPolicy, err error) {
 	for _, n := range needs {
-		requires, err := a.isUnreplaced(ctx, n, need, cluster)
+		replaced, err := isReplaced(n)
 		if err != nil {
 			return "", err
 		}
-		if requires && removal != addonv1alpha1.RemovalProtect {
+		if !replaced && removal != addonv1alpha1.RemovalProtect {
 			removal = cmp.Or(n.Removal, addonv1alpha1.RemovalWarn)
 		}
 	}
 	return removal, nil
-}
-
-// isUnreplaced reports whether a dependency requires need, and no other candidate satisfies it.
-func (a *admissions) isUnreplaced(ctx context.Context, n addonv1alpha1.AddonDependency, need, cluster string) (bool, error) {
-	candidates := dependency.Candidates(n)
-	if n.Type != addonv1alpha1.DependencyTypeRequired || !slices.Contains(candidates, need) {
-		return false, nil
-	}
-	if cluster == "" { // another add-on may be missing where this one is
-		return true, nil
-	}
-	others := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return name == need })
-	replaced, err := a.anyAvailable(ctx, others, cluster)
-	return !replaced, err
-}
-
-// anyAvailable reports whether one of the add-ons is available on a cluster and is not being deleted.
-func (a *admissions) anyAvailable(ctx context.Context, names []string, cluster string) (bool, error) {
-	for _, name := range names {
-		var addOn addonv1alpha1.ManagedClusterAddOn
-		err := a.client.Get(ctx, types.NamespacedName{Namespace: cluster, Name: name}, &addOn)
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, name, err)
-		}
-		if err == nil && dependency.See(nil, &addOn).Works() {
-			return true, nil
-		}
-	}
-	return false, nil
 }

@@ -16,7 +16,7 @@ import (
 // not by the owner of the Instance: another user's edit of an add-on's Instance is judged like any other, and every user can set an owner
 // reference.
 func (a *admissions) instance(ctx context.Context, w write[*kudo.Instance]) (opinion, error) {
-	if own, err := a.user.get(ctx, a.client); err != nil || w.user == own {
+	if own, err := a.user.get(ctx, a.live); err != nil || w.user == own {
 		return opinion{}, err
 	}
 	managed, err := read.IsManaged(ctx, a.live, w.after.Namespace)

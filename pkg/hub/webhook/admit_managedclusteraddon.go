@@ -34,7 +34,7 @@ func (a *admissions) removal(ctx context.Context, w write[*addonv1alpha1.Managed
 	}
 	var dependents, protecting []string
 	for _, name := range names {
-		removal, err := a.requires(ctx, types.NamespacedName{Namespace: w.before.Namespace, Name: name}, w.before.Name)
+		removal, err := requires(ctx, a.client, types.NamespacedName{Namespace: w.before.Namespace, Name: name}, w.before.Name)
 		if err != nil {
 			return opinion{}, err
 		}

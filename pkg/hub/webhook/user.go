@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
 // ownUser is this process's user name on the API server, once it is known.
@@ -39,21 +41,26 @@ func isForced(request admission.Request) bool {
 		ptr.Deref(options.GracePeriodSeconds, -1) == 0
 }
 
-// The controllers that delete add-ons because of other changes, and would try again forever: those of Kubernetes by user, those of OCM by the
-// beginning of the name of their namespace or, on hubs that host OCM elsewhere, by the name of their service account.
+// The controllers that delete add-ons because of other changes, and would try again forever: those of Kubernetes by user, those of OCM by their namespace
+// or, on hubs that host OCM elsewhere, by the name of their service account: their namespace then has the name of the ClusterManager. The namespace of add-ons'
+// agents begins like those of OCM, but has other service accounts.
 var (
 	kubernetesControllers = []string{
 		"system:kube-controller-manager",
 		"system:serviceaccount:kube-system:generic-garbage-collector",
 		"system:serviceaccount:kube-system:namespace-controller",
 	}
-	ocmNamespaces = "system:serviceaccount:open-cluster-management"
-	ocmAccounts   = []string{"addon-manager-controller-sa", "registration-controller-sa"}
+	ocmNamespace = "open-cluster-management"
+	ocmAccounts  = []string{"addon-manager-controller-sa", "registration-controller-sa"}
 )
 
 // isController reports whether the user is a controller of Kubernetes or OCM.
 func isController(user string) bool {
 	account, is := strings.CutPrefix(user, "system:serviceaccount:")
-	_, name, _ := strings.Cut(account, ":")
-	return slices.Contains(kubernetesControllers, user) || strings.HasPrefix(user, ocmNamespaces) || is && slices.Contains(ocmAccounts, name)
+	namespace, name, _ := strings.Cut(account, ":")
+	return slices.Contains(kubernetesControllers, user) || is && (isOCMNamespace(namespace) || slices.Contains(ocmAccounts, name))
+}
+
+func isOCMNamespace(name string) bool {
+	return name == ocmNamespace || strings.HasPrefix(name, ocmNamespace+"-") && name != install.DefaultInstallNamespace
 }

@@ -201,4 +201,79 @@ var _ = Describe("The order of upgrades", func() {
 		applies(ctx, zookeeper, true)
 		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(old.Name))
 	})
+
+	It("starts nothing that a dependent excludes that an earlier process has started, whatever its own view of the cluster", func(ctx SpecContext) {
+		unconstrained := push(ctx, "kafka", "2.1.0")
+		wants(ctx, "kafka", unconstrained)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(unconstrained.Name))
+		applies(ctx, kafka, true)
+		view := revision(ctx)
+		wants(ctx, "kafka", kafka2)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(kafka2.Name))
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
+		stopHub()
+
+		wants(ctx, "zookeeper", zk39)
+		current := runStaleHub("instances", view)
+		Consistently(namedBy(zookeeper)).WithContext(ctx).WithTimeout(2 * time.Second).Should(Equal(zk34.Name))
+		current()
+		waits(zookeeper, "waiting to change to "+zk39.Name+": "+kafka.Name+" runs, "+kafka2.Name+" requires "+zk()+" <3.8, and "+zk39.Name+
+			" has version 3.9.0; change "+kafka.Name+" to a version that accepts "+zk()+" 3.9.0, or disable it")(ctx)
+		wants(ctx, "kafka", unconstrained)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(unconstrained.Name))
+		applies(ctx, kafka, true)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+	})
+
+	It("holds a version while what a dependent changes to is not known, by a live read, too", func(ctx SpecContext) {
+		unconstrained := push(ctx, "kafka", "2.1.0")
+		wants(ctx, "kafka", unconstrained)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(unconstrained.Name))
+		applies(ctx, kafka, true)
+		view := revision(ctx)
+		number, constrained := "2.5.0", withConstraint(zk(), "<3.8")
+		next := push(ctx, "kafka", number, constrained)
+		wants(ctx, "kafka", next)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(next.Name))
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
+		stopHub()
+
+		By("a cache that lacks it")
+		excluded := "waiting to change to " + zk39.Name + ": " + kafka.Name + " runs, " + next.Name + " requires " + zk() + " <3.8, and " + zk39.Name +
+			" has version 3.9.0; change " + kafka.Name + " to a version that accepts " + zk() + " 3.9.0, or disable it"
+		wants(ctx, "zookeeper", zk39)
+		current := runStaleHub("operatorversions", view)
+		waits(zookeeper, excluded)(ctx)
+		stays(ctx, zookeeper, zk34)
+		current()
+
+		By("a hub that lacks it")
+		Expect(server.Delete(ctx, next)).To(Succeed())
+		waits(zookeeper, "waiting to change to "+zk39.Name+": "+kafka.Name+" depends on it, and the constraints of the version that it changes to are not known, "+
+			"because OperatorVersion \""+next.Name+"\" does not exist; change "+kafka.Name+" to a version that exists")(ctx)
+		stays(ctx, zookeeper, zk34)
+		push(ctx, "kafka", number, constrained)
+		waits(zookeeper, excluded)(ctx)
+		wants(ctx, "kafka", unconstrained)
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(unconstrained.Name))
+		applies(ctx, kafka, true)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+	})
+
+	It("holds versions while a declaration is malformed: its own, and those that its constraints exclude", func(ctx SpecContext) {
+		edit(ctx, definitions["kafka"], both(func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.Dependencies = nil }, withAnnotation("nonsense")))
+		wants(ctx, "zookeeper", zk39)
+		waits(zookeeper, "waiting to change to "+zk39.Name+": "+kafka.Name+" runs, "+kafka2.Name+" requires "+zk()+" <3.8, and "+zk39.Name+
+			" has version 3.9.0; change "+kafka.Name+" to a version that accepts "+zk()+" 3.9.0, or disable it")(ctx)
+		unconstrained := push(ctx, "kafka", "2.1.0")
+		wants(ctx, "kafka", unconstrained)
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "WaitingForDependencies"), HaveField("Message", HavePrefix(
+			"waiting to change to "+unconstrained.Name+": the dependencies of the add-on cannot be read: ClusterManagementAddOn"))))
+		stays(ctx, kafka, kafka2)
+		stays(ctx, zookeeper, zk34)
+		edit(ctx, definitions["kafka"], both(func(d *addonv1alpha1.ClusterManagementAddOn) { d.Annotations = nil }, f.withNeeds(need{Name: "zookeeper"})))
+		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(unconstrained.Name))
+		applies(ctx, kafka, true)
+		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
+	})
 })

@@ -2,7 +2,11 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -82,7 +86,12 @@ var _ = Describe("An add-on that a dependent protects", func() {
 			awaitProtection(ctx, object)
 			Expect(deletes(user, object, client.GracePeriodSeconds(1))(Default, ctx)).NotTo(Succeed())
 			Expect(deletes(user, object, client.PropagationPolicy(metav1.DeletePropagationForeground))(Default, ctx)).NotTo(Succeed())
-			Expect(deletes(newController("system:serviceaccount:argocd:argocd-application-controller"), object)(Default, ctx)).NotTo(Succeed())
+			for _, other := range []string{
+				"system:serviceaccount:argocd:argocd-application-controller", "system:serviceaccount:kube-system:default",
+				"system:serviceaccount:open-cluster-management-agent-addon:default",
+			} {
+				Expect(deletes(newController(other), object)(Default, ctx)).NotTo(Succeed(), other)
+			}
 			Expect(deletes(user, object, client.GracePeriodSeconds(0))(Default, ctx)).To(Succeed())
 			for _, controller := range []string{
 				"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:namespace-controller",
@@ -115,6 +124,46 @@ var _ = Describe("An add-on that a dependent protects", func() {
 		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
 		Eventually(deletes(user, installed)).WithContext(ctx).Should(Succeed())
 		Eventually(deletes(user, base)).WithContext(ctx).Should(Succeed())
+	})
+
+	It("stays while the other add-on has a version that the dependency excludes", func(ctx SpecContext) {
+		f.define(ctx, "base", nil)
+		other := f.define(ctx, "other", labelled("1.0.0"))
+		f.define(ctx, "served", f.withNeeds(need{Name: "base", Alternatives: []string{"other"}, Version: ">=2", Removal: addonv1alpha1.RemovalProtect}))
+		f.enable(ctx, cluster, "served")
+		base := f.enable(ctx, cluster, "base")
+		f.install(ctx, cluster, "other")
+		awaitProtection(ctx, base)
+		Consistently(deletes(user, base)).WithContext(ctx).WithTimeout(time.Second).Should(HaveOccurred())
+		edit(ctx, other, labelled("2.0.0"))
+		Eventually(deletes(user, base)).WithContext(ctx).Should(Succeed())
+	})
+
+	It("is deleted right after the dependent, which the cache still has", func(ctx SpecContext) {
+		stopHub()
+		runStaleHub("managedclusteraddons", revision(ctx))
+		awaitWebhooks(ctx)
+		for _, object := range []client.Object{zookeeper, definition} {
+			Expect(deletes(user, object)(Default, ctx)).NotTo(Succeed())
+		}
+		Expect(user.Delete(ctx, kafka)).To(Succeed())
+		for _, object := range []client.Object{zookeeper, definition} {
+			Expect(deletes(user, object)(Default, ctx)).To(Succeed())
+		}
+	})
+
+	It("is protected although addon-manager cannot learn its own user", func(ctx SpecContext) {
+		stopHub()
+		_, stopHub = runHub(withWebhooks, withTransport(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if strings.HasSuffix(request.URL.Path, "/selfsubjectreviews") {
+				return nil, errors.New("refused by the test")
+			}
+			return next.RoundTrip(request)
+		}))
+		awaitWebhooks(ctx)
+		awaitProtection(ctx, zookeeper)
+		Expect(deletes(newController("system:serviceaccount:tandem-system:addon-manager"), zookeeper)(Default, ctx)).NotTo(Succeed())
+		Expect(deletes(user, zookeeper, client.GracePeriodSeconds(0))(Default, ctx)).To(Succeed())
 	})
 
 	It("is declared only by a Required dependency, in the annotation, too", func(ctx SpecContext) {

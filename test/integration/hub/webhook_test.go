@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -331,6 +333,25 @@ var _ = Describe("The webhook server", func() {
 			lose(ctx, "tls.crt")
 			Eventually(servedCertificate(other)).WithContext(ctx).ShouldNot(Satisfy(first.Equal), "the standby has another one")
 			Expect(writes.Requests()).To(BeEmpty(), "the standby writes nothing")
+		})
+
+		It("reads on standby what requests depend on before the first one", func(ctx SpecContext) {
+			stopHub()
+			runHub(withWebhooks, withElection)
+			waitServed(ctx, webhookAddress)
+			read := make(chan string, 1000)
+			runHub(servingAt(otherAddress()), withElection, before(func(request *http.Request) {
+				if request.URL.Query().Has("watch") {
+					read <- path.Base(request.URL.Path)
+				}
+			}))
+			missing := sets.New("managedclusters", "namespaces", "instances", "operatorversions", "managedclusteraddons", "clustermanagementaddons")
+			Eventually(func() sets.Set[string] {
+				for len(read) > 0 {
+					missing.Delete(<-read)
+				}
+				return missing
+			}).WithContext(ctx).Should(BeEmpty())
 		})
 
 		It("is ready only once it can serve", func(ctx SpecContext) {
