@@ -148,7 +148,7 @@ func cancelPlan(ctx context.Context, c client.Client, r *http.Request) (proposal
 	}
 	name := cmp.Or(cancellation.Running, cancellation.Pending)
 	p := proposal{
-		Title: fmt.Sprintf("Cancel plan %s of %s on %s", name, instance.Name, instance.Namespace), Button: "Cancel plan " + name,
+		Title: fmt.Sprintf("Cancel plan %s of %s on %s", name, instance.Name, instance.Namespace), Button: "Cancel plan " + name, Danger: true,
 		Command: command("plan cancel %s --cluster %s", instance.Name, instance.Namespace),
 		Seen:    seenOf(instance), Back: instancePath(instance.Namespace, instance.Name),
 		do: func(ctx context.Context) error { return change.RequestUnchanged(ctx, c, instance, cancellation.Spec) },
@@ -198,7 +198,7 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	}
 	affected, required := removal.Effects()
 	p := proposal{
-		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Command: command("disable %s --cluster %s", name, cluster),
+		Title: fmt.Sprintf("Disable %s on %s", name, cluster), Button: "Disable " + name, Danger: true, Command: command("disable %s --cluster %s", name, cluster),
 		Effects: effects,
 		Seen:    fmt.Sprintf("%s/%d/%s", addOn.UID, addOn.Generation, strings.Join(affected, "/")), Back: whyPath(cluster, name),
 		do: func(ctx context.Context) error { return change.Delete(ctx, c, addOn) },
@@ -207,8 +207,8 @@ func disableAddOn(ctx context.Context, c client.Client, r *http.Request) (propos
 	if len(affected) == 0 {
 		p.Effects = append(p.Effects, "No other add-on on this cluster depends on it.")
 	}
-	if p.Warnings = affected; required {
-		p.Button += " anyway"
+	if p.Warnings = affected; required { // without a terminal, or with --yes, the command requires the flag
+		p.Button, p.Command = p.Button+" anyway", p.Command+" --force"
 	}
 	if !addOn.DeletionTimestamp.IsZero() {
 		p.Effects = []string{"The add-on is already being removed; nothing changes."}

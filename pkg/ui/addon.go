@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -25,7 +26,10 @@ type addOnView struct {
 	Counts  []stateCount
 	Total   int
 	Reasons []reasonRow
-	Graph   dependencyGraph
+	// Clusters lists the clusters that have the add-on, the worst first; MoreClusters is the number of the others.
+	Clusters     []clusterRow
+	MoreClusters int
+	Graph        dependencyGraph
 	// Versions lists the OperatorVersions that Instances of the add-on run, with their numbers.
 	Versions []versionCount
 	// Dependents lists the add-ons that depend on it, with their clusters.
@@ -35,6 +39,12 @@ type addOnView struct {
 	Enable     enableForm
 	// WhatIf is the path of page What if, empty if the user may not see it.
 	WhatIf string
+}
+
+// clusterRow is the state of the add-on on a cluster.
+type clusterRow struct {
+	Cluster string
+	fleet.Glimpse
 }
 
 // versionCount is the number of clusters that run or install a version.
@@ -76,7 +86,8 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 
 // addOnOf returns what the page shows of an add-on.
 func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definition) addOnView {
-	only := fleetOf(filter{AddOn: name, Page: 1}.of(all), filter{})
+	alone := filter{AddOn: name, Page: 1}
+	only := fleetOf(alone.of(all), alone)
 	definition, defined := definitions[name]
 	view := addOnView{
 		Name: name, Defined: defined, Counts: only.Counts, Total: only.Total, Reasons: only.Reasons,
@@ -85,6 +96,9 @@ func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definit
 	if definition.Malformed != nil {
 		view.Malformed = definition.Malformed.Error()
 	}
+	view.Clusters = clusterRowsOf(name, all)
+	view.MoreClusters = max(0, len(view.Clusters)-alikeShown)
+	view.Clusters = view.Clusters[:len(view.Clusters)-view.MoreClusters]
 	worst := map[string]fleet.State{}
 	for _, seen := range all {
 		for of, glimpse := range seen {
@@ -95,6 +109,20 @@ func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definit
 	}
 	view.Graph = definitionGraph(name, definitions, worst)
 	return view
+}
+
+// clusterRowsOf returns the clusters that have the add-on, the worst first.
+func clusterRowsOf(name string, all fleet.Glance) []clusterRow {
+	var rows []clusterRow
+	for cluster, seen := range all {
+		if glimpse, enabled := seen[fleet.Subject{Name: name}]; enabled {
+			rows = append(rows, clusterRow{cluster, glimpse})
+		}
+	}
+	slices.SortFunc(rows, func(a, b clusterRow) int {
+		return cmp.Or(a.State.Rank()-b.State.Rank(), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	return rows
 }
 
 // definitionGraph draws an add-on with all that it depends on and all that depends on it, each in the worst state on any cluster.

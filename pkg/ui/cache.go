@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -48,6 +50,8 @@ type Hub struct {
 	refused map[schema.GroupVersionKind]error
 	contact *contact
 	changes changes
+	// histories has the histories of Instances that pages have shown lately: the cache omits them, because they are most of an Instance.
+	histories *answers[instanceState, []kudo.HistoryEntry]
 	// hint is the sentence about an addon-manager that does not run; nil or empty if it runs, or if that is unknown.
 	hint atomic.Pointer[string]
 }
@@ -113,6 +117,7 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 		}
 	}
 	h := &Hub{Config: rest.CopyConfig(config), refused: map[schema.GroupVersionKind]error{}, contact: &contact{}, changes: newChanges()}
+	h.histories = newAnswers[instanceState, []kudo.HistoryEntry]()
 	h.Config.Timeout = answerTimeout
 	var err error
 	if h.Client, err = client.New(h.Config, client.Options{Scheme: scheme}); err != nil {
@@ -284,7 +289,30 @@ func (h *Hub) managerHint() string {
 	return ""
 }
 
-// trim drops what no page shows, before an object is cached.
+// instanceState is an Instance in one state.
+type instanceState struct {
+	uid     types.UID
+	version string
+}
+
+// errLost is the error of a request that is not sent because the hub does not respond.
+var errLost = errors.New("the hub does not respond")
+
+// history reads the history of a cached Instance, with the permissions of the dashboard: the caller has checked those of the user.
+func (h *Hub) history(ctx context.Context, cached *kudo.Instance) ([]kudo.HistoryEntry, error) {
+	if _, lost := h.contact.state(); !lost.IsZero() {
+		return nil, errLost
+	}
+	return h.histories.get(instanceState{cached.UID, cached.ResourceVersion}, func() ([]kudo.HistoryEntry, error) {
+		ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+		defer cancel()
+		instance := &kudo.Instance{}
+		err := h.Client.Get(ctx, client.ObjectKeyFromObject(cached), instance)
+		return instance.Status.History, err
+	})
+}
+
+// trim drops what no page shows, or shows of a single object only, before an object is cached.
 func trim(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(nil)

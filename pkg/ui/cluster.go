@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +57,7 @@ type instanceRow struct {
 // agentView is what the hub knows about the agent of a cluster.
 type agentView struct {
 	Version string
-	Renewed time.Time
+	Renewed moment
 	// Late is set if the lease has ended.
 	Late bool
 }
@@ -167,7 +168,7 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 	}
 	view := agentView{Version: lease.Labels[addonv1alpha1.LabelVersion]}
 	if renewed := lease.Spec.RenewTime; renewed != nil {
-		view.Renewed = renewed.Time
+		view.Renewed = moment{renewed.Time, v.now}
 		if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
 			view.Late = v.now.After(renewed.Add(time.Duration(*seconds) * time.Second))
 		}
@@ -190,12 +191,45 @@ type whyView struct {
 	fleet.Glimpse
 	Installed  bool
 	Planned    bool
-	Conditions []metav1.Condition
+	Conditions []conditionRow
 	Dependents []string
 	Command    string
+	// Fixes are the commands that fix the causes.
+	Fixes []fixRow
 	// Disable is the path that disables the add-on, empty if the user may not; Token is the value that its form has to contain.
 	Disable, Token string
 	Enable         enableForm
+}
+
+// fixRow is a command that fixes a cause.
+type fixRow struct {
+	Command string
+	// Path is the page with the action that does the same, and Label its text; empty if there is none.
+	Path, Label string
+}
+
+// actionOf matches a command that an action of the dashboard replaces. Commands with other names are not linked.
+var actionOf = regexp.MustCompile(`^kubectl addon (plan run|plan cancel|update|enable) ([a-z0-9.-]+) `)
+
+// fixRows returns commands with the pages of their actions on a cluster. Without permission to act, there are none.
+func fixRows(cluster string, commands []string, acts bool) []fixRow {
+	rows := make([]fixRow, len(commands))
+	for i, line := range commands {
+		rows[i].Command = line
+		found := actionOf.FindStringSubmatch(line)
+		if !acts || found == nil || !strings.Contains(line+" ", " --cluster "+cluster+" ") {
+			continue
+		}
+		switch name := found[2]; found[1] {
+		case "update":
+			rows[i].Path, rows[i].Label = instancePath(cluster, name)+"#parameters", "Change parameters of "+name
+		case "enable":
+			rows[i].Path, rows[i].Label = whyPath(cluster, name), "Enable "+name
+		default:
+			rows[i].Path, rows[i].Label = instancePath(cluster, name)+"#actions", "Plans of "+name
+		}
+	}
+	return rows
 }
 
 func whyPage(ctx context.Context, v visit) (frame, error) {
@@ -214,8 +248,9 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 		Data: explanationOf(cluster, name, v.now), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
 		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
 	}
+	view.Fixes = fixRows(cluster.Name, view.Commands, v.acts != nil)
 	if addOn := cluster.AddOns[name]; addOn != nil {
-		view.Installed, view.Glimpse, view.Conditions = true, fleet.GlimpseOf(addOn), addOn.Status.Conditions
+		view.Installed, view.Glimpse, view.Conditions = true, fleet.GlimpseOf(addOn), conditionRows(addOn.Status.Conditions, v.now)
 		if addOn.DeletionTimestamp.IsZero() && v.may(ctx, deleteAddOn(cluster.Name, name)) {
 			view.Disable, view.Token = whyPath(cluster.Name, name)+"/disable", v.token
 		}

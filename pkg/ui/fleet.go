@@ -138,18 +138,31 @@ type stateCount struct {
 	Permille int
 }
 
-// reasonRow is a reason with the page that explains it.
+// reasonRow is a reason with the pages that explain it.
 type reasonRow struct {
 	fleet.ReasonSum
-	Names []string
-	Path  string
+	// Names are the first add-ons and Instances, More the number of the others.
+	Names []reasonName
+	More  int
+	// Path explains it on one cluster, Filtered is the fleet with this reason.
+	Path, Filtered string
 }
+
+// reasonName is an add-on, or the Instances of a name, with its page.
+type reasonName struct{ Name, Path string }
 
 // groupRow is a group of clusters with the same states.
 type groupRow struct {
 	fleet.Group
+	Cells []cell
 	Shown []string
 	More  int
+}
+
+// cell is the state of an add-on or Instance on the clusters of a group; Path explains it on Cluster, the first one. It is empty where it is not enabled.
+type cell struct {
+	State         fleet.State
+	Cluster, Path string
 }
 
 func fleetPage(ctx context.Context, v visit) (frame, error) {
@@ -182,7 +195,7 @@ func fleetOf(part fleet.Glance, f filter) fleetView {
 		}
 	}
 	for _, reason := range sum.Reasons[:min(len(sum.Reasons), reasonsShown)] {
-		view.Reasons = append(view.Reasons, reasonRowOf(reason))
+		view.Reasons = append(view.Reasons, reasonRowOf(reason, f))
 	}
 	view.More = len(sum.Reasons) - len(view.Reasons)
 	view.group()
@@ -195,11 +208,19 @@ func add(counts, more map[fleet.State]int) {
 	}
 }
 
-func reasonRowOf(reason fleet.ReasonSum) reasonRow {
-	row := reasonRow{ReasonSum: reason, Names: slices.Clone(reason.AddOns), Path: whyPath(reason.Clusters[0], reason.Example.Name)}
-	for _, name := range reason.Instances {
-		row.Names = append(row.Names, fleet.Subject{Instance: true, Name: name}.String())
+func reasonRowOf(reason fleet.ReasonSum, f filter) reasonRow {
+	row := reasonRow{
+		ReasonSum: reason, Path: whyPath(reason.Clusters[0], reason.Example.Name), Filtered: f.With("reason", cmp.Or(reason.Reason, reason.Blocked)),
 	}
+	for _, name := range reason.AddOns {
+		row.Names = append(row.Names, reasonName{name, addOnPath(name)})
+	}
+	for _, name := range reason.Instances {
+		of := fleet.Subject{Instance: true, Name: name}.String()
+		row.Names = append(row.Names, reasonName{of, f.With("addon", of)})
+	}
+	row.More = max(0, len(row.Names)-namesShown)
+	row.Names = row.Names[:len(row.Names)-row.More]
 	if reason.Example.Instance {
 		row.Path = instancePath(reason.Clusters[0], reason.Example.Name)
 	}
@@ -222,7 +243,21 @@ func (v *fleetView) group() {
 	for _, group := range groups {
 		row := groupRow{Group: group, Shown: group.Clusters[:min(len(group.Clusters), namesShown)]}
 		row.More = len(group.Clusters) - len(row.Shown)
+		for i, state := range group.States {
+			row.Cells = append(row.Cells, cellOf(state, v.Subjects[i], group.Clusters[0]))
+		}
 		v.Groups = append(v.Groups, row)
+	}
+}
+
+func cellOf(state fleet.State, of fleet.Subject, cluster string) cell {
+	switch {
+	case state == fleet.NotEnabled:
+		return cell{State: state}
+	case of.Instance:
+		return cell{state, cluster, instancePath(cluster, of.Name)}
+	default:
+		return cell{state, cluster, whyPath(cluster, of.Name)}
 	}
 }
 

@@ -38,14 +38,17 @@ func FuzzForgedStatus(f *testing.F) {
 		for _, of := range []*kudo.OperatorVersion{version, nil} {
 			view := progress.View{Instance: instance, Version: of, WithChildren: true, Children: []progress.View{{Instance: &child, Version: of}}}
 			progress.HoldUp(view)
-			renderPage(t, frame{Title: "kafka", Template: "instance", View: instanceOf(view, visit{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})})
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			page := instanceOf(view, visit{now: now})
+			page.History = revisionRows(instance.Status.History, now)
+			renderPage(t, frame{Title: "kafka", Template: "instance", View: page})
 		}
 		versionsOf("kafka", []kudo.Instance{*instance, child})
 		shown := sample.NewCluster("kafka: zookeeper monitoring?", "zookeeper:").With("kafka", status.Conditions...).With("zookeeper", status.Conditions...)
 		shown.Instances = map[string]*kudo.Instance{"kafka": instance, "zookeeper": &child}
 		for name, addOn := range shown.AddOns {
 			renderPage(t, frame{Title: name, Template: "why", View: whyView{
-				Data: why.Of(shown.Cluster, name, sample.Now).Data(name), Glimpse: fleet.GlimpseOf(addOn), Conditions: addOn.Status.Conditions,
+				Data: why.Of(shown.Cluster, name, sample.Now).Data(name), Glimpse: fleet.GlimpseOf(addOn), Conditions: conditionRows(addOn.Status.Conditions, sample.Now),
 			}})
 		}
 		renderPage(t, frame{Title: "cluster1", Template: "cluster", View: clusterOf(shown.Cluster)})

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,11 +76,24 @@ const (
 	labelHeight    = 12
 )
 
-// graphOf draws add-ons and dependencies.
+// edgeNames returns the names of the nodes that depend on another one, or on which one depends.
+func edgeNames(nodes map[string]node, needs []need) []string {
+	names := map[string]bool{}
+	for _, n := range needs {
+		_, from := nodes[n.From]
+		_, to := nodes[n.To]
+		if from && to {
+			names[n.From], names[n.To] = true, true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// graphOf draws dependencies with their add-ons.
 func graphOf(title string, nodes map[string]node, needs []need) dependencyGraph {
-	var names []string
-	for name := range nodes {
-		names = append(names, name)
+	names := edgeNames(nodes, needs)
+	if len(names) == 0 {
+		return dependencyGraph{}
 	}
 	known, below, size := map[graph.Edge]need{}, map[string][]string{}, boxSize
 	edges := make([]graph.Edge, len(needs))

@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +22,14 @@ import (
 type instanceView struct {
 	progress.Status
 	fleet.Glimpse
-	Version    corev1.ObjectReference
-	Plans      []planRow
+	Version corev1.ObjectReference
+	Plans   []planRow
+	// History has the last executions, the latest first. Runs has the last run of each plan, for an agent that keeps no history.
+	// NoHistory is set if it cannot be read.
+	History    []revisionRow
+	NoHistory  bool
 	Runs       []runRow
+	Conditions []conditionRow
 	Parent     string
 	Children   []instanceRow
 	Parameters []parameterRow
@@ -46,10 +53,29 @@ type planRow struct {
 	Hooks map[string][]progress.Hook
 }
 
+// revisionRow is an execution in the history.
+type revisionRow struct {
+	progress.Revision
+	Started moment
+	Took    string
+}
+
+// revisionRows returns a history, the latest execution first.
+func revisionRows(history []kudo.HistoryEntry, now time.Time) []revisionRow {
+	rows := make([]revisionRow, 0, len(history))
+	for _, entry := range slices.Backward(history) {
+		rows = append(rows, revisionRow{
+			progress.Revision{HistoryEntry: entry}, momentOf(entry.StartedTimestamp, now), progress.DurationText(entry.StartedTimestamp, entry.EndedTimestamp, now),
+		})
+	}
+	return rows
+}
+
 // runRow is the last run of a plan.
 type runRow struct {
 	progress.LastRun
-	Took string
+	Started moment
+	Took    string
 }
 
 func instancePage(ctx context.Context, v visit) (frame, error) {
@@ -63,6 +89,8 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 		return frame{}, err
 	}
 	view := instanceOf(progressing, v)
+	history, err := v.history(ctx, instance)
+	view.History, view.NoHistory = revisionRows(history, v.now), err != nil
 	view.Forms, view.Change = v.planForms(ctx, progressing), v.parameterForm(ctx, progressing)
 	if v.foresees(ctx) {
 		view.WhatIf = instancePath(key.Namespace, key.Name) + "/what-if"
@@ -78,21 +106,22 @@ func instanceOf(p progress.View, v visit) instanceView {
 	view := instanceView{
 		Status: progress.StatusOf(p), Glimpse: fleet.GlimpseOfInstance(instance), Version: version,
 		Inventory: instance.Status.Inventory, Unread: p.Version == nil, Commands: []string{
-			command("plan status %s --cluster %s", instance.Name, instance.Namespace), command("plan history %s --cluster %s", instance.Name, instance.Namespace),
+			command("plan status %s --cluster %s", instance.Name, instance.Namespace), command("history %s --cluster %s", instance.Name, instance.Namespace),
 		},
 	}
+	view.Conditions = conditionRows(view.Status.Conditions, v.now)
 	if parent := instance.Parent(); parent != nil {
 		view.Parent = parent.Name
 	}
 	for _, status := range view.Status.Plans {
 		view.Plans = append(view.Plans, planRow{
-			PlanStatus: status, Took: took(status.StartedTimestamp, endOf(status), v.now), Open: status.Name == view.LastPlan || status.Status.IsRunning(),
+			PlanStatus: withMessagesOnce(status), Took: progress.DurationText(status.StartedTimestamp, endOf(status), v.now), Open: status.Name == view.LastPlan || status.Status.IsRunning(),
 			Hooks: p.Hooks(status),
 		})
 	}
 	slices.SortStableFunc(view.Plans, func(a, b planRow) int { return first(b.Open) - first(a.Open) })
 	for _, last := range progress.HistoryOf(p).Plans {
-		view.Runs = append(view.Runs, runRow{last, took(last.Started, last.Ended, v.now)})
+		view.Runs = append(view.Runs, runRow{last, momentOf(last.Started, v.now), progress.DurationText(last.Started, last.Ended, v.now)})
 	}
 	for _, child := range p.Children {
 		view.Children = append(view.Children, instanceRowOf(child.Instance))
@@ -102,6 +131,37 @@ func instanceOf(p progress.View, v visit) instanceView {
 		view.Parameters = append(view.Parameters, parameterRow{name, set[name]})
 	}
 	return view
+}
+
+// withMessagesOnce returns the status of a plan without the messages that an item below repeats: that of a plan ends in that of its task.
+func withMessagesOnce(status kudo.PlanStatus) kudo.PlanStatus {
+	status = *status.DeepCopy()
+	var inPlan []string
+	for i := range status.Phases {
+		phase, inPhase := &status.Phases[i], []string(nil)
+		for k := range phase.Steps {
+			step, inStep := &phase.Steps[k], []string(nil)
+			for _, task := range step.Tasks {
+				inStep = append(inStep, task.Message)
+			}
+			step.Message = unlessRepeated(step.Message, inStep)
+			inPhase = append(append(inPhase, step.Message), inStep...)
+		}
+		phase.Message = unlessRepeated(phase.Message, inPhase)
+		inPlan = append(append(inPlan, phase.Message), inPhase...)
+	}
+	status.Message = unlessRepeated(status.Message, inPlan)
+	return status
+}
+
+// unlessRepeated returns a message, or nothing if it ends in one of those below.
+func unlessRepeated(message string, below []string) string {
+	for _, repeated := range below {
+		if repeated != "" && strings.HasSuffix(message, repeated) {
+			return ""
+		}
+	}
+	return message
 }
 
 func first(open bool) int { return map[bool]int{true: 1}[open] }

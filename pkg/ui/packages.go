@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
 
@@ -66,8 +67,9 @@ func instanceRowsOf(instances []kudo.Instance, version *kudo.OperatorVersion) []
 // packageView is what the page of a version of a package shows.
 type packageView struct {
 	*kudo.OperatorVersion
-	Plans     []string
-	Instances []instanceRow
+	Plans      []string
+	Parameters []progress.Definition
+	Instances  []instanceRow
 	// More is the number of Instances that are not listed.
 	More    int
 	Command string
@@ -87,7 +89,7 @@ func packagePage(ctx context.Context, v visit) (frame, error) {
 		return cmp.Or(a.State.Rank()-b.State.Rank(), cmp.Compare(a.Cluster, b.Cluster))
 	})
 	view := packageView{
-		OperatorVersion: version, Plans: slices.Sorted(maps.Keys(version.Spec.Plans)), Instances: all[:min(len(all), alikeShown)],
+		OperatorVersion: version, Parameters: progress.DefinitionsOf(&version.Spec), Plans: slices.Sorted(maps.Keys(version.Spec.Plans)), Instances: all[:min(len(all), alikeShown)],
 		More: max(0, len(all)-alikeShown), Command: command("package show %s -n %s", version.Name, version.Namespace),
 	}
 	return frame{Title: "Package " + version.Name, Template: "package", View: view}, nil

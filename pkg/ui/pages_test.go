@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -110,12 +111,23 @@ func TestPages(t *testing.T) {
 
 	view := cluster(at)
 	golden(t, "cluster", frame{Title: "Cluster cluster1", Template: "cluster", View: clusterOf(view)})
+	explained := why.Of(view, "kafka", sample.Now).Data("kafka")
 	golden(t, "why", frame{Title: "kafka on cluster1", Template: "why", View: whyView{
-		Data: why.Of(view, "kafka", sample.Now).Data("kafka"), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: view.AddOns["kafka"].Status.Conditions,
+		Data: explained, Fixes: fixRows("cluster1", explained.Commands, true), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: conditionRows(view.AddOns["kafka"].Status.Conditions, sample.Now),
 	}})
 	golden(t, "addon", frame{Title: "Add-on kafka", Template: "addon", View: addOnOf("kafka", small, view.Definitions)})
 	instance := view.Instances["kafka"]
-	golden(t, "instance", frame{Title: "kafka on cluster1", Template: "instance", View: instanceOf(progress.View{Instance: instance}, visit{now: at.Add(time.Minute)})})
+	shown := instanceOf(progress.View{Instance: instance}, visit{now: at.Add(time.Minute)})
+	golden(t, "instance", frame{Title: "kafka on cluster1", Template: "instance", View: shown})
+	shown.History = revisionRows([]kudo.HistoryEntry{
+		{Revision: 7, Plan: "deploy", Cause: kudo.CauseInstall, OperatorVersion: corev1.ObjectReference{Name: "kafka-1.0.0"}, Outcome: kudo.HistoryComplete,
+			StartedTimestamp: &at, EndedTimestamp: &at},
+		{Revision: 8, Plan: "update", Cause: kudo.CauseParameters, Parameters: []string{"A", "B", "C", "D"}, Outcome: kudo.HistorySuperseded, Message: "superseded by\nplan <b>"},
+		{Revision: 9, Plan: "upgrade", Cause: "Later", From: "kafka-1.0.0", Outcome: kudo.HistoryFailed, Retries: 2, Message: "no more disks", StartedTimestamp: &at, EndedTimestamp: &at},
+		{Revision: 10, Plan: "backup", Cause: kudo.CauseRequest, Outcome: kudo.HistoryCancelled, Retries: 1},
+		{Revision: 11, Plan: "deploy", Cause: kudo.CauseOwed, StartedTimestamp: &at},
+	}, at.Add(time.Hour))
+	golden(t, "instance-history", frame{Title: "kafka on cluster1", Template: "instance", View: shown})
 	golden(t, "absent", frame{Title: "Not found", Template: "absent", View: hiddenText(errAbsent)})
 }
 

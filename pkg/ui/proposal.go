@@ -39,8 +39,10 @@ type proposal struct {
 	Base       map[string]string
 	// Command does the same.
 	Command string
-	// Button is the text of the button that does it; Fields are the fields of its form; Path receives them.
+	// Button is the text of the button that does it; Fields are the fields of its form; Path receives them. Danger is set if it deletes or stops
+	// something.
 	Button string
+	Danger bool
 	Fields map[string]string
 	Path   string
 	// Back is the path of the page about the object.

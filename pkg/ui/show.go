@@ -1,13 +1,13 @@
 package ui
 
 import (
+	"fmt"
 	"html/template"
 	"net/url"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
@@ -20,7 +20,7 @@ func functions() template.FuncMap {
 		"mark": fleet.State.Mark, "statetext": fleet.State.Text, "stateclass": stateClass, "runclass": runClass, "runmark": runMark, "runtext": runText,
 		"counted": text.Plural, "oneline": text.JoinMessage, "join": func(names []string) string { return strings.Join(names, ", ") },
 		"clusterpath": clusterPath, "whypath": whyPath, "instancepath": instancePath, "addonpath": addOnPath, "packagepath": packagePath,
-		"stamp": stamp, "machine": machine, "limited": func(names []string) string { return text.List(names, 4) },
+		"stamp": stamp, "outcomeclass": outcomeClass, "outcomemark": outcomeMark, "limited": func(names []string) string { return text.List(names, 4) },
 	}
 }
 
@@ -64,41 +64,73 @@ func runClass(status kudo.ExecutionStatus) string { return runTexts(status)[0] }
 func runMark(status kudo.ExecutionStatus) string  { return runTexts(status)[1] }
 func runText(status kudo.ExecutionStatus) string  { return runTexts(status)[2] }
 
-// stamp returns a time for people, in UTC.
-func stamp(at any) string {
-	if t := timeOf(at); !t.IsZero() {
-		return t.UTC().Format("2006-01-02 15:04:05Z")
-	}
-	return "–"
+// outcomes are the style class and mark of the ways in which an execution ends; the empty one has not ended.
+var outcomes = map[kudo.HistoryOutcome][2]string{
+	"": {"busy", "▸"}, kudo.HistoryComplete: {"good", "✓"}, kudo.HistoryFailed: {"bad", "✗"}, kudo.HistoryCancelled: {"gone", "-"}, kudo.HistorySuperseded: {"gone", "-"},
 }
 
-// machine returns a time for programs.
-func machine(at any) string { return timeOf(at).UTC().Format(time.RFC3339) }
-
-func timeOf(at any) time.Time {
-	switch at := at.(type) {
-	case time.Time:
-		return at
-	case metav1.Time:
-		return at.Time
-	case *metav1.Time:
-		if at != nil {
-			return at.Time
-		}
+func outcomeTexts(outcome kudo.HistoryOutcome) [2]string {
+	if known, ok := outcomes[outcome]; ok {
+		return known
 	}
-	return time.Time{}
+	return [2]string{"unknown", "?"}
 }
 
-// took returns the duration between two times for people.
-func took(from, to *metav1.Time, now time.Time) string {
-	switch {
-	case from == nil:
-		return ""
-	case to != nil:
-		return duration.HumanDuration(to.Sub(from.Time))
+func outcomeClass(outcome kudo.HistoryOutcome) string { return outcomeTexts(outcome)[0] }
+func outcomeMark(outcome kudo.HistoryOutcome) string  { return outcomeTexts(outcome)[1] }
+
+// moment is a time on a page that was rendered at another time.
+type moment struct{ at, now time.Time }
+
+// momentOf returns the moment of a time; of nil, the zero value.
+func momentOf(at *metav1.Time, now time.Time) moment {
+	if at == nil {
+		return moment{}
+	}
+	return moment{at.Time, now}
+}
+
+// IsZero reports whether there is no time.
+func (m moment) IsZero() bool { return m.at.IsZero() }
+
+// Machine returns the time for programs.
+func (m moment) Machine() string { return m.at.UTC().Format(time.RFC3339) }
+
+// Stamp returns the time for users.
+func (m moment) Stamp() string { return stamp(m.at) }
+
+// Ago returns how long ago the time was, without seconds, so that a live page is not sent again each time. A time in the future, by a clock that is
+// ahead, is returned as such.
+func (m moment) Ago() string {
+	switch ago := m.now.Sub(m.at); {
+	case ago <= -time.Minute:
+		return m.Stamp()
+	case ago < time.Minute:
+		return "just now"
+	case ago < time.Hour:
+		return fmt.Sprintf("%dm ago", int(ago.Minutes()))
+	case ago < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(ago.Hours()))
 	default:
-		return duration.HumanDuration(now.Sub(from.Time)) + " so far"
+		return fmt.Sprintf("%dd ago", int(ago.Hours()/24))
 	}
+}
+
+// stamp returns a time for users, in UTC.
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }
+
+// conditionRow is a condition with the time of its last change.
+type conditionRow struct {
+	metav1.Condition
+	Since moment
+}
+
+func conditionRows(conditions []metav1.Condition, now time.Time) []conditionRow {
+	rows := make([]conditionRow, len(conditions))
+	for i, condition := range conditions {
+		rows[i] = conditionRow{condition, momentOf(&condition.LastTransitionTime, now)}
+	}
+	return rows
 }
 
 // command returns a command line of the plugin.

@@ -11,7 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/test/dashboard"
 )
 
@@ -104,6 +106,22 @@ var _ = Describe("Everyone can use", func() {
 		for _, path := range []string{"/clusters/" + dashboard.Drawn, "/addons/forge"} {
 			open(page, address, path)
 			Expect(chromedp.Do(page, chromedp.WaitVisible("text.label"))).To(Succeed())
+			Expect(findings(page, path)).To(BeEmpty())
+		}
+	})
+
+	It("the matrix and the tables of 40 add-ons", func(ctx context.Context) {
+		for i := range 40 {
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-05", Name: fmt.Sprintf("addon-%02d", i)}}
+			Expect(hub.Create(ctx, addOn)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, addOn)).To(Succeed()) })
+		}
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		for _, path := range []string{"/", "/clusters/cluster-05"} {
+			open(page, address, path)
+			Eventually(content(page)).Should(ContainSubstring("addon-39"))
 			Expect(findings(page, path)).To(BeEmpty())
 		}
 	})

@@ -142,6 +142,7 @@ func version() *kudo.OperatorVersion {
 	v.Spec.Parameters = []kudo.Parameter{
 		{Name: "BROKERS", Default: ptr.To("3"), Type: kudo.IntegerType, Description: "Number of brokers."},
 		{Name: "RETENTION", Default: ptr.To("24h"), Description: "How long messages are kept.", Trigger: "backup"},
+		{Name: "DISK", Default: ptr.To("5Gi"), Description: "Size of each volume.", Immutable: ptr.To(true)},
 	}
 	for _, name := range []string{"users", "topics", "brokers", "check", "dump"} {
 		v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: name, Kind: kudo.TaskDummy})
@@ -230,6 +231,9 @@ func missingDependency(i int, name string) string {
 // Failure is the message of the failed plan.
 const Failure = "StatefulSet kafka/kafka: 1 of 3 replicas ready: pod kafka-1 cannot be scheduled: 3 nodes have insufficient memory"
 
+// formerVersion is the OperatorVersion that ran before.
+const formerVersion = "kafka-3.8.1-1.3.0"
+
 // Instance returns the Instance of kafka on a cluster.
 func Instance(cluster string, failed bool) *kudo.Instance {
 	instance := &kudo.Instance{
@@ -243,9 +247,12 @@ func Instance(cluster string, failed bool) *kudo.Instance {
 	}
 	start, done := metav1.NewTime(time.Now().Add(-7*time.Minute).Truncate(time.Second)), metav1.NewTime(time.Now().Add(-2*time.Minute).Truncate(time.Second))
 	last, health, reason, message := kudo.Complete, metav1.ConditionTrue, kudo.ReasonHealthy, ""
+	outcome := kudo.HistoryComplete
 	if failed {
 		last, health, reason, message = kudo.FatalError, metav1.ConditionFalse, kudo.ReasonPlanFailed, Failure
+		outcome = kudo.HistoryFailed
 	}
+	installed, deployed := metav1.NewTime(start.Add(-72*time.Hour)), metav1.NewTime(start.Add(-72*time.Hour+50*time.Second))
 	step := func(name string, status kudo.ExecutionStatus, message string) kudo.StepStatus {
 		return kudo.StepStatus{Name: name, Status: status, Tasks: []kudo.TaskStatus{{Name: name, Status: status, Message: message}}}
 	}
@@ -262,6 +269,12 @@ func Instance(cluster string, failed bool) *kudo.Instance {
 				{Name: "brokers", Status: last, Steps: []kudo.StepStatus{step("brokers", last, message), step("check", map[bool]kudo.ExecutionStatus{true: kudo.Pending, false: kudo.Complete}[failed], "")}},
 			},
 		}},
+		History: []kudo.HistoryEntry{
+			{Revision: 1, UID: "0", Plan: "deploy", Cause: kudo.CauseInstall, OperatorVersion: corev1.ObjectReference{Name: formerVersion}, Outcome: kudo.HistoryComplete,
+				StartedTimestamp: &installed, EndedTimestamp: &deployed},
+			{Revision: 2, UID: "1", Plan: "deploy", Cause: kudo.CauseVersion, OperatorVersion: instance.Spec.OperatorVersion, From: formerVersion,
+				Parameters: []string{"BROKERS"}, Outcome: outcome, Message: message, StartedTimestamp: &start, EndedTimestamp: &done},
+		},
 		Inventory: []kudo.InventoryEntry{{Group: "apps", Kind: "StatefulSet", Namespace: "kafka", Name: "kafka"}, {Kind: "Service", Namespace: "kafka", Name: "kafka"}},
 	}
 	return instance

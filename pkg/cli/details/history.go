@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -154,85 +153,15 @@ func cellsOf(entry kudo.HistoryEntry, wide bool, now time.Time) []string {
 	if entry.Message != "" {
 		message = terminal.Cell(text.JoinMessage(entry.Message), wide)
 	}
+	revision := progress.Revision{HistoryEntry: entry}
 	cells := []string{
-		fmt.Sprint(entry.Revision), timeText(entry.StartedTimestamp), text.Word(entry.Plan), versionText(entry), causeText(entry, wide),
-		resultText(entry), durationText(entry, now), message,
+		fmt.Sprint(entry.Revision), timeText(entry.StartedTimestamp), text.Word(entry.Plan), revision.VersionText(), revision.CauseText(wide),
+		revision.ResultText(), cmp.Or(progress.DurationText(entry.StartedTimestamp, entry.EndedTimestamp, now), "-"), message,
 	}
 	if wide {
 		return append(cells, text.Word(string(entry.UID)))
 	}
 	return cells
-}
-
-// versionText returns the OperatorVersion of a revision, and the one before if it is another one.
-func versionText(entry kudo.HistoryEntry) string {
-	version := cmp.Or(text.Word(entry.OperatorVersion.Name), "-")
-	if entry.From == "" {
-		return version
-	}
-	return text.Word(entry.From) + " -> " + version
-}
-
-// maxNames is the number of changed parameters that a table shows.
-const maxNames = 3
-
-// causeText returns why a plan ran, with the changed parameters; wide lists all of them.
-func causeText(entry kudo.HistoryEntry, wide bool) string {
-	causes := map[kudo.HistoryCause]string{
-		kudo.CauseInstall: "installation", kudo.CauseVersion: "version", kudo.CauseParameters: "parameters", kudo.CauseImageRegistries: "image registries",
-		kudo.CauseRequest: "manual", kudo.CauseParent: "parent", kudo.CauseRetry: "retry", kudo.CauseOwed: "owed", kudo.CauseRemoval: "removal",
-	}
-	cause := causes[entry.Cause]
-	if cause == "" {
-		cause = "unknown"
-	}
-	names, more := entry.Parameters, int(entry.MoreParameters)
-	if !wide && len(names) > maxNames {
-		names, more = names[:maxNames], more+len(names)-maxNames
-	}
-	words := make([]string, len(names))
-	for i, name := range names {
-		words[i] = text.Word(name)
-	}
-	listed := strings.Join(words, ", ")
-	if more > 0 {
-		listed += fmt.Sprintf(" and %d more", more)
-	}
-	if listed == "" {
-		return cause
-	}
-	return cause + ": " + listed
-}
-
-// resultText returns how an execution ended.
-func resultText(entry kudo.HistoryEntry) string {
-	result := string(entry.Outcome)
-	if result == "" {
-		result = "Running"
-	}
-	if entry.Retries > 0 {
-		return fmt.Sprintf("%s (%s)", result, retriesText(entry.Retries))
-	}
-	return result
-}
-
-func retriesText(retries int32) string {
-	if retries == 1 {
-		return "1 retry"
-	}
-	return fmt.Sprintf("%d retries", retries)
-}
-
-// durationText returns the duration of an execution, up to now if it has not ended.
-func durationText(entry kudo.HistoryEntry, now time.Time) string {
-	switch {
-	case entry.StartedTimestamp == nil:
-		return "-"
-	case entry.EndedTimestamp != nil:
-		return duration.HumanDuration(entry.EndedTimestamp.Sub(entry.StartedTimestamp.Time))
-	default:
-		return duration.HumanDuration(now.Sub(entry.StartedTimestamp.Time)) + " so far"
-	}
 }
 
 func timeText(at *metav1.Time) string {

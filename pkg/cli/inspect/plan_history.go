@@ -1,12 +1,12 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -72,21 +72,9 @@ func historyText(h progress.History, now time.Time) string {
 		if run.Manual {
 			status += " (manual)"
 		}
-		rows = append(rows, []string{run.Plan, status, timeText(run.Started), took(run, now), text.JoinMessage(run.Message)})
+		rows = append(rows, []string{run.Plan, status, timeText(run.Started), cmp.Or(progress.DurationText(run.Started, run.Ended, now), "-"), text.JoinMessage(run.Message)})
 	}
 	return terminal.Table([]string{"PLAN", "STATUS", "STARTED", "DURATION", "MESSAGE"}, rows)
-}
-
-// took returns the duration of the run, up to now if it has not ended.
-func took(r progress.LastRun, now time.Time) string {
-	switch {
-	case r.Started == nil:
-		return "-"
-	case r.Ended != nil:
-		return duration.HumanDuration(r.Ended.Sub(r.Started.Time))
-	default:
-		return duration.HumanDuration(now.Sub(r.Started.Time)) + " so far"
-	}
 }
 
 func timeText(at *metav1.Time) string {

@@ -13,7 +13,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/core/plan"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/core/tree"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -29,55 +29,26 @@ func parametersText(view packageView, wide bool) string {
 		header = append(header, "ENUM", "POD-RESTART")
 	}
 	var rows [][]string
-	for _, p := range spec.Parameters {
-		row := []string{p.Name, typeText(p), defaultText(p, wide), triggerText(spec, p)}
+	for _, p := range progress.DefinitionsOf(spec) {
+		row := []string{p.Name, p.TypeText(), defaultText(p, wide), p.PlanText()}
 		if wide {
-			row = append(row, cmp.Or(strings.Join(p.Enum, ", "), "-"), restartText(p))
+			row = append(row, cmp.Or(strings.Join(p.Enum, ", "), "-"), p.RestartText())
 		}
 		rows = append(rows, append(row, terminal.Cell(text.JoinMessage(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
 	}
 	return terminal.Table(append(header, "DESCRIPTION"), rows)
 }
 
-// typeText returns the type of a parameter, and whether its value has to be in a Secret.
-func typeText(p kudo.Parameter) string {
-	text := cmp.Or(string(p.Type), string(kudo.StringType))
-	if p.IsSensitive() {
-		text += ", sensitive"
-	}
-	return text
-}
-
 // defaultText returns the default of a parameter, or a note that an Instance has to set it.
-func defaultText(p kudo.Parameter, wide bool) string {
+func defaultText(d progress.Definition, wide bool) string {
 	switch {
-	case p.Default != nil:
-		return terminal.Cell(*p.Default, wide)
-	case p.Required != nil && *p.Required:
+	case d.Default != nil:
+		return terminal.Cell(*d.Default, wide)
+	case d.NeedsValue():
 		return "(required)"
 	default:
 		return "-"
 	}
-}
-
-// triggerText returns the plan that a change of the parameter triggers.
-func triggerText(spec *kudo.OperatorVersionSpec, p kudo.Parameter) string {
-	if p.Immutable != nil && *p.Immutable {
-		return "(immutable)"
-	}
-	name, err := plan.TriggeredPlan(spec, p)
-	if err != nil {
-		return name + " (missing)"
-	}
-	return name
-}
-
-// restartText states whether a change of the parameter restarts pods.
-func restartText(p kudo.Parameter) string {
-	if p.ForcePodRestart != nil && !bool(*p.ForcePodRestart) {
-		return "no"
-	}
-	return "yes"
 }
 
 // plansText returns the trees of all plans, deploy first.

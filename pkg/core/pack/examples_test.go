@@ -20,7 +20,7 @@ const examples = "../../../examples/packages"
 
 func TestExamplesVerifyWithoutAWarning(t *testing.T) {
 	forEachExample(t, func(t *testing.T, p *pack.Package) {
-		for _, f := range p.Verify() {
+		for _, f := range append(p.Verify(), p.VerifyValues()...) {
 			t.Error(f)
 		}
 	})

@@ -88,7 +88,8 @@ var _ = Describe("actions of the dashboard", func() {
 	}
 	It("runs and cancels a plan as it was shown, as the user who asks", func(ctx context.Context) {
 		operator := serveForActions(ctx).as(token(ctx, "acts", "", fleet.Operating))
-		Expect(operator.get(page).body).To(ContainSubstring("Run…"))
+		Expect(operator.get(page).body).To(And(ContainSubstring("Run…"), ContainSubstring(`<select name="plan" required><option value="">choose one</option>`)))
+		Expect(operator.post(page+"/run/preview", url.Values{"plan": {""}}).status).To(Equal(http.StatusUnprocessableEntity))
 		before := stored(ctx)
 		run := url.Values{"plan": {"deploy"}}
 		shown := operator.post(page+"/run/preview", run)
@@ -120,7 +121,7 @@ var _ = Describe("actions of the dashboard", func() {
 		Expect(s.get(path).body).To(ContainSubstring("Disable…"))
 		form := url.Values{"token": {field(s.get(path).body, "token")}}
 		Expect(s.confirm(path+"/disable", form,
-			"kubectl addon disable kafka --cluster cluster-07", "add-on logging becomes unavailable",
+			"<code>kubectl addon disable kafka --cluster cluster-07 --force</code>", `<button class="danger">Disable kafka anyway</button>`, "add-on logging becomes unavailable",
 			"This removes its applied objects, including their data.").status).To(Equal(http.StatusSeeOther))
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		err := hub.Get(ctx, client.ObjectKey{Namespace: "cluster-07", Name: "kafka"}, addOn)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,25 +20,27 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	dashboard "github.com/tandem-addons/tandem/pkg/ui"
 	fleet "github.com/tandem-addons/tandem/test/dashboard"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // shown lists the pages with texts that they have to contain.
 var shown = map[string][]string{
-	"/":                                         {"10 managed clusters, 7 add-ons.", "What is wrong", "PlanFailed", "kubectl addon fleet"},
-	"/?addon=kafka&state=Unknown":               {"cluster-03", "1 managed cluster,"},
-	"/?state=Blocked":                           {"1 managed cluster,", "cluster-10", `<th scope="row">ParametersInvalid</th>`, `<td class="blocked" title="blocked">⊘`},
-	"/?state=Waiting":                           {"1 managed cluster,", "cluster-10", `<th scope="row">WaitingForConfiguration</th>`},
-	"/clusters/cluster-10":                      {"</span> blocked</span></td><td>ParametersInvalid</td>", "</span> waiting</span></td><td>WaitingForConfiguration</td>"},
-	"/clusters/cluster-10/addons/kafka":         {"</span> blocked</span> <span>ParametersInvalid</span>", "is blocked: ParametersInvalid"},
-	"/?selector=region%3Dus":                    {"5 managed clusters"},
-	"/addons/kafka":                             {"Add-on kafka", "zookeeper", fleet.Version, "Dependencies of add-on kafka"},
+	"/":                                 {"10 managed clusters, 7 add-ons.", "What is wrong", "PlanFailed", "kubectl addon fleet"},
+	"/?addon=kafka&state=Unknown":       {"cluster-03", "1 managed cluster,"},
+	"/?state=Blocked":                   {"1 managed cluster,", "cluster-10", `<a href="/?reason=ParametersInvalid&amp;state=Blocked">ParametersInvalid</a>`, `<td class="blocked" title="blocked"><a href="/clusters/cluster-10/addons/kafka">⊘`},
+	"/?state=Waiting":                   {"1 managed cluster,", "cluster-10", ">WaitingForConfiguration</a>", `<a href="/addons/zookeeper">zookeeper</a>`},
+	"/clusters/cluster-10":              {"</span> blocked</span></td><td>ParametersInvalid</td>", "</span> waiting</span></td><td>WaitingForConfiguration</td>"},
+	"/clusters/cluster-10/addons/kafka": {"</span> blocked</span> <span>ParametersInvalid</span>", "is blocked: ParametersInvalid"},
+	"/?selector=region%3Dus":            {"5 managed clusters"},
+	"/addons/kafka": {"Add-on kafka", "zookeeper", fleet.Version, "Dependencies of add-on kafka",
+		`<th scope="row"><a href="/clusters/cluster-01/addons/kafka">cluster-01</a></th>`},
 	"/clusters/cluster-01":                      {"addon-agent v0.9.0", "kubectl addon tree --cluster cluster-01"},
 	"/clusters/cluster-02/addons/shop":          {"kafka -&gt; zookeeper), which is not installed: enable it", "kubectl addon enable zookeeper --cluster cluster-02"},
-	"/clusters/cluster-01/instances/kafka":      {"Phase <b>brokers</b>", "insufficient memory", "BROKERS", "StatefulSet kafka/kafka", "5m"},
+	"/clusters/cluster-01/instances/kafka":      {"Phase <b>brokers</b>", "insufficient memory", "BROKERS", "StatefulSet kafka/kafka", "5m", "kubectl addon history kafka --cluster cluster-01"},
 	"/packages":                                 {fleet.Version, "kubectl addon package list"},
-	"/packages/addon-packages/" + fleet.Version: {"RETENTION", "How long messages are kept."},
+	"/packages/addon-packages/" + fleet.Version: {"RETENTION", "How long messages are kept.", "<td>integer</td>", "<td>backup</td>", "<td>(immutable)</td>"},
 }
 
 var _ = Describe("the dashboard of one user", func() {
@@ -73,6 +76,48 @@ var _ = Describe("the dashboard of one user", func() {
 			Expect(page).To(ContainSubstring(text))
 		}
 		Expect(s.get("/addons/forge").body).To(And(ContainSubstring("only on region=mars"), ContainSubstring("requires &gt;=2"), ContainSubstring("instead of coal")))
+	})
+
+	It("shows the history of an Instance in the words of the command, and times as they are now", func(ctx context.Context) {
+		s := local(ctx, nil)
+		page := s.get("/clusters/cluster-01/instances/kafka").body
+		former, failed := "kafka-3.8.1-1.3.0", "kafka-3.8.1-1.3.0 -&gt; "+fleet.Version
+		Expect(page).To(MatchRegexp(`<li class="bad"><p><b>deploy</b> `+failed+` <span class="state bad"><span aria-hidden="true">✗</span> Failed</span> `+
+			`<time datetime="\S+" title="20\d\d-[-0-9: ]+Z">[78]m ago</time> <span class="took">5m0?s?</span></p>\s*<p class="message">Revision 2, version: BROKERS</p><p class="message">StatefulSet`),
+			"the failed upgrade")
+		Expect(page).To(MatchRegexp(`<li class="good"><p><b>deploy</b> `+former+` .*Complete</span> <time [^>]*>3d ago</time> <span class="took">50s</span></p>\s*`+
+			`<p class="message">Revision 1, installation</p>`), "the installation")
+		Expect(strings.Index(page, failed)).To(BeNumerically("<", strings.LastIndex(page, former)), "the latest one first")
+		Expect(strings.Count(page, fleet.Failure)).To(Equal(3), "once at the task, in the history, and in condition Ready")
+
+		By("showing the last runs if the agent keeps no history")
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-05", Name: "kafka"}}
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) { i.Status.History = nil })).To(Succeed())
+		Eventually(func() string { return s.get("/clusters/cluster-05/instances/kafka").body }).Should(And(
+			ContainSubstring(`<th scope="col">Duration</th>`), Not(ContainSubstring("Revision 2"))))
+	})
+
+	It("leads from reasons, add-ons and cells of the matrix to what they are about", func(ctx context.Context) {
+		s := local(ctx, nil)
+		page := s.get("/?cluster=cluster-0").body
+		for _, path := range []string{"/?cluster=cluster-0&reason=PlanFailed", "/addons/kafka", "/clusters/cluster-01/addons/kafka", "/clusters/cluster-03/addons/ingress"} {
+			Expect(page).To(ContainSubstring(`href="`+strings.ReplaceAll(path, "&", "&amp;")+`"`), path)
+			Expect(s.get(path).status).To(Equal(http.StatusOK), path)
+		}
+		Expect(s.get("/addons/kafka").body).To(ContainSubstring(`href="/?addon=kafka&amp;reason=PlanFailed"`))
+		Expect(page).To(ContainSubstring(`<td class="none" title="not enabled">·`), "a cell of what is not enabled leads nowhere")
+
+		By("leading from a command to its action, unless there are none")
+		const action = `<a href="/clusters/cluster-01/instances/kafka#actions">Plans of kafka…</a>`
+		Expect(s.get("/clusters/cluster-01/addons/shop").body).To(ContainSubstring(action))
+		Expect(s.get("/clusters/cluster-01/instances/kafka").body).To(ContainSubstring(`<h2 id="actions">`))
+		cached, err := dashboard.NewHub(ctx, env.Config, nil)
+		Expect(err).NotTo(HaveOccurred())
+		gate := dashboard.NewLocal("tandem-test")
+		quiet := serve(cached, dashboard.Options{Gate: gate, ReadOnly: true})
+		quiet.cookies = quiet.get(gate.Path()).cookies
+		Expect(quiet.get("/clusters/cluster-01/addons/shop").body).To(And(ContainSubstring("kubectl addon plan run kafka deploy"), Not(ContainSubstring("Plans of kafka…"))))
 	})
 
 	It("says on every page that addon-manager does not run", func(ctx context.Context) {
