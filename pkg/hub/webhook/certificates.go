@@ -22,10 +22,12 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -101,9 +103,15 @@ func (c *certificates) SetUp(mgr manager.Manager) error {
 	})
 	return controller.New(mgr, "certificates", controller.Options{}).
 		For(&corev1.Secret{}).
-		Watches(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}).
+		Watches(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(named(c.key()))).
 		WatchesRawSource(start).
 		Complete(c)
+}
+
+// named admits only the object of that name. The cache has other ConfigMaps, too, and passes for several names would run at the same time: without a Secret,
+// each would create an authority.
+func named(key types.NamespacedName) predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return client.ObjectKeyFromObject(o) == key })
 }
 
 func (c *certificates) key() types.NamespacedName {

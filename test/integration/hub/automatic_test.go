@@ -101,8 +101,8 @@ var _ = Describe("A dependency with install Auto", func() {
 
 		By("another dependent, or the same one after it was disabled, asks again")
 		f.define(ctx, "solr", f.withNeeds(auto("zk")))
-		f.enable(ctx, cluster, "solr")
-		Eventually(exists(addOn("zk"))).WithContext(ctx).Should(BeTrue())
+		solr := f.enable(ctx, cluster, "solr")
+		Eventually(noted("zk", addonv1alpha1.AnnotationInstalledFor)).WithContext(ctx).Should(Equal(askers(kafka, solr)))
 		Eventually(noted("solr", addonv1alpha1.AnnotationInstalledWith)).WithContext(ctx).Should(Equal(f.nameOf("zk")))
 	})
 

@@ -136,7 +136,7 @@ var _ = Describe("Add-ons that are removed together", func() {
 		Expect(server.Delete(ctx, zookeeper)).To(Succeed())
 		Expect(server.Delete(ctx, kafka)).To(Succeed())
 		Eventually(isDeleted(zookeeper)).WithContext(ctx).Should(BeTrue())
-		Expect(isDeleted(kafka)(Default, ctx)).To(BeTrue())
+		Eventually(isDeleted(kafka)).WithContext(ctx).Should(BeTrue())
 		removes(ctx, kafka)
 		removes(ctx, zookeeper)
 

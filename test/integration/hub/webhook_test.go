@@ -226,6 +226,23 @@ var _ = Describe("The webhook server", func() {
 		Expect(failed()).To(BeEmpty())
 	})
 
+	It("creates one authority, also beside many ConfigMaps with parameters", func(ctx SpecContext) {
+		stopHub()
+		for range 20 {
+			parameters := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceDefault, GenerateName: "parameters-", Labels: map[string]string{kudo.LabelConfiguration: "true"},
+			}}
+			Expect(server.Create(ctx, parameters)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, parameters)).To(Succeed()) })
+		}
+		Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed())
+		writes, _ := runHub(withWebhooks)
+		waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+		secret := keys()
+		Expect(count(writes.Requests(), "/namespaces/"+secret.GetNamespace()+"/secrets/"+secret.GetName())).To(Equal(1))
+	})
+
 	It("renews the certificate when two thirds of its life are over", func(ctx SpecContext) {
 		stopHub()
 		Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed())

@@ -43,6 +43,7 @@ const degraded = `.status.conditions[type="Degraded"]`
 var allowed = map[string]map[string][]string{
 	"addon-manager-dependency": {addOn: {`.status.conditions[type="Degraded"]`}},
 	"addon-manager-resolved":   {addOn: {`.status.conditions[type="Resolved"]`, `.status.healthCheck`}},
+	"addon-manager-automatic":  {addOn: {`.metadata.annotations`, `.spec.installNamespace`}}, // of add-ons that it creates, and its notes on their dependents
 	"addon-manager-removal":    {addOn: {`.status.conditions[type="AddOnsRemaining"]`}},
 	// OCM's addon-manager writes status.configReferences, and leaves their hashes to the add-on's own manager.
 	"addon-manager-rollout": {addOn: {
