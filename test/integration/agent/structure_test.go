@@ -39,6 +39,9 @@ var _ = Describe("A parameter's value", func() {
 
 	It("cannot add objects to those of its package", func(ctx context.Context) {
 		zookeeper, _ := pack.Load(os.DirFS("../../../examples/packages/zookeeper"))
+		servers := zookeeper.Version.Templates["servers.yaml"]
+		zookeeper.Version.Templates["servers.yaml"] = strings.ReplaceAll(servers, "{{ .Params.CPU | quote }}", "{{ .Params.CPU }}")
+		Expect(zookeeper.Version.Templates["servers.yaml"]).NotTo(Equal(servers), "quoted, the value would be text")
 		h := newInstance(ctx, zookeeper.Version, nil)
 		h.edit(ctx, func(i *kudo.Instance) {
 			i.Spec.Parameters = map[string]string{"CPU": strings.ReplaceAll(intruder, "NAME", h.name)}

@@ -163,10 +163,10 @@ var _ = Describe("what-if", func() {
 
 	It("kubernetes shows what an upgrade of clusters breaks and releases, and what is not known", func(ctx SpecContext) {
 		push(ctx, "ferry", "1.0.0", "kubernetesVersion: '>=1.30.0 <1.36.0'")
-		push(ctx, "quay", "1.0.0", "")
-		push(ctx, "quay", "2.0.0", "kubernetesVersion: '1.36.0'")
+		push(ctx, "marina", "1.0.0", "")
+		push(ctx, "marina", "2.0.0", "kubernetesVersion: '1.36.0'")
 		define(ctx, "ferry", "1.0.0")
-		define(ctx, "quay", "2.0.0")
+		define(ctx, "marina", "2.0.0")
 		from136 := &addonv1alpha1.ClusterSelector{CelSelector: &addonv1alpha1.ClusterCelSelector{CelExpressions: []string{
 			`semver(managedCluster.status.version.kubernetes, true).compareTo(semver("1.36.0")) >= 0`}}}
 		define(ctx, "cargo", "", addonv1alpha1.AddonDependency{Name: "crane", Clusters: from136})
@@ -175,9 +175,9 @@ var _ = Describe("what-if", func() {
 		enable(ctx, c[0], "ferry", "1.0.0")
 		enable(ctx, c[1], "ferry", "1.0.0")
 		enable(ctx, c[2], "ferry", "1.0.0")
-		enable(ctx, c[0], "quay", "1.0.0")
-		quay := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: c[0], Name: "quay"}}
-		Expect(environment.Edit(ctx, hub, quay, func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "quay-2.0.0" })).To(Succeed())
+		enable(ctx, c[0], "marina", "1.0.0")
+		marina := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: c[0], Name: "marina"}}
+		Expect(environment.Edit(ctx, hub, marina, func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "marina-2.0.0" })).To(Succeed())
 		enable(ctx, c[1], "cargo", "")
 		enable(ctx, c[1], "store", "")
 		names := []string{c[0], "$FIRST", c[1], "$SECOND", c[2], "$UNREPORTED", c[3], "$CURRENT"}
@@ -189,7 +189,7 @@ var _ = Describe("what-if", func() {
 			`^cargo +becomes unavailable +Required dependency on crane begins to apply, and is not satisfied: NoSuchAddOn +1 \(` + c[1] + `\)$`,
 			`^store +becomes unavailable +depends on cargo, which becomes unavailable: store -> cargo +1 \(` + c[1] + `\)$`,
 			`^ferry +is not supported +ferry-1.0.0 runs: the package requires Kubernetes >=1.30.0 <1.36.0 +3 \(`,
-			`^quay +starts +quay-2.0.0 waits now: the package requires Kubernetes 1.36.0 +1 \(` + c[0] + `\)$`,
+			`^marina +starts +marina-2.0.0 waits now: the package requires Kubernetes 1.36.0 +1 \(` + c[0] + `\)$`,
 		} {
 			Expect(lines[i+1]).To(MatchRegexp(line))
 		}
