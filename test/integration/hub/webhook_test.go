@@ -335,15 +335,20 @@ var _ = Describe("The webhook server", func() {
 	})
 
 	Context("with several replicas", func() {
-		It("serves on one that is on standby, which uses new certificates", func(ctx SpecContext) {
-			stopHub()
-			runHub(withWebhooks, withElection)
-			first := waitServed(ctx, webhookAddress)
+		leads := func(ctx SpecContext) {
+			GinkgoHelper()
 			Eventually(func(g Gomega) {
 				held := lease()
 				g.Expect(server.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed())
 				g.Expect(held.Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
 			}).Should(Succeed(), "it leads")
+		}
+
+		It("serves on one that is on standby, which uses new certificates", func(ctx SpecContext) {
+			stopHub()
+			runHub(withWebhooks, withElection)
+			first := waitServed(ctx, webhookAddress)
+			leads(ctx)
 			other := otherAddress()
 			writes, _ := runHub(servingAt(other), withElection)
 			Expect(waitServed(ctx, other).Equal(first)).To(BeTrue(), "the same certificate")
@@ -356,6 +361,7 @@ var _ = Describe("The webhook server", func() {
 			stopHub()
 			runHub(withWebhooks, withElection)
 			waitServed(ctx, webhookAddress)
+			leads(ctx)
 			read := make(chan string, 1000)
 			runHub(servingAt(otherAddress()), withElection, before(func(request *http.Request) {
 				if request.URL.Query().Has("watch") {
