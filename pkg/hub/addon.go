@@ -231,7 +231,7 @@ func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo
 	if !install.ChangesVersion(state) {
 		return nil
 	}
-	dependents, err := read.Constraining(ctx, a.client, state.ManagedAddOn.Name)
+	dependents, err := read.ConstrainersOf(ctx, a.client, state.ManagedAddOn.Name)
 	if err != nil {
 		return err
 	}

@@ -53,9 +53,9 @@ func (a *AddOns) Order(ctx context.Context, state *install.AddOn) error {
 	return nil
 }
 
-// Constraining returns the definitions of the add-ons that may have constraints on the version of that one, whatever they run: its dependents, and those with
+// ConstrainersOf returns the definitions of the add-ons that may have constraints on the version of that one, whatever they run: its dependents, and those with
 // a malformed declaration. They are read-only.
-func Constraining(ctx context.Context, c client.Reader, addOn string) ([]addonv1alpha1.ClusterManagementAddOn, error) {
+func ConstrainersOf(ctx context.Context, c client.Reader, addOn string) ([]addonv1alpha1.ClusterManagementAddOn, error) {
 	var definitions []addonv1alpha1.ClusterManagementAddOn
 	for _, key := range []string{addOn, malformedKey} {
 		found, err := definitionsOn(ctx, c, key)

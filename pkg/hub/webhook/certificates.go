@@ -103,14 +103,14 @@ func (c *certificates) SetUp(mgr manager.Manager) error {
 	})
 	return controller.New(mgr, "certificates", controller.Options{}).
 		For(&corev1.Secret{}).
-		Watches(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(named(c.key()))).
+		Watches(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(isNamed(c.key()))).
 		WatchesRawSource(start).
 		Complete(c)
 }
 
-// named admits only the object of that name. The cache has other ConfigMaps, too, and passes for several names would run at the same time: without a Secret,
+// isNamed admits only the object of that name. The cache has other ConfigMaps, too, and passes for several names would run at the same time: without a Secret,
 // each would create an authority.
-func named(key types.NamespacedName) predicate.Predicate {
+func isNamed(key types.NamespacedName) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return client.ObjectKeyFromObject(o) == key })
 }
 
