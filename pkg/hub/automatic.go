@@ -84,9 +84,11 @@ func (a *automatic) checkLive(ctx context.Context, cluster string, state *read.A
 	}
 	objects := []client.Object{}
 	for _, name := range slices.Sorted(maps.Keys(state.Definitions)) {
-		if definition := state.Definitions[name]; definition != nil {
-			objects = append(objects, definition)
+		definition := state.Definitions[name]
+		if definition == nil { // the cache may lack it
+			definition = &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
+		objects = append(objects, definition)
 	}
 	managed := &clusterv1.ManagedCluster{}
 	if err := a.client.Get(ctx, client.ObjectKey{Name: cluster}, managed); err != nil {
@@ -128,7 +130,7 @@ func (a *automatic) enable(ctx context.Context, state *read.AutomaticState, name
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	addOn.Namespace, addOn.Name = first.Namespace, name
 	addOn.Annotations = map[string]string{addonv1alpha1.AnnotationInstalledFor: dependency.FormatAskers(askers)}
-	if install.IsPlanManaged(state.Definitions[name]) {
+	if install.IsPlanManaged(state.Definitions[name]) && install.IsPlanManaged(state.Definitions[first.Name]) {
 		addOn.Spec.InstallNamespace = first.Spec.InstallNamespace
 	}
 	err := a.client.Create(ctx, addOn, client.FieldOwner(ManagerAutomatic))
@@ -171,6 +173,7 @@ func (a *automatic) note(ctx context.Context, addOn *addonv1alpha1.ManagedCluste
 	configuration.SetNamespace(addOn.Namespace)
 	configuration.SetName(addOn.Name)
 	configuration.SetUID(addOn.UID)
+	configuration.SetResourceVersion(addOn.ResourceVersion) // a user may have taken it over
 	configuration.SetAnnotations(noted)
 	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(ManagerAutomatic), client.ForceOwnership)
 	if err != nil {

@@ -108,7 +108,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&addOns{
 			reader: &addOnReader, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			liveReads: reads, pace: controller.NewPace(time.Now),
-			written: controller.NewWrites(), applied: controller.NewWrites(), starting: keymutex.NewHashed(0),
+			written: controller.NewWrites(), applied: controller.NewWrites(), starting: keymutex.NewHashed(1024),
 			delays: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](controller.ConflictDelay, maxOrderDelay),
 		},
 		&instances{

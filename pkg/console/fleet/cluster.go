@@ -145,7 +145,7 @@ func (v Cluster) Removal(name string) dependency.Removal {
 func (v Cluster) DisabledAfter(name string) []string {
 	on := make(map[string]dependency.Enabled, len(v.AddOns))
 	for other, addOn := range v.AddOns {
-		on[other] = dependency.EnabledOf(addOn, v.Needs(other))
+		on[other] = dependency.EnabledOf(addOn, v.Definitions[other].Object, v.Needs(other))
 	}
 	var gone []string
 	for next := []string{name}; len(next) > 0; next = dependency.AutomaticOf(on, nil).Disable {
@@ -222,7 +222,7 @@ func (v Cluster) Judge(name string) dependency.Verdict {
 	if addOn == nil {
 		return dependency.Evaluate(needs, seen, nil)
 	}
-	for _, other := range dependency.EnabledOf(addOn, nil).With {
+	for _, other := range dependency.EnabledOf(addOn, nil, nil).With {
 		if s, needed := seen[other]; needed {
 			s.Declined = true
 			seen[other] = s

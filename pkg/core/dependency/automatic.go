@@ -17,6 +17,9 @@ type Enabled struct {
 	Deleting bool
 	// Needs are the dependencies that the add-on has on the cluster.
 	Needs []addonv1alpha1.AddonDependency
+	// Named are the add-ons that it could depend on, also on other clusters. Malformed is true if these are not known.
+	Named     []string
+	Malformed bool
 	// With lists the dependencies that were enabled together with the add-on (AnnotationInstalledWith).
 	With []string
 	// For lists the dependents for which addon-manager has enabled it (AnnotationInstalledFor); empty if another user has enabled it.
@@ -25,10 +28,15 @@ type Enabled struct {
 	Cycles map[string][]string
 }
 
-// EnabledOf returns the state of a ManagedClusterAddOn that has these dependencies on its cluster, without cycles.
-func EnabledOf(addOn metav1.Object, needs []addonv1alpha1.AddonDependency) Enabled {
+// EnabledOf returns the state of a ManagedClusterAddOn that has these dependencies on its cluster, without cycles. The definition is nil if there is none.
+func EnabledOf(addOn metav1.Object, definition *addonv1alpha1.ClusterManagementAddOn, needs []addonv1alpha1.AddonDependency) Enabled {
+	var declared []addonv1alpha1.AddonDependency
+	var problem error
+	if definition != nil {
+		declared, problem = DeclaredBy(definition)
+	}
 	return Enabled{
-		UID: addOn.GetUID(), Deleting: addOn.GetDeletionTimestamp() != nil, Needs: needs,
+		UID: addOn.GetUID(), Deleting: addOn.GetDeletionTimestamp() != nil, Needs: needs, Named: CandidatesOf(declared), Malformed: problem != nil,
 		With: ParseNames(addOn.GetAnnotations()[addonv1alpha1.AnnotationInstalledWith]),
 		For:  ParseAskers(addOn.GetAnnotations()[addonv1alpha1.AnnotationInstalledFor]),
 	}
@@ -56,6 +64,8 @@ func (a Automatic) IsEmpty() bool { return len(a.Enable)+len(a.For)+len(a.With)+
 
 // AutomaticOf returns what addon-manager changes on a cluster. on holds the add-ons of the cluster by name, and missing the state of those that are
 // needed and not there.
+//
+// What is enabled stays while another add-on on the cluster names it, whatever its selectors select, or has a malformed declaration.
 //
 // An add-on is enabled if neither it nor an alternative is there, in whatever state. It is disabled once every dependent that asked for it is deleted:
 // one that exists asks for it even if its declaration has changed, so that a label that flaps uninstalls nothing.
@@ -123,7 +133,7 @@ func (e Enabled) isUnneeded(name string, on map[string]Enabled) bool {
 		return false
 	}
 	for other, enabled := range on {
-		if other != name && slices.Contains(CandidatesOf(enabled.Needs), name) {
+		if other != name && (enabled.Malformed || slices.Contains(enabled.Named, name)) {
 			return false
 		}
 	}

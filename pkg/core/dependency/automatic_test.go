@@ -18,7 +18,7 @@ func automaticWorld(t *testing.T, lines ...string) map[string]Enabled {
 	t.Helper()
 	on := map[string]Enabled{}
 	for _, line := range lines {
-		words := strings.Fields(line)
+		words := strings.Fields(line) // names:zk is a dependency on other clusters only
 		addOn := Enabled{UID: types.UID(words[0])}
 		for _, word := range words[1:] {
 			key, value, _ := strings.Cut(word, ":")
@@ -29,6 +29,10 @@ func automaticWorld(t *testing.T, lines ...string) map[string]Enabled {
 				addOn.With = ParseNames(value)
 			case key == "for":
 				addOn.For = ParseAskers(value)
+			case key == "names":
+				addOn.Named = append(addOn.Named, value)
+			case word == "malformed":
+				addOn.Malformed = true
 			case key == "cycle":
 				addOn.Cycles = map[string][]string{value: {words[0], value, words[0]}}
 			default:
@@ -38,6 +42,7 @@ func automaticWorld(t *testing.T, lines ...string) map[string]Enabled {
 					need.Install = addonv1alpha1.InstallAuto
 				}
 				addOn.Needs = append(addOn.Needs, need)
+				addOn.Named = append(addOn.Named, names...)
 			}
 		}
 		on[words[0]] = addOn
@@ -95,6 +100,8 @@ func TestAutomaticOf(t *testing.T) {
 		"not while its dependent is being deleted":              {on: []string{"zk for:kafka=kafka", "kafka ~zk with:zk deleting"}},
 		"not while another one depends on it":                   {on: []string{"zk for:kafka=kafka", "solr zk"}},
 		"not while it is an alternative for another one":        {on: []string{"zk for:kafka=kafka", "solr redpanda|zk", "redpanda"}},
+		"not while another one depends on it elsewhere":         {on: []string{"zk for:kafka=kafka", "solr names:zk"}},
+		"not while another declaration is malformed":            {on: []string{"zk for:kafka=kafka", "solr malformed"}},
 		"not what a user has enabled":                           {on: []string{"zk"}},
 		"not twice":                                             {on: []string{"zk for:kafka=kafka deleting"}},
 		"malformed notes ask for nothing":                       {on: []string{"zk for:kafka,=,solr="}, want: []string{"disable zk"}},

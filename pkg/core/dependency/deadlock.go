@@ -126,11 +126,11 @@ func exclusionTexts(exclusions []Exclusion, name string, to Release) string {
 
 // text describes the constraint, and the version that it excludes; to is the release to which the add-on of that name is to change.
 func (e Exclusion) text(name string, to Release) string {
+	e = e.quoted()
 	subject := e.Release
 	if subject == "" {
 		subject = "ClusterManagementAddOn " + e.AddOn
 	}
-	e = e.quoted()
 	version := "version " + e.Version
 	if e.Problem != "" {
 		version = "an unknown version (" + e.Problem + ")"

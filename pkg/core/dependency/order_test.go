@@ -88,6 +88,13 @@ func TestWaitReason(t *testing.T) {
 			"zookeeper": member(nil, none, release("zookeeper", "1; change shop to shop-9 first")),
 		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 1, change shop to shop-9 first; " +
 			"change zookeeper to a version that satisfies >=3.8"},
+		"a release whose name reads as an advice": {of: "zookeeper", on: members{
+			"kafka": member(needsZK, none, dependency.Release{
+				Name: "x\n; change shop to shop-9 first", Version: "1.0.0", Constraints: []kudo.DependencyConstraint{{Name: "zookeeper", Version: "<3.8"}},
+			}),
+			"zookeeper": member(nil, zk39, zk34),
+		}, want: "waiting to change to zookeeper-3.9.0: kafka runs, x , change shop to shop-9 first requires zookeeper <3.8, and zookeeper-3.9.0 has version 3.9.0; " +
+			"change kafka to a version that accepts zookeeper 3.9.0, or disable it"},
 		"its dependency changes first": {of: "kafka", on: members{
 			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
 			"zookeeper": member(nil, zk39, zk34),

@@ -59,7 +59,7 @@ func (s *AutomaticState) complete(ctx context.Context, c client.Reader, cluster 
 		if err != nil {
 			return err
 		}
-		s.On[name] = dependency.EnabledOf(addOn, needs)
+		s.On[name] = dependency.EnabledOf(addOn, s.Definitions[name], needs)
 	}
 	for name, enabled := range s.On {
 		for _, need := range enabled.Needs {

@@ -116,7 +116,7 @@ func markDeclined(
 		}
 		return fmt.Errorf("reading ManagedClusterAddOn %s: %w", key, err)
 	}
-	for _, name := range dependency.EnabledOf(addOn, nil).With {
+	for _, name := range dependency.EnabledOf(addOn, nil, nil).With {
 		if known, needed := seen[name]; needed {
 			known.Declined = true
 			seen[name] = known

@@ -177,12 +177,14 @@ const (
 const AnnotationDependencies = "addon.open-cluster-management.io/dependencies"
 
 const (
+	// They do not have OCM's prefix: OCM removes annotations with that from add-ons.
+	//
 	// AnnotationInstalledFor is on a ManagedClusterAddOn that addon-manager has created because of a dependency with install Auto. It lists the
 	// dependents for which it exists, as NAME=UID separated by commas. Without the annotation, addon-manager does not delete the add-on.
-	AnnotationInstalledFor = "addon.open-cluster-management.io/installed-for"
+	AnnotationInstalledFor = "kudo.dev/installed-for"
 	// AnnotationInstalledWith is on a ManagedClusterAddOn with dependencies with install Auto. It lists those that were enabled while the add-on
 	// was, separated by commas. addon-manager does not enable them again.
-	AnnotationInstalledWith = "addon.open-cluster-management.io/installed-with"
+	AnnotationInstalledWith = "kudo.dev/installed-with"
 )
 
 // ClusterManagementAddOnList is a list of ClusterManagementAddOns.
