@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
@@ -25,6 +26,8 @@ type AddOn struct {
 	Dependencies []addonv1alpha1.AddonDependency
 	// Placements select the clusters on which OCM installs it. It is installed manually if there are none.
 	Placements []types.NamespacedName
+	// RolloutStrategy is how OCM rolls out to what each placement selects; nil for all clusters at once.
+	RolloutStrategy *clusterv1alpha1.RolloutStrategy
 }
 
 // Definition returns the ClusterManagementAddOn of an add-on.
@@ -51,10 +54,12 @@ func (a AddOn) Definition() *addonv1alpha1.ClusterManagementAddOn {
 		definition.Spec.SupportedConfigs = append(definition.Spec.SupportedConfigs, values)
 	}
 	for _, placement := range a.Placements {
+		selected := upstream.PlacementStrategy{PlacementRef: upstream.PlacementRef{Namespace: placement.Namespace, Name: placement.Name}}
+		if a.RolloutStrategy != nil {
+			selected.RolloutStrategy = *a.RolloutStrategy.DeepCopy()
+		}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyPlacements
-		definition.Spec.InstallStrategy.Placements = append(definition.Spec.InstallStrategy.Placements, upstream.PlacementStrategy{
-			PlacementRef: upstream.PlacementRef{Namespace: placement.Namespace, Name: placement.Name},
-		})
+		definition.Spec.InstallStrategy.Placements = append(definition.Spec.InstallStrategy.Placements, selected)
 	}
 	return definition
 }

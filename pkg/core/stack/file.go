@@ -9,6 +9,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	kjson "sigs.k8s.io/json"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -38,6 +39,8 @@ type Entry struct {
 	// Clusters are the managed clusters on which it is enabled, and Placements select those on which OCM installs it.
 	Clusters   []Text
 	Placements []types.NamespacedName
+	// RolloutStrategy is how OCM rolls out changes to what each placement selects; nil for all clusters at once.
+	RolloutStrategy *clusterv1alpha1.RolloutStrategy
 	// Requires and Optional are the dependencies, in the order of the file, with their places.
 	Dependencies []Dependency
 	// Parameters are those of a package, and Values those of a chart; nil if there are none.
@@ -148,6 +151,7 @@ func (f *file) location(into *Entry) []field {
 			into.Placements = []types.NamespacedName{}
 			f.list("placements", func(node *yamlv3.Node) { into.Placements = f.placement(node, into.Placements) })(node)
 		}},
+		{"rolloutStrategy", f.strategy(&into.RolloutStrategy)},
 	}
 }
 
@@ -203,6 +207,9 @@ func (e Entry) within(defaults Entry) Entry {
 	if e.Clusters == nil && e.Placements == nil {
 		e.Clusters, e.Placements = defaults.Clusters, defaults.Placements
 	}
+	if e.RolloutStrategy == nil && len(e.Placements) > 0 {
+		e.RolloutStrategy = defaults.RolloutStrategy
+	}
 	return e
 }
 
@@ -215,6 +222,9 @@ func (f *file) checkEntry(node *yamlv3.Node, e Entry) {
 	if len(e.Clusters) > 0 && len(e.Placements) > 0 {
 		f.add(node, "add-on %s has clusters and placements: OCM removes an add-on from clusters that no placement selects: remove one of them",
 			text.Quote(e.Name.Value))
+	}
+	if e.RolloutStrategy != nil && len(e.Placements) == 0 {
+		f.add(node, "add-on %s has a rolloutStrategy and no placements, which it is for: remove it, or set placements", text.Quote(e.Name.Value))
 	}
 }
 
@@ -249,14 +259,14 @@ func (f *file) given(what string, into **yamlv3.Node) func(node *yamlv3.Node) {
 // dependencies decodes a list of names, or of maps with the fields of a dependency.
 func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyType) func(node *yamlv3.Node) {
 	return f.list(what, func(node *yamlv3.Node) {
-		var name, version, message, removal Text
+		var name, version, message, removal, install Text
 		var alternatives []string
 		var clusters *addonv1alpha1.ClusterSelector
 		if node.Kind == yamlv3.MappingNode {
 			f.object(node, "a dependency",
 				field{"name", f.text("name", &name)}, field{"version", f.text("version", &version)}, field{"message", f.text("message", &message)},
 				field{"alternatives", f.texts("alternatives", &alternatives)}, field{"clusters", f.selector(&clusters)},
-				field{"removal", f.text("removal", &removal)})
+				field{"removal", f.text("removal", &removal)}, field{"install", f.text("install", &install)})
 		} else {
 			f.text("a dependency", &name)(node)
 		}
@@ -268,7 +278,7 @@ func (f *file) dependencies(e *Entry, what string, of addonv1alpha1.DependencyTy
 		}
 		d := Dependency{Place: name.Place, AddonDependency: addonv1alpha1.AddonDependency{
 			Name: name.Value, Type: of, Message: message.Value, Version: version.Value, Alternatives: alternatives, Clusters: clusters,
-			Removal: addonv1alpha1.RemovalPolicy(removal.Value),
+			Removal: addonv1alpha1.RemovalPolicy(removal.Value), Install: addonv1alpha1.InstallPolicy(install.Value),
 		}}
 		e.Dependencies = append(e.Dependencies, d)
 	})
@@ -291,7 +301,7 @@ func (f *file) selector(into **addonv1alpha1.ClusterSelector) func(node *yamlv3.
 			f.add(node, `clusters of a dependency must be a selector such as {labelSelector: {matchLabels: {gpu: "true"}}}, got %s`, describe(node))
 			return
 		}
-		decoded, err := decodeSelector(node)
+		decoded, err := decode[addonv1alpha1.ClusterSelector](node)
 		if err != nil {
 			f.add(node, "clusters of a dependency cannot be read: %v", err)
 			return
@@ -300,7 +310,30 @@ func (f *file) selector(into **addonv1alpha1.ClusterSelector) func(node *yamlv3.
 	}
 }
 
-func decodeSelector(node *yamlv3.Node) (*addonv1alpha1.ClusterSelector, error) {
+// strategy decodes a rollout strategy, with the fields of OCM's API.
+func (f *file) strategy(into **clusterv1alpha1.RolloutStrategy) func(node *yamlv3.Node) {
+	return func(node *yamlv3.Node) {
+		if node.Kind != yamlv3.MappingNode {
+			f.add(node, "rolloutStrategy must be a map such as {type: Progressive, progressive: {maxConcurrency: 25%%}}, got %s", describe(node))
+			return
+		}
+		decoded, err := decode[clusterv1alpha1.RolloutStrategy](node)
+		switch {
+		case err != nil:
+			f.add(node, "rolloutStrategy cannot be read: %v", err)
+		case !slices.Contains(strategies, decoded.Type):
+			f.add(node, "rolloutStrategy has type %s: must be All, Progressive or ProgressivePerGroup", text.Quote(string(decoded.Type)))
+		default:
+			*into = decoded
+		}
+	}
+}
+
+// strategies are the types of rollout strategies.
+var strategies = []clusterv1alpha1.RolloutType{clusterv1alpha1.All, clusterv1alpha1.Progressive, clusterv1alpha1.ProgressivePerGroup}
+
+// decode decodes a map strictly into a type of an API.
+func decode[T any](node *yamlv3.Node) (*T, error) {
 	var given any
 	if err := node.Decode(&given); err != nil {
 		return nil, err
@@ -309,7 +342,7 @@ func decodeSelector(node *yamlv3.Node) (*addonv1alpha1.ClusterSelector, error) {
 	if err != nil {
 		return nil, err
 	}
-	decoded := &addonv1alpha1.ClusterSelector{}
+	decoded := new(T)
 	strict, err := kjson.UnmarshalStrict(encoded, decoded)
 	return decoded, errors.Join(append(strict, err)...)
 }

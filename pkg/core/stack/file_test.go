@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -26,9 +28,10 @@ func TestParse(t *testing.T) {
     chart: ./shop
     namespace: shop
     placements: [default/all]
+    rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 1}}
     requires:
     - kafka
-    - {name: web, version: ">=2 <3", message: No pages.}
+    - {name: web, version: ">=2 <3", message: No pages., install: Auto}
     optional: [monitoring, {name: gpu, alternatives: [tpu], clusters: {labelSelector: {matchLabels: {gpu: "true"}}}}]
 `)
 	if len(problems) > 0 {
@@ -39,14 +42,17 @@ func TestParse(t *testing.T) {
 		{Name: Text{"kafka", at(8, 11)}, Package: Text{"kafka@1.0.0", at(9, 14)}, Namespace: "data", Clusters: []Text{{"a", at(5, 14)}, {"b", at(5, 17)}}},
 		{
 			Name: Text{"shop", at(11, 11)}, Chart: Text{"./shop", at(12, 12)}, Namespace: "shop", Placements: []types.NamespacedName{{Namespace: "default", Name: "all"}},
+			RolloutStrategy: &clusterv1alpha1.RolloutStrategy{
+				Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)},
+			},
 			Dependencies: []Dependency{
-				{addonv1alpha1.AddonDependency{Name: "kafka", Type: "Required"}, at(16, 7)},
-				{addonv1alpha1.AddonDependency{Name: "web", Type: "Required", Message: "No pages.", Version: ">=2 <3"}, at(17, 14)},
-				{addonv1alpha1.AddonDependency{Name: "monitoring", Type: "Optional"}, at(18, 16)},
+				{addonv1alpha1.AddonDependency{Name: "kafka", Type: "Required"}, at(17, 7)},
+				{addonv1alpha1.AddonDependency{Name: "web", Type: "Required", Message: "No pages.", Version: ">=2 <3", Install: "Auto"}, at(18, 14)},
+				{addonv1alpha1.AddonDependency{Name: "monitoring", Type: "Optional"}, at(19, 16)},
 				{addonv1alpha1.AddonDependency{
 					Name: "gpu", Type: "Optional", Alternatives: []string{"tpu"},
 					Clusters: &addonv1alpha1.ClusterSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "true"}}},
-				}, at(18, 35)},
+				}, at(19, 35)},
 			},
 		},
 	}}
@@ -70,7 +76,7 @@ func TestParseReportsMistakes(t *testing.T) {
 		"two documents":           {head + "  addOns: []\n---\na: b\n", []string{"s:6:1: error: a second document: a file has one stack"}},
 		"another kind":            {"apiVersion: v1\nkind: List\nmetadata: {name: A}\nspec: {addOns: []}\n", []string{`s:1:13: error: apiVersion must be kudo.dev/v1beta1, got "v1"`, `s:2:7: error: kind must be Stack, got "List"`, `s:3:18: error: metadata.name must consist of at most 63 lowercase letters, digits and '-', got "A"`}},
 		"an unknown field":        {head + "  addOns:\n  - {name: a, package: a, require: [b]}\n", []string{`s:6:27: error: unknown field "require" of an add-on: did you mean requires?`}},
-		"a field that is no such": {head + "  addOns: []\n  zzz: 1\n", []string{`s:6:3: error: unknown field "zzz" of spec: must be one of namespace, clusters, placements, addOns`}},
+		"a field that is no such": {head + "  addOns: []\n  zzz: 1\n", []string{`s:6:3: error: unknown field "zzz" of spec: must be one of namespace, clusters, placements, rolloutStrategy, addOns`}},
 		"a field twice":           {head + "  addOns:\n  - {name: a, package: a, name: b}\n", []string{`s:6:27: error: "name" is set twice, first in line 6: remove one`}},
 		"nothing to run":          {head + "  addOns: [{name: a}]\n", []string{`s:5:12: error: add-on "a" has neither package nor chart: set one of them`}},
 		"two things to run":       {head + "  addOns: [{name: a, package: a, chart: b}]\n", []string{`s:5:41: error: add-on "a" has a package and a chart: remove one of them`}},
@@ -90,6 +96,14 @@ func TestParseReportsMistakes(t *testing.T) {
 			`s:5:65: error: clusters of a dependency cannot be read: unknown field "labels"`}},
 		"alternatives that are no list": {head + "  addOns: [{name: a, package: a, requires: [{name: b, alternatives: c}]}]\n", []string{
 			`s:5:69: error: alternatives must be a list, got "c"`}},
+		"a strategy that is a text": {head + "  placements: [a/b]\n  rolloutStrategy: Progressive\n  addOns: []\n", []string{
+			`s:6:20: error: rolloutStrategy must be a map such as {type: Progressive, progressive: {maxConcurrency: 25%}}, got "Progressive"`}},
+		"a strategy of no type": {head + "  placements: [a/b]\n  rolloutStrategy: {type: Slow}\n  addOns: []\n", []string{
+			`s:6:20: error: rolloutStrategy has type "Slow": must be All, Progressive or ProgressivePerGroup`}},
+		"a strategy with an unknown field": {head + "  addOns: [{name: a, package: a, placements: [a/b], rolloutStrategy: {type: All, some: {}}}]\n", []string{
+			`s:5:70: error: rolloutStrategy cannot be read: unknown field "some"`}},
+		"a strategy without placements": {head + "  addOns: [{name: a, package: a, clusters: [c], rolloutStrategy: {type: All}}]\n", []string{
+			`s:5:12: error: add-on "a" has a rolloutStrategy and no placements, which it is for: remove it, or set placements`}},
 		"a dependency without a name": {head + "  addOns: [{name: a, package: a, requires: [{message: x}]}]\n", []string{"s:5:45: error: name of the add-on is required in requires"}},
 		"an alias":                    {head + "  addOns: [{name: &n a, package: *n}]\n", []string{"s:5:34: error: package must be a text, got the alias *n: write the value out", `s:5:12: error: add-on "a" has neither package nor chart: set one of them`}},
 		"a merge":                     {head + "  addOns: [{name: a, package: a, <<: {name: b}}]\n", []string{"s:5:34: error: an add-on: anchors, aliases and merges are not supported: write the field out"}},

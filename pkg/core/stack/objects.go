@@ -41,7 +41,8 @@ func ObjectsOf(name, namespace string, addOns []Resolved) Objects {
 	for _, a := range inOrder(addOns) {
 		config, values := configsOf(a, namespace)
 		key := &types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
-		described := AddOn{Name: a.Name.Value, Version: a.Version, Config: key, Dependencies: a.Needs(), Placements: a.Placements}
+		described := AddOn{Name: a.Name.Value, Version: a.Version, Config: key, Dependencies: a.Needs()}
+		described.Placements, described.RolloutStrategy = a.Placements, a.RolloutStrategy
 		if len(values.Data) > 0 {
 			described.Values = key
 			values.Labels = map[string]string{kudo.LabelStack: name, kudo.LabelConfiguration: "true"}
