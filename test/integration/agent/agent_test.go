@@ -214,7 +214,7 @@ var _ = Describe("An Instance on the hub", func() {
 		onHub, toHub := environment.RecordWrites(agentOnHub)
 		locally, toManaged := environment.RecordWrites(agentLocally)
 		stop = runAgentWith(onHub, locally)
-		Consistently(func() []string { return append(toHub.Requests(), toManaged.Requests()...) }).Should(BeEmpty())
+		Consistently(func() []string { return h.writesOf(toManaged, toHub) }).Should(BeEmpty())
 		app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}
 		Expect(environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) {
 			d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0

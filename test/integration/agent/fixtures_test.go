@@ -126,6 +126,16 @@ func push(ctx context.Context, name string, spec kudo.OperatorVersionSpec) {
 	})).To(Succeed())
 }
 
+// writesOf returns the writes of an agent on the managed cluster and on the hub that are about the Instance: objects in its install namespace
+// or with its permissions, and the Instance on the hub.
+func (h *hubPart) writesOf(toManaged, toHub *environment.Writes) []string {
+	written := toManaged.Of(h.namespace)
+	if toHub != nil {
+		written = append(written, toHub.Of("/instances/"+h.name)...)
+	}
+	return written
+}
+
 // made counts the Instances, to give each a unique name.
 var made int
 

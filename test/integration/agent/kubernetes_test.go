@@ -64,12 +64,12 @@ var _ = Describe("A package for other versions of Kubernetes", func() {
 	It("is installed once the cluster is upgraded", func(ctx context.Context) {
 		cluster := runAgentOn("v1.30.2-gke.100")
 		spec := standard()
-		spec.KubernetesVersion = "1.31.0"
+		spec.Operator.Name, spec.KubernetesVersion = "upgrading", "1.31.0"
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		waits(h, ctx, `plan "deploy" waits: the package requires Kubernetes 1.31.0, and the cluster has v1.30.2-gke.100: upgrade the cluster`)
 		Expect(h.get(ctx).Status.Execution).To(BeNil())
-		Expect(plansWaiting(kudo.ReasonKubernetesVersionUnsupported)).To(BeEquivalentTo(1))
+		Expect(plansWaiting(spec.Operator.Name, kudo.ReasonKubernetesVersionUnsupported)).To(BeEquivalentTo(1))
 		asked, started := cluster.asked.Load(), time.Now()
 		Consistently(func() *kudo.Execution { return h.get(ctx).Status.Execution }).Should(BeNil())
 		Expect(cluster.asked.Load()-asked).To(BeNumerically("<=", 2+2*int32(time.Since(started)/time.Second)), "no hot loop")
@@ -77,7 +77,7 @@ var _ = Describe("A package for other versions of Kubernetes", func() {
 		cluster.set("v1.31.0-gke.1")
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		Expect(plansWaiting(kudo.ReasonKubernetesVersionUnsupported)).To(BeZero())
+		Expect(plansWaiting(spec.Operator.Name, kudo.ReasonKubernetesVersionUnsupported)).To(BeZero())
 		h.finish(ctx)
 	})
 

@@ -446,13 +446,8 @@ var _ = Describe("The agent's own lease on the managed cluster", func() {
 	})
 })
 
-// plansWaiting returns the number of Instances whose plan waits for that reason.
-func plansWaiting(reason string) (sum float64) {
+// plansWaiting returns the number of Instances of an operator whose plan waits for that reason.
+func plansWaiting(operator, reason string) float64 {
 	GinkgoHelper()
-	for labels, value := range metricValues("addon_plans_waiting", "") {
-		if strings.HasSuffix(labels, " "+reason) {
-			sum += value
-		}
-	}
-	return sum
+	return metricValues("addon_plans_waiting", "")[" "+operator+" "+reason]
 }

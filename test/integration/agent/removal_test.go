@@ -167,13 +167,15 @@ var _ = Describe("Removal reads what must be readable", func() {
 
 	It("and deletes what only a search finds without another search for it", func(ctx context.Context) {
 		var searches atomic.Int32
+		h := newInstance(ctx, configOnly(), nil)
 		DeferCleanup(runAgentWith(agentOnHub, withRequestHook(agentLocally, func(request *http.Request) {
 			query := request.URL.Query()
-			if path.Base(request.URL.Path) == "persistentvolumeclaims" && strings.Contains(query.Get("labelSelector"), kudo.LabelInstance) && !query.Has("watch") {
+			selector := query.Get("labelSelector")
+			if path.Base(request.URL.Path) == "persistentvolumeclaims" && strings.Contains(selector, kudo.LabelInstance) &&
+				strings.Contains(selector, h.name) && !query.Has("watch") {
 				searches.Add(1)
 			}
 		})))
-		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		claim := h.claim("data-" + h.name + "-set-0")

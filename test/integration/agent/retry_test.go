@@ -178,7 +178,7 @@ var _ = Describe("An owed plan", func() {
 		onHub, toHub := environment.RecordWrites(agentOnHub)
 		locally, toManaged := environment.RecordWrites(agentLocally)
 		stop = runAgentWith(onHub, locally, retriesSoon)
-		Consistently(func() []string { return append(toHub.Requests(), toManaged.Requests()...) }).Should(BeEmpty())
+		Consistently(func() []string { return h.writesOf(toManaged, toHub) }).Should(BeEmpty())
 
 		app := &appsv1.Deployment{}
 		Expect(h.local(ctx, "-app", app)).To(BeTrue())

@@ -3,6 +3,7 @@ package environment
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +40,12 @@ func (w *Writes) Requests() []string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return append([]string(nil), w.requests...)
+}
+
+// Of returns the recorded writes whose path contains the text. Objects that earlier specs left behind may be written, too: a spec judges the
+// writes of its own ones.
+func (w *Writes) Of(part string) []string {
+	return slices.DeleteFunc(w.Requests(), func(request string) bool { return !strings.Contains(request, part) })
 }
 
 // Answers returns the recorded writes that have been answered, each as STATUS METHOD PATH, in the order of the answers.
