@@ -188,7 +188,7 @@ func (p *pass) execute(ctx context.Context, o plan.Observation, action plan.Acti
 	case plan.ActionHold, plan.ActionWithdraw, plan.ActionRemove:
 		return p.remove(ctx, o, x), nil
 	case plan.ActionWait:
-		return p.wait(ctx, o, x, action)
+		return p.wait(ctx, o, action)
 	default:
 		return resultOf(action), nil
 	}

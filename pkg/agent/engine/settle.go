@@ -90,34 +90,44 @@ func (p *pass) judge(
 	return judged, nil
 }
 
-// hold records why a plan does not start or continue. What runs stays available as long as its workloads are, and is tried again after a while.
+// hold records why a plan does not start or continue, which is tried again after a while.
 func (p *pass) hold(ctx context.Context, o plan.Observation, reason, message string) (result, error) {
-	objects, children, err := p.effects(ctx, o, o.Instance.Status.Inventory, nil)
+	judged, err := p.judgeDuringWait(ctx, o, plan.Condition(metav1.ConditionFalse, reason, message))
 	if err != nil {
 		return result{}, err
 	}
-	held := result{
-		status: *o.Instance.Status.DeepCopy(), after: p.holdInterval,
-		judgement: judgement{ready: plan.Condition(metav1.ConditionFalse, reason, message)},
-	}
-	held.available = o.HeldAvailable(message, objects, children)
-	return held, nil
+	return result{status: *o.Instance.Status.DeepCopy(), judgement: judged, after: soonest(p.holdInterval, p.until(judged.until))}, nil
 }
 
-// wait records why nothing is done. What runs is judged if that says nothing about it: during a plan as during its steps.
-func (p *pass) wait(ctx context.Context, o plan.Observation, x *execution, action plan.Action) (result, error) {
-	waiting := resultOf(action)
+// wait records why nothing is done, until something changes. What runs is judged if that says nothing about it.
+func (p *pass) wait(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	if !action.Holds {
-		return waiting, nil
-	}
-	if o.CanContinue() && !plan.IsAside(action.Status) {
-		judged, err := p.judgeDuringPlan(ctx, o, x, action.Status)
-		waiting.available, waiting.after = judged.available, p.until(judged.until)
-		return waiting, err
+		return resultOf(action), nil
 	}
 	held, err := p.hold(ctx, o, action.Ready.Reason, action.Ready.Message)
-	held.after = 0 // a change ends it
+	held.after = p.until(held.until)
 	return held, err
+}
+
+// judgeDuringWait evaluates an Instance whose plan does not start or continue, with condition Ready. A plan that has started is judged as during its
+// steps, with the same limit of time, because it may have applied only a part of its changes. Before its start, what runs is judged as before the wait.
+func (p *pass) judgeDuringWait(ctx context.Context, o plan.Observation, ready metav1.Condition) (judgement, error) {
+	status := *o.Instance.Status.DeepCopy()
+	if plan.IsInterrupted(status) {
+		progress := status.PlanStatus[status.Execution.Plan]
+		progress.Message = ready.Message
+		status.PlanStatus[status.Execution.Plan] = progress
+		judged, err := p.judgeDuringPlan(ctx, o, p.executionOf(ctx, o), status)
+		if judged.ready = ready; judged.available != nil && judged.available.Status == metav1.ConditionTrue {
+			judged.available.Message = ready.Message
+		}
+		return judged, err
+	}
+	objects, children, err := p.effects(ctx, o, status.Inventory, nil)
+	if err != nil {
+		return judgement{}, err
+	}
+	return judgement{ready: ready, available: o.HeldAvailable(ready.Message, objects, children)}, nil
 }
 
 // effects reads the objects in the inventory on which condition Ready depends, and the children.
@@ -201,8 +211,11 @@ func (p *pass) judgeDuringPlan(ctx context.Context, o plan.Observation, x *execu
 		judged.available, judged.until = plan.RecordedAvailable(status), o.Now.Add(recheckInterval)
 		return judged, nil
 	}
-	spec, progress := x.version.Plans[x.Plan], status.PlanStatus[x.Plan]
-	judged.available, judged.until = plan.UpdatingAvailable(x.owner(), spec, progress, workloads, children, o.Now)
+	var spec kudo.Plan // without its timeout if the OperatorVersion is lost
+	if x.version != nil {
+		spec = x.version.Plans[x.Plan]
+	}
+	judged.available, judged.until = plan.UpdatingAvailable(x.owner(), spec, status.PlanStatus[x.Plan], workloads, children, o.Now)
 	return judged, nil
 }
 

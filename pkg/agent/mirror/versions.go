@@ -2,7 +2,9 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -149,14 +151,35 @@ func (m *reconciler) dropVersions(ctx context.Context) error {
 		return err
 	}
 	for i := range candidates {
-		m.dropped.Add(candidates[i].UID, nil) // first, because the response may be lost
-		m.created.Delete(client.ObjectKeyFromObject(&candidates[i]))
-		err := m.local.Delete(ctx, &candidates[i], client.Preconditions{UID: &candidates[i].UID})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // the cache lacks one that was mirrored again
-			return fmt.Errorf("deleting mirrored OperatorVersion %q: %w", candidates[i].Name, err)
+		if err := m.dropVersion(ctx, &candidates[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// dropVersion deletes a mirrored OperatorVersion. Until the cache lacks it, it is read live, also after a deletion without a response, which the API
+// server may have executed: an Instance may choose it again.
+func (m *reconciler) dropVersion(ctx context.Context, version *kudo.OperatorVersion) error {
+	m.dropped.Add(version.UID, nil)
+	m.created.Delete(client.ObjectKeyFromObject(version))
+	err := m.local.Delete(ctx, version, client.Preconditions{UID: &version.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // the cache lacks one that was mirrored again
+		return nil
+	}
+	if isRefused(err) {
+		m.dropped.Remove(version.UID)
+	}
+	if err != nil {
+		return fmt.Errorf("deleting mirrored OperatorVersion %q: %w", version.Name, err)
+	}
+	return nil
+}
+
+// isRefused reports whether the API server has refused a request, and so has not executed it.
+func isRefused(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && answer.Status().Code >= http.StatusBadRequest && answer.Status().Code < http.StatusInternalServerError
 }
 
 // surplusVersions returns the mirrored OperatorVersions to delete: according to the cache no Instance needs them, no resolved Instance has

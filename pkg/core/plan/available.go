@@ -91,6 +91,12 @@ func Replaces(execution kudo.PlanStatus, task string, inventory []kudo.Inventory
 	return false
 }
 
+// IsInterrupted reports whether an execution that has started, and influences condition Ready, has not ended: if it waits, it may have applied only
+// a part of what it changes.
+func IsInterrupted(status kudo.InstanceStatus) bool {
+	return status.Execution != nil && status.PlanStatus[status.Execution.Plan].Status.IsRunning() && !IsAside(status)
+}
+
 // KeepsAvailable reports whether the running execution, which is not aside, leaves an Instance available as long as its workloads are: nothing of it
 // fails.
 func KeepsAvailable(status kudo.InstanceStatus) bool {
@@ -133,7 +139,7 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 	case ready.Reason == kudo.ReasonPlanPending || waitsToStart(ready.Reason):
 		return o.HeldAvailable(ready.Message, objects, children), time.Time{}
 	case ready.Reason == kudo.ReasonUnhealthy:
-		children = slices.DeleteFunc(slices.Clone(children), Child.isUpdating)
+		children = withoutUpdating(children)
 		if Ready(o.Owner, objects, children).Status == metav1.ConditionTrue {
 			return updatingCondition("child Instances are being updated"), time.Time{}
 		}
@@ -142,19 +148,44 @@ func (o Observation) SettledAvailable(ready metav1.Condition, objects []Object, 
 	return nil, time.Time{}
 }
 
-// HeldAvailable returns condition Available of an Instance whose plans wait, with that message in condition Ready; nil if that applies. An available
-// Instance stays so as long as its workloads and children are available.
+// HeldAvailable returns condition Available of an Instance whose plans wait to start, with that message in condition Ready; nil if that applies. If its
+// health decided before the wait, it does so during the wait, however long that takes: an available Instance stays so as long as its workloads and
+// children are available, and another one is available once all of its objects and children are healthy.
 func (o Observation) HeldAvailable(message string, objects []Object, children []Child) *metav1.Condition {
+	if !isDecidedByHealth(o.Instance.Status) {
+		return nil
+	}
 	var workloads []Workload
 	for _, object := range objects {
 		if isWorkload(Entry(object.Want, "")) {
 			workloads = append(workloads, Workload{Object: object})
 		}
 	}
-	if !IsAvailable(o.Instance.Status) || unavailable(o.Owner, workloads, children) != "" {
-		return nil
+	problem := unavailable(o.Owner, workloads, children)
+	if problem == "" && !IsAvailable(o.Instance.Status) {
+		if ready := Ready(o.Owner, objects, withoutUpdating(children)); ready.Status != metav1.ConditionTrue {
+			problem = ready.Message
+		}
+	}
+	if problem != "" {
+		return availability(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem+"; "+message)
 	}
 	return updatingCondition(message)
+}
+
+// isDecidedByHealth reports whether an Instance is available or unavailable because of its objects and children, according to its recorded conditions,
+// and not because it was never installed or its plan has failed or takes too long. During a wait, only condition Available records that.
+func isDecidedByHealth(status kudo.InstanceStatus) bool {
+	decides := meta.FindStatusCondition(status.Conditions, kudo.ConditionAvailable)
+	if decides == nil {
+		decides = meta.FindStatusCondition(status.Conditions, kudo.ConditionReady)
+	}
+	return decides != nil && (decides.Status == metav1.ConditionTrue || decides.Reason == kudo.ReasonUnhealthy)
+}
+
+// withoutUpdating returns the children without those that are available although a plan of theirs runs or is about to start.
+func withoutUpdating(children []Child) []Child {
+	return slices.DeleteFunc(slices.Clone(children), Child.isUpdating)
 }
 
 // pruningCondition returns condition Available after an update, while the only problem is that objects and children without a task are

@@ -195,12 +195,15 @@ func TestSettledAvailable(t *testing.T) {
 		pending  bool
 		ended    time.Duration // since the end of the last plan
 		want     string        // its message; empty if condition Ready applies
+		down     bool          // it is False, reason Unhealthy
 	}{
-		"at rest":                                     {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 2)}},
-		"an unhealthy object":                         {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1)}},
-		"a plan is next":                              {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1)}, pending: true, want: `plan "update" is next`},
-		"a plan is next, a workload down":             {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 0)}, pending: true},
-		"a plan is next, a workload gone":             {recorded: ready, objects: []plan.Object{goneStatefulSet(t, "a")}, pending: true},
+		"at rest":             {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 2)}},
+		"an unhealthy object": {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1)}},
+		"a plan is next":      {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 1)}, pending: true, want: `plan "update" is next`},
+		"a plan is next, a workload down": {recorded: ready, objects: []plan.Object{statefulSet(t, "a", 0)}, pending: true, down: true,
+			want: `StatefulSet apps/a: is not available: no pod is ready; plan "update" is next`},
+		"a plan is next, a workload gone": {recorded: ready, objects: []plan.Object{goneStatefulSet(t, "a")}, pending: true, down: true,
+			want: `StatefulSet apps/a: is missing; plan "update" is next`},
 		"a plan is next, after a failure":             {recorded: childFailed, objects: []plan.Object{statefulSet(t, "a", 2)}, pending: true},
 		"a child is updated":                          {recorded: ready, children: child(updated), want: "child Instances are being updated"},
 		"a child's plan is next":                      {recorded: ready, children: child(newMirror("u", 2, 2, childReady), func(c *plan.Child) { c.Due = true }), want: "child Instances are being updated"},
@@ -233,8 +236,12 @@ func TestSettledAvailable(t *testing.T) {
 				t.Errorf("evaluated again at %v", again)
 			}
 			if available != nil {
-				if available.Status != metav1.ConditionTrue || available.Reason != kudo.ReasonUpdating {
-					t.Errorf("got %v", available)
+				want := availableIs(metav1.ConditionTrue, kudo.ReasonUpdating, available.Message)
+				if test.down {
+					want = availableIs(metav1.ConditionFalse, kudo.ReasonUnhealthy, available.Message)
+				}
+				if diff := cmp.Diff(want, *available); diff != "" {
+					t.Errorf("(-want +got)\n%s", diff)
 				}
 				got = available.Message
 			}
@@ -248,9 +255,20 @@ func TestSettledAvailable(t *testing.T) {
 // Whatever a plan waits for says nothing about what runs.
 func TestHeldAvailable(t *testing.T) {
 	ready := plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "")
+	unhealthy := plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, "")
 	waits := plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored, "")
 	const message = "waiting for its mirror"
 	held := availableIs(metav1.ConditionTrue, kudo.ReasonUpdating, message)
+	down := func(problem string) *metav1.Condition {
+		condition := availableIs(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem+"; "+message)
+		return &condition
+	}
+	overdue := availableIs(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "")
+	const noPod, degraded = "StatefulSet apps/b: is not available: no pod is ready", "StatefulSet apps/a: 1 of 2 pods ready"
+	updating := newMirror("u", 2, 2, childRuns)
+	updating.Status.Conditions = append(updating.Status.Conditions, held)
+	claim := parseObject(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: apps, labels: {heritage: kudo, kudo.dev/instance: kafka}}, status: {phase: Pending}}")
+	pending := plan.Object{Want: claim, Live: claim}
 	failed := newMirror("u", 2, 2, childFailed)
 	failed.Status.Whole = &kudo.WholeVersion{}
 	for name, test := range map[string]struct {
@@ -263,10 +281,24 @@ func TestHeldAvailable(t *testing.T) {
 		"one that has waited before":            {recorded: []metav1.Condition{waits, held}, objects: []plan.Object{statefulSet(t, "a", 2)}, want: &held},
 		"one without workloads":                 {recorded: []metav1.Condition{ready}, want: &held},
 		"one that was not available":            {recorded: []metav1.Condition{waits}, objects: []plan.Object{statefulSet(t, "a", 2)}},
+		"one whose plan has failed":             {recorded: []metav1.Condition{childFailed}, objects: []plan.Object{statefulSet(t, "a", 2)}},
+		"one whose plan took too long":          {recorded: []metav1.Condition{waits, overdue}, objects: []plan.Object{statefulSet(t, "a", 2)}},
 		"one that was never evaluated":          {objects: []plan.Object{statefulSet(t, "a", 2)}},
-		"a workload is down":                    {recorded: []metav1.Condition{ready}, objects: []plan.Object{statefulSet(t, "a", 2), statefulSet(t, "b", 0)}},
-		"a workload is gone":                    {recorded: []metav1.Condition{waits, held}, objects: []plan.Object{goneStatefulSet(t, "a")}},
-		"a child that was installed has failed": {recorded: []metav1.Condition{ready}, children: []plan.Child{{Acknowledged: childStatus(kudo.ChildApplied), Mirror: failed}}},
+		"a workload is down":                    {recorded: []metav1.Condition{ready}, objects: []plan.Object{statefulSet(t, "a", 2), statefulSet(t, "b", 0)}, want: down(noPod)},
+		"a workload goes down meanwhile":        {recorded: []metav1.Condition{waits, held}, objects: []plan.Object{statefulSet(t, "b", 0)}, want: down(noPod)},
+		"a workload stays down":                 {recorded: []metav1.Condition{waits, *down(noPod)}, objects: []plan.Object{statefulSet(t, "b", 0)}, want: down(noPod)},
+		"a workload is not up again completely": {recorded: []metav1.Condition{waits, *down(noPod)}, objects: []plan.Object{statefulSet(t, "a", 1)}, want: down(degraded)},
+		"a workload is up again":                {recorded: []metav1.Condition{waits, *down(noPod)}, objects: []plan.Object{statefulSet(t, "b", 2)}, want: &held},
+		"one that was down before":              {recorded: []metav1.Condition{unhealthy}, objects: []plan.Object{statefulSet(t, "b", 0)}, want: down(noPod)},
+		"one that was unhealthy before":         {recorded: []metav1.Condition{unhealthy}, objects: []plan.Object{statefulSet(t, "a", 1)}, want: down(degraded)},
+		"one with another unhealthy object":     {recorded: []metav1.Condition{unhealthy}, objects: []plan.Object{statefulSet(t, "a", 2), pending}, want: down("PersistentVolumeClaim apps/c: is not bound yet (no StorageClass)")},
+		"one that is healthy again":             {recorded: []metav1.Condition{unhealthy}, objects: []plan.Object{statefulSet(t, "a", 2)}, want: &held},
+		"one that is healthy, with a child that is updated": {recorded: []metav1.Condition{unhealthy},
+			children: []plan.Child{{Acknowledged: childStatus(kudo.ChildApplied), Mirror: updating}}, want: &held},
+		"a workload is gone": {recorded: []metav1.Condition{waits, held}, objects: []plan.Object{goneStatefulSet(t, "a")},
+			want: down("StatefulSet apps/a: is missing")},
+		"a child that was installed has failed": {recorded: []metav1.Condition{ready}, want: down(`Instance /: is not available: plan "deploy" failed: no image`),
+			children: []plan.Child{{Acknowledged: childStatus(kudo.ChildApplied), Mirror: failed}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newObservation(kudo.Complete, func(o *plan.Observation) { o.Desired, o.Running = nil, nil })

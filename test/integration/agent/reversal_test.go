@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"path"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -128,6 +130,48 @@ var _ = Describe("An agent whose cache has a mirrored OperatorVersion that no lo
 	})
 })
 
+var _ = Describe("An agent that may not delete a mirrored OperatorVersion", func() {
+	It("reads it from its cache when it is needed again", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		next := configOnly()
+		next.Version = "2.0.0"
+		push(ctx, h.name+"-2.0.0", next)
+		var refused atomic.Pointer[string]
+		refused.Store(new(string))
+		tried := make(chan struct{})
+		once := sync.OnceFunc(func() { close(tried) })
+		link := startProxy(agentLocally, func(w *proxy.Write) proxy.Fault {
+			var fault proxy.Fault
+			if w.Verb == "delete" && w.Resource == "operatorversions" && w.Name == *refused.Load() {
+				fault.Refuse = http.StatusForbidden
+				once()
+			}
+			return fault
+		})
+		locally, reads := environment.RecordReads(through(link))
+		runAgentWith(agentOnHub, locally)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		first := h.mirror(ctx).Spec.OperatorVersion.Name
+		refused.Store(&first)
+		h.use(ctx, "2.0.0")
+		Eventually(tried).WithTimeout(timeout).Should(BeClosed())
+
+		h.use(ctx, "1.0.0")
+		Eventually(func(g Gomega) {
+			g.Expect(h.mirror(ctx).Status.Whole).To(HaveField("Version", "1.0.0"))
+			g.Expect(h.versions(ctx)).To(ConsistOf(first))
+		}).Should(Succeed())
+		before := reads.Of("/operatorversions/" + first)
+		for _, value := range []string{"two", "three"} {
+			h.tamper(ctx, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": value} })
+			Eventually(func() map[string]string { return h.mirror(ctx).Spec.Parameters }).Should(BeEmpty(), "the mirror is put back")
+		}
+		Expect(reads.Of("/operatorversions/" + first)).To(Equal(before))
+		h.finish(ctx)
+	})
+})
+
 var _ = Describe("An Instance whose mirrored OperatorVersion is lost while the hub is away", func() {
 	It("stays available as long as its workloads are", func(ctx context.Context) {
 		toHub := &link{}
@@ -148,12 +192,53 @@ var _ = Describe("An Instance whose mirrored OperatorVersion is lost while the h
 
 		By("losing the pods of the workload")
 		h.serve(ctx, 0, corev1.ConditionFalse)
-		Eventually(serves).Should(BeNil())
+		Eventually(serves).Should(HaveValue(is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "-app: is not available")))
+		Expect(ready()).To(HaveValue(is(metav1.ConditionFalse, kudo.ReasonNotMirrored, lost.Name)))
+
+		By("restarting the agent before they are there again")
+		stop()
+		stop = runAgentWith(toHub.through(agentOnHub), agentLocally)
+		DeferCleanup(func() { stop() })
+		h.rollOut(ctx)
+		Eventually(serves).Should(HaveValue(is(metav1.ConditionTrue, kudo.ReasonUpdating, lost.Name)))
 		Expect(ready()).To(HaveValue(is(metav1.ConditionFalse, kudo.ReasonNotMirrored, lost.Name)))
 
 		toHub.mend()
-		h.rollOut(ctx)
 		Eventually(ready).Should(HaveValue(HaveField("Status", metav1.ConditionTrue)))
+		h.finish(ctx)
+	})
+
+	It("is not available any longer once its plan takes too long, which cannot continue", func(ctx context.Context) {
+		toHub := &link{}
+		DeferCleanup(runAgentWith(toHub.through(agentOnHub), agentLocally))
+		DeferCleanup(toHub.mend)
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, setParameter("REPLICAS", "3"))
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "update").Status }).Should(Equal(kudo.InProgress))
+		toHub.cut()
+		lost := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.mirror(ctx).Spec.OperatorVersion.Name}}
+		Expect(managed.Delete(ctx, lost)).To(Succeed())
+		serves := func() *metav1.Condition { return h.recorded(ctx, kudo.ConditionAvailable) }
+		Eventually(func() *metav1.Condition { return h.recorded(ctx, kudo.ConditionReady) }).Should(
+			HaveValue(is(metav1.ConditionFalse, kudo.ReasonNotMirrored, lost.Name)))
+		Expect(serves()).To(HaveValue(is(metav1.ConditionTrue, kudo.ReasonUpdating, lost.Name)))
+
+		h.tamperStatus(ctx, func(i *kudo.Instance) {
+			status := i.Status.PlanStatus["update"]
+			started := metav1.NewTime(status.StartedTimestamp.Add(-11 * time.Minute))
+			status.StartedTimestamp = &started
+			i.Status.PlanStatus["update"] = status
+		})
+		Eventually(serves).Should(HaveValue(is(metav1.ConditionFalse, kudo.ReasonPlanInProgress,
+			`plan "update" has been running for more than 10m0s: OperatorVersion "`+lost.Name)))
+
+		toHub.mend()
+		h.rollOut(ctx)
+		h.completes(ctx, "update", kudo.PlanStatus{})
+		Expect(serves()).To(BeNil())
 		h.finish(ctx)
 	})
 })

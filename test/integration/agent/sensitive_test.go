@@ -69,7 +69,9 @@ var _ = Describe("A sensitive parameter", func() {
 	})
 	AfterEach(func(ctx context.Context) {
 		if h.get(ctx) != nil { // every agent of a later spec would take care of it, and sign it again with another key
-			h.edit(ctx, func(i *kudo.Instance) { metav1.SetMetaDataAnnotation(&i.ObjectMeta, kudo.AnnotationSkipCleanup, "true") })
+			h.edit(ctx, func(i *kudo.Instance) {
+				metav1.SetMetaDataAnnotation(&i.ObjectMeta, kudo.AnnotationSkipCleanup, "true")
+			})
 			h.finish(ctx)
 		}
 		for _, value := range messages {
@@ -210,7 +212,7 @@ var _ = Describe("A sensitive parameter", func() {
 		remove(h.namespace, "given")
 		remove(agent.DefaultNamespace, "tandem-parameters-"+string(h.get(ctx).UID))
 		runAgent()
-		Eventually(waits(`plan "update" is running`)).Should(Succeed())
+		Eventually(waits("the copies of the values of sensitive parameters")).Should(Succeed())
 		give(ctx, value)
 		pass(ctx)
 		h.completes(ctx, "update", kudo.PlanStatus{})

@@ -190,9 +190,9 @@ const (
 	ConditionResolved = "Resolved"
 	// ConditionReady is True if no plan is owed and all applied objects exist and are healthy. Set by the agent.
 	ConditionReady = "Ready"
-	// ConditionAvailable is True (ReasonUpdating) while a plan updates the Instance, or one of its children, and its workloads stay available, and
-	// False while one of them is not, or if the plan takes too long. At other times it is absent: the Instance is available if it is Ready. Written
-	// by the agent, on the managed cluster only.
+	// ConditionAvailable is True (ReasonUpdating) while a plan updates the Instance, or one of its children, or waits to do so, and its workloads
+	// stay available, and False while one of them is not, or if the plan takes too long. At other times it is absent: the Instance is available if it
+	// is Ready. Written by the agent, on the managed cluster only.
 	ConditionAvailable = "Available"
 	// ConditionLastRequestSucceeded is True if the last manually requested plan (spec.planExecution) is complete, False if it failed, and
 	// Unknown while it runs. Written by the agent.
