@@ -140,9 +140,9 @@ func (a *automatic) enable(ctx context.Context, state *read.AutomaticState, name
 		case apierrors.IsAlreadyExists(err): // by the next pass, the cache has it
 		case err != nil:
 			a.recorder.Eventf(dependent, nil, corev1.EventTypeWarning, eventDependencyRefused, actionEnable, "%s",
-				controller.TruncateNote(fmt.Sprintf("%s, which has install Auto, is not enabled: %v", name, err)))
+				controller.TruncateNote(fmt.Sprintf("cannot enable %s, a dependency with install: Auto: %v", name, err)))
 		default:
-			a.recorder.Eventf(dependent, addOn, corev1.EventTypeNormal, eventDependencyEnabled, actionEnable, "enabled %s, which has install Auto", name)
+			a.recorder.Eventf(dependent, addOn, corev1.EventTypeNormal, eventDependencyEnabled, actionEnable, "enabled %s, a dependency with install: Auto", name)
 		}
 	}
 	if apierrors.IsAlreadyExists(err) {

@@ -232,7 +232,7 @@ func refusal(group, resource, name, namespace string) error {
 	if namespace != "" {
 		where = fmt.Sprintf("in namespace %q", namespace)
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, name, fmt.Errorf("you may not read %s %s", resource, where))
+	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, name, fmt.Errorf("you are not allowed to read %s %s", resource, where))
 }
 
 // inform starts to read the kinds and signals changes.

@@ -180,7 +180,7 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 func explanationOf(cluster fleet.Cluster, name string, now time.Time) why.Data {
 	if cluster.Definitions == nil {
 		return why.Data{AddOn: name, Cluster: cluster.Name,
-			Explanation: "Its dependencies are unknown, because you may not list ClusterManagementAddOns. The conditions below are what it reports."}
+			Explanation: "Its dependencies are unknown, because you are not allowed to list ClusterManagementAddOns. The conditions below are what it reports."}
 	}
 	return why.Of(cluster, name, now).Data(name)
 }

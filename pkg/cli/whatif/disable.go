@@ -32,10 +32,10 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	cmd := &cobra.Command{
 		Use:   "disable ADDON --cluster CLUSTER[,CLUSTER]",
 		Short: "Show which add-ons the removal of an add-on would affect",
-		Long: "Show, for the clusters that have an add-on, which other add-ons become unavailable or degraded without it, and where its removal\n" +
-			"is refused because one of them protects it (removal: Protect). Select the clusters with --cluster, --selector, --placement or\n" +
-			"--all-clusters. Nothing is written.\n\n" +
-			"'kubectl addon disable --dry-run' shows the objects that would be removed. The command contacts only the hub.",
+		Long: "Show what disabling an add-on would do on the selected clusters that have it: which other add-ons would become unavailable or\n" +
+			"degraded, and where the removal would be refused because a dependent protects the add-on (removal: Protect). Select the clusters\n" +
+			"with --cluster, --selector, --placement or --all-clusters. The command reads only the hub and writes nothing.\n\n" +
+			"'kubectl addon disable --dry-run' shows the objects that would be removed.",
 		Example: "  kubectl addon what-if disable zookeeper --all-clusters\n" +
 			"  kubectl addon what-if disable zookeeper --selector region=eu -o json",
 		Args: terminal.Exactly("ADDON"),

@@ -32,11 +32,12 @@ func NewCmdKubernetes(f *hubclient.Factory, runF func(context.Context, *Kubernet
 	cmd := &cobra.Command{
 		Use:   "kubernetes VERSION --cluster CLUSTER[,CLUSTER]",
 		Short: "Show what an upgrade of clusters to another version of Kubernetes would break or release",
-		Long: "Show, for clusters with a lower version of Kubernetes, which add-ons run packages or charts that do not support VERSION, which\n" +
-			"versions and installations wait for it, and which dependencies begin or cease to apply because their selector of clusters reads the\n" +
-			"version. Select the clusters with --cluster, --selector, --placement or --all-clusters. Nothing is written.\n\n" +
-			"Add-ons with the same effect on several clusters are one row; the worst effect is first. What is not known of a cluster, such as a\n" +
-			"version that it does not report, is named below. The command contacts only the hub.",
+		Long: "Show the effects of an upgrade to Kubernetes VERSION on all selected clusters that run a lower version: which add-ons run packages or\n" +
+			"charts that do not support VERSION, which waiting versions and installations would start, and which dependencies would begin or\n" +
+			"cease to apply because their cluster selectors read the version. Select the clusters with --cluster, --selector, --placement or\n" +
+			"--all-clusters. The command reads only the hub and writes nothing.\n\n" +
+			"An add-on with the same effect on several clusters is one row. The worst effects come first. Unknown facts, such as a version that\n" +
+			"a cluster does not report, are listed below the table.",
 		Example: "  kubectl addon what-if kubernetes 1.36.0 --all-clusters\n" +
 			"  kubectl addon what-if kubernetes 1.36.0 --selector region=eu -o json",
 		Args: terminal.Exactly("VERSION"),

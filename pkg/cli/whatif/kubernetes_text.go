@@ -26,15 +26,24 @@ func kubernetesText(d whatif.Kubernetes, wide bool) string {
 		b.WriteString(terminal.Table([]string{"ADD-ON", "EFFECT", "REASON", "CLUSTERS"}, rows))
 	}
 	for _, row := range d.Unknown {
-		fmt.Fprintf(&b, "\nNot known on %s: %s\n", terminal.ClustersText(row.Clusters, wide), row.Reason)
+		fmt.Fprintf(&b, "\nUnknown for %s: %s\n", clustersText(row.Clusters, wide), row.Reason)
 	}
 	if len(d.Clusters) > 0 {
 		fmt.Fprintf(&b, "\nClusters that would be upgraded to %s: %s\n", d.Version, terminal.ClustersText(d.Clusters, wide))
 	}
 	if len(d.Current) > 0 {
-		fmt.Fprintf(&b, "\nClusters that run %s or a higher version already: %s\n", d.Version, terminal.ClustersText(d.Current, wide))
+		fmt.Fprintf(&b, "\nClusters that already run %s or a higher version: %s\n", d.Version, terminal.ClustersText(d.Current, wide))
 	}
 	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// clustersText returns the number of clusters and their names, in a sentence.
+func clustersText(clusters []string, wide bool) string {
+	noun := " clusters ("
+	if len(clusters) == 1 {
+		noun = " cluster ("
+	}
+	return strings.Replace(terminal.ClustersText(clusters, wide), " (", noun, 1)
 }
 
 // subjectText names the add-on, or the Instance.

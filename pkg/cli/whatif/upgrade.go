@@ -38,12 +38,13 @@ func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOpti
 	cmd := &cobra.Command{
 		Use:   "upgrade ADDON VERSION --cluster CLUSTER[,CLUSTER]",
 		Short: "Show where a version of an add-on would start, where it would wait, and which add-ons it affects",
-		Long: "Show, for the clusters that have an add-on, where another version of it would start at once, where it would wait and for what,\n" +
-			"where it is refused, and where it runs already; of which dependencies it does not accept the version that runs; and whose\n" +
-			"constraints on the add-on begin or cease to hold. VERSION is the version of the package, or the name of the OperatorVersion.\n" +
-			"Select the clusters with --cluster, --selector, --placement or --all-clusters. Nothing is written.\n\n" +
-			"Clusters with the same effects are one group; the worst group is first. 'kubectl addon upgrade --dry-run' shows the plans\n" +
-			"and objects. The command contacts only the hub.",
+		Long: "Show what an upgrade of an add-on to VERSION would do on the selected clusters that have the add-on: where the version would start at\n" +
+			"once, where it would wait and for what, where it would be refused, and where it already runs. The output also names dependencies\n" +
+			"whose running version VERSION does not accept, and dependents whose constraints on the add-on would begin or cease to hold.\n" +
+			"VERSION is the version of the package, or the name of the OperatorVersion. Select the clusters with --cluster, --selector,\n" +
+			"--placement or --all-clusters. The command reads only the hub and writes nothing.\n\n" +
+			"Clusters with the same effects form a group. The worst group comes first. 'kubectl addon upgrade --dry-run' shows the plans\n" +
+			"and objects.",
 		Example: "  kubectl addon what-if upgrade zookeeper 0.4.0 --all-clusters\n" +
 			"  kubectl addon what-if upgrade zookeeper zookeeper-3.9.0-0.4.0 --selector region=eu -o json",
 		Args: terminal.Exactly("ADDON", "VERSION"),

@@ -24,7 +24,11 @@ func upgradesText(d whatif.Upgrades, wide bool) string {
 // groupText returns the outcome on a group of clusters, then a line for each reason and each affected add-on.
 func groupText(addOn string, g whatif.UpgradeGroup, wide bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s %s%s\n", terminal.ClustersTitle(g.Clusters, wide), text.Word(addOn), g.Outcome.Text(), versionsText(g))
+	outcome := text.Word(addOn) + " " + g.Outcome.Text()
+	if g.Outcome == whatif.NotKnown {
+		outcome = g.Outcome.Text()
+	}
+	fmt.Fprintf(&b, "%s: %s%s\n", terminal.ClustersTitle(g.Clusters, wide), outcome, versionsText(g))
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
 	if g.Problem != "" {
 		line("%s", g.Problem)
@@ -36,23 +40,31 @@ func groupText(addOn string, g whatif.UpgradeGroup, wide bool) string {
 		line("%s dependency %s %s", row.Type, text.Word(row.AddOn), row.Reason)
 	}
 	for _, row := range g.Dependents {
-		line("%s dependent %s %s: %s %s", row.Type, text.Word(row.AddOn), row.Effect.Text(), nowOr(row.Effect, addOn), row.Reason)
+		line("%s dependent %s %s: %s", row.Type, text.Word(row.AddOn), row.Effect.Text(), mismatchText(addOn, row))
 	}
 	for _, warning := range g.Warnings {
 		line("warning: %s", warning)
 	}
 	for _, missing := range g.NotRead {
-		line("not known: %s", missing)
+		line("unknown: %s", missing)
 	}
 	return b.String()
 }
 
-// nowOr names the add-on whose version a dependent constrains. That of a constraint that will hold is the present one.
-func nowOr(effect whatif.Effect, addOn string) string {
-	if effect == whatif.Met {
-		return "now " + text.Word(addOn)
+// mismatchText names the version that does not satisfy the constraint of a dependent. That of a constraint that will hold is the present one.
+func mismatchText(addOn string, row whatif.ConstraintRow) string {
+	version, constraint, isKnown := strings.Cut(row.Reason, ", which does not satisfy ")
+	version, runs := strings.CutPrefix(version, "runs version ")
+	switch now := row.Effect == whatif.Met; {
+	case isKnown && runs && now:
+		return fmt.Sprintf("%s %s, which runs now, does not satisfy %s", text.Word(addOn), version, constraint)
+	case isKnown && runs:
+		return fmt.Sprintf("%s %s does not satisfy %s", text.Word(addOn), version, constraint)
+	case now:
+		return fmt.Sprintf("%s now %s", text.Word(addOn), row.Reason)
+	default:
+		return fmt.Sprintf("%s %s", text.Word(addOn), row.Reason)
 	}
-	return text.Word(addOn)
 }
 
 // versionsText names the version that runs and the one to change to.

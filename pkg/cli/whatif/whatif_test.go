@@ -38,9 +38,9 @@ var kubernetes = whatif.Kubernetes{
 			Reason: "kafka-1.0.0 runs: the package requires Kubernetes <1.36"},
 		{AddOn: "kafka", Instance: "kafka.disk", Effect: whatif.Supported, OperatorVersion: "disk-1.0.0", Clusters: []string{"cluster2"},
 			Reason: `disk-1.0.0 runs: chart "disk.tgz" requires Kubernetes >=1.36`},
-		{Instance: "db", Effect: whatif.VersionStarts, OperatorVersion: "db-2.0.0", Clusters: []string{"cluster3"}, Reason: "db-2.0.0 waits now"},
+		{Instance: "db", Effect: whatif.VersionStarts, OperatorVersion: "db-2.0.0", Clusters: []string{"cluster3"}, Reason: "db-2.0.0 is waiting now"},
 	},
-	Unknown: []whatif.UnknownRow{{Reason: "its present Kubernetes version: it reports none", Clusters: []string{"cluster4"}}},
+	Unknown: []whatif.UnknownRow{{Reason: "the current Kubernetes version, because it is not reported", Clusters: []string{"cluster4"}}},
 }
 
 func TestKubernetesText(t *testing.T) {
@@ -65,7 +65,7 @@ var upgrades = whatif.Upgrades{
 				{RequirementRow: whatif.RequirementRow{AddOn: "graphs", Type: "Optional", Reason: "runs version 2.0.0, which does not satisfy <2"}, Effect: whatif.Degraded},
 				{RequirementRow: whatif.RequirementRow{AddOn: "portal", Type: "Required", Reason: "runs version 1.0.0, which does not satisfy >=2"}, Effect: whatif.Met},
 			},
-			Warnings: []string{"the add-on stays in namespace data"}, NotRead: []string{"whether the version supports the Kubernetes version: the cluster does not report it"}},
+			Warnings: []string{"the add-on stays in namespace data"}, NotRead: []string{"whether the version supports the Kubernetes version, because the cluster does not report it"}},
 		{Outcome: whatif.Changing, Clusters: []string{"cluster8"}, To: "kafka-2.0.0"},
 		{Outcome: whatif.Runs, Clusters: []string{"cluster10"}, From: "kafka-2.0.0", To: "kafka-2.0.0"},
 	},

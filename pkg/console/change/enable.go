@@ -189,7 +189,7 @@ func (e EnableRequest) undecidedText() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s requires %s on some clusters, and whether this is one is unknown: you may not get ManagedCluster %s", e.AddOn,
+	return fmt.Sprintf("%s requires %s on some clusters. Whether it does on this one is unknown, because you are not allowed to get ManagedCluster %s", e.AddOn,
 		strings.Join(names, ", "), e.View.Name)
 }
 

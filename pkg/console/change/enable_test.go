@@ -51,7 +51,7 @@ func TestEnableSteps(t *testing.T) {
 			view: sample.NewCluster("shop: kafka gpu@gpu", "kafka:", "gpu:").Labelled(), desired: Desired{WithDependencies: true}, want: []string{"kafka ", "shop "}},
 		"while it is not known whether a dependency exists on this cluster": {
 			view: sample.NewCluster("shop: kafka gpu@gpu", "kafka:", "gpu:"), desired: Desired{WithDependencies: true}, want: []string{"kafka ", "shop "},
-			waiting: "shop requires gpu on some clusters, and whether this is one is unknown: you may not get ManagedCluster cluster1"},
+			waiting: "shop requires gpu on some clusters. Whether it does on this one is unknown, because you are not allowed to get ManagedCluster cluster1"},
 		"with what exists on this cluster": {
 			view: sample.NewCluster("shop: gpu@gpu", "gpu:").Labelled("gpu"), desired: Desired{WithDependencies: true}, want: []string{"gpu ", "shop "}},
 		"in a namespace, which the other plan-based ones join": {

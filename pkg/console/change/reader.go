@@ -89,7 +89,7 @@ func (r Reader) withCluster(ctx context.Context, found Change) Change {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := r.Get(ctx, client.ObjectKey{Name: found.Cluster}, cluster); err != nil {
 		if usesFacts && apierrors.IsForbidden(err) {
-			found.Remarks = append(found.Remarks, fmt.Sprintf("you may not get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete",
+			found.Remarks = append(found.Remarks, fmt.Sprintf("you are not allowed to get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete",
 				found.Cluster))
 		}
 		return found

@@ -97,7 +97,7 @@ func (r Removal) Effects() (texts []string, required bool) {
 		texts = append(texts, waits)
 	}
 	if len(r.After) > 0 {
-		texts = append(texts, text.List(r.After, maxListed)+": enabled automatically, and disabled after it")
+		texts = append(texts, fmt.Sprintf("%s: enabled automatically; will be disabled after %s", text.List(r.After, maxListed), text.Word(r.Name)))
 	}
 	return texts, required
 }

@@ -70,7 +70,7 @@ func versionOf(entry kudo.HistoryEntry) client.ObjectKey {
 }
 
 // revisionToRestore returns the revision of that number, or if it is 0 the last one that completed with another OperatorVersion than the present one. The
-// error names the way out.
+// error says how to resolve this.
 func revisionToRestore(instance *kudo.Instance, present client.ObjectKey, revision int64) (kudo.HistoryEntry, error) {
 	entries := instance.Status.History
 	history := text.Command("kubectl addon history %s --cluster %s", instance.Name, instance.Namespace)

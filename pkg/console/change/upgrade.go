@@ -59,18 +59,18 @@ func (s *State) notRead(ctx context.Context, u whatif.Upgrade, found Change) []s
 	if found.KubernetesVersion == "" && compatibility.IsConstrained(&found.Version.Spec) {
 		why := "the cluster does not report it"
 		if cluster, err := read.SelectorCluster(ctx, s.reader, u.Name); err != nil || cluster == nil {
-			why = fmt.Sprintf("you may not get ManagedCluster %s", text.Word(u.Name))
+			why = fmt.Sprintf("you are not allowed to get ManagedCluster %s", text.Word(u.Name))
 		}
-		missing = append(missing, "whether the version supports the Kubernetes version: "+why)
+		missing = append(missing, "whether the version supports the Kubernetes version, because "+why)
 	}
 	for _, name := range u.AddOnNames() {
 		undecided := u.Undecided(name)
 		if name == u.AddOn && len(undecided) > 0 || slices.Contains(undecided, u.AddOn) {
-			missing = append(missing, fmt.Sprintf("whether %s requires %s: you may not get ManagedCluster %s", name, text.List(undecided, maxListed), text.Word(u.Name)))
+			missing = append(missing, fmt.Sprintf("whether %s requires %s, because you are not allowed to get ManagedCluster %s", name, text.List(undecided, maxListed), text.Word(u.Name)))
 		}
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(u.Versions.Unread)) {
-		missing = append(missing, "which other versions exist: you may not list OperatorVersions in namespace "+text.Word(namespace))
+		missing = append(missing, "which other versions exist, because you are not allowed to list OperatorVersions in namespace "+text.Word(namespace))
 	}
 	return missing
 }

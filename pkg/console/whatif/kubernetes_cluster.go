@@ -79,14 +79,14 @@ func (u *kubernetesUpgrade) judge() {
 func (u *kubernetesUpgrade) judgeKnowledge() {
 	switch reported := versionOf(u.before); {
 	case u.before.Selected == nil:
-		u.unknown = append(u.unknown, "its present Kubernetes version, and which dependencies with clusters apply: you may not get its ManagedCluster")
+		u.unknown = append(u.unknown, "the current Kubernetes version, and which dependencies with clusters apply, because you are not allowed to get the ManagedCluster")
 	case reported == "":
-		u.unknown = append(u.unknown, "its present Kubernetes version: it reports none")
+		u.unknown = append(u.unknown, "the current Kubernetes version, because it is not reported")
 	case u.from == "":
-		u.unknown = append(u.unknown, "its present Kubernetes version: it reports "+text.Quote(reported)+", which is no version")
+		u.unknown = append(u.unknown, "the current Kubernetes version, because "+text.Quote(reported)+" is not a valid version")
 	}
 	if u.before.Instances == nil {
-		u.unknown = append(u.unknown, "which versions run: you may not list its Instances")
+		u.unknown = append(u.unknown, "which versions run, because you are not allowed to list the Instances of the cluster")
 	}
 }
 
@@ -168,7 +168,7 @@ func (u *kubernetesUpgrade) judgeInstallation(name string) {
 	if len(before) > 0 && len(after) == 0 {
 		u.rows = append(u.rows, KubernetesRow{
 			AddOn: name, Effect: VersionStarts, OperatorVersion: configuredVersion(u.before.Cluster, name).Name,
-			Reason: "its installation waits for " + text.List(dependency.Names(before), maxNames) + ", and no longer does",
+			Reason: "its installation is waiting now for " + text.List(dependency.Names(before), maxNames),
 		})
 	}
 }
@@ -236,7 +236,7 @@ func (u *kubernetesUpgrade) judgeRunning(subject KubernetesRow, of release, inst
 	case after != "" && before == "": // it may be unknown before
 		subject.Effect, subject.Reason = NotSupported, fmt.Sprintf("%s %s: %s", text.Word(of.Name), of.does, after)
 	case after == "" && stays && isWaiting(instance):
-		subject.Effect, subject.Reason = VersionStarts, "a plan of "+text.Word(of.Name)+" waits"+reasonText(before)
+		subject.Effect, subject.Reason = VersionStarts, "a plan of "+text.Word(of.Name)+" is waiting now"+reasonText(before)
 	case after == "" && before != "":
 		subject.Effect, subject.Reason = Supported, fmt.Sprintf("%s %s: %s", text.Word(of.Name), of.does, before)
 	default:
@@ -268,9 +268,9 @@ func (u *kubernetesUpgrade) judgePending(subject KubernetesRow, name types.Names
 	subject.OperatorVersion = name.Name
 	switch {
 	case waits && after == "":
-		subject.Effect, subject.Reason = VersionStarts, text.Word(name.Name)+" waits now"+reasonText(before)
+		subject.Effect, subject.Reason = VersionStarts, text.Word(name.Name)+" is waiting now"+reasonText(before)
 	case !waits && after != "":
-		subject.Effect, subject.Reason = VersionWaits, text.Word(name.Name)+" waits then"+reasonText(after)
+		subject.Effect, subject.Reason = VersionWaits, text.Word(name.Name)+" would wait"+reasonText(after)
 	default:
 		return
 	}
@@ -308,9 +308,9 @@ func (u *kubernetesUpgrade) find(of release, subject KubernetesRow) *kudo.Operat
 	version, why := u.before.Versions.Stored[of.NamespacedName], ""
 	switch {
 	case u.before.Versions.Unread[of.Namespace]:
-		why = "you may not list OperatorVersions in namespace " + of.Namespace
+		why = "you are not allowed to list OperatorVersions in namespace " + of.Namespace
 	case version == nil:
-		why = "it does not exist any more"
+		why = "it no longer exists"
 	case of.uid != "" && of.uid != version.UID:
 		why = "it was deleted, and another one of that name was pushed"
 	default:
@@ -320,6 +320,6 @@ func (u *kubernetesUpgrade) find(of release, subject KubernetesRow) *kudo.Operat
 	if name == "" {
 		name = "Instance " + subject.Instance
 	}
-	u.unknown = append(u.unknown, fmt.Sprintf("whether OperatorVersion %s of %s supports the version: %s", text.Word(of.Name), text.Word(name), why))
+	u.unknown = append(u.unknown, fmt.Sprintf("whether OperatorVersion %s of %s supports the new Kubernetes version, because %s", text.Word(of.Name), text.Word(name), why))
 	return nil
 }

@@ -43,8 +43,8 @@ var kubernetesEffects = []KubernetesEffect{
 }
 
 var kubernetesTexts = map[KubernetesEffect]string{
-	BecomesUnavailable: "becomes unavailable", NotSupported: "is not supported", BecomesDegraded: "becomes degraded", VersionWaits: "version waits",
-	Applies: "dependency applies", NoLongerApplies: "dependency ends", Supported: "is supported again", VersionStarts: "starts",
+	BecomesUnavailable: "becomes unavailable", NotSupported: "becomes unsupported", BecomesDegraded: "becomes degraded", VersionWaits: "new version waits",
+	Applies: "dependency applies", NoLongerApplies: "dependency no longer applies", Supported: "becomes supported", VersionStarts: "waiting change starts",
 }
 
 // Text returns the effect in words.

@@ -56,7 +56,7 @@ func TestKubernetesVersions(t *testing.T) {
 		},
 		"a version that waits for the upgrade": {
 			world: newWorld("v1.35.1", "kafka:").withPackage("kafka", "1.0.0", "").withPackage("kafka", "2.0.0", "1.36.0").runs("kafka", "1.0.0").starts("kafka", "2.0.0"),
-			want:  []string{"kafka VersionStarts: kafka-2.0.0 waits now: the package requires Kubernetes 1.36.0"},
+			want:  []string{"kafka VersionStarts: kafka-2.0.0 is waiting now: the package requires Kubernetes 1.36.0"},
 		},
 		"a version that waits for a higher version still waits": {
 			world: newWorld("v1.35.1", "kafka:").withPackage("kafka", "1.0.0", "").withPackage("kafka", "2.0.0", "1.37.0").runs("kafka", "1.0.0").starts("kafka", "2.0.0"),
@@ -67,7 +67,7 @@ func TestKubernetesVersions(t *testing.T) {
 		},
 		"a version that is about to start does not": {
 			world: newWorld("v1.35.1", "kafka:").withPackage("kafka", "1.0.0", "").withPackage("kafka", "2.0.0", "<1.36").runs("kafka", "1.0.0").starts("kafka", "2.0.0"),
-			want:  []string{"kafka VersionWaits: kafka-2.0.0 waits then: the package requires Kubernetes <1.36"},
+			want:  []string{"kafka VersionWaits: kafka-2.0.0 would wait: the package requires Kubernetes <1.36"},
 		},
 		"a plan of the version that runs waits for the upgrade": {
 			world: newWorld("v1.35.1", "kafka:").withPackage("kafka", "1.0.0", "1.36.0").runs("kafka", "1.0.0").withWaitingPlan("kafka"),
@@ -76,21 +76,21 @@ func TestKubernetesVersions(t *testing.T) {
 		"a cluster that reports no version": {
 			world: newWorld("", "kafka:").withPackage("kafka", "1.0.0", "<1.36.0").runs("kafka", "1.0.0"),
 			want: []string{"kafka NotSupported: kafka-1.0.0 runs: the package requires Kubernetes <1.36.0",
-				"unknown: its present Kubernetes version: it reports none"},
+				"unknown: the current Kubernetes version, because it is not reported"},
 		},
 		"a cluster that reports something else": {
 			world: newWorld("new", "kafka:").withPackage("kafka", "1.0.0", ">=1.30").runs("kafka", "1.0.0"),
-			want:  []string{`unknown: its present Kubernetes version: it reports "new", which is no version`},
+			want:  []string{`unknown: the current Kubernetes version, because "new" is not a valid version`},
 		},
 		"a cluster that has it already":   {world: newWorld("v1.36.0", "kafka:").withPackage("kafka", "1.0.0", ">1.36").runs("kafka", "1.0.0"), want: []string{"current: cluster1"}},
 		"a cluster with a higher version": {world: newWorld("v1.37.2", "kafka:").withPackage("kafka", "1.0.0", "<1.37").runs("kafka", "1.0.0"), want: []string{"current: cluster1"}},
 		"a version that was deleted": {
 			world: newWorld("v1.35.1", "kafka:").runs("kafka", "1.0.0"),
-			want:  []string{"unknown: whether OperatorVersion kafka-1.0.0 of kafka supports the version: it does not exist any more"},
+			want:  []string{"unknown: whether OperatorVersion kafka-1.0.0 of kafka supports the new Kubernetes version, because it no longer exists"},
 		},
 		"a version that was pushed again": {
 			world: newWorld("v1.35.1", "kafka:").withPackage("kafka", "1.0.0", "<1.36").runs("kafka", "1.0.0").withInstalledUID("kafka", "other"),
-			want:  []string{"unknown: whether OperatorVersion kafka-1.0.0 of kafka supports the version: it was deleted, and another one of that name was pushed"},
+			want:  []string{"unknown: whether OperatorVersion kafka-1.0.0 of kafka supports the new Kubernetes version, because it was deleted, and another one of that name was pushed"},
 		},
 		"a child of an add-on, and an Instance without one": {
 			world: newWorld("v1.35.1", "kafka:").withPackage("kafka", "1.0.0", "").withPackage("disk", "1.0.0", "<1.36").runs("kafka", "1.0.0").
@@ -161,7 +161,7 @@ func TestKubernetesDependencies(t *testing.T) {
 			world: newWorld("v1.35.1", "shop: kafka", "kafka:").withPackage("kafka", "1.0.0", "").withPackage("kafka", "2.0.0", "").withPackage("shop", "1.0.0", "", "kafka", "<2").
 				runs("kafka", "1.0.0").runs("shop", "1.0.0").withDefault("kafka", "2.0.0").where("shop", "kafka", below136),
 			want: []string{"shop NoLongerApplies: Required dependency on kafka no longer applies",
-				"kafka VersionStarts: kafka-2.0.0 waits now: waiting to change to kafka-2.0.0: shop runs, shop-1.0.0 requires kafka <2, and kafka-2.0.0 has version 2.0.0; " +
+				"kafka VersionStarts: kafka-2.0.0 is waiting now: waiting to change to kafka-2.0.0: shop runs, shop-1.0.0 requires kafka <2, and kafka-2.0.0 has version 2.0.0; " +
 					"change shop to a version that accepts kafka 2.0.0, or disable it"},
 		},
 	} {
@@ -180,21 +180,21 @@ func TestKubernetesNamesWhatIsNotRead(t *testing.T) {
 	unread := world.cluster()
 	if diff := cmp.Diff([]string{
 		"shop NotSupported: shop-1.0.0 runs: the package requires Kubernetes <1.36",
-		"unknown: its present Kubernetes version, and which dependencies with clusters apply: you may not get its ManagedCluster",
+		"unknown: the current Kubernetes version, and which dependencies with clusters apply, because you are not allowed to get the ManagedCluster",
 	}, effectsOf(unread)); diff != "" {
 		t.Error(diff)
 	}
 	unread.Versions = Versions{Unread: map[string]bool{packages: true}}
 	if diff := cmp.Diff([]string{
-		"unknown: its present Kubernetes version, and which dependencies with clusters apply: you may not get its ManagedCluster",
-		"unknown: whether OperatorVersion shop-1.0.0 of shop supports the version: you may not list OperatorVersions in namespace packages",
+		"unknown: the current Kubernetes version, and which dependencies with clusters apply, because you are not allowed to get the ManagedCluster",
+		"unknown: whether OperatorVersion shop-1.0.0 of shop supports the new Kubernetes version, because you are not allowed to list OperatorVersions in namespace packages",
 	}, effectsOf(unread)); diff != "" {
 		t.Error(diff)
 	}
 	unread.Instances = nil
 	if diff := cmp.Diff([]string{
-		"unknown: its present Kubernetes version, and which dependencies with clusters apply: you may not get its ManagedCluster",
-		"unknown: which versions run: you may not list its Instances",
+		"unknown: the current Kubernetes version, and which dependencies with clusters apply, because you are not allowed to get the ManagedCluster",
+		"unknown: which versions run, because you are not allowed to list the Instances of the cluster",
 	}, effectsOf(unread)); diff != "" {
 		t.Error(diff)
 	}
@@ -215,7 +215,7 @@ func TestKubernetesGroupsClusters(t *testing.T) {
 			{AddOn: "kafka", Effect: NotSupported, OperatorVersion: "kafka-1.0.0", Clusters: []string{"east", "north", "west"},
 				Reason: "kafka-1.0.0 runs: the package requires Kubernetes <1.36"},
 		},
-		Unknown: []UnknownRow{{Reason: "its present Kubernetes version: it reports none", Clusters: []string{"west"}}},
+		Unknown: []UnknownRow{{Reason: "the current Kubernetes version, because it is not reported", Clusters: []string{"west"}}},
 	}
 	if diff := cmp.Diff(want, KubernetesOf("v1.36.0", clusters)); diff != "" {
 		t.Error(diff)

@@ -76,10 +76,10 @@ func (g UpgradeGroup) worst() int {
 // texts of the outcomes and effects.
 var (
 	outcomeTexts = map[Outcome]string{
-		Refused: "cannot change", Waits: "waits", NotKnown: "is not known", Starts: "starts", Changing: "is changing already", Runs: "runs it already",
+		Refused: "cannot change", Waits: "waits", NotKnown: "outcome unknown", Starts: "starts", Changing: "is already changing", Runs: "already runs it",
 	}
 	effectTexts = map[Effect]string{
-		HoldsBack: "keeps it from starting", Unavailable: "becomes unavailable", Degraded: "becomes degraded", Met: "is satisfied then",
+		HoldsBack: "blocks the upgrade", Unavailable: "becomes unavailable", Degraded: "becomes degraded", Met: "becomes satisfied",
 	}
 )
 

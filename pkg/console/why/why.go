@@ -185,14 +185,14 @@ func (e *Explanation) explainRoot(verb string, root dependency.Root) {
 func (e *Explanation) explainMissing(subject string, root dependency.Root) {
 	switch {
 	case root.Automatic:
-		e.addSentence("%s, which addon-manager enables, because that dependency has install Auto.", subject)
+		e.addSentence("%s, which is not enabled yet. addon-manager enables it automatically (install: Auto).", subject)
 		e.suggest("kubectl addon events %s --cluster %s", root.Way[len(root.Way)-2], e.view.Name)
 	case root.Cause == dependency.PlacementDecides:
-		e.addSentence("%s, which Placements enable: addon-manager does not, although that dependency has install Auto. Make one of them select cluster %s.",
-			subject, e.view.Name)
+		e.addSentence("%s, which is enabled by Placements only, so addon-manager does not enable it, despite install: Auto. Make one of its Placements select "+
+			"cluster %s.", subject, e.view.Name)
 		e.suggest("kubectl label managedcluster %s NAME=VALUE", e.view.Name)
 	case root.Cause == dependency.Declined:
-		e.addSentence("%s, which was disabled: addon-manager does not enable it again, although that dependency has install Auto.", subject)
+		e.addSentence("%s, which was disabled, so addon-manager does not enable it again, despite install: Auto.", subject)
 		e.enableCommand(root.By)
 	default:
 		e.addSentence("%s, which is not installed: enable it.", subject)
@@ -382,7 +382,7 @@ func (e *Explanation) explainWait(addOn *addonv1alpha1.ManagedClusterAddOn, reso
 		e.addSentence("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
 		return
 	}
-	state := "runs the version that it had, and is"
+	state := "still runs its previous version, and is"
 	if e.view.Instances[addOn.Name] == nil {
 		state = "is not installed, and is"
 	}

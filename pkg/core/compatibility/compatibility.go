@@ -109,12 +109,12 @@ func problemOf(subject, required string, parse func(string) (*semver.Constraints
 	}
 	constraint, err := parse(required)
 	if err != nil {
-		return fmt.Sprintf("%s requires Kubernetes %s, which is no constraint such as >=1.25.0-0", subject, text.Quote(required))
+		return fmt.Sprintf("%s requires Kubernetes %s, which is not a valid constraint such as >=1.25.0-0", subject, text.Quote(required))
 	}
 	without := fmt.Sprintf("%s requires Kubernetes %s%s%s", subject, required, andHas, text.Quote(cluster))
 	parsed, err := version.ParseGeneric(cluster)
 	if err != nil {
-		return without + ", which is no version"
+		return without + ", which is not a valid version"
 	}
 	running, err := semver.NewVersion(parsed.String())
 	if err != nil || !constraint.Check(running) {

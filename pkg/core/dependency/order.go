@@ -253,7 +253,7 @@ func constraintsOn(need addonv1alpha1.AddonDependency, release Release, candidat
 	return constraints
 }
 
-// MissingReason describes why the constraints on a change of the add-on of that name are not known: a dependent runs, or changes to, an OperatorVersion that does
+// MissingReason describes why the constraints on a change of the add-on of that name are unknown: a dependent runs, or changes to, an OperatorVersion that does
 // not exist. It is empty if there is none, or if nothing changes.
 func MissingReason(name string, on map[string]Member) string {
 	wants := on[name].Wants
@@ -265,7 +265,7 @@ func MissingReason(name string, on map[string]Member) string {
 		if other == name || at < 0 || !mayConstrain(on[other].Needs, name) {
 			continue
 		}
-		return fmt.Sprintf("waiting to change to %s: %s depends on it, and the constraints of the version that it changes to are not known, because %s; "+
+		return fmt.Sprintf("waiting to change to %s: %s depends on this add-on and is changing to a version whose constraints are unknown, because %s; "+
 			"change %[2]s to a version that exists", wants.Name, other, on[other].Runs[at].Problem)
 	}
 	return ""

@@ -246,7 +246,7 @@ func TestMissingReason(t *testing.T) {
 	type members = map[string]dependency.Member
 	var none dependency.Release
 	zk34, zk39, missing := release("zookeeper", "3.4.9"), release("zookeeper", "3.9.0"), dependency.MissingRelease("kafka-9")
-	const held = `waiting to change to zookeeper-3.9.0: kafka depends on it, and the constraints of the version that it changes to are not known, because ` +
+	const held = `waiting to change to zookeeper-3.9.0: kafka depends on this add-on and is changing to a version whose constraints are unknown, because ` +
 		`OperatorVersion "kafka-9" does not exist; change kafka to a version that exists`
 	optional := []addonv1alpha1.AddonDependency{{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeOptional}}
 	for name, tc := range map[string]struct {

@@ -491,7 +491,7 @@ plans:
 		shown := run(ctx, "install", "atlas", "--cluster", eu, "--dry-run", "-o", "wide")
 		Expect(shown.err).NotTo(HaveOccurred())
 		Expect(shown.out).To(ContainSubstring("at: eu c-7 37"), shown.out)
-		Expect(shown.out).NotTo(Or(ContainSubstring("not known here"), ContainSubstring("may not get")))
+		Expect(shown.out).NotTo(Or(ContainSubstring("not known here"), ContainSubstring("not allowed to get")))
 		Expect(run(ctx, "install", "atlas", "--cluster", us).err).To(MatchError(ContainSubstring("not offered in this region")))
 		Expect(run(ctx, "install", "atlas", "--cluster", eu).err).NotTo(HaveOccurred())
 		Expect(at(ctx, eu, "atlas").Spec.Cluster).To(BeNil(), "addon-manager records the facts")
@@ -514,7 +514,7 @@ plans:
 			shown := run(ctx, "install", "atlas", "other", "--cluster", us, "-n", "other", "--dry-run", "--as", "tenant")
 			g.Expect(shown.err).NotTo(HaveOccurred())
 			g.Expect(shown.out).To(And(
-				ContainSubstring(fmt.Sprintf(`warning: you may not get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete`, us)),
+				ContainSubstring(fmt.Sprintf(`warning, because you are not allowed to get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete`, us)),
 				ContainSubstring("its objects depend on the cluster's labels, claims and version, which are not known here")))
 		}).Should(Succeed())
 	})

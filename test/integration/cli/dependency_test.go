@@ -61,8 +61,8 @@ var _ = Describe("what add-ons depend on", func() {
 		Expect(enabled.errOut).To(ContainSubstring("shop is waiting for required add-ons: Required placed (PlacementDecides)"))
 		why := run(ctx, "why", "shop", "--cluster", cluster)
 		Expect(why.out).To(And(
-			ContainSubstring("It requires kafka, which addon-manager enables, because that dependency has install Auto."),
-			ContainSubstring("It also requires placed, which Placements enable"), ContainSubstring("\n  kubectl label managedcluster "+cluster+" NAME=VALUE\n")))
+			ContainSubstring("It requires kafka, which is not enabled yet. addon-manager enables it automatically (install: Auto)."),
+			ContainSubstring("It also requires placed, which is enabled by Placements only, so addon-manager does not enable it, despite install: Auto."), ContainSubstring("\n  kubectl label managedcluster "+cluster+" NAME=VALUE\n")))
 
 		shop := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
 		annotate := func(addOn *addonv1alpha1.ManagedClusterAddOn, name, value string) {
@@ -72,7 +72,7 @@ var _ = Describe("what add-ons depend on", func() {
 		annotate(shop, addonv1alpha1.AnnotationInstalledWith, "kafka")
 		Expect(run(ctx, "tree", "shop", "--cluster", cluster).out).To(MatchRegexp(`kafka +Required +not installed +Declined\n`))
 		Expect(run(ctx, "why", "shop", "--cluster", cluster).out).To(And(
-			ContainSubstring("It requires kafka, which was disabled: addon-manager does not enable it again"),
+			ContainSubstring("It requires kafka, which was disabled, so addon-manager does not enable it again, despite install: Auto."),
 			ContainSubstring("\n  kubectl addon enable kafka --cluster "+cluster+"\n")))
 
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(shop), shop)).To(Succeed())
@@ -80,7 +80,7 @@ var _ = Describe("what add-ons depend on", func() {
 		Expect(hub.Create(ctx, kafka)).To(Succeed())
 		annotate(kafka, addonv1alpha1.AnnotationInstalledFor, "shop="+string(shop.UID))
 		disabled := func() string { return run(ctx, "disable", "shop", "--cluster", cluster, "--dry-run").out }
-		Expect(disabled()).To(ContainSubstring("kafka: enabled automatically, and disabled after it"))
+		Expect(disabled()).To(ContainSubstring("kafka: enabled automatically; will be disabled after shop"))
 		Expect(run(ctx, "enable", "kafka", "--cluster", cluster).out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/kafka configured on " + cluster + "\n"))
 		Expect(disabled()).NotTo(ContainSubstring("automatically"))
 	})

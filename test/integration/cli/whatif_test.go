@@ -152,7 +152,7 @@ var _ = Describe("what-if", func() {
 		blind := run(ctx, "what-if", "upgrade", "brew", "2.0.0", "--cluster", c[2], "--as", "brewer")
 		Expect(blind.err).NotTo(HaveOccurred())
 		Expect(blind.out).To(Equal("Cluster " + c[2] + ": brew starts (brew-1.0.0 -> brew-2.0.0)\n" +
-			"  not known: whether the version supports the Kubernetes version: you may not get ManagedCluster " + c[2] + "\n"))
+			"  unknown: whether the version supports the Kubernetes version, because you are not allowed to get ManagedCluster " + c[2] + "\n"))
 
 		By("completing add-ons and versions")
 		Expect(completions(ctx, "what-if", "upgrade", "bre")).To(Equal([]string{"brew"}))
@@ -188,13 +188,13 @@ var _ = Describe("what-if", func() {
 		for i, line := range []string{
 			`^cargo +becomes unavailable +Required dependency on crane begins to apply, and is not satisfied: NoSuchAddOn +1 \(` + c[1] + `\)$`,
 			`^store +becomes unavailable +depends on cargo, which becomes unavailable: store -> cargo +1 \(` + c[1] + `\)$`,
-			`^ferry +is not supported +ferry-1.0.0 runs: the package requires Kubernetes >=1.30.0 <1.36.0 +3 \(`,
-			`^marina +starts +marina-2.0.0 waits now: the package requires Kubernetes 1.36.0 +1 \(` + c[0] + `\)$`,
+			`^ferry +becomes unsupported +ferry-1.0.0 runs: the package requires Kubernetes >=1.30.0 <1.36.0 +3 \(`,
+			`^marina +waiting change starts +marina-2.0.0 is waiting now: the package requires Kubernetes 1.36.0 +1 \(` + c[0] + `\)$`,
 		} {
 			Expect(lines[i+1]).To(MatchRegexp(line))
 		}
-		Expect(shown.out).To(And(ContainSubstring("Not known on 1 ("+c[2]+"): its present Kubernetes version: it reports none\n"),
-			ContainSubstring("\nClusters that run v1.36.0 or a higher version already: 1 ("+c[3]+")\n")))
+		Expect(shown.out).To(And(ContainSubstring("Unknown for 1 cluster ("+c[2]+"): the current Kubernetes version, because it is not reported\n"),
+			ContainSubstring("\nClusters that already run v1.36.0 or a higher version: 1 ("+c[3]+")\n")))
 		golden("what-if-kubernetes", run(ctx, "what-if", "kubernetes", "1.36.0", "--cluster", c[0], "-o", "yaml"), names...)
 
 		By("refusing what is not a version")
@@ -208,11 +208,11 @@ var _ = Describe("what-if", func() {
 		Expect(blind.err).NotTo(HaveOccurred())
 		Expect(blind.out).To(And(
 			HavePrefix("No add-on on these clusters is known to be affected by Kubernetes v1.36.0.\n"),
-			ContainSubstring("Not known on 1 ("+c[1]+"): its present Kubernetes version, and which dependencies with clusters apply: you may not get its ManagedCluster\n"),
-			ContainSubstring("Not known on 1 ("+c[1]+"): which versions run: you may not list its Instances\n")))
+			ContainSubstring("Unknown for 1 cluster ("+c[1]+"): the current Kubernetes version, and which dependencies with clusters apply, because you are not allowed to get the ManagedCluster\n"),
+			ContainSubstring("Unknown for 1 cluster ("+c[1]+"): which versions run, because you are not allowed to list the Instances of the cluster\n")))
 		allowAll(ctx, "pilot", "managedclusteraddons", "clustermanagementaddons", "instances")
 		Expect(run(ctx, "what-if", "kubernetes", "1.36.0", "--cluster", c[1], "--as", "pilot").out).To(ContainSubstring(
-			"whether OperatorVersion ferry-1.0.0 of ferry supports the version: you may not list OperatorVersions in namespace " + kudo.DefaultPackagesNamespace))
+			"whether OperatorVersion ferry-1.0.0 of ferry supports the new Kubernetes version, because you are not allowed to list OperatorVersions in namespace " + kudo.DefaultPackagesNamespace))
 		Expect(run(ctx, "what-if", "kubernetes", "1.36.0", "-A", "--as", "pilot").err).To(MatchError(ContainSubstring("select clusters with --cluster")))
 	})
 })

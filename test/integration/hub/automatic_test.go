@@ -72,7 +72,7 @@ var _ = Describe("A dependency with install Auto", func() {
 		Eventually(noted("zk", addonv1alpha1.AnnotationInstalledFor)).WithContext(ctx).Should(Equal(askers(kafka)))
 		Eventually(noted("kafka", addonv1alpha1.AnnotationInstalledWith)).WithContext(ctx).Should(Equal(f.nameOf("zk")))
 		Eventually(noted("zk", addonv1alpha1.AnnotationInstalledWith)).WithContext(ctx).Should(Equal(f.nameOf("disk")))
-		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(ContainSubstring("enabled " + f.nameOf("zk") + ", which has install Auto")))
+		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(ContainSubstring("enabled " + f.nameOf("zk") + ", a dependency with install: Auto")))
 		zk := get(ctx, addOn("zk"))
 		Eventually(noted("disk", addonv1alpha1.AnnotationInstalledFor)).WithContext(ctx).Should(Equal(askers(zk)))
 

@@ -243,7 +243,7 @@ var _ = Describe("addon-manager ui", Ordered, func() {
 		config.BearerToken = token(ctx, "not-enough", "", nil)
 		forbidden := launch("ui", "--kubeconfig="+kubeconfig(config))
 		Eventually(forbidden).Should(gexec.Exit(1))
-		Expect(forbidden.Err).To(gbytes.Say("you may not read managedclusteraddons in all namespaces; grant the permissions of deploy/ui"))
+		Expect(forbidden.Err).To(gbytes.Say("you are not allowed to read managedclusteraddons in all namespaces; grant the permissions of deploy/ui"))
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(listener.Close)

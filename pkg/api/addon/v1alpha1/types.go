@@ -92,10 +92,11 @@ type AddonDependency struct {
 	// +optional
 	Removal RemovalPolicy `json:"removal,omitempty"`
 
-	// install is what happens when neither the dependency nor an alternative of it is enabled on a cluster where this add-on has the dependency.
-	// With Manual, a user or a Placement enables it. With Auto, addon-manager does, unless the dependency has an install strategy other than
-	// Manual, or was disabled there after it had been enabled. What addon-manager has enabled, it disables once all add-ons for which it has
-	// done so are deleted, and no other add-on on the cluster depends on it.
+	// install specifies who enables the dependency on a cluster where neither it nor one of its alternatives is enabled, and where this add-on has
+	// the dependency. With Manual, a user or a Placement enables it. With Auto, addon-manager enables it, unless its install strategy is not
+	// Manual, or it was disabled there while this add-on was enabled. addon-manager disables an add-on that it has enabled once every dependent
+	// for which it was enabled is deleted, and no other add-on on the cluster names it as a dependency or an alternative, or has a declaration
+	// that cannot be parsed.
 	// Defaults to Manual.
 	// +optional
 	Install InstallPolicy `json:"install,omitempty"`
