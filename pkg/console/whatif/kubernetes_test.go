@@ -71,7 +71,7 @@ func TestKubernetesVersions(t *testing.T) {
 		},
 		"a plan of the version that runs waits for the upgrade": {
 			world: newWorld("v1.35.1", "kafka:").withPackage("kafka", "1.0.0", "1.36.0").runs("kafka", "1.0.0").withWaitingPlan("kafka"),
-			want:  []string{"kafka VersionStarts: a plan of kafka-1.0.0 waits: the package requires Kubernetes 1.36.0"},
+			want:  []string{"kafka VersionStarts: a plan of kafka-1.0.0 is waiting now: the package requires Kubernetes 1.36.0"},
 		},
 		"a cluster that reports no version": {
 			world: newWorld("", "kafka:").withPackage("kafka", "1.0.0", "<1.36.0").runs("kafka", "1.0.0"),
@@ -155,7 +155,7 @@ func TestKubernetesDependencies(t *testing.T) {
 		"an installation that waits for it": {
 			world: newWorld("v1.35.1", "shop: kafka", "kafka:").withDefault("shop", "1.0.0").with("shop").where("shop", "kafka", below136),
 			want: []string{"shop NoLongerApplies: Required dependency on kafka no longer applies, which is not satisfied now: NotInstalled",
-				"shop VersionStarts: its installation waits for kafka, and no longer does"},
+				"shop VersionStarts: its installation is waiting now for kafka"},
 		},
 		"a version that waits for a dependent that ceases to be one": {
 			world: newWorld("v1.35.1", "shop: kafka", "kafka:").withPackage("kafka", "1.0.0", "").withPackage("kafka", "2.0.0", "").withPackage("shop", "1.0.0", "", "kafka", "<2").
