@@ -249,7 +249,7 @@ var _ = Describe("The order of upgrades", func() {
 
 		By("a hub that lacks it")
 		Expect(server.Delete(ctx, next)).To(Succeed())
-		waits(zookeeper, "waiting to change to "+zk39.Name+": "+kafka.Name+" depends on it, and the constraints of the version that it changes to are not known, "+
+		waits(zookeeper, "waiting to change to "+zk39.Name+": "+kafka.Name+" depends on this add-on and is changing to a version whose constraints are unknown, "+
 			"because OperatorVersion \""+next.Name+"\" does not exist; change "+kafka.Name+" to a version that exists")(ctx)
 		stays(ctx, zookeeper, zk34)
 		push(ctx, "kafka", number, constrained)
