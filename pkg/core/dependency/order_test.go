@@ -328,6 +328,62 @@ func TestOrderIsSafe(t *testing.T) {
 	}
 }
 
+// TestDeadlockIsReal searches all orders of changes: no deadlock is named for an add-on that can change in one of them. If all that is wanted can run together,
+// no other upgrade is demanded either, unless a dependency has alternatives: then it can be, as WaitReason follows only one order (seed 1526).
+func TestDeadlockIsReal(t *testing.T) {
+	deadlocks, demands := 0, 0
+	none := func(string) []dependency.Release { return nil }
+	for seed := range uint64(4000) {
+		on := randomFleet(rand.New(rand.NewPCG(seed, 1)))
+		if !consistent(current(on)) {
+			continue
+		}
+		for name := range on {
+			why := dependency.WaitReason(name, on, none)
+			deadlock, demand := strings.Contains(why, "; deadlock: "), strings.Contains(why, "; change ") && consistent(afterwards(on)) && !haveAlternatives(on)
+			if deadlock {
+				deadlocks++
+			}
+			if demand {
+				demands++
+			}
+			if (deadlock || demand) && canChange(name, on, map[string]bool{}) {
+				t.Fatalf("seed %d: %s can change, but: %s", seed, name, why)
+			}
+		}
+	}
+	if deadlocks < 50 {
+		t.Errorf("only %d deadlocks and %d demands: the test proves little", deadlocks, demands)
+	}
+}
+
+// canChange reports whether there is an order of changes in which the add-on of that name changes; met has the states that were searched.
+func canChange(name string, on map[string]dependency.Member, met map[string]bool) bool {
+	if on[name].Wants == nil {
+		return true
+	}
+	state := ""
+	for _, other := range slices.Sorted(maps.Keys(on)) {
+		state += fmt.Sprint(on[other].Wants == nil, " ")
+	}
+	if met[state] {
+		return false
+	}
+	met[state] = true
+	for other, m := range on {
+		if m.Wants == nil || len(dependency.Exclusions(other, *m.Wants, on)) > 0 {
+			continue
+		}
+		next := maps.Clone(on)
+		m.Runs, m.Wants = []dependency.Release{*m.Wants}, nil
+		next[other] = m
+		if canChange(name, next, met) {
+			return true
+		}
+	}
+	return false
+}
+
 // randomFleet returns up to six add-ons, each of which may want another release.
 func randomFleet(random *rand.Rand) map[string]dependency.Member {
 	names := []string{"a", "b", "c", "d", "e", "f"}[:2+random.IntN(5)]
