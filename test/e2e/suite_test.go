@@ -72,7 +72,7 @@ func onSandbox(reason string) Labels { return Label(sandboxOnly, reason) }
 func startSandbox(ctx context.Context, clusters int, change ...func(*sandbox.Options)) *sandbox.Sandbox {
 	GinkgoHelper()
 	options := sandbox.Options{
-		Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: clusters, Tandem: programs,
+		Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: clusters, Tandem: programs, AuditPolicy: orderPolicy,
 		Progress: func(line string) { GinkgoWriter.Println(line) },
 	}
 	for _, c := range change {
@@ -83,6 +83,9 @@ func startSandbox(ctx context.Context, clusters int, change ...func(*sandbox.Opt
 	DeferCleanup(func() {
 		if box.State().Phase != sandbox.Stopped {
 			box.Stop()
+		}
+		for i := range clusters {
+			expectOrder(box, fmt.Sprintf("cluster%d", i+1))
 		}
 	})
 	return box

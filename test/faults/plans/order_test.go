@@ -12,7 +12,6 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/core/compatibility"
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
@@ -135,24 +134,9 @@ func (r *run) exclusions(ctx context.Context, entries []audit.Entry) ([]string, 
 	if err := r.hub.List(ctx, versions, client.InNamespace(packages)); err != nil {
 		return nil, err
 	}
-	constraints := map[[2]string][]kudo.DependencyConstraint{}
-	for _, v := range versions.Items {
-		if len(v.Spec.Dependencies) > 0 {
-			constraints[[2]string{v.Spec.Operator.Name, v.Spec.Version}] = v.Spec.Dependencies
-		}
+	specs := make([]kudo.OperatorVersionSpec, len(versions.Items))
+	for i := range versions.Items {
+		specs[i] = versions.Items[i].Spec
 	}
-	if len(constraints) == 0 {
-		return nil, nil
-	}
-	return audit.Exclusions(entries, func(dependent, other audit.Running) bool {
-		for _, c := range constraints[[2]string{dependent.Operator, dependent.Version}] {
-			if c.Name != other.Instance {
-				continue
-			}
-			if satisfied, err := compatibility.Satisfies(other.Version, c.Version); err != nil || !satisfied {
-				return true
-			}
-		}
-		return false
-	}), nil
+	return audit.Exclusions(entries, audit.ExcludedBy(specs)), nil
 }
