@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -26,12 +27,15 @@ func WaitReason(name string, on map[string]Member, available func(addOn string) 
 		return ""
 	}
 	exclusions := Exclusions(name, *wants, on)
-	if len(exclusions) == 0 {
-		return ""
-	}
 	opening := changeOpening
 	if len(on[name].Runs) == 0 {
 		opening = installOpening
+	}
+	if len(exclusions) == 0 {
+		if first := preventsText(name, on); first != "" {
+			return opening + wants.Name + first
+		}
+		return ""
 	}
 	why := fmt.Sprintf("%s%s: %s", opening, wants.Name, exclusionTexts(exclusions, name, *wants))
 	end := settle(on)
@@ -76,33 +80,127 @@ func ChangeFirst(waiting string) (addOn, release string) {
 }
 
 // settle returns what the add-ons run after each change that has started or can start has ended, one after the other. Those that still want a release never
-// change by themselves. Which of them goes first makes no difference if all that they want can run together, unless a dependency has alternatives; see TestOrderIsSafe.
+// change by themselves. Which of them goes first makes no difference if all that they want can run together, unless a dependency has alternatives (see
+// TestOrderIsSafe): then it is an order in which the most change.
 func settle(on map[string]Member) map[string]Member {
-	end := maps.Clone(on)
-	names := slices.Sorted(maps.Keys(on))
-	for _, name := range names {
-		member := end[name]
-		if target := slices.IndexFunc(member.Runs, func(r Release) bool { return r.Target }); target >= 0 {
-			whole := member.Runs[target]
-			if whole.Version != "" {
-				whole.Problem = "" // it has been applied completely then
-			}
-			member.Runs = []Release{whole}
-			end[name] = member
-		}
+	end := finish(on)
+	if HasAlternatives(end) {
+		return newOrders().best(end)
 	}
 	for again := true; again; {
 		again = false
-		for _, name := range names {
-			member := end[name]
-			if member.Wants == nil || len(Exclusions(name, *member.Wants, end)) > 0 {
-				continue
+		for _, name := range waitingIn(end) {
+			if len(Exclusions(name, *end[name].Wants, end)) == 0 {
+				end, again = after(name, end), true
 			}
-			member.Runs, member.Wants = []Release{*member.Wants}, nil
-			end[name], again = member, true
 		}
 	}
 	return end
+}
+
+// finish returns what the add-ons run after the changes that have started.
+func finish(on map[string]Member) map[string]Member {
+	end := maps.Clone(on)
+	for name, member := range on {
+		target := slices.IndexFunc(member.Runs, func(r Release) bool { return r.Target })
+		if target < 0 {
+			continue
+		}
+		whole := member.Runs[target]
+		if whole.Version != "" {
+			whole.Problem = "" // it has been applied completely then
+		}
+		member.Runs = []Release{whole}
+		end[name] = member
+	}
+	return end
+}
+
+// after returns what the add-ons run after the change of the one of that name.
+func after(name string, on map[string]Member) map[string]Member {
+	next, member := maps.Clone(on), on[name]
+	member.Runs, member.Wants = []Release{*member.Wants}, nil
+	next[name] = member
+	return next
+}
+
+// waitingIn returns the add-ons that want another release, sorted.
+func waitingIn(on map[string]Member) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(on)), func(name string) bool { return on[name].Wants == nil })
+}
+
+// HasAlternatives reports whether a required dependency of one of the add-ons has alternatives: then a change that violates no constraint can make others
+// impossible, because it takes the candidate that was needed for them.
+func HasAlternatives(on map[string]Member) bool {
+	for _, member := range on {
+		if slices.ContainsFunc(member.Needs, func(n addonv1alpha1.AddonDependency) bool {
+			return n.Type != addonv1alpha1.DependencyTypeOptional && len(n.Alternatives) > 0
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxOrders limits the changes that a search for the best order tries: beyond it, the first one that can start is taken.
+const maxOrders = 500
+
+// orders searches the orders of the changes on one cluster.
+type orders struct {
+	// left is the number of changes that the search may still try.
+	left int
+	// ends holds the best end by the add-ons that wait: those that have changed are the others, in whatever order.
+	ends map[string]map[string]Member
+}
+
+func newOrders() *orders { return &orders{left: maxOrders, ends: map[string]map[string]Member{}} }
+
+// best returns what the add-ons run after an order in which the most of them change.
+func (o *orders) best(on map[string]Member) map[string]Member {
+	waiting := waitingIn(on)
+	key := strings.Join(waiting, " ")
+	if end, known := o.ends[key]; known {
+		return end
+	}
+	best := on
+	for _, name := range waiting {
+		fewest := len(waitingIn(best))
+		if fewest == 0 || o.left <= 0 && fewest < len(waiting) {
+			break
+		}
+		if len(Exclusions(name, *on[name].Wants, on)) > 0 {
+			continue
+		}
+		o.left--
+		if end := o.best(after(name, on)); len(waitingIn(end)) < fewest {
+			best = end
+		}
+	}
+	o.ends[key] = best
+	return best
+}
+
+// preventsText describes which changes have to precede that of the add-on of that name, because some would be impossible after it; empty if there are none.
+func preventsText(name string, on map[string]Member) string {
+	if !HasAlternatives(on) {
+		return ""
+	}
+	now, search := finish(on), newOrders()
+	fewest := len(waitingIn(search.best(now)))
+	keeps := func(first string) bool { return len(waitingIn(search.best(after(first, now)))) <= fewest }
+	if keeps(name) {
+		return ""
+	}
+	var first []string
+	for _, other := range waitingIn(now) {
+		if other != name && len(Exclusions(other, *now[other].Wants, now)) == 0 && keeps(other) {
+			first = append(first, other)
+		}
+	}
+	if len(first) == 0 || search.left <= 0 { // what the search has not tried is not known to be impossible
+		return ""
+	}
+	return ": because of dependencies with alternatives, not all changes are possible after it; first changes " + text.List(first, maxShownExclusions)
 }
 
 // other returns the add-on on which a change of the add-on of that name waits.

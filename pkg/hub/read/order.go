@@ -18,7 +18,7 @@ import (
 )
 
 // Order adds what the order of upgrades depends on to the state of an add-on whose version is about to change: what runs on its cluster, and what other
-// add-ons there want if the change has to wait. The Instances are those of the state.
+// add-ons there want if the change has to wait, or may make theirs impossible. The Instances are those of the state.
 func (a *AddOns) Order(ctx context.Context, state *install.AddOn) error {
 	state.Members, state.Releases = nil, nil
 	if !install.ChangesVersion(*state) {
@@ -41,7 +41,7 @@ func (a *AddOns) Order(ctx context.Context, state *install.AddOn) error {
 	member.Wants = &wants
 	members[name] = member
 	state.Members = members
-	if len(dependency.Exclusions(name, wants, members)) == 0 {
+	if len(dependency.Exclusions(name, wants, members)) == 0 && !dependency.HasAlternatives(members) {
 		return nil
 	}
 	state.Releases = map[string][]dependency.Release{}
