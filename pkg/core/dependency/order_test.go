@@ -99,6 +99,21 @@ func TestWaitReason(t *testing.T) {
 			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
 			"zookeeper": member(nil, zk39, zk34),
 		}, want: "waiting to change to kafka-3.0.0: kafka-3.0.0 requires zookeeper >=3.8, which runs version 3.4.9; first changes zookeeper"},
+		"one that can change, after which the others could not": {of: "a", on: members{
+			"a": member(nil, release("a", "2.0.0"), release("a", "1.0.0")),
+			"b": member(nil, release("b", "2.0.0"), release("b", "1.0.0")),
+			"x": member(requires("a|b"), release("x", "2.0.0", "a >=9", "b >=2"), release("x", "1.0.0", "a <2", "b <2")),
+		}, want: "waiting to change to a-2.0.0: because of dependencies with alternatives, not all changes are possible after it; first changes b"},
+		"the one that changes before it": {of: "b", on: members{
+			"a": member(nil, release("a", "2.0.0"), release("a", "1.0.0")),
+			"b": member(nil, release("b", "2.0.0"), release("b", "1.0.0")),
+			"x": member(requires("a|b"), release("x", "2.0.0", "a >=9", "b >=2"), release("x", "1.0.0", "a <2", "b <2")),
+		}},
+		"one that can change, and that no order leads past": {of: "a", on: members{
+			"a": member(nil, release("a", "2.0.0"), release("a", "1.0.0")),
+			"b": member(nil, none, release("b", "1.0.0")),
+			"x": member(requires("a|b"), release("x", "2.0.0", "a >=9", "b >=2"), release("x", "1.0.0", "a <2", "b <2")),
+		}},
 		"its dependency is changing": {of: "kafka", on: members{
 			"kafka":     member(needsZK, release("kafka", "3.0.0", "zookeeper >=3.8"), release("kafka", "2.0.0")),
 			"zookeeper": member(nil, none, zk34, target(zk39)),
