@@ -39,9 +39,9 @@ func TestOrderViolations(t *testing.T) {
 	ran := []Entry{
 		mirrored("zookeeper", "1.0.0", "3.4.0"), mirrored("zookeeper", "1.1.0", "3.9.0"),
 		mirrored("kafka", "1.0.0", "", kudo.DependencyConstraint{Name: "zookeeper", Version: "<3.8"}),
-		applied(t, 1, "zk", "zookeeper", "1.0.0", "deploy"), applied(t, 2, "kafka", "kafka", "1.0.0", "deploy"),
+		applyBy(t, 1, "zk", "zookeeper", "1.0.0", "deploy"), applyBy(t, 2, "kafka", "kafka", "1.0.0", "deploy"),
 	}
-	upgraded := append(ran[:len(ran):len(ran)], applied(t, 3, "zk", "zookeeper", "1.1.0", "deploy"))
+	upgraded := append(ran[:len(ran):len(ran)], applyBy(t, 3, "zk", "zookeeper", "1.1.0", "deploy"))
 	removed := append(ran[:len(ran):len(ran)], newWrite(t, 11, "delete", "configmaps", "zk", nil), newWrite(t, 12, "delete", "configmaps", "kafka", nil))
 	both := []Entry{disabled(10, "zookeeper"), disabled(10, "kafka")}
 	plain := addonv1alpha1.AddonDependency{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeRequired}

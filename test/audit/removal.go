@@ -94,41 +94,59 @@ func (l *life) runs(at time.Time) bool {
 	return l != nil && !l.first.After(at) && (l.gone.IsZero() || l.gone.After(at))
 }
 
+// writings are the lives of Instances, with the owner of each object that is there and the number of them.
+type writings struct {
+	lives  map[string]*life
+	owners map[string]string
+	counts map[string]int
+}
+
 // livesOf returns the writes of each Instance since it last had no objects.
 func livesOf(entries []Entry) map[string]*life {
-	lives, owners, counts := map[string]*life{}, map[string]string{}, map[string]int{}
+	w := writings{lives: map[string]*life{}, owners: map[string]string{}, counts: map[string]int{}}
 	for i := range entries {
 		e := &entries[i]
 		if !e.IsSuccess() || e.ObjectRef.Subresource != "" {
 			continue
 		}
-		key := e.key()
-		switch running := runningOf(e); {
-		case running != (Running{}):
-			name := running.Instance
-			if l := lives[name]; l == nil || !l.gone.IsZero() {
-				lives[name] = &life{first: e.RequestTime()}
-			}
-			if owners[key] != name {
-				owners[key] = name
-				counts[name]++
-			}
-			lives[name].apply(e)
-		case e.Verb == "delete" && e.Is("instances", "") && lives[e.ObjectRef.Name] != nil:
-			// What was to be kept has no owner any more.
-			maps.DeleteFunc(owners, func(_, owner string) bool { return owner == e.ObjectRef.Name })
-			counts[e.ObjectRef.Name] = 0
-			lives[e.ObjectRef.Name].end(e)
-		case e.Verb == "delete" && owners[key] != "":
-			l := lives[owners[key]]
-			l.deletes = append(l.deletes, e)
-			if counts[owners[key]]--; counts[owners[key]] == 0 {
-				l.end(e)
-			}
-			delete(owners, key)
+		if running := runningOf(e); running != (Running{}) {
+			w.apply(e, running.Instance)
+		} else if e.Verb == "delete" {
+			w.remove(e)
 		}
 	}
-	return lives
+	return w.lives
+}
+
+// apply notes an applied object of an Instance.
+func (w *writings) apply(e *Entry, name string) {
+	if l := w.lives[name]; l == nil || !l.gone.IsZero() {
+		w.lives[name] = &life{first: e.RequestTime()}
+	}
+	if w.owners[e.key()] != name {
+		w.owners[e.key()] = name
+		w.counts[name]++
+	}
+	w.lives[name].apply(e)
+}
+
+// remove notes the deletion of an object, or of a mirror: what was to be kept has no owner then.
+func (w *writings) remove(e *Entry) {
+	if name := e.ObjectRef.Name; e.Is("instances", "") && w.lives[name] != nil {
+		maps.DeleteFunc(w.owners, func(_, owner string) bool { return owner == name })
+		w.counts[name] = 0
+		w.lives[name].end(e)
+		return
+	}
+	name := w.owners[e.key()]
+	if name == "" {
+		return
+	}
+	w.lives[name].deletes = append(w.lives[name].deletes, e)
+	if w.counts[name]--; w.counts[name] == 0 {
+		w.lives[name].end(e)
+	}
+	delete(w.owners, e.key())
 }
 
 // apply notes an applied object.

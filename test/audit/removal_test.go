@@ -10,8 +10,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// applied returns the write of an object of an Instance by a plan and a version, that many seconds after the first request.
-func applied(t *testing.T, second int, object, instance, version, plan string) Entry {
+// applyBy returns the write of an object of an Instance by a plan and a version, that many seconds after the first request.
+func applyBy(t *testing.T, second int, object, instance, version, plan string) Entry {
 	var o metav1.PartialObjectMetadata
 	o.Labels = map[string]string{kudo.LabelInstance: instance, kudo.LabelOperator: instance}
 	o.Annotations = map[string]string{kudo.AnnotationOperatorVersion: version, kudo.AnnotationPlan: plan}
@@ -23,7 +23,7 @@ func TestEarlyRemovals(t *testing.T) {
 	begin := first.RequestTime()
 	removed := func(second int, object string) Entry { return newWrite(t, second, "delete", "configmaps", object, nil) }
 	installed := []Entry{
-		applied(t, 1, "zk", "zookeeper", "1", "deploy"), applied(t, 2, "kafka-a", "kafka", "1", "deploy"), applied(t, 3, "kafka-b", "kafka", "1", "deploy"),
+		applyBy(t, 1, "zk", "zookeeper", "1", "deploy"), applyBy(t, 2, "kafka-a", "kafka", "1", "deploy"), applyBy(t, 3, "kafka-b", "kafka", "1", "deploy"),
 	}
 	inOrder := []Entry{removed(11, "kafka-a"), removed(12, "kafka-b"), removed(13, "zk")}
 	both := map[string]int{"kafka": 10, "zookeeper": 10}
@@ -39,10 +39,10 @@ func TestEarlyRemovals(t *testing.T) {
 		"the dependency first":         {[]Entry{removed(11, "zk"), removed(12, "kafka-a"), removed(13, "kafka-b")}, both, chain, true},
 		"before the dependent is gone": {[]Entry{removed(11, "kafka-a"), removed(12, "zk"), removed(13, "kafka-b")}, both, chain, true},
 		"plan cleanup before it is gone": {
-			append([]Entry{applied(t, 11, "bye", "zookeeper", "1", "cleanup")}, inOrder...), both, chain, true,
+			append([]Entry{applyBy(t, 11, "bye", "zookeeper", "1", "cleanup")}, inOrder...), both, chain, true,
 		},
 		"an update before it is gone": {
-			append([]Entry{removed(10, "zk"), applied(t, 11, "zk", "zookeeper", "2", "deploy")}, inOrder...), both, chain, false,
+			append([]Entry{removed(10, "zk"), applyBy(t, 11, "zk", "zookeeper", "2", "deploy")}, inOrder...), both, chain, false,
 		},
 		"one that keeps an object, and whose mirror is gone": {
 			[]Entry{removed(11, "kafka-a"), newWrite(t, 12, "delete", "instances", "kafka", nil), removed(13, "zk")}, both, chain, false,

@@ -24,7 +24,7 @@ func drawStack(t *rapid.T) (needs map[string][]addonv1alpha1.AddonDependency, re
 	needs, releases = map[string][]addonv1alpha1.AddonDependency{}, map[string][]dependency.Release{}
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:rapid.IntRange(2, 8).Draw(t, "add-ons")]
 	for i, name := range names {
-		for j := 0; j < i; j++ {
+		for j := range i {
 			if rapid.IntRange(0, 3).Draw(t, "depends") > 1 {
 				continue
 			}
@@ -77,10 +77,10 @@ func lawful(name string, on map[string]dependency.Member) bool {
 		for _, need := range member.Needs {
 			for _, r := range member.Runs {
 				isNew := other == name && r.Name == m.Wants.Name
-				if violated(need, r, on) && !isNew {
+				if violates(need, r, on) && !isNew {
 					continue
 				}
-				if violated(need, r, on) || violated(need, r, during) || (isNew || other != name) && violated(need, r, after) {
+				if violates(need, r, on) || violates(need, r, during) || (isNew || other != name) && violates(need, r, after) {
 					return false
 				}
 			}
@@ -89,8 +89,8 @@ func lawful(name string, on map[string]dependency.Member) bool {
 	return true
 }
 
-// violated reports whether candidates of a required dependency are installed, and all in versions that a release excludes.
-func violated(need addonv1alpha1.AddonDependency, r dependency.Release, on map[string]dependency.Member) bool {
+// violates reports whether candidates of a required dependency are installed, and all in versions that a release excludes.
+func violates(need addonv1alpha1.AddonDependency, r dependency.Release, on map[string]dependency.Member) bool {
 	if need.Type == addonv1alpha1.DependencyTypeOptional {
 		return false
 	}
@@ -114,8 +114,8 @@ func inRange(major int, constraint string) bool {
 	return true
 }
 
-// changed returns the fleet after the change of an add-on.
-func changed(name string, on map[string]dependency.Member) map[string]dependency.Member {
+// afterChange returns the fleet after the change of an add-on.
+func afterChange(name string, on map[string]dependency.Member) map[string]dependency.Member {
 	next := maps.Clone(on)
 	next[name] = dependency.Member{Needs: on[name].Needs, Runs: []dependency.Release{*on[name].Wants}}
 	return next
@@ -134,7 +134,7 @@ func existsOrder(on map[string]dependency.Member, dead map[string]bool) bool {
 		return len(waiting) == 0
 	}
 	for _, name := range waiting {
-		if lawful(name, on) && existsOrder(changed(name, on), dead) {
+		if lawful(name, on) && existsOrder(afterChange(name, on), dead) {
 			return true
 		}
 	}
@@ -182,7 +182,7 @@ func TestUpgradesFindAnOrder(t *testing.T) {
 			if !lawful(name, play) {
 				t.Fatalf("the change of %s to %s violates a constraint", name, play[name].Wants.Name)
 			}
-			if play = changed(name, play); solvable && !existsOrder(play, map[string]bool{}) {
+			if play = afterChange(name, play); solvable && !existsOrder(play, map[string]bool{}) {
 				t.Fatalf("no order exists after the change of %s, and one did before", name)
 			}
 		}
