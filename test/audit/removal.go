@@ -71,7 +71,7 @@ type life struct {
 	first, last, gone time.Time
 }
 
-// begin returns the write with which the removal began of an add-on that was deleted at that time; nil if it has not begun.
+// begin returns the write with which the removal began of an add-on that was deleted at that time; nil if it has not started.
 func (l *life) begin(deleted time.Time) *Entry {
 	if l == nil {
 		return nil
