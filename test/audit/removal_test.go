@@ -52,7 +52,7 @@ func TestEarlyRemovals(t *testing.T) {
 		"a dependent that stays":             {[]Entry{removed(14, "zk")}, map[string]int{"zookeeper": 10}, chain, false},
 		"one that is deleted much later":     {[]Entry{removed(14, "zk"), removed(16, "kafka-a")}, map[string]int{"zookeeper": 10, "kafka": 15}, chain, false},
 		"one that is deleted soon after":     {[]Entry{removed(14, "zk"), removed(16, "kafka-a")}, map[string]int{"zookeeper": 10, "kafka": 11}, chain, true},
-		"a removal that has not started":       {nil, both, chain, false},
+		"a removal that has not started":     {nil, both, chain, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deleted := map[string]time.Time{}
