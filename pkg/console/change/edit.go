@@ -154,10 +154,11 @@ func (s *State) orderRemarks(c Change) []string {
 }
 
 // orderView returns a cluster with what the order of upgrades depends on if an add-on changes to a version. The OperatorVersions are read only if the
-// change has to wait: they decide what changes first, or with which version in between a deadlock ends. Those that cannot be read are missing.
+// change has to wait, or if an agent has not reported what runs: they decide what changes first, or with which version in between a deadlock ends. Those that
+// cannot be read are missing.
 func (s *State) orderView(cluster, addOn string, to *kudo.OperatorVersion) whatif.Cluster {
 	view := whatif.Cluster{Cluster: s.viewWithInstances(cluster)}
-	if view.WaitReason(addOn, dependency.ReleaseOf(to)) == "" {
+	if !view.NeedsVersions() && view.WaitReason(addOn, dependency.ReleaseOf(to)) == "" {
 		return view
 	}
 	if versions, err := read.VersionsOf(s.reader.stored, view.Cluster); err == nil {

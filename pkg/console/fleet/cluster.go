@@ -184,7 +184,7 @@ func (v Cluster) constraintsOf(name string) map[string][]string {
 func (v Cluster) Members() map[string]dependency.Member {
 	members := make(map[string]dependency.Member, len(v.AddOns))
 	for name, addOn := range v.AddOns {
-		member := dependency.Member{Needs: v.Needs(name)}
+		member := dependency.Member{Needs: v.Needs(name), Deleting: !addOn.DeletionTimestamp.IsZero()}
 		if instance := v.InstanceOf(addOn); instance != nil {
 			member.Runs = dependency.RunningReleases(instance, nil)
 		} else if definition := v.Definitions[name]; !definition.PlanManaged {

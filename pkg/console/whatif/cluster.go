@@ -3,6 +3,7 @@
 package whatif
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,9 +23,15 @@ type Cluster struct {
 
 // Versions are the OperatorVersions of a hub.
 type Versions struct {
+	// Stored is nil if they were not read.
 	Stored map[types.NamespacedName]*kudo.OperatorVersion
 	// Unread has the namespaces in which the user may not list them.
 	Unread map[string]bool
+}
+
+// lacks reports whether an OperatorVersion does not exist. One that was not read may.
+func (v Versions) lacks(name types.NamespacedName) bool {
+	return v.Stored != nil && v.Stored[name] == nil && !v.Unread[name.Namespace]
 }
 
 // Namespaces returns the sorted namespaces of the OperatorVersions that add-ons and Instances of clusters run or are configured with.
@@ -45,13 +52,24 @@ func Namespaces(clusters ...fleet.Cluster) []string {
 	return slices.DeleteFunc(slices.Compact(found), func(namespace string) bool { return namespace == "" })
 }
 
-// WaitReason describes why an add-on cannot change to a release, and what has to happen first, see dependency.WaitReason; empty if it can.
+// WaitReason describes why an add-on cannot change to a release, or be installed with it, and what has to happen first; empty if it can. It says what
+// addon-manager reports, see dependency.MissingReason and dependency.WaitReason.
 func (c Cluster) WaitReason(name string, to dependency.Release) string {
 	members := c.members()
 	member := members[name]
 	member.Wants = &to
 	members[name] = member
-	return dependency.WaitReason(name, members, c.releases)
+	return cmp.Or(dependency.MissingReason(name, members), dependency.WaitReason(name, members, c.releases))
+}
+
+// NeedsVersions reports whether what runs depends on the OperatorVersions of the hub: an agent has not reported the constraints of a version yet.
+func (c Cluster) NeedsVersions() bool {
+	for _, addOn := range c.AddOns {
+		if instance := c.InstanceOf(addOn); instance != nil && !dependency.RunsNamed(instance) {
+			return true
+		}
+	}
+	return false
 }
 
 // members returns the add-ons with what they run and want.
@@ -62,9 +80,15 @@ func (c Cluster) members() map[string]dependency.Member {
 		if instance == nil {
 			continue
 		}
-		member := members[name]
-		member.Runs = dependency.RunningReleases(instance, c.Versions.Stored[install.VersionOf(instance)])
-		if wanted := c.Versions.Stored[configuredVersion(c.Cluster, name)]; wanted != nil && install.VersionOf(instance) != configuredVersion(c.Cluster, name) {
+		member, named := members[name], install.VersionOf(instance)
+		member.Runs = dependency.RunningReleases(instance, c.Versions.Stored[named])
+		if !dependency.RunsNamed(instance) && c.Versions.lacks(named) {
+			member.Runs = append(member.Runs, dependency.MissingRelease(named.Name))
+		}
+		if c.Definitions[name].Malformed != nil {
+			member.Needs = dependency.NeedsOf(member.Runs)
+		}
+		if wanted := c.Versions.Stored[configuredVersion(c.Cluster, name)]; wanted != nil && named != configuredVersion(c.Cluster, name) {
 			member.Wants = new(dependency.ReleaseOf(wanted))
 		}
 		members[name] = member

@@ -165,9 +165,13 @@ func (u *kubernetesUpgrade) judgeInstallation(name string) {
 		return
 	}
 	before, after := u.before.Judge(name).NotReady(), u.after.Judge(name).NotReady()
+	version := configuredVersion(u.before.Cluster, name)
+	if wanted := u.before.Versions.Stored[version]; wanted != nil && u.after.WaitReason(name, dependency.ReleaseOf(wanted)) != "" {
+		return
+	}
 	if len(before) > 0 && len(after) == 0 {
 		u.rows = append(u.rows, KubernetesRow{
-			AddOn: name, Effect: VersionStarts, OperatorVersion: configuredVersion(u.before.Cluster, name).Name,
+			AddOn: name, Effect: VersionStarts, OperatorVersion: version.Name,
 			Reason: "its installation is waiting now for " + text.List(dependency.Names(before), maxNames),
 		})
 	}

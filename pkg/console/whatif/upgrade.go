@@ -143,13 +143,9 @@ func (u Upgrade) isNamed() bool {
 // waits lists what the version waits for.
 func (u Upgrade) waits() []string {
 	var waits []string
-	switch {
-	case u.isNamed():
-	case u.instance() == nil:
-		if missing := u.Judge(u.AddOn).NotReady(); len(missing) > 0 {
-			waits = append(waits, "its first installation waits for required add-ons: "+dependency.Summary(missing))
-		}
-	default:
+	if missing := u.Judge(u.AddOn).NotReady(); u.instance() == nil && len(missing) > 0 {
+		waits = append(waits, "its first installation waits for required add-ons: "+dependency.Summary(missing))
+	} else if !u.isNamed() {
 		if reason := u.WaitReason(u.AddOn, dependency.ReleaseOf(u.To)); reason != "" {
 			waits = append(waits, reason)
 		}
@@ -182,20 +178,13 @@ func (u Upgrade) dependents() []ConstraintRow {
 		}
 		past := before.Judge(name)
 		for i, now := range after.Judge(name) {
-			row := ConstraintRow{RequirementRow: RequirementRow{AddOn: name, Type: now.Type, Reason: now.Mismatch}}
-			switch {
-			case past[i].Satisfied == now.Satisfied:
-				continue
-			case now.Satisfied:
-				row.Effect, row.Reason = Met, past[i].Mismatch
-			case holding[name]:
-				row.Effect = HoldsBack
-			case now.Type == addonv1alpha1.DependencyTypeOptional:
-				row.Effect = Degraded
-			default:
-				row.Effect = Unavailable
+			row := ConstraintRow{RequirementRow{AddOn: name, Type: now.Type, Reason: now.Mismatch}, u.effectOn(past[i], now, holding[name])}
+			if row.Effect == Met {
+				row.Reason = past[i].Mismatch
 			}
-			rows = append(rows, row)
+			if row.Effect != "" {
+				rows = append(rows, row)
+			}
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b ConstraintRow) int {
@@ -204,9 +193,27 @@ func (u Upgrade) dependents() []ConstraintRow {
 	return rows
 }
 
+// effectOn returns the effect on a dependency of a dependent, by the judgements before and after; empty if there is none. A dependent may hold back a first
+// installation, whose version satisfies nothing before either.
+func (u Upgrade) effectOn(past, now dependency.Judgement, holds bool) Effect {
+	holds = holds && now.Cause == dependency.VersionMismatch && now.By == u.AddOn
+	switch {
+	case past.Satisfied == now.Satisfied && !holds:
+		return ""
+	case now.Satisfied:
+		return Met
+	case holds:
+		return HoldsBack
+	case now.Type == addonv1alpha1.DependencyTypeOptional:
+		return Degraded
+	default:
+		return Unavailable
+	}
+}
+
 // exclusions returns the constraints that keep the version from starting.
 func (u Upgrade) exclusions() []dependency.Exclusion {
-	if u.instance() == nil || u.isNamed() {
+	if u.isNamed() {
 		return nil
 	}
 	return dependency.Exclusions(u.AddOn, dependency.ReleaseOf(u.To), u.members())

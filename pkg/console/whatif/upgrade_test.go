@@ -48,6 +48,26 @@ func TestUpgrade(t *testing.T) {
 			upgradeOf(newWorld("v1.36.0", "kafka: disk", "disk:").withPackage("kafka", "2.0.0", "").withDefault("kafka", "1.0.0").with("kafka")),
 			UpgradeGroup{Outcome: Waits, To: "kafka-2.0.0", WaitsFor: []string{"its first installation waits for required add-ons: Required disk (NotInstalled)"}},
 		},
+		"it is not installed yet, and a dependent that runs does not accept it": {
+			upgradeOf(fleet("shop: kafka").withPackage("shop", "1.0.0", "", "kafka", "<2").withDefault("kafka", "1.0.0").with("kafka").runs("shop", "1.0.0")),
+			UpgradeGroup{Outcome: Waits, To: "kafka-2.0.0", WaitsFor: []string{
+				"waiting to install kafka-2.0.0: shop runs, shop-1.0.0 requires kafka <2, and kafka-2.0.0 has version 2.0.0; " +
+					"change shop to a version that accepts kafka 2.0.0, or disable it",
+			}, Dependents: []ConstraintRow{{RequirementRow{"shop", "Required", "runs version 2.0.0, which does not satisfy <2"}, HoldsBack}}},
+		},
+		"it is not installed yet, and does not accept a dependency that runs": {
+			upgradeOf(fleet().withPackage("kafka", "2.0.0", "", "disk", ">=3").withPackage("disk", "1.0.0", "").withDefault("kafka", "1.0.0").with("kafka").runs("disk", "1.0.0")),
+			UpgradeGroup{Outcome: Waits, To: "kafka-2.0.0", WaitsFor: []string{
+				"waiting to install kafka-2.0.0: kafka-2.0.0 requires disk >=3, which runs version 1.0.0; change disk to a version that satisfies >=3",
+			}, Requires: []RequirementRow{{"disk", "Required", "runs version 1.0.0, which does not satisfy >=3"}}},
+		},
+		"a dependent is changing to a version that does not exist": {
+			upgradeOf(fleet("shop: kafka").withPackage("shop", "1.0.0", "").runs("kafka", "1.0.0").runs("shop", "1.0.0").starts("shop", "2.0.0")),
+			UpgradeGroup{Outcome: Waits, From: "kafka-1.0.0", To: "kafka-2.0.0", WaitsFor: []string{
+				"waiting to change to kafka-2.0.0: shop depends on it, and the constraints of the version that it changes to are not known, because " +
+					"OperatorVersion \"shop-2.0.0\" does not exist; change shop to a version that exists",
+			}},
+		},
 		"a required dependent does not accept it": {
 			upgradeOf(fleet("shop: kafka").withPackage("shop", "1.0.0", "", "kafka", "<2").runs("kafka", "1.0.0").runs("shop", "1.0.0")),
 			UpgradeGroup{Outcome: Waits, From: "kafka-1.0.0", To: "kafka-2.0.0", WaitsFor: []string{
