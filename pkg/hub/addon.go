@@ -226,7 +226,7 @@ func (a *addOns) checkLive(ctx context.Context, state install.AddOn, want *kudo.
 const maxOrderDelay = 5 * time.Second
 
 // checkOrder returns an error if the version of the desired Instance is about to start, and what runs on the cluster by a live read excludes that. Whether
-// anything may exclude it is not decided by what the cache says of other add-ons on the cluster.
+// anything may exclude it is not decided by what the cache says of other add-ons on the cluster. It returns a conflict if the cache lacks an add-on.
 func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
 	if !install.ChangesVersion(state) {
 		return nil
@@ -235,19 +235,28 @@ func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo
 	if err != nil {
 		return err
 	}
-	if len(dependents) == 0 && !dependency.HasConstraints(dependency.Needs(state.Definition), dependency.ReleaseOf(state.Version)) {
+	needs := dependency.Needs(state.Definition)
+	if len(dependents) == 0 && !dependency.HasConstraints(needs, dependency.ReleaseOf(state.Version)) {
 		return nil
 	}
+	others := dependency.CandidatesOf(needs)
 	for i := range dependents {
 		if err := a.liveReads.check(ctx, &dependents[i]); err != nil {
 			return err
 		}
+		others = append(others, dependents[i].Name)
 	}
 	instances := &kudo.InstanceList{}
 	if err := a.live.List(ctx, instances, client.InNamespace(want.Namespace)); err != nil {
 		return fmt.Errorf("listing Instances in %q: %w", want.Namespace, err)
 	}
 	state.Instances = instances.Items
+	if others, err = read.WithoutPackage(ctx, a.client, others); err != nil { // those with one have an Instance
+		return err
+	}
+	if err := a.liveReads.checkAddOns(ctx, want.Namespace, instances.Items, others); err != nil {
+		return err
+	}
 	if err := a.reader.Order(ctx, &state); err != nil {
 		return err
 	}

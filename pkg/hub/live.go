@@ -91,6 +91,39 @@ func (c *liveReads) findVersion(cached client.Object) (version string, known boo
 	return version, err == nil && order <= 0
 }
 
+// checkAddOns returns a conflict if the cache lacks a ManagedClusterAddOn that the cluster has: the owner of one of its Instances, or one of the names.
+func (c *liveReads) checkAddOns(ctx context.Context, cluster string, instances []kudo.Instance, names []string) error {
+	cached := &addonv1alpha1.ManagedClusterAddOnList{}
+	if err := c.client.List(ctx, cached, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ManagedClusterAddOns in %q: %w", cluster, err)
+	}
+	has, missing := sets.New[types.UID](), sets.New(names...)
+	for i := range cached.Items {
+		has.Insert(cached.Items[i].UID)
+		missing.Delete(cached.Items[i].Name)
+	}
+	for i := range instances {
+		owner := metav1.GetControllerOfNoCopy(&instances[i])
+		if owner != nil && owner.Kind == "ManagedClusterAddOn" && !has.Has(owner.UID) {
+			missing.Insert(owner.Name)
+		}
+	}
+	for _, name := range sets.List(missing) {
+		current := &metav1.PartialObjectMetadata{}
+		current.SetGroupVersionKind(addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
+		err := c.live.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, current)
+		switch {
+		case apierrors.IsNotFound(err): // its Instance remains
+		case err != nil:
+			return fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, name, err)
+		case !has.Has(current.UID):
+			resource := addonv1alpha1.GroupVersion.WithResource("managedclusteraddons").GroupResource()
+			return apierrors.NewConflict(resource, name, errors.New("it is not cached yet"))
+		}
+	}
+	return nil
+}
+
 // checkVersions returns a conflict unless the cache has exactly the OperatorVersions that the namespace has on the API server. Their specs
 // are immutable. The list is read again unless it is recent and the cache has the OperatorVersion that runs, which may be newer than the
 // list.

@@ -67,6 +67,21 @@ func ConstrainersOf(ctx context.Context, c client.Reader, addOn string) ([]addon
 	return definitions, nil
 }
 
+// WithoutPackage returns those of the add-ons that have a definition and run no package.
+func WithoutPackage(ctx context.Context, c client.Reader, names []string) ([]string, error) {
+	var found []string
+	for _, name := range names {
+		definition, err := Definition(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		if definition != nil && !install.IsPlanManaged(definition) {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
 // member returns what an add-on requires and runs on its cluster, whose Instances are given.
 func (a *AddOns) member(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, instances []kudo.Instance) (dependency.Member, error) {
 	definition, err := Definition(ctx, a.Client, addOn.Name)

@@ -96,11 +96,16 @@ var _ = Describe("The order of upgrades", func() {
 		applies(ctx, kafka, true)
 		report(ctx, kafka, metav1.ConditionTrue, "PlanComplete")
 	})
-	AfterEach(func(ctx SpecContext) {
+	// settles waits until the hub has written all conditions Resolved.
+	settles := func(ctx SpecContext) {
+		GinkgoHelper()
 		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{zookeeper, kafka} {
 			Eventually(resolvedOf(instanceOf(addOn))).WithContext(ctx).Should(HaveField("Status", "True"))
 			Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(HaveField("Message", HavePrefix(resolvedOf(instanceOf(addOn))(Default, ctx).Message)))
 		}
+	}
+	AfterEach(func(ctx SpecContext) {
+		settles(ctx)
 		f.writesNothing(ctx, cluster)
 	})
 
@@ -224,6 +229,40 @@ var _ = Describe("The order of upgrades", func() {
 		applies(ctx, kafka, true)
 		Eventually(namedBy(zookeeper)).WithContext(ctx).Should(Equal(zk39.Name))
 	})
+
+	DescribeTable("decides nothing while the cache lacks an add-on on the cluster",
+		func(ctx SpecContext, enable func(context.Context) (why string)) {
+			unconstrained := push(ctx, "kafka", "2.1.0")
+			wants(ctx, "kafka", unconstrained)
+			Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(unconstrained.Name))
+			applies(ctx, kafka, true)
+			settles(ctx)
+			view := revision(ctx)
+			why := enable(ctx)
+			stopHub()
+
+			wants(ctx, "zookeeper", zk39)
+			current := runStaleHub("managedclusteraddons", view)
+			Consistently(namedBy(zookeeper)).WithContext(ctx).WithTimeout(2 * time.Second).Should(Equal(zk34.Name))
+			current()
+			Eventually(conditionOf(zookeeper, "Resolved")).WithContext(ctx).Should(And(
+				HaveField("Reason", "WaitingForDependencies"), HaveField("Message", ContainSubstring(why))))
+			wants(ctx, "zookeeper", zk34)
+			Eventually(conditionOf(zookeeper, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
+		},
+		Entry("that runs a package", func(ctx context.Context) string {
+			solr := push(ctx, "solr", "1.0.0", withConstraint(zk(), "<3.8"))
+			f.define(ctx, "solr", both(runs(solr), f.withNeeds(need{Name: "zookeeper"})))
+			addOn := f.enable(ctx, cluster, "solr")
+			Eventually(exists(instanceOf(addOn))).WithContext(ctx).Should(BeTrue())
+			applies(ctx, addOn, true)
+			return solr.Name + " requires " + zk() + " <3.8"
+		}),
+		Entry("that runs none", func(ctx context.Context) string {
+			f.define(ctx, "legacy", f.withNeeds(need{Name: "zookeeper", Version: "<3.8"}))
+			return "ClusterManagementAddOn " + f.enable(ctx, cluster, "legacy").Name + " requires " + zk() + " <3.8"
+		}),
+	)
 
 	It("holds a version while what a dependent changes to is not known, by a live read, too", func(ctx SpecContext) {
 		unconstrained := push(ctx, "kafka", "2.1.0")
