@@ -46,7 +46,7 @@ func RemovalOf(view fleet.Cluster, addOn string) Removal {
 // Removal returns the removal of the existing add-on, or else of the Instance. It returns ErrAbsent if there is neither, and an error if the
 // hub would re-create it.
 func (s *State) Removal(key client.ObjectKey) (Removal, error) {
-	view, existing := s.fleet[key.Namespace], s.FindInstance(key)
+	view, existing := s.viewWithInstances(key.Namespace), s.FindInstance(key)
 	r := Removal{ObjectKey: key}
 	if view.AddOns[key.Name] != nil {
 		r = RemovalOf(view, key.Name)

@@ -242,8 +242,8 @@ func Once[T any](of func(name string) T) func(name string) T {
 	}
 }
 
-// Dependents returns the dependents of an add-on on the cluster, except those that are being deleted. If it is not known whether a selector selects the
-// cluster, its dependency counts.
+// Dependents returns the dependents of an add-on on the cluster, except those that are being deleted. An alternative satisfies a dependent as addon-manager
+// judges it, also by its version. If it is not known whether a selector selects the cluster, its dependency counts.
 func (v Cluster) Dependents(name string) []dependency.Dependent {
 	needs := make(map[string][]addonv1alpha1.AddonDependency, len(v.Definitions))
 	for of, definition := range v.Definitions {
@@ -255,7 +255,14 @@ func (v Cluster) Dependents(name string) []dependency.Dependent {
 	return dependency.Dependents(name, dependency.Direct(needs), func(other string) bool {
 		there := v.AddOns[other]
 		return there != nil && there.DeletionTimestamp.IsZero()
-	}, func(other string) bool { return v.See(other).Works() })
+	}, func(dependent, addOn, other string) bool {
+		seen := v.See(other)
+		seen.Constraints = v.constraintsOf(dependent)[other]
+		return !slices.ContainsFunc(needs[dependent], func(n addonv1alpha1.AddonDependency) bool {
+			candidates := dependency.Candidates(n)
+			return slices.Contains(candidates, addOn) && slices.Contains(candidates, other) && !seen.Replaces(n, other)
+		})
+	})
 }
 
 // Undecided returns the required dependencies of an add-on of which it is not known whether they exist on the cluster.

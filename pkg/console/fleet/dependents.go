@@ -57,7 +57,7 @@ func dependentRows(view DependentsView) []DependentRow {
 	for _, cluster := range slices.Sorted(maps.Keys(view.There)) {
 		there := view.There[cluster]
 		exists := func(name string) bool { return there[name] }
-		found := dependency.Dependents(view.AddOn, view.directOn(cluster), exists, exists)
+		found := dependency.Dependents(view.AddOn, view.directOn(cluster), exists, func(_, _, other string) bool { return exists(other) })
 		maps.Copy(somewhere, there)
 		add(found, cluster)
 	}

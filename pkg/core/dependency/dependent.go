@@ -41,9 +41,9 @@ func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Depen
 // Dependents returns the existing add-ons that are affected when addOn is not available. First come all that become unavailable because
 // they require addOn directly or transitively, each by the shortest path. Then come those that are degraded because an unavailable add-on
 // is Optional for them. An add-on that is affected in both ways is listed once, in the first group. An add-on is not affected while another
-// add-on that satisfies the dependency works. direct holds the direct dependents. there reports whether an add-on exists, and works whether it could
-// replace another one; without these functions, all that could be affected somewhere are listed.
-func Dependents(addOn string, direct map[string][]Dependent, there, works func(name string) bool) []Dependent {
+// add-on satisfies the dependency. direct holds the direct dependents. there reports whether an add-on exists, and replaces whether another one satisfies the
+// dependency of a dependent on an add-on; without these functions, all that could be affected somewhere are listed.
+func Dependents(addOn string, direct map[string][]Dependent, there func(name string) bool, replaces func(dependent, addOn, other string) bool) []Dependent {
 	met, gone := map[string]bool{addOn: true}, map[string]bool{addOn: true}
 	next := func(of Dependent, t addonv1alpha1.DependencyType) []Dependent {
 		var found []Dependent
@@ -52,7 +52,8 @@ func Dependents(addOn string, direct map[string][]Dependent, there, works func(n
 			through = append(slices.Clip(through), of.Name)
 		}
 		for _, d := range direct[of.Name] {
-			if d.Type == t && !met[d.Name] && isAffected(d, gone, there, works) {
+			isReplaced := func(other string) bool { return !gone[other] && replaces(d.Name, of.Name, other) }
+			if d.Type == t && !met[d.Name] && (there == nil || there(d.Name) && !slices.ContainsFunc(d.Others, isReplaced)) {
 				met[d.Name] = true
 				found = append(found, Dependent{Name: d.Name, Type: t, Through: through, Protects: d.Protects && of.Name == addOn})
 			}
@@ -69,9 +70,4 @@ func Dependents(addOn string, direct map[string][]Dependent, there, works func(n
 		degraded = append(degraded, next(d, addonv1alpha1.DependencyTypeOptional)...)
 	}
 	return append(stopped[1:], degraded...)
-}
-
-// isAffected reports whether a dependent exists, and nothing else that works satisfies its dependency; gone are the add-ons that are not available.
-func isAffected(d Dependent, gone map[string]bool, there, works func(name string) bool) bool {
-	return there == nil || there(d.Name) && !slices.ContainsFunc(d.Others, func(other string) bool { return works(other) && !gone[other] })
 }

@@ -225,9 +225,6 @@ func (j Judgement) missing(need addonv1alpha1.AddonDependency, seen Seen) Judgem
 	return j
 }
 
-// Works reports whether the add-on is installed, available and not being deleted.
-func (s Seen) Works() bool { return s.cause() == "" && !s.Deleting }
-
 // isGoing reports whether the removal of the add-on has started.
 func (s Seen) isGoing() bool { return s.Deleting && !s.Deferred }
 

@@ -140,7 +140,7 @@ func TestDependents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			there := func(name string) bool { return name != tc.absent }
-			for _, d := range Dependents("a", Direct(graph(tc.graph...)), there, there) {
+			for _, d := range Dependents("a", Direct(graph(tc.graph...)), there, func(_, _, other string) bool { return there(other) }) {
 				line := string(d.Type) + " " + d.Name
 				if len(d.Through) > 0 {
 					line += " over " + Way(d.Through)
