@@ -114,7 +114,7 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 // on returns the change on a cluster.
 func (w whatIfView) on(ctx context.Context, state *change.State, key client.ObjectKey) (change.Change, error) {
 	if w.Change == ifUpgraded {
-		return state.Edit(ctx, change.Edit{ObjectKey: key, Upgrade: true, Choice: change.Choice{Version: w.Version}})
+		return state.Edit(ctx, change.Edit{ObjectKey: key, Upgrade: true, Choice: change.Choice{Version: w.Version}, WhatIf: true})
 	}
 	removal, err := state.Removal(key)
 	if err != nil {

@@ -106,8 +106,20 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found, err := s.configureAddOn(ctx, edit)
 	if err == nil {
 		found.Remarks = append(found.Remarks, s.orderRemarks(found)...)
+		if edit.WhatIf && edit.Upgrade {
+			found.Remarks = append(found.Remarks, s.rolloutRemarks(edit.ObjectKey)...)
+		}
 	}
 	return found, err
+}
+
+// rolloutRemarks returns a remark if OCM rolls out the version of an add-on by a Placement.
+func (s *State) rolloutRemarks(key client.ObjectKey) []string {
+	view := s.fleet[key.Namespace]
+	if err := checkNotRolledOut(view.Definitions[key.Name].Object, view.AddOns[key.Name], versionResource, "OperatorVersion"); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
 }
 
 // configureAddOn changes the parameters of an add-on and, with Upgrade, its OperatorVersion.

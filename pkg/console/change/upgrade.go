@@ -39,11 +39,7 @@ func (s *State) WhatIfUpgrade(ctx context.Context, key client.ObjectKey, choice 
 		u.Problem = err.Error()
 		return u, err
 	}
-	definition := s.fleet[key.Namespace].Definitions[key.Name].Object
-	if err := checkNotRolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
-		found.Remarks = append(found.Remarks, err.Error())
-	}
-	u.To, u.Unsupported, u.Warnings = found.Version, effects.Waits(), slices.Concat(found.Warnings, found.Remarks)
+	u.To, u.Unsupported, u.Warnings = found.Version, effects.Waits(), slices.Concat(found.Warnings, found.Remarks, s.rolloutRemarks(key))
 	if found.Version == nil {
 		u.Problem = "the OperatorVersion does not exist"
 		return u, nil
