@@ -251,10 +251,7 @@ func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo
 		return fmt.Errorf("listing Instances in %q: %w", want.Namespace, err)
 	}
 	state.Instances = instances.Items
-	if others, err = read.WithoutPackage(ctx, a.client, others); err != nil { // those with one have an Instance
-		return err
-	}
-	if err := a.liveReads.checkAddOns(ctx, want.Namespace, instances.Items, others); err != nil {
+	if err := a.checkCached(ctx, want.Namespace, instances.Items, others); err != nil {
 		return err
 	}
 	if err := a.reader.Order(ctx, &state); err != nil {
@@ -266,6 +263,15 @@ func (a *addOns) checkOrder(ctx context.Context, state install.AddOn, want *kudo
 	}
 	a.delays.Forget(key)
 	return nil
+}
+
+// checkCached returns a conflict if the cache lacks an add-on on a cluster that has one of the Instances, or is one of the others.
+func (a *addOns) checkCached(ctx context.Context, cluster string, instances []kudo.Instance, others []string) error {
+	others, err := read.WithoutPackage(ctx, a.client, others) // those with one have an Instance
+	if err != nil {
+		return err
+	}
+	return a.liveReads.checkAddOns(ctx, cluster, instances, others)
 }
 
 // commit updates the condition Resolved if it changed, and the health check mode that keeps OCM's klusterlet from writing Available; or it
