@@ -64,7 +64,7 @@ func TestUpgrade(t *testing.T) {
 		"a dependent is changing to a version that does not exist": {
 			upgradeOf(fleet("shop: kafka").withPackage("shop", "1.0.0", "").runs("kafka", "1.0.0").runs("shop", "1.0.0").starts("shop", "2.0.0")),
 			UpgradeGroup{Outcome: Waits, From: "kafka-1.0.0", To: "kafka-2.0.0", WaitsFor: []string{
-				"waiting to change to kafka-2.0.0: shop depends on it, and the constraints of the version that it changes to are not known, because " +
+				"waiting to change to kafka-2.0.0: shop depends on this add-on and is changing to a version whose constraints are unknown, because " +
 					"OperatorVersion \"shop-2.0.0\" does not exist; change shop to a version that exists",
 			}},
 		},

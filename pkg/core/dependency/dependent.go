@@ -44,30 +44,44 @@ func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Depen
 // add-on satisfies the dependency. direct holds the direct dependents. there reports whether an add-on exists, and replaces whether another one satisfies the
 // dependency of a dependent on an add-on; without these functions, all that could be affected somewhere are listed.
 func Dependents(addOn string, direct map[string][]Dependent, there func(name string) bool, replaces func(dependent, addOn, other string) bool) []Dependent {
-	met, gone := map[string]bool{addOn: true}, map[string]bool{addOn: true}
-	next := func(of Dependent, t addonv1alpha1.DependencyType) []Dependent {
-		var found []Dependent
-		through := of.Through
-		if of.Name != addOn {
-			through = append(slices.Clip(through), of.Name)
-		}
-		for _, d := range direct[of.Name] {
-			isReplaced := func(other string) bool { return !gone[other] && replaces(d.Name, of.Name, other) }
-			if d.Type == t && !met[d.Name] && (there == nil || there(d.Name) && !slices.ContainsFunc(d.Others, isReplaced)) {
-				met[d.Name] = true
-				found = append(found, Dependent{Name: d.Name, Type: t, Through: through, Protects: d.Protects && of.Name == addOn})
-			}
-		}
-		return found
+	gone := map[string]bool{addOn: true}
+	isAffected := func(d Dependent, of string) bool {
+		isReplaced := func(other string) bool { return !gone[other] && replaces(d.Name, of, other) }
+		return there == nil || there(d.Name) && !slices.ContainsFunc(d.Others, isReplaced)
 	}
+	f := affected{addOn: addOn, direct: direct, met: map[string]bool{addOn: true}, is: isAffected}
 	stopped := []Dependent{{Name: addOn}}
 	for i := 0; i < len(stopped); i++ {
 		gone[stopped[i].Name] = true
-		stopped = append(stopped, next(stopped[i], addonv1alpha1.DependencyTypeRequired)...)
+		stopped = append(stopped, f.next(stopped[i], addonv1alpha1.DependencyTypeRequired)...)
 	}
 	var degraded []Dependent
 	for _, d := range stopped {
-		degraded = append(degraded, next(d, addonv1alpha1.DependencyTypeOptional)...)
+		degraded = append(degraded, f.next(d, addonv1alpha1.DependencyTypeOptional)...)
 	}
 	return append(stopped[1:], degraded...)
+}
+
+// affected finds the dependents of an add-on that are affected when it is not available, each once.
+type affected struct {
+	addOn  string
+	direct map[string][]Dependent
+	met    map[string]bool
+	is     func(d Dependent, of string) bool
+}
+
+// next returns the direct dependents of a type that are affected and were not met before.
+func (f affected) next(of Dependent, t addonv1alpha1.DependencyType) []Dependent {
+	through := of.Through
+	if of.Name != f.addOn {
+		through = append(slices.Clip(through), of.Name)
+	}
+	var found []Dependent
+	for _, d := range f.direct[of.Name] {
+		if d.Type == t && !f.met[d.Name] && f.is(d, of.Name) {
+			f.met[d.Name] = true
+			found = append(found, Dependent{Name: d.Name, Type: t, Through: through, Protects: d.Protects && of.Name == f.addOn})
+		}
+	}
+	return found
 }
