@@ -369,6 +369,31 @@ var _ = Describe("changes on the dashboard", func() {
 		Expect(s.get("/clusters/cluster-08/instances/none/what-if").status).To(Equal(http.StatusNotFound))
 	})
 
+	It("shows what another version would do where a Placement rolls one out", func(ctx context.Context) {
+		createStore(ctx, "cluster-08", true)
+		rolledOut := upstream.AddOnConfig{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
+			ConfigReferent:      upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: "store-1.0.0"},
+		}
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "store"}}
+		Expect(environment.Edit(ctx, hub, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyPlacements, Placements: []upstream.PlacementStrategy{
+				{PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "all"}, Configs: []upstream.AddOnConfig{rolledOut}},
+			}}
+		})).To(Succeed())
+		addOn := findAddOn(ctx, "cluster-08", "store")
+		addOn.Status.ConfigReferences = []upstream.ConfigReference{{
+			ConfigGroupResource: rolledOut.ConfigGroupResource, ConfigReferent: rolledOut.ConfigReferent,
+			DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: rolledOut.ConfigReferent, SpecHash: "x"},
+		}}
+		Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
+		s := local(ctx, nil)
+		Eventually(func() string {
+			return s.get("/clusters/cluster-08/instances/store/what-if?change=upgrade&version=store-1.1.0").body
+		}).Should(And(ContainSubstring("store-1.0.0 → store-1.1.0"), ContainSubstring("Plan <b>deploy</b> runs"),
+			ContainSubstring("Placement default/all selects"), Not(ContainSubstring("Refused"))))
+	})
+
 	It("answers each user with the user's permissions", func(ctx context.Context) {
 		createStore(ctx, "cluster-01", true)
 		createStore(ctx, "cluster-02", true)
