@@ -165,13 +165,13 @@ screenshots: ## Take the screenshots of docs/dashboard.md.
 	@$(browser); assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; mkdir -p docs/dashboard; \
 	  TANDEM_SCREENSHOTS=$$PWD/docs/dashboard go test -count=1 ./test/browser -ginkgo.label-filter=pictures
 
-# Each process of each suite has its own API servers. `make` runs three suites at a time, the slowest first, and prints the output of a
+# Each process of each suite has its own API servers. `make` runs two suites at a time, the slowest first, and prints the output of a
 # suite when it ends. Results are not cached, because `go test` does not track the control plane as an input.
 .PHONY: test-integration
 test-integration: ## Run the integration tests against real API servers (GINKGOFLAGS='--focus=TEXT' selects specs).
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; \
-	  echo "integration tests: $(words $(suites)) suites against real API servers, three at a time; each reports when it ends"; \
-	  $(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(suites:%=suite-%)
+	  echo "integration tests: $(words $(suites)) suites against real API servers, two at a time; each reports when it ends"; \
+	  $(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target $(suites:%=suite-%)
 
 .PHONY: $(suites:%=suite-%)
 $(suites:%=suite-%): suite-%: # `make lint` vets them

@@ -514,7 +514,7 @@ plans:
 			shown := run(ctx, "install", "atlas", "other", "--cluster", us, "-n", "other", "--dry-run", "--as", "tenant")
 			g.Expect(shown.err).NotTo(HaveOccurred())
 			g.Expect(shown.out).To(And(
-				ContainSubstring(fmt.Sprintf(`warning, because you are not allowed to get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete`, us)),
+				ContainSubstring(fmt.Sprintf(`warning: you are not allowed to get ManagedCluster %q: templates use its labels, claims or version, so the preview is incomplete`, us)),
 				ContainSubstring("its objects depend on the cluster's labels, claims and version, which are not known here")))
 		}).Should(Succeed())
 	})

@@ -105,6 +105,11 @@ plugins:
 	e.ControlPlane.GetAPIServer().Configure().Set("admission-control-config-file", configuration)
 }
 
+// permitLongRequests lets requests with objects of the largest size end on a machine that runs many programs.
+func permitLongRequests(e *envtest.Environment) {
+	e.ControlPlane.GetAPIServer().Configure().Set("request-timeout", "5m")
+}
+
 var _ = Describe("Callers of the webhooks", func() {
 	// post sends a request to a webhook, with a client certificate if there is one, and returns the status of the response.
 	post := func(ctx context.Context, path string, certificate, key []byte) (int, error) {

@@ -39,7 +39,7 @@ func TestHub(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
 	var err error
-	started, err = environment.Start(presentCertificate)
+	started, err = environment.Start(presentCertificate, permitLongRequests)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
 	config, webhookAddress, started.WebhookTimeout = started.Config, started.WebhookAddress, 30*time.Second
