@@ -96,6 +96,7 @@ var _ = Describe("An agent whose cache has a mirrored OperatorVersion that no lo
 			g.Expect(h.mirror(ctx).Status.Whole).To(HaveField("Version", "1.0.0"))
 			g.Expect(h.versions(ctx)).To(ConsistOf(HavePrefix(h.name + "-1.0.0-")))
 		}).Should(Succeed())
+		Eventually(link.Idle).WithArguments(500*time.Millisecond).Should(BeTrue(), "the proxy has the responses, too")
 		var writes []string
 		for _, w := range link.Journal() {
 			if w.Resource == "operatorversions" && w.Namespace == h.namespace && w.IsSuccess() {
