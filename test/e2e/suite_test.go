@@ -84,6 +84,9 @@ func startSandbox(ctx context.Context, clusters int, change ...func(*sandbox.Opt
 		if box.State().Phase != sandbox.Stopped {
 			box.Stop()
 		}
+		if _, err := os.Stat(options.Home); os.IsNotExist(err) {
+			return // a spec that removes the sandbox has removed its audit logs
+		}
 		for i := range clusters {
 			expectOrder(box, fmt.Sprintf("cluster%d", i+1))
 		}
