@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 func TestChart(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "Chart")
 }
 
