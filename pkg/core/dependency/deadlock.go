@@ -79,6 +79,42 @@ func ChangeFirst(waiting string) (addOn, release string) {
 	return "", ""
 }
 
+// AvailabilityOpening is the beginning of the message about an add-on that is not installed because required add-ons are not available; their names follow.
+const AvailabilityOpening = "waiting for required add-ons to become available on the cluster: "
+
+// Texts of WaitReason that name add-ons.
+var (
+	namesFirst    = regexp.MustCompile(`(?m); (?:first changes|deadlock:) ([^;\n]+?)(?: and \d+ more)?(?:, which waits, too| cannot change before it|;|$)`)
+	namesChanging = regexp.MustCompile(`(?m); ([^;\n]+?)(?: and \d+ more)? (?:is|are) changing$`)
+	namesChange   = regexp.MustCompile(`(?m); change (\S+) to `)
+)
+
+// AwaitedIn returns the add-ons that a message of condition Resolved names, with reason WaitingForDependencies: those that have to change first, and those that have to
+// be installed first. Add-ons that the message omits are missing.
+func AwaitedIn(message string) (change, install []string) {
+	for _, names := range []*regexp.Regexp{namesFirst, namesChanging, namesChange} {
+		for _, found := range names.FindAllStringSubmatch(message, -1) {
+			for name := range strings.SplitSeq(found[1], ", ") {
+				if !slices.Contains(change, name) {
+					change = append(change, name)
+				}
+			}
+		}
+	}
+	for line := range strings.Lines(message) {
+		names, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), AvailabilityOpening)
+		if !is {
+			continue
+		}
+		for name := range strings.SplitSeq(names, ", ") {
+			if name, rest, _ := strings.Cut(name, " "); !strings.HasPrefix(rest, "or ") { // one of several is enough
+				install = append(install, name)
+			}
+		}
+	}
+	return change, install
+}
+
 // settle returns what the add-ons run after each change that has started or can start has ended, one after the other. Those that still want a release never
 // change by themselves. Which of them goes first makes no difference if all that they want can run together, unless a dependency has alternatives (see
 // TestOrderIsSafe): then it is an order in which the most change.

@@ -355,7 +355,7 @@ func installProblems(a AddOn, want *kudo.Instance) []Problem {
 			}
 		}
 		holds = append(holds, Problem{addonv1alpha1.ReasonWaitingForDependencies,
-			"waiting for required add-ons to become available on the cluster: " + strings.Join(names, ", ")})
+			dependency.AvailabilityOpening + strings.Join(names, ", ")})
 	}
 	return holds
 }

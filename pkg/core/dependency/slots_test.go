@@ -1,0 +1,262 @@
+package dependency_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
+)
+
+// unfinished returns the change "kafka@c1: shop", which occupies a slot and waits for shop, or "kafka@c1 queued". "new" marks an add-on that is not installed, and a name
+// that begins with + one that has to be installed first.
+func unfinished(line string) dependency.Unfinished {
+	subject, waits, _ := strings.Cut(line, ":")
+	fields := strings.Fields(subject)
+	u := dependency.Unfinished{Queued: slices.Contains(fields, "queued"), Installed: !slices.Contains(fields, "new")}
+	u.AddOn, u.Cluster, _ = strings.Cut(fields[0], "@")
+	for name := range strings.FieldsSeq(waits) {
+		if required, is := strings.CutPrefix(name, "+"); is {
+			u.Requires = append(u.Requires, required)
+		} else {
+			u.WaitsFor = append(u.WaitsFor, name)
+		}
+	}
+	return u
+}
+
+// slotTexts describes deadlocks, one rollout a line: "kafka (c1: shop) awaited on c2".
+func slotTexts(deadlocks []dependency.SlotDeadlock) (lines []string) {
+	for _, deadlock := range deadlocks {
+		for _, rollout := range deadlock.Rollouts {
+			var slots []string
+			for _, slot := range rollout.Slots {
+				slots = append(slots, slot.Cluster+": "+strings.Join(slot.WaitsFor, " "))
+			}
+			lines = append(lines, fmt.Sprintf("%s (%s) awaited on %s", rollout.AddOn, strings.Join(slots, ", "), strings.Join(rollout.Awaited, " ")))
+		}
+		if len(deadlock.Blocked) > 0 {
+			lines = append(lines, "blocked: "+strings.Join(deadlock.Blocked, " "))
+		}
+	}
+	return lines
+}
+
+func TestSlotDeadlocks(t *testing.T) {
+	two := []string{"kafka@c1: shop", "shop@c1 queued", "shop@c2: kafka", "kafka@c2 queued"}
+	ofTwo := []string{"kafka (c1: shop) awaited on c2", "shop (c2: kafka) awaited on c1"}
+	for name, tc := range map[string]struct{ on, want []string }{
+		"no rollout":                       {},
+		"two rollouts wait for each other": {two, ofTwo},
+		"a change that has been rolled out to the cluster is no reason": {
+			on: []string{"kafka@c1: shop", "shop@c1", "shop@c2: kafka", "kafka@c2 queued"},
+		},
+		"nor is one that has ended there": {on: []string{"kafka@c1: shop", "shop@c2: kafka", "kafka@c2 queued", "kafka@c3 queued"}},
+		"a slot that is released ends the wait": {
+			on: append([]string{"shop@c3"}, two...),
+		},
+		"a failed change occupies a slot until a user mends it": {on: append([]string{"kafka@c0"}, two...)},
+		"a queue without occupied slots is no deadlock":         {on: []string{"kafka@c1: shop", "shop@c1 queued", "kafka@c2 queued"}},
+		"a rollout that only waits for another one":             {on: []string{"kafka@c1: shop", "shop@c1 queued", "shop@c2", "kafka@c2 queued"}},
+		"every slot is named": {
+			on:   append([]string{"kafka@c3: shop", "shop@c3 queued"}, two...),
+			want: []string{"kafka (c1: shop, c3: shop) awaited on c2", "shop (c2: kafka) awaited on c1 c3"},
+		},
+		"three rollouts in a circle": {
+			on:   []string{"a@c1: b", "b@c1 queued", "b@c2: c", "c@c2 queued", "c@c3: a", "a@c3 queued"},
+			want: []string{"a (c1: b) awaited on c3", "b (c2: c) awaited on c1", "c (c3: a) awaited on c2"},
+		},
+		"a wait through an add-on that the rollout has reached": {
+			on:   []string{"a@c1: b", "b@c1: c", "c@c1 queued", "c@c2: a", "a@c2 queued"},
+			want: []string{"a (c1: c) awaited on c2", "c (c2: a) awaited on c1", "blocked: b"},
+		},
+		"a rollout that waits for the deadlock is not a part of it": {
+			on:   append([]string{"portal@c3: kafka", "kafka@c3 queued", "portal@c4 queued"}, two...),
+			want: append(slices.Clone(ofTwo), "blocked: portal"),
+		},
+		"two deadlocks": {
+			on:   append([]string{"a@c1: b", "b@c1 queued", "b@c2: a", "a@c2 queued"}, two...),
+			want: append([]string{"a (c1: b) awaited on c2", "b (c2: a) awaited on c1"}, ofTwo...),
+		},
+		"all that a cluster waits for has to change": {
+			on: []string{"kafka@c1: shop auth", "shop@c1 queued", "auth@c1", "shop@c2: kafka", "kafka@c2 queued"}, want: ofTwo,
+		},
+		"add-ons that wait for each other on one cluster are no deadlock of slots": {on: []string{"kafka@c1: shop", "shop@c1: kafka", "kafka@c2 queued", "shop@c2 queued"}},
+		"a first installation that waits for one that is queued": {
+			on: []string{"kafka@c1: shop", "shop@c1 queued", "shop@c2 new: +kafka", "kafka@c2 queued new"}, want: ofTwo,
+		},
+		"a first installation waits for no change of what is installed": {
+			on: []string{"kafka@c1: shop", "shop@c1 queued", "shop@c2 new: +kafka", "kafka@c2 queued"},
+		},
+		"an add-on never waits for itself": {on: []string{"kafka@c1: kafka", "kafka@c2 queued"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var on []dependency.Unfinished
+			for _, line := range tc.on {
+				on = append(on, unfinished(line))
+			}
+			for range 20 {
+				if diff := cmp.Diff(tc.want, slotTexts(dependency.SlotDeadlocks(on))); diff != "" {
+					t.Fatal(diff)
+				}
+				rand.Shuffle(len(on), func(i, j int) { on[i], on[j] = on[j], on[i] })
+			}
+		})
+	}
+}
+
+// TestSlotDeadlocksDoNotEnd plays rollouts to the end: what can end does, and a slot that is released includes the whole queue. Exactly the rollouts that a deadlock
+// holds never continue, unless add-ons wait for each other on one cluster.
+func TestSlotDeadlocksDoNotEnd(t *testing.T) {
+	names, clusters := []string{"a", "b", "c"}, []string{"c1", "c2", "c3"}
+	rapid.Check(t, func(t *rapid.T) {
+		var on []dependency.Unfinished
+		for i, name := range names {
+			for _, cluster := range clusters {
+				u := dependency.Unfinished{AddOn: name, Cluster: cluster, Installed: true}
+				switch rapid.IntRange(0, 3).Draw(t, name+cluster) {
+				case 0:
+					continue
+				case 1:
+					u.Queued = true
+				case 2:
+					u.WaitsFor = names[i+1:] // never in a circle on one cluster
+				case 3:
+					u.WaitsFor = []string{names[(i+1)%len(names)]}
+				}
+				on = append(on, u)
+			}
+		}
+		remaining := playRollouts(on)
+		for _, deadlock := range dependency.SlotDeadlocks(on) {
+			for _, rollout := range deadlock.Rollouts {
+				if len(rollout.Awaited) == 0 || len(rollout.Slots) == 0 {
+					t.Fatalf("no member of a deadlock: %+v", rollout)
+				}
+				for _, slot := range rollout.Slots {
+					if !remaining[rollout.AddOn+"@"+slot.Cluster] {
+						t.Fatalf("%s ends on %s: %+v", rollout.AddOn, slot.Cluster, on)
+					}
+				}
+			}
+		}
+		for _, u := range on {
+			isHeld := slices.ContainsFunc(dependency.SlotDeadlocks(on), func(d dependency.SlotDeadlock) bool { return d.Holds(u.AddOn) })
+			if u.Queued && remaining[u.AddOn+"@"+u.Cluster] && !isHeld && !hasCircle(on, remaining) {
+				t.Fatalf("%s never reaches %s, and no deadlock holds it: %+v", u.AddOn, u.Cluster, on)
+			}
+		}
+	})
+}
+
+// playRollouts returns the changes that never end, as ADDON@CLUSTER.
+func playRollouts(on []dependency.Unfinished) map[string]bool {
+	remaining := map[string]bool{}
+	for _, u := range on {
+		remaining[u.AddOn+"@"+u.Cluster] = true
+	}
+	for range len(on) + 1 {
+		for _, u := range on {
+			ends := !slices.ContainsFunc(u.WaitsFor, func(other string) bool { return remaining[other+"@"+u.Cluster] })
+			if u.Queued {
+				occupied, released := 0, 0
+				for _, o := range on {
+					if o.AddOn == u.AddOn && !o.Queued {
+						occupied++
+						if !remaining[o.AddOn+"@"+o.Cluster] {
+							released++
+						}
+					}
+				}
+				ends = occupied == 0 || released > 0
+			}
+			if ends {
+				delete(remaining, u.AddOn+"@"+u.Cluster)
+			}
+		}
+	}
+	return remaining
+}
+
+// hasCircle reports whether add-ons that the rollouts have reached wait for each other on one cluster.
+func hasCircle(on []dependency.Unfinished, remaining map[string]bool) bool {
+	for _, start := range on {
+		met := map[string]bool{}
+		for queue := []string{start.AddOn}; len(queue) > 0; queue = queue[1:] {
+			for _, u := range on {
+				if u.AddOn != queue[0] || u.Cluster != start.Cluster || u.Queued || !remaining[u.AddOn+"@"+u.Cluster] {
+					continue
+				}
+				for _, other := range u.WaitsFor {
+					if other == start.AddOn {
+						return true
+					}
+					if !met[other] {
+						met[other] = true
+						queue = append(queue, other)
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// TestAwaitedIn reads back what WaitReason writes.
+func TestAwaitedIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		on              map[string]dependency.Member
+		message         string
+		change, install []string
+	}{
+		"an add-on that no one changes": {change: []string{"zookeeper"}, on: map[string]dependency.Member{
+			"kafka":     member(requires("zookeeper"), release("kafka", "2.0.0", "zookeeper >=3.8"), release("kafka", "1.0.0")),
+			"zookeeper": member(nil, dependency.Release{}, release("zookeeper", "3.7.0")),
+		}},
+		"one that changes first": {change: []string{"zookeeper"}, on: map[string]dependency.Member{
+			"kafka":     member(requires("zookeeper"), release("kafka", "2.0.0", "zookeeper >=3.8"), release("kafka", "1.0.0")),
+			"zookeeper": member(nil, release("zookeeper", "3.8.0"), release("zookeeper", "3.7.0")),
+		}},
+		"two of them": {change: []string{"auth", "zookeeper"}, on: map[string]dependency.Member{
+			"kafka":     member(requires("auth", "zookeeper"), release("kafka", "2.0.0", "zookeeper >=3.8", "auth >=2"), release("kafka", "1.0.0")),
+			"zookeeper": member(nil, release("zookeeper", "3.8.0"), release("zookeeper", "3.7.0")),
+			"auth":      member(nil, release("auth", "2.0.0"), release("auth", "1.0.0")),
+		}},
+		"one that is changing": {change: []string{"zookeeper"}, on: map[string]dependency.Member{
+			"kafka":     member(requires("zookeeper"), release("kafka", "2.0.0", "zookeeper >=3.8"), release("kafka", "1.0.0")),
+			"zookeeper": member(nil, dependency.Release{}, release("zookeeper", "3.7.0"), target(release("zookeeper", "3.8.0"))),
+		}},
+		"one that waits for a third one": {change: []string{"zookeeper", "disk"}, on: map[string]dependency.Member{
+			"kafka":     member(requires("zookeeper"), release("kafka", "2.0.0", "zookeeper >=3.8"), release("kafka", "1.0.0")),
+			"zookeeper": member(requires("disk"), release("zookeeper", "3.8.0", "disk >=2"), release("zookeeper", "3.7.0")),
+			"disk":      member(nil, dependency.Release{}, release("disk", "1.0.0")),
+		}},
+		"a deadlock": {change: []string{"zookeeper"}, on: map[string]dependency.Member{
+			"kafka":     member(requires("zookeeper"), release("kafka", "2.0.0", "zookeeper >=3.8"), release("kafka", "1.0.0", "zookeeper <3.8")),
+			"zookeeper": member(nil, release("zookeeper", "3.8.0"), release("zookeeper", "3.7.0")),
+		}},
+		"more than a message names": {message: "waiting to change to kafka-2.0.0: x; first changes a, b and 3 more", change: []string{"a", "b"}},
+		"required add-ons": {message: "waiting for required add-ons to become available on the cluster: auth, disk or tape, kafka (a plan updates it)",
+			install: []string{"auth", "kafka"}},
+		"another problem": {message: "the add-on is not installed because its dependencies cannot be read: x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			message := tc.message
+			if tc.on != nil {
+				message = dependency.WaitReason("kafka", tc.on, func(string) []dependency.Release { return nil })
+			}
+			change, install := dependency.AwaitedIn(message)
+			if diff := cmp.Diff(tc.change, change); diff != "" {
+				t.Errorf("%s: %s", message, diff)
+			}
+			if diff := cmp.Diff(tc.install, install); diff != "" {
+				t.Errorf("%s: %s", message, diff)
+			}
+		})
+	}
+}
