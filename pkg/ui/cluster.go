@@ -241,7 +241,7 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 	if cluster.CheckAddOn(name) != nil {
 		return frame{}, errAbsent
 	}
-	if cluster.Peers, err = read.Peers(ctx, v.reader, cluster); err != nil {
+	if cluster.Rollouts, err = read.Rollouts(ctx, v.reader, v.now, cluster); err != nil {
 		return frame{}, err
 	}
 	view := whyView{

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
 )
 
@@ -220,11 +223,34 @@ func (v Cluster) RolledOut(name, cluster string, conditions ...metav1.Condition)
 	return v
 }
 
+// Stuck adds rollouts that wait for each other: "kafka cluster1: shop" is a cluster that occupies a slot of kafka, and waits there for shop, which has not reached it.
+func (v Cluster) Stuck(slots ...string) Cluster {
+	var unfinished []dependency.Unfinished
+	for _, slot := range slots {
+		subject, others, _ := strings.Cut(slot, ":")
+		addOn, cluster, _ := strings.Cut(subject, " ")
+		unfinished = append(unfinished, dependency.Unfinished{AddOn: addOn, Cluster: cluster, WaitsFor: strings.Fields(others)})
+		for other := range strings.FieldsSeq(others) {
+			unfinished = append(unfinished, dependency.Unfinished{AddOn: other, Cluster: cluster, Queued: true})
+		}
+	}
+	v.Deadlocks = dependency.SlotDeadlocks(unfinished)
+	return v
+}
+
 // PlacedBy marks an add-on that OCM enables by a Placement.
 func (v Cluster) PlacedBy(name, placement string) Cluster {
 	v.Definitions[name].Object.Spec.InstallStrategy = upstream.InstallStrategy{
 		Type:       upstream.AddonInstallStrategyPlacements,
 		Placements: []upstream.PlacementStrategy{{PlacementRef: upstream.PlacementRef{Namespace: "default", Name: placement}}},
+	}
+	return v
+}
+
+// Progressive makes OCM roll out an add-on that a Placement enables to a number of clusters at a time.
+func (v Cluster) Progressive(name string, maxConcurrency int32) Cluster {
+	v.PlacedBy(name, "everywhere").Definitions[name].Object.Spec.InstallStrategy.Placements[0].RolloutStrategy = clusterv1alpha1.RolloutStrategy{
+		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(maxConcurrency)},
 	}
 	return v
 }

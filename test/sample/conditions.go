@@ -21,10 +21,13 @@ var (
 	BadParameters = Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": must be an integer, such as 3`)
 	BadConfig     = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonConfigurationInvalid, `variable "X" is not defined`)
 	NotRolledOut  = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForConfiguration, "the rollout of the last change waits for other clusters")
-	NotThereYet   = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed")
-	NotThereFor   = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed: ConfigurationInvalid: "+BadConfig.Message)
-	DiskFull      = Condition(addonv1alpha1.ConditionDegraded, "True", "DiskFull", "5 % left.")
-	VerdictThen   = Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied,
+	// UpgradeWaits is the wait of shop for another version of kafka.
+	UpgradeWaits = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies,
+		"waiting to change to shop-3.0.0: shop-3.0.0 requires kafka >=2, which runs version 1.0.0; change kafka to a version that satisfies >=2")
+	NotThereYet = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed")
+	NotThereFor = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed: ConfigurationInvalid: "+BadConfig.Message)
+	DiskFull    = Condition(addonv1alpha1.ConditionDegraded, "True", "DiskFull", "5 % left.")
+	VerdictThen = Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied,
 		"Required addon 'zookeeper' is not installed or not available.")
 	HeldBack = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonRequiredDependencyNotSatisfied,
 		"Required addon 'zookeeper' is not installed or not available.")

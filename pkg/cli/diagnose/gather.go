@@ -96,7 +96,7 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 		view.Instances, err = read.Instances(ctx, h, cluster)
 	}
 	if err == nil {
-		view.Peers, err = read.Peers(ctx, h, view)
+		view.Rollouts, err = read.Rollouts(ctx, h, time.Now(), view)
 	}
 	if err != nil {
 		d.recordFailure("add-ons of cluster "+cluster, err)

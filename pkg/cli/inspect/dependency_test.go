@@ -156,6 +156,18 @@ func TestWhyText(t *testing.T) {
 		"why-rollout-unknown": sample.NewCluster("shop:").With("shop", sample.NotThereYet, sample.NotRolledOut),
 		"why-rollout-below": chain().With("shop", sample.Works).With("kafka", sample.Works).With("zookeeper", sample.NotThereYet, sample.NotRolledOut).WithVerdicts().
 			RolledOut("zookeeper", "cluster2", sample.Fails, sample.Resolved),
+		"why-rollouts-wait-slot": stuck().Stuck("shop cluster1: kafka", "kafka cluster2: shop").With("shop", sample.Works, sample.UpgradeWaits).WithWhole("shop", "1.0.0").
+			With("kafka", sample.Works, sample.NotRolledOut).RolledOut("kafka", "cluster2", sample.Works, sample.UpgradeWaits),
+		"why-rollouts-wait-queued": stuck().Stuck("kafka cluster1: shop", "shop cluster2: kafka").With("shop", sample.Works, sample.NotRolledOut).With("kafka", sample.Works).
+			RolledOut("shop", "cluster2", sample.Works, sample.UpgradeWaits).Progressive("kafka", 1),
+		"why-rollouts-wait-many": sample.NewCluster("shop: kafka", "kafka:", "auth:").With("shop", sample.Works, sample.NotRolledOut).With("kafka", sample.Works).
+			RolledOut("shop", "cluster2", sample.Works, sample.UpgradeWaits).Progressive("shop", 1).PlacedBy("kafka", "everywhere").Stuck("kafka c1: shop", "kafka c2: shop", "kafka c3: shop",
+			"kafka c4: shop", "kafka c5: auth", "auth c6: kafka", "shop cluster2: kafka", "shop cluster3: kafka", "portal c1: shop"),
+		"why-rollout-waits-first": sample.NewCluster("shop: kafka", "kafka:").With("shop", sample.Works, sample.UpgradeWaits).WithWhole("shop", "1.0.0").
+			With("kafka", sample.Works, sample.NotRolledOut).RolledOut("kafka", "cluster2", sample.Works, sample.Resolved),
+		"why-rollout-installs-first": sample.NewCluster("shop: kafka", "kafka:").With("kafka", sample.NotThereYet, sample.NotRolledOut).With("shop", sample.NotThereYet,
+			sample.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, dependency.AvailabilityOpening+"kafka")).
+			RolledOut("kafka", "cluster2", sample.Works, sample.Resolved).WithVerdicts(),
 		"why-config-available": sample.NewCluster("shop:").With("shop", sample.Works, sample.BadConfig),
 		"why-config-ignored":   sample.NewCluster("shop:").With("shop", sample.Works, sample.Remarked),
 		"why-said-once":        sample.NewCluster("shop:").With("shop", sample.NotThereFor, sample.BadConfig),
@@ -195,6 +207,11 @@ func TestWhyText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, why.Of(view.Cluster, "shop", sample.Now).Text()) })
 	}
+}
+
+// stuck returns a cluster without add-ons, for rollouts of shop and kafka that wait for each other.
+func stuck() sample.Cluster {
+	return sample.NewCluster("shop: kafka", "kafka:").PlacedBy("shop", "everywhere").PlacedBy("kafka", "everywhere")
 }
 
 // TestWhyBreaksACycleInOnePlace checks that the advice for all members of a cycle names the same dependency to remove.

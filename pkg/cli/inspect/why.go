@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,7 +82,7 @@ func explainCluster(ctx context.Context, c hubclient.Hub, o *WhyOptions) (termin
 	if view.Instances, err = read.Instances(ctx, c, cluster); err != nil {
 		return terminal.Shown{}, err
 	}
-	if view.Peers, err = read.Peers(ctx, c, view); err != nil {
+	if view.Rollouts, err = read.Rollouts(ctx, c, time.Now(), view); err != nil {
 		return terminal.Shown{}, err
 	}
 	if err := view.CheckAddOn(o.addOn); err != nil {
@@ -99,6 +101,14 @@ func explainFleet(ctx context.Context, c hubclient.Hub, o *WhyOptions) (terminal
 	views, err := viewsWith(ctx, c, o.where, o.addOn)
 	if err != nil {
 		return terminal.Shown{}, err
+	}
+	rollouts, err := read.Rollouts(ctx, c, time.Now(), slices.Collect(maps.Values(views))...)
+	if err != nil {
+		return terminal.Shown{}, err
+	}
+	for cluster, view := range views {
+		view.Rollouts = rollouts
+		views[cluster] = view
 	}
 	data := fleetWhy{AddOn: o.addOn, Groups: why.Fleet(views, o.addOn, time.Now())}
 	return terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide, terminal.Width(o.Out)), Data: data}, nil

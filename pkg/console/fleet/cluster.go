@@ -28,9 +28,7 @@ type Cluster struct {
 	Selected *selector.Cluster
 	// Instances holds the cluster's Instances by name; nil if they were not read.
 	Instances map[string]*kudo.Instance
-	// Peers are add-ons of other clusters, by name: those on which OCM rolls out a configuration that has not reached this cluster. They are
-	// missing if they were not read.
-	Peers map[string][]Peer
+	Rollouts
 }
 
 // Definition holds the declarations of a ClusterManagementAddOn. It is parsed once, because evaluations of dependencies use it often.

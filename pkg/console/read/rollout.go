@@ -2,7 +2,9 @@ package read
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,38 +13,57 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 )
 
-// Peers reads, for each add-on of the cluster that a rollout has not reached, the add-ons of other clusters on which the rollout has started
-// and not ended. There are none if there is no such add-on, or if the user may not list the add-ons of all clusters.
-func Peers(ctx context.Context, c client.Reader, cluster fleet.Cluster) (map[string][]fleet.Peer, error) {
-	awaits := func(name string) bool {
-		return cluster.AddOns[name] != nil && fleet.AwaitsRollout(cluster.AddOns[name])
-	}
-	if !slices.ContainsFunc(cluster.AddOnNames(), awaits) {
-		return nil, nil
-	}
-	peers := map[string][]fleet.Peer{}
-	for page := (addonv1alpha1.ManagedClusterAddOnList{}); ; {
-		next := page.Continue
-		page = addonv1alpha1.ManagedClusterAddOnList{}
-		err := c.List(ctx, &page, client.Limit(PageSize), client.Continue(next))
-		if apierrors.IsForbidden(err) {
-			return nil, nil
+// Rollouts reads, for each add-on that a rollout has not reached on one of the clusters, the add-ons of all clusters on which the rollout has started and not ended, and
+// decides which rollouts wait for each other. It is empty if there is no such add-on, or if the user may not list the add-ons of all clusters.
+func Rollouts(ctx context.Context, c client.Reader, now time.Time, clusters ...fleet.Cluster) (fleet.Rollouts, error) {
+	awaiting := map[string]bool{}
+	views := make(map[string]fleet.Cluster, len(clusters))
+	for _, cluster := range clusters {
+		views[cluster.Name] = cluster
+		for name, addOn := range cluster.AddOns {
+			awaiting[name] = awaiting[name] || fleet.AwaitsRollout(addOn)
 		}
-		if err != nil {
-			return nil, ListingProblem("add-ons", metav1.NamespaceAll, err)
+	}
+	if !slices.Contains(slices.Collect(maps.Values(awaiting)), true) {
+		return fleet.Rollouts{}, nil
+	}
+	found, unfinished := fleet.Rollouts{Peers: map[string][]fleet.Peer{}}, []dependency.Unfinished(nil)
+	definitions := clusters[0].Definitions
+	err := eachAddOn(ctx, c, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
+		if awaiting[addOn.Name] && isRollingOut(addOn) {
+			found.Peers[addOn.Name] = append(found.Peers[addOn.Name], fleet.Peer{AddOn: addOn, Instance: instanceOf(ctx, c, views, addOn)})
+		}
+		if u, is := fleet.UnfinishedOf(addOn, definitions[addOn.Name].Object, now); is {
+			unfinished = append(unfinished, u)
+		}
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		return fleet.Rollouts{}, nil
+	case err != nil:
+		return fleet.Rollouts{}, ListingProblem("add-ons", metav1.NamespaceAll, err)
+	}
+	found.Deadlocks = dependency.SlotDeadlocks(unfinished)
+	return found, nil
+}
+
+// eachAddOn visits the add-ons of all clusters.
+func eachAddOn(ctx context.Context, c client.Reader, visit func(*addonv1alpha1.ManagedClusterAddOn)) error {
+	for next, first := "", true; first || next != ""; first = false {
+		page := addonv1alpha1.ManagedClusterAddOnList{}
+		if err := c.List(ctx, &page, client.Limit(PageSize), client.Continue(next)); err != nil {
+			return err
 		}
 		for i := range page.Items {
-			if addOn := &page.Items[i]; awaits(addOn.Name) && isRollingOut(addOn) {
-				peers[addOn.Name] = append(peers[addOn.Name], fleet.Peer{AddOn: addOn, Instance: instanceOf(ctx, c, addOn)})
-			}
+			visit(&page.Items[i])
 		}
-		if page.Continue == "" {
-			return peers, nil
-		}
+		next = page.Continue
 	}
+	return nil
 }
 
 // isRollingOut reports whether a rollout has started on the cluster of the add-on, and not ended there.
@@ -51,8 +72,11 @@ func isRollingOut(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return state == install.RolloutProgressing || state == install.RolloutFailed
 }
 
-// instanceOf reads the Instance of an add-on; nil if it does not exist or cannot be read.
-func instanceOf(ctx context.Context, c client.Reader, addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
+// instanceOf returns the Instance of an add-on that was read with its cluster, or reads it; nil if it does not exist or cannot be read.
+func instanceOf(ctx context.Context, c client.Reader, views map[string]fleet.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
+	if instance := views[addOn.Namespace].Instances[addOn.Name]; instance != nil {
+		return instance
+	}
 	instance := &kudo.Instance{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(addOn), instance); err != nil {
 		return nil

@@ -25,6 +25,10 @@ type Explanation struct {
 	sentences []string
 	// roots lists the root causes mentioned in the sentences.
 	roots []dependency.Root
+	// queued lists the add-ons mentioned in the sentences whose rollouts have not reached the cluster.
+	queued []string
+	// deadlocks lists the rollouts mentioned in the sentences that wait for each other.
+	deadlocks []dependency.SlotDeadlock
 	// enable lists the commands that enable add-ons, dependencies first; commands lists all others.
 	enable, commands []string
 }
@@ -45,6 +49,8 @@ type Data struct {
 	Explanation string `json:"explanation"`
 	// Causes lists the root causes among its dependencies.
 	Causes []Cause `json:"causes"`
+	// Deadlocks lists the rollouts that wait for each other, and hold up the add-on.
+	Deadlocks []dependency.SlotDeadlock `json:"deadlocks,omitempty"`
 	// Commands lists the suggested commands in order.
 	Commands []string `json:"commands"`
 }
@@ -62,7 +68,7 @@ type Cause struct {
 func (e *Explanation) Data(addOn string) Data {
 	data := Data{
 		AddOn: addOn, Cluster: e.view.Name, Explanation: strings.Join(e.sentences, " "),
-		Causes: []Cause{}, Commands: append([]string{}, e.commands...),
+		Causes: []Cause{}, Deadlocks: e.deadlocks, Commands: append([]string{}, e.commands...),
 	}
 	for _, root := range e.roots {
 		data.Causes = append(data.Causes, Cause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Path: root.Way, Cycle: root.Cycle})

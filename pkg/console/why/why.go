@@ -361,6 +361,7 @@ func (e *Explanation) explainHoldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		e.awaitRollout(addOn, resolved)
 	case availability.Includes(available, resolved): // already stated
 		e.suggestDetails(addOn)
+		e.awaitOthers(resolved)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies:
 		e.explainWait(addOn, resolved)
 	case resolved.Reason == addonv1alpha1.ReasonConfigurationInvalid:
@@ -388,8 +389,9 @@ func (e *Explanation) explainWait(addOn *addonv1alpha1.ManagedClusterAddOn, reso
 	}
 	e.addSentence("%s %s %s.", addOn.Name, state, strings.TrimSuffix(text.JoinMessage(resolved.Message), "."))
 	e.suggestDetails(addOn)
+	isQueued := e.awaitOthers(resolved)
 	switch other, release := dependency.ChangeFirst(resolved.Message); {
-	case other == "":
+	case other == "" || isQueued:
 	case release != "":
 		e.suggest("kubectl addon upgrade %s --cluster %s --version %s", other, e.view.Name, release)
 	default:

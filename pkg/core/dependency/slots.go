@@ -21,9 +21,9 @@ type Unfinished struct {
 // has not been rolled out to the cluster, because the slots of its rollout are occupied in the same way.
 type SlotDeadlock struct {
 	// Rollouts are those that wait for each other, by the names of their add-ons.
-	Rollouts []StuckRollout
+	Rollouts []StuckRollout `json:"rollouts"`
 	// Blocked are the add-ons whose rollouts do not continue either until these do, sorted.
-	Blocked []string
+	Blocked []string `json:"blocked,omitempty"`
 }
 
 // StuckRollout is the rollout of an add-on with occupied slots that none is released of.
@@ -33,6 +33,8 @@ type StuckRollout struct {
 	Slots []Slot `json:"slots"`
 	// Awaited are the clusters on which others of the deadlock wait for this add-on, and that its rollout has not reached, sorted.
 	Awaited []string `json:"awaited"`
+	// Needed is the number of slots with which the rollout reaches the first of Awaited, if it takes clusters by name, as OCM's progressive rollouts do.
+	Needed int `json:"-"`
 }
 
 // Slot is a cluster that occupies a slot of a rollout.
@@ -176,7 +178,9 @@ func (g rolloutGraph) deadlocks() []SlotDeadlock {
 			}
 		}
 		for i := range deadlock.Rollouts {
-			deadlock.Rollouts[i].Awaited = awaitedClusters(deadlock.Rollouts, deadlock.Rollouts[i].AddOn)
+			rollout := &deadlock.Rollouts[i]
+			rollout.Awaited = awaitedClusters(deadlock.Rollouts, rollout.AddOn)
+			rollout.Needed = g.countUpTo(rollout.AddOn, rollout.Awaited[0])
 		}
 		found = append(found, deadlock)
 	}
@@ -197,6 +201,17 @@ func reachedFrom(addOn string, waits map[string]map[string][]string) map[string]
 		}
 	}
 	return reached
+}
+
+// countUpTo returns the number of clusters, by name up to the last one, on which the change of an add-on has not ended.
+func (g rolloutGraph) countUpTo(addOn, last string) int {
+	count := 0
+	for at := range g.at {
+		if at.addOn == addOn && at.cluster <= last {
+			count++
+		}
+	}
+	return count
 }
 
 func slotsOf(waits map[string][]string) []Slot {

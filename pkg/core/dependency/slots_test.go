@@ -30,7 +30,7 @@ func unfinished(line string) dependency.Unfinished {
 	return u
 }
 
-// slotTexts describes deadlocks, one rollout a line: "kafka (c1: shop) awaited on c2".
+// slotTexts describes deadlocks, one rollout a line: "kafka (c1: shop) awaited on c2, needs 2".
 func slotTexts(deadlocks []dependency.SlotDeadlock) (lines []string) {
 	for _, deadlock := range deadlocks {
 		for _, rollout := range deadlock.Rollouts {
@@ -38,7 +38,7 @@ func slotTexts(deadlocks []dependency.SlotDeadlock) (lines []string) {
 			for _, slot := range rollout.Slots {
 				slots = append(slots, slot.Cluster+": "+strings.Join(slot.WaitsFor, " "))
 			}
-			lines = append(lines, fmt.Sprintf("%s (%s) awaited on %s", rollout.AddOn, strings.Join(slots, ", "), strings.Join(rollout.Awaited, " ")))
+			lines = append(lines, fmt.Sprintf("%s (%s) awaited on %s, needs %d", rollout.AddOn, strings.Join(slots, ", "), strings.Join(rollout.Awaited, " "), rollout.Needed))
 		}
 		if len(deadlock.Blocked) > 0 {
 			lines = append(lines, "blocked: "+strings.Join(deadlock.Blocked, " "))

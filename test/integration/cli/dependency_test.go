@@ -3,13 +3,19 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -213,6 +219,70 @@ a                              available
 
   kubectl addon why stall --cluster ` + failed + `
 `))
+		})
+
+		It("names rollouts whose occupied slots wait for each other, with a command that lets one of them continue", func(ctx context.Context) {
+			condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+				return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+			}
+			configured := condition(addonv1alpha1.ConditionConfigured, metav1.ConditionTrue, "ConfigurationsConfigured", "")
+			queued := []metav1.Condition{available, condition(addonv1alpha1.ConditionConfigured, metav1.ConditionFalse, "ConfigurationsNotConfigured", ""),
+				condition(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForConfiguration, "not rolled out")}
+			waits := func(message string) []metav1.Condition {
+				return []metav1.Condition{available, configured,
+					condition(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForDependencies, message)}
+			}
+			clusters := []string{newCluster(ctx, nil), newCluster(ctx, nil)}
+			slices.Sort(clusters) // in the order of a progressive rollout
+			first, second := clusters[0], clusters[1]
+			define(ctx, "mill")
+			define(ctx, "oven", requires("mill"))
+			for name, strategy := range map[string]clusterv1alpha1.RolloutStrategy{
+				"mill": {Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt32(1)}},
+				"oven": {Type: clusterv1alpha1.ProgressivePerGroup},
+			} {
+				definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+				Expect(environment.Edit(ctx, hub, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+					d.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyPlacements, Placements: []upstream.PlacementStrategy{{
+						PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "everywhere"}, RolloutStrategy: strategy,
+					}}}
+				})).To(Succeed())
+			}
+			enable(ctx, first, "mill", waits("waiting to change to mill-3.0.0: oven runs, oven-1.0.0 requires mill <3, and mill-3.0.0 has version 3.0.0; "+
+				"change oven to a version that accepts mill 3.0.0, or disable it")...)
+			enable(ctx, first, "oven", queued...)
+			enable(ctx, second, "mill", queued...)
+			enable(ctx, second, "oven", waits("waiting to change to oven-3.0.0: oven-3.0.0 requires mill >=2, which runs version 1.0.0; "+
+				"change mill to a version that satisfies >=2")...)
+
+			deadlock := `The rollouts of mill and oven wait for each other, so none of them continues. mill occupies its slot on ` + first +
+				`, where it waits for a change of oven that has not been rolled out there. oven occupies its slot on ` + second +
+				`, where it waits for a change of mill that has not been rolled out there. Raise maxConcurrency of mill to 2, so that its change reaches cluster ` + second + "."
+			const patch = `[{"op":"add","path":"/spec/installStrategy/placements/0/rolloutStrategy/progressive/maxConcurrency","value":2}]`
+			const command = `kubectl patch clustermanagementaddon mill --type=json --patch='` + patch + "'"
+			for _, cluster := range clusters {
+				for _, name := range []string{"mill", "oven"} {
+					why := run(ctx, "why", name, "--cluster", cluster)
+					Expect(why.err).NotTo(HaveOccurred())
+					Expect(why.out).To(And(ContainSubstring(deadlock), ContainSubstring("\n  "+command+"\n")), name+" on "+cluster)
+					Expect(why.out).NotTo(ContainSubstring("addon upgrade"), "a Placement decides")
+				}
+			}
+			Expect(run(ctx, "why", "mill", "--cluster", strings.Join(clusters, ",")).out).To(And(
+				ContainSubstring("Add-on mill is available on 2 of 2 clusters."), ContainSubstring(deadlock), ContainSubstring(command)))
+			Expect(run(ctx, "why", "oven", "--all-clusters", "-o", "jsonpath={.groups[0].example.deadlocks[0].rollouts[*].addOn}").out).To(Equal("mill oven"))
+
+			By("the command letting the rollout reach the other cluster")
+			mill := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "mill"}}
+			Expect(hub.Patch(ctx, mill, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
+			Expect(mill.Spec.InstallStrategy.Placements[0].RolloutStrategy.Progressive.MaxConcurrency.IntValue()).To(Equal(2))
+			reached := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: second, Name: "mill"}}
+			Expect(environment.EditStatus(ctx, hub, reached, func(a *addonv1alpha1.ManagedClusterAddOn) {
+				meta.SetStatusCondition(&a.Status.Conditions, configured)
+				meta.RemoveStatusCondition(&a.Status.Conditions, addonv1alpha1.ConditionResolved)
+			})).To(Succeed())
+			Expect(run(ctx, "why", "oven", "--cluster", first).out).To(And(
+				ContainSubstring("The rollout of oven has not reached cluster "+first+" yet: it is in progress on "+second), Not(ContainSubstring("wait for each other"))))
 		})
 
 		It("names the reporter of the availability if no dependency is missing any more", func(ctx context.Context) {
