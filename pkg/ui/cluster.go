@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/console/why"
+	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
@@ -196,6 +198,8 @@ type whyView struct {
 	Command    string
 	// Fixes are the commands that fix the causes.
 	Fixes []fixRow
+	// Stuck are rollouts that wait for each other.
+	Stuck []rolloutRow
 	// Disable is the path that disables the add-on, empty if the user may not; Token is the value that its form has to contain.
 	Disable, Token string
 	Enable         enableForm
@@ -232,6 +236,43 @@ func fixRows(cluster string, commands []string, acts bool) []fixRow {
 	return rows
 }
 
+// maxSlots is the number of clusters that page Why names for a rollout.
+const maxSlots = 10
+
+// rolloutRow is a rollout that waits for others, with clusters that occupy its slots; More is the number of those that are not shown.
+type rolloutRow struct {
+	AddOn string
+	Slots []dependency.Slot
+	More  int
+}
+
+func rolloutRows(deadlocks []dependency.SlotDeadlock) []rolloutRow {
+	var rows []rolloutRow
+	for _, deadlock := range deadlocks {
+		for _, rollout := range deadlock.Rollouts {
+			shown := min(len(rollout.Slots), maxSlots)
+			rows = append(rows, rolloutRow{AddOn: rollout.AddOn, Slots: rollout.Slots[:shown], More: len(rollout.Slots) - shown})
+		}
+	}
+	return rows
+}
+
+// rollouts reads what explains why rollouts have not reached the cluster. A user who may not read all clusters gets no rollouts that wait for each other: any of
+// the others may release a slot.
+func (v visit) rollouts(ctx context.Context, cluster fleet.Cluster) (fleet.Rollouts, error) {
+	rollouts, err := read.Rollouts(ctx, v.reader, v.now, cluster)
+	if err != nil || len(rollouts.Deadlocks) == 0 {
+		return rollouts, err
+	}
+	readsAll, err := v.rights.May(ctx, authorizationv1.ResourceAttributes{
+		Verb: "list", Group: addonv1alpha1.GroupVersion.Group, Resource: "managedclusteraddons",
+	})
+	if !readsAll {
+		rollouts.Deadlocks = nil
+	}
+	return rollouts, err
+}
+
 func whyPage(ctx context.Context, v visit) (frame, error) {
 	cluster, err := v.cluster(ctx, v.PathValue("cluster"))
 	if err != nil {
@@ -241,14 +282,14 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 	if cluster.CheckAddOn(name) != nil {
 		return frame{}, errAbsent
 	}
-	if cluster.Rollouts, err = read.Rollouts(ctx, v.reader, v.now, cluster); err != nil {
+	if cluster.Rollouts, err = v.rollouts(ctx, cluster); err != nil {
 		return frame{}, err
 	}
 	view := whyView{
 		Data: explanationOf(cluster, name, v.now), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
 		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
 	}
-	view.Fixes = fixRows(cluster.Name, view.Commands, v.acts != nil)
+	view.Fixes, view.Stuck = fixRows(cluster.Name, view.Commands, v.acts != nil), rolloutRows(view.Deadlocks)
 	if addOn := cluster.AddOns[name]; addOn != nil {
 		view.Installed, view.Glimpse, view.Conditions = true, fleet.GlimpseOf(addOn), conditionRows(addOn.Status.Conditions, v.now)
 		if addOn.DeletionTimestamp.IsZero() && v.may(ctx, deleteAddOn(cluster.Name, name)) {

@@ -115,6 +115,12 @@ func TestPages(t *testing.T) {
 	golden(t, "why", frame{Title: "kafka on cluster1", Template: "why", View: whyView{
 		Data: explained, Fixes: fixRows("cluster1", explained.Commands, true), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: conditionRows(view.AddOns["kafka"].Status.Conditions, sample.Now),
 	}})
+	stuck := sample.NewCluster("shop:", "kafka:").With("shop", sample.Works, sample.NotRolledOut).With("kafka", sample.Works).Progressive("shop", 1).
+		RolledOut("shop", "cluster2", sample.Works, sample.UpgradeWaits).Stuck("kafka cluster1: shop", "kafka cluster0: shop", "shop cluster2: kafka")
+	explained = why.Of(stuck.Cluster, "shop", sample.Now).Data("shop")
+	golden(t, "why-rollouts", frame{Title: "shop on cluster1", Template: "why", View: whyView{
+		Data: explained, Fixes: fixRows("cluster1", explained.Commands, true), Stuck: rolloutRows(explained.Deadlocks), Glimpse: fleet.GlimpseOf(stuck.AddOns["shop"]),
+	}})
 	golden(t, "addon", frame{Title: "Add-on kafka", Template: "addon", View: addOnOf("kafka", small, view.Definitions)})
 	instance := view.Instances["kafka"]
 	shown := instanceOf(progress.View{Instance: instance}, visit{now: at.Add(time.Minute)})

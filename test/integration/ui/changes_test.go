@@ -13,7 +13,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -392,6 +394,63 @@ var _ = Describe("changes on the dashboard", func() {
 			return s.get("/clusters/cluster-08/instances/store/what-if?change=upgrade&version=store-1.1.0").body
 		}).Should(And(ContainSubstring("store-1.0.0 → store-1.1.0"), ContainSubstring("Plan <b>deploy</b> runs"),
 			ContainSubstring("Placement default/all selects"), Not(ContainSubstring("Refused"))))
+	})
+
+	It("names rollouts that wait for each other to users who may read all of them", func(ctx context.Context) {
+		for _, name := range []string{"mill", "oven"} {
+			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			create(ctx, definition)
+		}
+		enable := func(cluster, name, configured, message string) *addonv1alpha1.ManagedClusterAddOn {
+			GinkgoHelper()
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+			create(ctx, addOn)
+			Expect(environment.EditStatus(ctx, hub, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+				reason := addonv1alpha1.ReasonWaitingForDependencies
+				if configured == "False" {
+					reason = addonv1alpha1.ReasonWaitingForConfiguration
+				}
+				for _, c := range []metav1.Condition{
+					{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Healthy"},
+					{Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionStatus(configured), Reason: "Configured"},
+					{Type: addonv1alpha1.ConditionResolved, Status: metav1.ConditionFalse, Reason: reason, Message: message},
+				} {
+					meta.SetStatusCondition(&a.Status.Conditions, c)
+				}
+			})).To(Succeed())
+			return addOn
+		}
+		account := token(ctx, "stuck", "", []rbacv1.PolicyRule{{APIGroups: []string{addonv1alpha1.GroupVersion.Group}, Resources: []string{"clustermanagementaddons"}, Verbs: []string{"get", "list"}}})
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "stuck-reading"}, Rules: fleet.Reading}
+		create(ctx, role)
+		for _, cluster := range []string{"stuck-1", "stuck-2", "stuck-3"} {
+			Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
+			if cluster != "stuck-3" {
+				create(ctx, &rbacv1.RoleBinding{
+					ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "stuck"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+					Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "stuck"}},
+				})
+			}
+		}
+		enable("stuck-1", "mill", "True", "waiting to change to mill-3.0.0: x; change oven to a version that accepts mill 3.0.0, or disable it")
+		enable("stuck-1", "oven", "False", "not rolled out")
+		enable("stuck-2", "oven", "True", "waiting to change to oven-3.0.0: x; change mill to a version that satisfies >=2")
+		enable("stuck-2", "mill", "False", "not rolled out")
+		third := enable("stuck-3", "mill", "True", "waiting to change to mill-3.0.0: x")
+
+		s := serveShared(ctx)
+		all, some := s.as(token(ctx, "stuck-viewer", "", fleet.Reading)), s.as(account)
+		const page, heading = "/clusters/stuck-2/addons/mill", "Rollouts that wait for each other"
+		for name, user := range map[string]site{"all": all, "some": some} {
+			Eventually(func() string { return user.get(page).body }).Should(And(
+				ContainSubstring("The rollout of mill has not reached cluster stuck-2 yet: it is in progress on stuck-1"), Not(ContainSubstring(heading))), name)
+		}
+		By("the slot on the third cluster ending")
+		Expect(hub.Delete(ctx, third)).To(Succeed())
+		Eventually(func() string { return all.get(page).body }).Should(And(ContainSubstring(heading), ContainSubstring("kubectl edit clustermanagementaddon mill"),
+			ContainSubstring(`<a href="/addons/oven">oven</a> occupies <a href="/clusters/stuck-2/addons/oven">stuck-2</a> (waits for mill)`)))
+		Expect(some.get(page).body).To(And(ContainSubstring("has not reached cluster stuck-2 yet"), Not(ContainSubstring(heading)), Not(ContainSubstring("wait for each other"))))
 	})
 
 	It("answers each user with the user's permissions", func(ctx context.Context) {
