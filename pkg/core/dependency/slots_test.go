@@ -67,7 +67,7 @@ func TestSlotDeadlocks(t *testing.T) {
 			on:   append([]string{"kafka@c3: shop", "shop@c3 queued"}, two...),
 			want: []string{"kafka (c1: shop, c3: shop) awaited on c2", "shop (c2: kafka) awaited on c1 c3"},
 		},
-		"three rollouts in a circle": {
+		"three rollouts in a cycle": {
 			on:   []string{"a@c1: b", "b@c1 queued", "b@c2: c", "c@c2 queued", "c@c3: a", "a@c3 queued"},
 			want: []string{"a (c1: b) awaited on c3", "b (c2: c) awaited on c1", "c (c3: a) awaited on c2"},
 		},
@@ -125,7 +125,7 @@ func TestSlotDeadlocksDoNotEnd(t *testing.T) {
 				case 1:
 					u.Queued = true
 				case 2:
-					u.WaitsFor = names[i+1:] // never in a circle on one cluster
+					u.WaitsFor = names[i+1:] // never in a cycle on one cluster
 				case 3:
 					u.WaitsFor = []string{names[(i+1)%len(names)]}
 				}
@@ -147,7 +147,7 @@ func TestSlotDeadlocksDoNotEnd(t *testing.T) {
 		}
 		for _, u := range on {
 			isHeld := slices.ContainsFunc(dependency.SlotDeadlocks(on), func(d dependency.SlotDeadlock) bool { return d.Holds(u.AddOn) })
-			if u.Queued && remaining[u.AddOn+"@"+u.Cluster] && !isHeld && !hasCircle(on, remaining) {
+			if u.Queued && remaining[u.AddOn+"@"+u.Cluster] && !isHeld && !hasCycle(on, remaining) {
 				t.Fatalf("%s never reaches %s, and no deadlock holds it: %+v", u.AddOn, u.Cluster, on)
 			}
 		}
@@ -183,8 +183,8 @@ func playRollouts(on []dependency.Unfinished) map[string]bool {
 	return remaining
 }
 
-// hasCircle reports whether add-ons that the rollouts have reached wait for each other on one cluster.
-func hasCircle(on []dependency.Unfinished, remaining map[string]bool) bool {
+// hasCycle reports whether add-ons that the rollouts have reached wait for each other on one cluster.
+func hasCycle(on []dependency.Unfinished, remaining map[string]bool) bool {
 	for _, start := range on {
 		met := map[string]bool{}
 		for queue := []string{start.AddOn}; len(queue) > 0; queue = queue[1:] {

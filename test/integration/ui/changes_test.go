@@ -394,6 +394,15 @@ var _ = Describe("changes on the dashboard", func() {
 			return s.get("/clusters/cluster-08/instances/store/what-if?change=upgrade&version=store-1.1.0").body
 		}).Should(And(ContainSubstring("store-1.0.0 → store-1.1.0"), ContainSubstring("Plan <b>deploy</b> runs"),
 			ContainSubstring("Placement default/all selects"), Not(ContainSubstring("Refused"))))
+
+		By("printing a command that the plugin does not refuse, for one cluster and for all, also with the latest version")
+		for path, want := range map[string]string{
+			"/clusters/cluster-08/instances/store/what-if?change=upgrade&version=store-1.1.0": "kubectl addon what-if upgrade store store-1.1.0 --cluster cluster-08",
+			"/addons/store/what-if?change=upgrade":                                            "kubectl addon what-if upgrade store store-1.1.0 --all-clusters",
+			"/addons/store/what-if?change=upgrade&version=store-1.0.0":                        "kubectl addon what-if upgrade store store-1.0.0 --all-clusters",
+		} {
+			Expect(s.get(path).body).To(And(ContainSubstring(want), Not(ContainSubstring("--dry-run"))), path)
+		}
 	})
 
 	It("names rollouts that wait for each other to users who may read all of them", func(ctx context.Context) {
