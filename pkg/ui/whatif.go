@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -94,8 +95,11 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	}
 	var changes []change.Change
 	refused := change.Refusals{}
+	isRolledOut := false
 	for _, cluster := range clusters {
-		edited, err := view.on(ctx, state, client.ObjectKey{Namespace: cluster, Name: view.Name})
+		key := client.ObjectKey{Namespace: cluster, Name: view.Name}
+		isRolledOut = isRolledOut || state.IsRolledOut(key)
+		edited, err := view.on(ctx, state, key)
 		switch {
 		case errors.Is(err, change.ErrAbsent):
 		case err != nil:
@@ -107,7 +111,8 @@ func (v visit) whatIf(ctx context.Context, view whatIfView, clusters []string) (
 	if len(changes)+len(refused) == 0 {
 		return frame{}, errAbsent
 	}
-	view.DryRun, view.Commands = change.DryRunOf(changes, refused), view.commands()
+	view.DryRun = change.DryRunOf(changes, refused)
+	view.Commands = []string{view.command(isRolledOut)}
 	return frame{Title: "What if: " + view.Name, Template: "whatif", View: view}, nil
 }
 
@@ -123,20 +128,27 @@ func (w whatIfView) on(ctx context.Context, state *change.State, key client.Obje
 	return state.Remove(ctx, removal)
 }
 
-// commands returns the commands that show the same.
-func (w whatIfView) commands() []string {
-	line := command("uninstall %s", w.Name)
-	if w.Change == ifUpgraded {
-		line = command("upgrade %s", w.Name)
-	}
+// command returns the command that shows the same. 'kubectl addon upgrade' refuses an add-on whose version a Placement rolls out, and what-if needs a version:
+// without a choice, it is the one that is shown.
+func (w whatIfView) command(isRolledOut bool) string {
 	where := " --all-clusters"
 	if w.Cluster != "" {
 		where = " --cluster " + text.ShellWord(w.Cluster)
 	}
-	if w.Change == ifUpgraded && w.Version != "" {
-		where += " --version " + text.ShellWord(w.Version)
+	if w.Change != ifUpgraded {
+		return command("uninstall %s", w.Name) + where + " --dry-run"
 	}
-	return []string{line + where + " --dry-run"}
+	version := w.Version
+	if at := slices.IndexFunc(w.Changes, func(c change.ChangeData) bool { return c.To != "" }); isRolledOut && version == "" && at >= 0 {
+		version = w.Changes[at].To
+	}
+	switch {
+	case isRolledOut:
+		return command("what-if upgrade %s %s", w.Name, cmp.Or(version, "VERSION")) + where
+	case version != "":
+		where += " --version " + text.ShellWord(version)
+	}
+	return command("upgrade %s", w.Name) + where + " --dry-run"
 }
 
 // versionsFor returns the OperatorVersions of the operators that the Instances of the name run.

@@ -122,6 +122,11 @@ func (s *State) rolloutRemarks(key client.ObjectKey) []string {
 	return nil
 }
 
+// IsRolledOut reports whether OCM rolls out the version of an add-on by a Placement: then no upgrade changes it on a cluster.
+func (s *State) IsRolledOut(key client.ObjectKey) bool {
+	return s.fleet[key.Namespace].AddOns[key.Name] != nil && len(s.rolloutRemarks(key)) > 0
+}
+
 // configureAddOn changes the parameters of an add-on and, with Upgrade, its OperatorVersion.
 func (s *State) configureAddOn(ctx context.Context, edit Edit) (Change, error) {
 	found := Change{Cluster: edit.Namespace}
