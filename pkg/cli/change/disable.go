@@ -124,7 +124,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 	if err != nil {
 		return found, err
 	}
-	definitions, fleet, err := read.Fleet(ctx, c, clusters)
+	definitions, fleet, err := read.FleetForRemoval(ctx, c, clusters)
 	if err != nil {
 		return found, err
 	}

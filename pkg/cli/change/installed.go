@@ -28,7 +28,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 		return found, err
 	}
 	if found.AddOn != nil {
-		view, err := read.Cluster(ctx, c, key.Namespace)
+		view, err := read.ClusterForRemoval(ctx, c, key.Namespace)
 		if err != nil {
 			return found, err
 		}

@@ -73,7 +73,7 @@ func gatherDisabling(ctx context.Context, c hubclient.Hub, o *DisableOptions) (w
 	if err != nil {
 		return whatif.Disabling{}, err
 	}
-	_, views, err := read.Fleet(ctx, c, clusters)
+	_, views, err := read.FleetForRemoval(ctx, c, clusters)
 	if err != nil {
 		return whatif.Disabling{}, err
 	}

@@ -23,6 +23,15 @@ func Cluster(ctx context.Context, c client.Reader, cluster string) (fleet.Cluste
 	return AddOns(ctx, c, cluster, definitions)
 }
 
+// ClusterForRemoval is Cluster for the effects of removals, see FleetForRemoval.
+func ClusterForRemoval(ctx context.Context, c client.Reader, cluster string) (fleet.Cluster, error) {
+	view, err := Cluster(ctx, c, cluster)
+	if err == nil && view.Instances == nil && anyNeed(view.Definitions, hasAlternatives) {
+		view.Instances, err = Instances(ctx, c, cluster)
+	}
+	return view, err
+}
+
 // AddOns reads the add-ons of a cluster, given the definitions of the hub. If the cluster does not exist, the error lists the existing ones.
 func AddOns(ctx context.Context, c client.Reader, cluster string, definitions map[string]fleet.Definition) (fleet.Cluster, error) {
 	view := fleet.Cluster{Name: cluster, Definitions: definitions, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}

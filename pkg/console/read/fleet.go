@@ -62,6 +62,21 @@ func Views(ctx context.Context, c client.Reader, clusters []string) (map[string]
 	if err != nil {
 		return nil, err
 	}
+	return views, addInstances(ctx, c, clusters, views)
+}
+
+// FleetForRemoval is Fleet for the effects of removals. It includes the Instances, as Views does, if a dependency has alternatives: the version of one of them that runs
+// decides whether it replaces the removed add-on.
+func FleetForRemoval(ctx context.Context, c client.Reader, clusters []string) (map[string]fleet.Definition, map[string]fleet.Cluster, error) {
+	definitions, views, err := Fleet(ctx, c, clusters)
+	if err == nil && anyNeed(definitions, hasAlternatives) {
+		err = addInstances(ctx, c, clusters, views)
+	}
+	return definitions, views, err
+}
+
+// addInstances adds the Instances to clusters.
+func addInstances(ctx context.Context, c client.Reader, clusters []string, views map[string]fleet.Cluster) error {
 	for _, namespace := range NamespacesOf(clusters) {
 		found := map[string]map[string]*kudo.Instance{}
 		err := eachInstance(ctx, c, namespace, func(instance *kudo.Instance) {
@@ -74,7 +89,7 @@ func Views(ctx context.Context, c client.Reader, clusters []string) (map[string]
 			continue
 		}
 		if err != nil {
-			return nil, ListingProblem("Instances", namespace, err)
+			return ListingProblem("Instances", namespace, err)
 		}
 		for cluster, view := range views {
 			if namespace != metav1.NamespaceAll && namespace != cluster {
@@ -86,7 +101,7 @@ func Views(ctx context.Context, c client.Reader, clusters []string) (map[string]
 			views[cluster] = view
 		}
 	}
-	return views, nil
+	return nil
 }
 
 // eachInstance visits the Instances of a namespace, or of all, without managed fields.

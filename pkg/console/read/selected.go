@@ -104,6 +104,8 @@ func selectsClusters(need addonv1alpha1.AddonDependency) bool {
 	return !selector.SelectsAll(need.Clusters)
 }
 
+func hasAlternatives(need addonv1alpha1.AddonDependency) bool { return len(need.Alternatives) > 0 }
+
 func anyNeed(definitions map[string]fleet.Definition, is func(addonv1alpha1.AddonDependency) bool) bool {
 	for _, definition := range definitions {
 		if slices.ContainsFunc(definition.Needs, is) {

@@ -116,6 +116,34 @@ var _ = Describe("what-if", func() {
 		}
 	}
 
+	It("disable compares the versions of alternatives, as disable and uninstall themselves do", func(ctx SpecContext) {
+		push(ctx, "tea", "2.0.0", "")
+		push(ctx, "mate", "1.0.0", "")
+		push(ctx, "kiosk", "1.0.0", "dependencies: [{name: tea, version: '>=2'}, {name: mate, version: '>=2'}]")
+		define(ctx, "tea", "2.0.0")
+		define(ctx, "mate", "1.0.0")
+		define(ctx, "kiosk", "1.0.0", addonv1alpha1.AddonDependency{Name: "tea", Alternatives: []string{"mate"}})
+		c := clustersOf(ctx, "alternatives", "v1.36.1")[0]
+		for name, version := range map[string]string{"tea": "2.0.0", "mate": "1.0.0", "kiosk": "1.0.0"} {
+			enable(ctx, c, name, version)
+		}
+		check := func() {
+			GinkgoHelper()
+			Expect(run(ctx, "what-if", "disable", "tea", "--cluster", c).out).To(MatchRegexp(`kiosk +Required .*becomes unavailable`))
+			const effect = "without tea, add-on kiosk becomes unavailable"
+			for _, command := range []string{"disable", "uninstall"} {
+				Expect(run(ctx, command, "tea", "--cluster", c, "--dry-run").out).To(ContainSubstring(effect), command)
+			}
+			Expect(run(ctx, "disable", "tea", "--cluster", c, "--yes").err).To(MatchError(ContainSubstring("is required by other add-ons")))
+		}
+		By("a constraint of the package that runs")
+		check()
+		By("a constraint of the declaration")
+		kiosk := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kiosk"}}
+		Expect(environment.Edit(ctx, hub, kiosk, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.Dependencies[0].Version = ">=2" })).To(Succeed())
+		check()
+	})
+
 	It("upgrade shows where a version starts, where it waits and why, and whom it affects", func(ctx SpecContext) {
 		push(ctx, "brew", "1.0.0", "")
 		push(ctx, "brew", "2.0.0", "kubernetesVersion: '>=1.36.0'")
