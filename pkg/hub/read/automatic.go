@@ -111,6 +111,7 @@ func (s *AutomaticState) withCycle(
 // AutomaticView holds the fields of a ManagedClusterAddOn on which decisions about dependencies with install Auto depend.
 type AutomaticView struct {
 	uid           types.UID
+	generation    int64 // of the namespace in which dependencies are installed
 	deleting      bool
 	installedFor  string
 	installedWith string
@@ -119,7 +120,7 @@ type AutomaticView struct {
 // ViewAutomatic returns the view of a ManagedClusterAddOn, or of its metadata.
 func ViewAutomatic(addOn client.Object) AutomaticView {
 	return AutomaticView{
-		uid: addOn.GetUID(), deleting: !addOn.GetDeletionTimestamp().IsZero(),
+		uid: addOn.GetUID(), generation: addOn.GetGeneration(), deleting: !addOn.GetDeletionTimestamp().IsZero(),
 		installedFor:  addOn.GetAnnotations()[addonv1alpha1.AnnotationInstalledFor],
 		installedWith: addOn.GetAnnotations()[addonv1alpha1.AnnotationInstalledWith],
 	}

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,6 +105,31 @@ var _ = Describe("A dependency with install Auto", func() {
 		solr := f.enable(ctx, cluster, "solr")
 		Eventually(noted("zk", addonv1alpha1.AnnotationInstalledFor)).WithContext(ctx).Should(Equal(askers(kafka, solr)))
 		Eventually(noted("solr", addonv1alpha1.AnnotationInstalledWith)).WithContext(ctx).Should(Equal(f.nameOf("zk")))
+	})
+
+	It("is installed in the namespace of its dependent, and not where an old view has it", func(ctx SpecContext) {
+		stopHub()
+		edit(ctx, target, runs(f.push(ctx, "zk", packages)))
+		f.define(ctx, "kafka", both(runs(f.push(ctx, "kafka", packages)), f.withNeeds(auto("zk"))))
+		kafka := f.enable(ctx, cluster, "kafka", func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "before" })
+		view := revision(ctx)
+		edit(ctx, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "after" })
+		current := runStaleHub("managedclusteraddons", view)
+		staysAway(ctx, "zk")
+		current()
+		Eventually(exists(addOn("zk"))).WithContext(ctx).Should(BeTrue())
+		zk := get(ctx, addOn("zk"))
+		Expect(zk.Spec.InstallNamespace).To(Equal("after"))
+		Eventually(noted("kafka", addonv1alpha1.AnnotationInstalledWith)).WithContext(ctx).Should(Equal(zk.Name))
+		Eventually(conditionOf(zk, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
+		Eventually(resolvedOf(instanceOf(zk))).WithContext(ctx).Should(HaveField("Status", "True"))
+		expectDegraded(ctx, kafka, f.requiredUnmet("zk"))
+		Eventually(func(g Gomega, ctx context.Context) {
+			current := get(ctx, kafka)
+			resolved := meta.FindStatusCondition(current.Status.Conditions, addonv1alpha1.ConditionResolved)
+			g.Expect(resolved).To(HaveField("Reason", "WaitingForDependencies"))
+			g.Expect(resolved.ObservedGeneration).To(Equal(current.Generation))
+		}).WithContext(ctx).Should(Succeed())
 	})
 
 	It("stays while its dependent is there, whatever happens to labels and declarations, and if a user has enabled it", func(ctx SpecContext) {
