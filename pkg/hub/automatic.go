@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,9 @@ type automatic struct {
 	live      client.Reader // bypasses the cache
 	liveReads *liveReads
 	recorder  events.EventRecorder
+	// remainders holds the last dependency.Remainder of each cluster ([]dependency.Remainder by its name): an event is emitted for new ones. Those that the
+	// process finds at its start are old: nothing on the hub shows when they began.
+	remainders sync.Map
 }
 
 func (a *automatic) SetUp(mgr manager.Manager) error {
@@ -50,7 +54,14 @@ func (a *automatic) SetUp(mgr manager.Manager) error {
 // Reconcile enables and disables add-ons on one cluster.
 func (a *automatic) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	state, err := read.Automatic(ctx, a.client, request.Name)
-	if state == nil || err != nil {
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if state == nil {
+		a.remainders.Delete(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if err := a.emitRemainders(ctx, request.Name, state); err != nil {
 		return ctrl.Result{}, err
 	}
 	next := dependency.AutomaticOf(state.On, state.Missing)
@@ -64,6 +75,28 @@ func (a *automatic) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return controller.RetryConflict(err)
 	}
 	return controller.RetryConflict(a.act(ctx, state, next))
+}
+
+// emitRemainders emits an event for each add-on that stays enabled although a dependent has ceased to ask for it since the last reconciliation.
+func (a *automatic) emitRemainders(ctx context.Context, cluster string, state *read.AutomaticState) error {
+	found, known := a.remainders.Load(cluster)
+	before, _ := found.([]dependency.Remainder)
+	left := dependency.RemaindersOf(state.On, before)
+	isNew := func(r dependency.Remainder) bool { return known && !slices.Contains(before, r) }
+	if slices.ContainsFunc(left, isNew) {
+		if detached, err := read.IsDetached(ctx, a.client, cluster); detached || err != nil {
+			return err
+		}
+	}
+	a.remainders.Store(cluster, left)
+	for _, remainder := range left {
+		if isNew(remainder) {
+			a.recorder.Eventf(state.AddOns[remainder.For.Name], state.AddOns[remainder.Name], corev1.EventTypeNormal, eventDependencyKept, actionEnable,
+				"%s, which was enabled for this add-on, stays enabled, although this add-on no longer has a dependency with install: Auto on it on this cluster: "+
+					"it is disabled after this add-on, unless another one depends on it", remainder.Name)
+		}
+	}
+	return nil
 }
 
 // checkLive returns a conflict if something on which the decision depends has changed since it was cached: an earlier process may have enabled an add-on that

@@ -11,6 +11,8 @@ const (
 	eventDependencyRefused = "DependencyRefused"
 	// eventDependencyDisabled: an add-on that was enabled because of install Auto is disabled, because nothing depends on it any more.
 	eventDependencyDisabled = "DependencyDisabled"
+	// eventDependencyKept: an add-on that was enabled because of install Auto stays enabled, although its dependent no longer asks for it.
+	eventDependencyKept = "DependencyKept"
 	// eventConfigurationIgnored: a part of an add-on's configuration has no effect.
 	eventConfigurationIgnored = "ConfigurationIgnored"
 	// eventForceReleased: an Instance was released before its agent had removed all applied objects.

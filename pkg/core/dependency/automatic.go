@@ -140,6 +140,38 @@ func (e Enabled) isUnneeded(name string, on map[string]Enabled) bool {
 	return true
 }
 
+// Remainder is an add-on that addon-manager has enabled for a dependent that no longer asks for it, and that stays until the dependent is deleted.
+type Remainder struct {
+	Name string
+	For  Asker
+}
+
+// RemaindersOf returns the remainders among the add-ons of a cluster, sorted: their dependents have no dependency with install Auto on them there, because a
+// declaration or a label has changed. before holds the previous ones: those of a dependent stay as they are while its declaration is malformed.
+func RemaindersOf(on map[string]Enabled, before []Remainder) []Remainder {
+	var left []Remainder
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		if on[name].Deleting {
+			continue
+		}
+		for _, asker := range on[name].For {
+			dependent, remainder := on[asker.Name], Remainder{name, asker}
+			if !asker.exists(on) || dependent.Deleting || dependent.Malformed && !slices.Contains(before, remainder) || dependent.asksFor(name) {
+				continue
+			}
+			left = append(left, remainder)
+		}
+	}
+	return left
+}
+
+// asksFor reports whether the add-on has a dependency with install Auto of that name on the cluster.
+func (e Enabled) asksFor(name string) bool {
+	return slices.ContainsFunc(e.Needs, func(n addonv1alpha1.AddonDependency) bool {
+		return n.Name == name && n.Install == addonv1alpha1.InstallAuto
+	})
+}
+
 // exists reports whether the dependent is on the cluster, and was not created again since.
 func (a Asker) exists(on map[string]Enabled) bool {
 	return on[a.Name].UID == a.UID && a.UID != ""

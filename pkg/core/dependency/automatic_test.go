@@ -69,6 +69,35 @@ func automaticTexts(a Automatic) []string {
 	return lines
 }
 
+func TestRemaindersOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		on     []string
+		before []Remainder
+		want   []Remainder
+	}{
+		"nothing was enabled":                     {on: []string{"kafka", "zk"}},
+		"the dependent asks for it":               {on: []string{"kafka ~zk", "zk for:kafka=kafka"}},
+		"an alternative of it is there, too":      {on: []string{"kafka ~zk|redpanda", "redpanda", "zk for:kafka=kafka"}},
+		"the dependent has no dependency on it":   {on: []string{"kafka", "zk for:kafka=kafka"}, want: []Remainder{{"zk", Asker{"kafka", "kafka"}}}},
+		"it has one on other clusters":            {on: []string{"kafka names:zk", "zk for:kafka=kafka"}, want: []Remainder{{"zk", Asker{"kafka", "kafka"}}}},
+		"it has one without install Auto":         {on: []string{"kafka zk", "zk for:kafka=kafka"}, want: []Remainder{{"zk", Asker{"kafka", "kafka"}}}},
+		"it has one with it as an alternative":    {on: []string{"kafka ~redpanda|zk", "zk for:kafka=kafka"}, want: []Remainder{{"zk", Asker{"kafka", "kafka"}}}},
+		"one of two dependents has none":          {on: []string{"kafka", "solr ~zk", "zk for:kafka=kafka,solr=solr"}, want: []Remainder{{"zk", Asker{"kafka", "kafka"}}}},
+		"the dependent is being deleted":          {on: []string{"kafka deleting", "zk for:kafka=kafka"}},
+		"it is being deleted":                     {on: []string{"kafka", "zk for:kafka=kafka deleting"}},
+		"the dependent is another one by now":     {on: []string{"kafka", "zk for:kafka=gone"}},
+		"the dependent is gone":                   {on: []string{"zk for:kafka=kafka"}},
+		"a malformed declaration may ask for it":  {on: []string{"kafka malformed", "zk for:kafka=kafka"}},
+		"a malformed declaration changes nothing": {on: []string{"kafka malformed", "zk for:kafka=kafka"}, before: []Remainder{{"zk", Asker{"kafka", "kafka"}}}, want: []Remainder{{"zk", Asker{"kafka", "kafka"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := RemaindersOf(automaticWorld(t, c.on...), c.before); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestAutomaticOf(t *testing.T) {
 	defined := map[string]Seen{"zk": {Defined: true}, "redpanda": {Defined: true}}
 	for name, c := range map[string]struct {

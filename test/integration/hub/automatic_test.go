@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -15,6 +16,25 @@ import (
 	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
+
+// timesKept counts the events which say that a dependency stays enabled, for Eventually.
+func timesKept(addOn client.Object) func(Gomega, context.Context) int {
+	return func(g Gomega, ctx context.Context) int {
+		var found eventsv1.EventList
+		g.Expect(server.List(ctx, &found, client.InNamespace(addOn.GetNamespace()))).To(Succeed())
+		times := 0
+		for _, event := range found.Items {
+			if event.Regarding.UID != addOn.GetUID() || event.Reason != "DependencyKept" {
+				continue
+			}
+			times++
+			if event.Series != nil { // its first event is the one that counts them
+				times += int(event.Series.Count) - 1
+			}
+		}
+		return times
+	}
+}
 
 var _ = Describe("A dependency with install Auto", func() {
 	var (
@@ -134,13 +154,33 @@ var _ = Describe("A dependency with install Auto", func() {
 
 	It("stays while its dependent is there, whatever happens to labels and declarations, and if a user has enabled it", func(ctx SpecContext) {
 		definition := f.define(ctx, "kafka", f.withNeeds(need{Name: "zk", Install: addonv1alpha1.InstallAuto, Clusters: withLabel("gpu")}))
-		f.enable(ctx, cluster, "kafka")
+		kafka := f.enable(ctx, cluster, "kafka")
 		staysAway(ctx, "zk")
 		describeCluster(ctx, cluster, map[string]string{"gpu": "true"}, "v1.37.2")
 		Eventually(noted("kafka", addonv1alpha1.AnnotationInstalledWith)).WithContext(ctx).Should(Equal(f.nameOf("zk")))
+		stays := func(times int) {
+			GinkgoHelper()
+			Eventually(timesKept(kafka)).WithContext(ctx).Should(Equal(times))
+		}
 		describeCluster(ctx, cluster, nil, "v1.37.2")
+		stays(1)
+		Expect(eventsOn(kafka)(Default, ctx)).To(ContainElement("Normal DependencyKept: " + f.nameOf("zk") + ", which was enabled for this add-on, stays enabled, " +
+			"although this add-on no longer has a dependency with install: Auto on it on this cluster: it is disabled after this add-on, unless another one depends on it"))
+		describeCluster(ctx, cluster, map[string]string{"gpu": "true"}, "v1.37.2")
+		expectDegraded(ctx, kafka, f.requiredUnmet("zk"))
 		edit(ctx, definition, f.needs())
-		Consistently(exists(addOn("zk"))).WithContext(ctx).Should(BeTrue())
+		stays(2)
+		edit(ctx, definition, f.needs(need{Name: "disk", Type: "Optional"}))
+		expectDegraded(ctx, kafka, f.optionalUnmet("disk"))
+		Consistently(timesKept(kafka)).WithContext(ctx).WithTimeout(time.Second).Should(Equal(2), "nothing has changed for zk")
+		Expect(exists(addOn("zk"))(Default, ctx)).To(BeTrue())
+
+		By("a hub that starts")
+		stopHub()
+		_, stopHub = runHub()
+		edit(ctx, definition, f.needs())
+		expectDegraded(ctx, kafka, none)
+		Consistently(timesKept(kafka)).WithContext(ctx).WithTimeout(time.Second).Should(Equal(2))
 
 		By("a user takes it over, as 'kubectl addon enable' does")
 		Expect(environment.Edit(ctx, server, addOn("zk"), func(a *addonv1alpha1.ManagedClusterAddOn) {
