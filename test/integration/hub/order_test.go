@@ -167,6 +167,49 @@ var _ = Describe("The order of upgrades", func() {
 		Eventually(namedBy(kafka)).WithContext(ctx).Should(Equal(kafka3.Name))
 	})
 
+	It("holds back a version after which not all changes would be possible, because of an alternative", func(ctx SpecContext) {
+		old, next := map[string]*kudo.OperatorVersion{}, map[string]*kudo.OperatorVersion{}
+		addOns := map[string]*addonv1alpha1.ManagedClusterAddOn{}
+		for _, name := range []string{"a", "b", "x"} {
+			var before, after []func(*kudo.OperatorVersion)
+			declares := f.needs()
+			if name == "x" { // each of its versions requires a or b
+				before = []func(*kudo.OperatorVersion){withConstraint(f.nameOf("a"), "<2"), withConstraint(f.nameOf("b"), "<2")}
+				after = []func(*kudo.OperatorVersion){withConstraint(f.nameOf("a"), ">=9"), withConstraint(f.nameOf("b"), ">=2")}
+				declares = f.needs(need{Name: "a", Alternatives: []string{"b"}})
+			}
+			old[name], next[name] = push(ctx, name, "1.0.0", before...), push(ctx, name, "2.0.0", after...)
+			definitions[name] = f.define(ctx, name, both(runs(old[name]), declares))
+			addOns[name] = f.enable(ctx, cluster, name)
+			Eventually(exists(instanceOf(addOns[name]))).WithContext(ctx).Should(BeTrue())
+			applies(ctx, addOns[name], true)
+			report(ctx, addOns[name], metav1.ConditionTrue, "PlanComplete")
+		}
+
+		By("all want the next version, and b, which may change first, is refused")
+		probe := &kudo.Instance{}
+		probe.Spec.OperatorVersion.Name = next["b"].Name
+		lift := f.refuse(ctx, cluster, `object.spec.operatorVersion.name != "`+next["b"].Name+`"`, "not yet", probe)
+		wants(ctx, "x", next["x"])
+		wants(ctx, "b", next["b"])
+		Eventually(conditionOf(addOns["b"], "Resolved")).WithContext(ctx).Should(HaveField("Reason", "InstanceRefused"))
+		wants(ctx, "a", next["a"])
+		waits(addOns["a"], "waiting to change to "+next["a"].Name+": because of dependencies with alternatives, not all changes are possible after it; first changes "+
+			addOns["b"].Name)(ctx)
+		stays(ctx, addOns["a"], old["a"])
+
+		lift(ctx)
+		for _, name := range []string{"b", "x", "a"} {
+			Eventually(namedBy(addOns[name])).WithContext(ctx).Should(Equal(next[name].Name))
+			applies(ctx, addOns[name], true)
+		}
+		for _, addOn := range addOns {
+			Eventually(resolvedOf(instanceOf(addOn))).WithContext(ctx).Should(HaveField("Status", "True"))
+			Eventually(conditionOf(addOn, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
+			expectDegraded(ctx, addOn, none)
+		}
+	})
+
 	It("judges the constraints of the version that runs, too", func(ctx SpecContext) {
 		Expect(environment.EditStatus(ctx, server, instanceOf(zookeeper), func(i *kudo.Instance) { i.Status.Whole.Version = "3.9.0" })).To(Succeed())
 		expectDegraded(ctx, kafka, unmet("RequiredDependencyNotSatisfied", "Required addon '"+zk()+"' runs version 3.9.0, which does not satisfy <3.8."))
