@@ -277,12 +277,13 @@ bench-agents: build ## Measure what AGENTS agents cost the hub, also when it was
 ##@ Maintain
 
 .PHONY: generate
-generate: ## Generate deep copies, resource definitions and the command reference.
+generate: ## Generate deep copies, resource definitions, the command reference and the chart.
 	$(tool) controller-gen object paths=./pkg/api/...
 	$(tool) controller-gen crd paths=./pkg/api/kudo/... output:crd:dir=manifests/crds
 	$(tool) controller-gen crd paths=./pkg/api/addon/... output:crd:stdout | \
 	  go run ./hack/crds -upstream "$$(go list -m -f '{{.Dir}}' open-cluster-management.io/api)" -output manifests/crds
 	go run ./hack/reference -output docs/reference
+	go run ./hack/chart -deploy deploy -output deploy/chart/templates
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum.

@@ -33,11 +33,11 @@ import (
 
 const namespace = "shops"
 
-// helmCommand runs Helm's command with a home of its own.
-type helmCommand struct{ program, home string }
+// helmCommand runs Helm's command with a home of its own, for releases in a namespace.
+type helmCommand struct{ program, home, namespace string }
 
 func (h helmCommand) run(ctx context.Context, arguments ...string) ([]byte, error) {
-	command := exec.CommandContext(ctx, h.program, append(arguments, "--namespace", namespace, "--kubeconfig", filepath.Join(h.home, "kubeconfig"))...)
+	command := exec.CommandContext(ctx, h.program, append(arguments, "--namespace", h.namespace, "--kubeconfig", filepath.Join(h.home, "kubeconfig"))...)
 	command.Env = append(os.Environ(), "HOME="+h.home, "HELM_CACHE_HOME="+h.home, "HELM_CONFIG_HOME="+h.home, "HELM_DATA_HOME="+h.home)
 	var problems bytes.Buffer
 	command.Stderr = &problems

@@ -56,7 +56,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	capabilities = discover(server.Config)
 
 	home := GinkgoT().TempDir()
-	helm = helmCommand{program: filepath.Join(home, "helm"), home: home}
+	helm = helmCommand{program: filepath.Join(home, "helm"), home: home, namespace: namespace}
 	version := []string{"list", "-m", "-f", "{{.Version}}", "helm.sh/helm/v4"}
 	Expect(goCommand(ctx, root, version...)).To(Equal(goCommand(ctx, helmModule, version...)), "go.mod and hack/helm/go.mod have different versions of Helm")
 	goCommand(ctx, helmModule, "build", "-o", helm.program, "helm.sh/helm/v4/cmd/helm")
