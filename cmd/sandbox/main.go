@@ -61,6 +61,7 @@ type flags struct {
 	ocm           bool
 	deliverAgents bool
 	images        string
+	namespaces    string
 	forPID        int
 }
 
@@ -119,13 +120,15 @@ func (f *flags) bind(command *cobra.Command) {
 		"With --ocm, let addon-manager deliver the agents as an OCM add-on instead of starting them.")
 	command.Flags().StringVar(&f.images, "images", "",
 		"Folder with one folder for each image, such as hack/ocm/addons/build.sh creates. Run their programs in pods of these images.")
+	command.Flags().StringVar(&f.namespaces, "allow-namespaces", "",
+		"Comma-separated reserved namespaces, such as kube-system, in which packages may be installed, and to which they may apply objects.")
 	command.Flags().IntVar(&f.forPID, "for-pid", 0, "Stop when the process with this id ends.")
 }
 
 func (f *flags) options(progress func(string)) (sandbox.Options, error) {
 	options := sandbox.Options{
 		Home: f.home, Clusters: f.clusters, Assets: f.assets, DeliverAgents: f.deliverAgents, Images: f.images,
-		Progress: progress, DownCommand: f.call("down"),
+		AllowedNamespaces: f.namespaces, Progress: progress, DownCommand: f.call("down"),
 	}
 	var err error
 	if f.ocm {
@@ -144,7 +147,8 @@ func (f *flags) supervise() []string {
 	return []string{
 		"supervise", "--home=" + f.home, "--assets=" + f.assets, "--clusters=" + strconv.Itoa(f.clusters),
 		"--without-tandem=" + strconv.FormatBool(f.withoutTandem), "--ocm=" + strconv.FormatBool(f.ocm),
-		"--deliver-agents=" + strconv.FormatBool(f.deliverAgents), "--images=" + f.images, "--for-pid=" + strconv.Itoa(f.forPID),
+		"--deliver-agents=" + strconv.FormatBool(f.deliverAgents), "--images=" + f.images, "--allow-namespaces=" + f.namespaces,
+		"--for-pid=" + strconv.Itoa(f.forPID),
 	}
 }
 

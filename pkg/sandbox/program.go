@@ -47,6 +47,8 @@ type clusterPlan struct {
 
 	AgentFlags  []string
 	AuditPolicy []byte
+	// AllowedNamespaces are the reserved namespaces in which packages may be installed, separated by commas; empty for none.
+	AllowedNamespaces string
 	// Tandem and OCM are the folders of their programs; empty if they do not run.
 	Tandem, OCM string
 	// Images is the folder of images with programs for pods; empty if pods run no programs.
@@ -265,12 +267,16 @@ func (c clusterPlan) addonAgent() program {
 }
 
 func (c clusterPlan) tandemArgs() []string {
-	return []string{
+	args := []string{
 		"--leader-elect=false",
 		"--metrics-bind-address=" + loopback(c.port("metrics")),
 		"--metrics-insecure",
 		"--health-probe-bind-address=" + loopback(c.port("health")),
 	}
+	if c.AllowedNamespaces != "" {
+		args = append(args, "--allow-namespaces="+c.AllowedNamespaces)
+	}
+	return args
 }
 
 // identities returns the identities with which the cluster's own components, OCM and Tandem connect to it, by the name of their kubeconfig.

@@ -49,6 +49,8 @@ func TestPrograms(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	hub, managed := testPlan("hub"), testPlan("cluster1")
+	openHub, openManaged := hub, managed
+	openHub.AllowedNamespaces, openManaged.AllowedNamespaces = "kube-system", "kube-system"
 	for name, test := range map[string]struct {
 		program program
 		path    string
@@ -74,6 +76,8 @@ func TestArguments(t *testing.T) {
 			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20003", "--metrics-insecure", "--health-probe-bind-address=127.0.0.1:20004",
 			"--webhook-bind-address=127.0.0.1:20009", "--webhook-hosts=127.0.0.1",
 		}},
+		"addon-manager allows reserved namespaces": {openHub.addonManager(), "/tandem/addon-manager", 20003, []string{"--allow-namespaces=kube-system"}},
+		"addon-agent allows reserved namespaces":   {openManaged.addonAgent(), "/tandem/addon-agent", 20007, []string{"--allow-namespaces=kube-system"}},
 		"addon-agent works on hub and cluster": {managed.addonAgent(), "/tandem/addon-agent", 20007, []string{
 			"--hub-kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent-hub.kubeconfig",
 			"--kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent.kubeconfig", "--cluster-name=cluster1", "--standalone=true",

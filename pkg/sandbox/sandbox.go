@@ -39,6 +39,9 @@ type Options struct {
 	Images string
 	// AgentFlags are additional flags of addon-agent.
 	AgentFlags []string
+	// AllowedNamespaces are the reserved namespaces of managed clusters in which packages may be installed, and to which they may apply
+	// objects, separated by commas; empty for none.
+	AllowedNamespaces string
 	// AuditPolicy, if set, is the audit policy of the API servers instead of cluster/audit.yaml.
 	AuditPolicy []byte
 	// Progress, if set, is called with one line for each stage.
@@ -285,6 +288,7 @@ func (s *Sandbox) prepare(formerPorts map[string]int) error {
 		plan := clusterPlan{
 			Name: name, Home: s.home, Assets: s.options.Assets, Tandem: s.options.Tandem, OCM: s.options.OCM, Ports: ports,
 			Images: s.options.Images, DeliverAgents: s.options.DeliverAgents, AgentFlags: s.options.AgentFlags, AuditPolicy: s.options.AuditPolicy,
+			AllowedNamespaces: s.options.AllowedNamespaces,
 		}
 		cluster, err := newCluster(plan, s.spawner, s.publish, time.Now())
 		if err != nil {
