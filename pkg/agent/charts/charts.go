@@ -39,6 +39,9 @@ type Request struct {
 	// Trial is true if the chart's definitions are still to be applied: their kinds count as known, and so do those of Assumed, which others define.
 	Trial   bool
 	Assumed []string
+	// Owned are the versions of API groups that APIServices of the Instance serve: while they do not work, the chart is rendered without their kinds,
+	// because it may be what repairs them.
+	Owned []schema.GroupVersion
 	// Reader reads what templates look up, with the permissions of the Instance.
 	Reader client.Reader
 	// Since is a time after which the cluster serves everything that the chart may depend on: what is discovered later is fresh.
@@ -84,7 +87,7 @@ func New(
 
 // Render renders a chart. The error is a *TransientError if the cluster could not answer; all others are of the chart.
 func (r *Renderer) Render(ctx context.Context, q Request) (*release.Rendering, error) {
-	capabilities, err := r.capabilitiesSince(q.Since)
+	capabilities, err := r.capabilitiesSince(q.Since, q.Owned)
 	if err != nil {
 		return nil, &TransientError{Err: err}
 	}
@@ -138,8 +141,8 @@ func keyOf(in chart.Input, digest string) [sha256.Size]byte {
 	return sha256.Sum256(encoded)
 }
 
-// capabilitiesSince returns what the cluster serves, discovered after a time.
-func (r *Renderer) capabilitiesSince(since time.Time) (chart.Capabilities, error) {
+// capabilitiesSince returns what the cluster serves, discovered after a time, without the kinds of owned versions that cannot be discovered.
+func (r *Renderer) capabilitiesSince(since time.Time, owned []schema.GroupVersion) (chart.Capabilities, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.discovered.began.After(since) {
@@ -147,13 +150,26 @@ func (r *Renderer) capabilitiesSince(since time.Time) (chart.Capabilities, error
 	}
 	began := time.Now()
 	capabilities, err := r.capabilities()
-	if err == nil {
+	switch failed, isPartial := discovery.GroupDiscoveryFailedErrorGroups(err); {
+	case err == nil:
 		r.discovered = discovered{began: began, capabilities: capabilities}
+	case isPartial && len(failed) > 0 && containsAll(owned, failed):
+		err = nil
 	}
 	return capabilities, err
 }
 
-// capabilities discovers what the cluster serves: everything, or there is an error, because a chart would render less.
+// containsAll reports whether all versions that cannot be discovered are owned.
+func containsAll(owned []schema.GroupVersion, failed map[schema.GroupVersion]error) bool {
+	for version := range failed {
+		if !slices.Contains(owned, version) {
+			return false
+		}
+	}
+	return true
+}
+
+// capabilities discovers what the cluster serves: everything, or there is an error, because a chart would render less. What was found is returned with it.
 func (r *Renderer) capabilities() (chart.Capabilities, error) {
 	version, err := r.discovery.ServerVersion()
 	if err != nil {
@@ -161,7 +177,7 @@ func (r *Renderer) capabilities() (chart.Capabilities, error) {
 	}
 	groups, resources, err := r.discovery.ServerGroupsAndResources()
 	if err != nil {
-		return chart.Capabilities{}, fmt.Errorf("discovering the kinds of the managed cluster, which charts depend on: %w", err)
+		err = fmt.Errorf("discovering the kinds of the managed cluster, which charts depend on: %w", err)
 	}
 	known := map[string]bool{}
 	for _, group := range groups {
@@ -181,7 +197,7 @@ func (r *Renderer) capabilities() (chart.Capabilities, error) {
 		all = append(all, name)
 	}
 	slices.Sort(all)
-	return chart.Capabilities{KubeVersion: version.GitVersion, APIVersions: all}, nil
+	return chart.Capabilities{KubeVersion: version.GitVersion, APIVersions: all}, err
 }
 
 // The limits of what one call of lookup may return: 500 objects a page, and 16 MiB.

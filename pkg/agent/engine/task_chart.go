@@ -94,6 +94,7 @@ func (p *pass) renderChart(
 	}
 	request := charts.Request{
 		Trial: trial && placed.Task.Spec.CRDs != kudo.SkipCRDs, Assumed: assumed, Reader: p.acting.client, Since: x.since,
+		Owned:   plan.ServedVersions(x.instance.Status.Inventory),
 		Release: chart.Release{Name: name, Namespace: x.instance.Namespace, Upgrade: record.Installed, Revision: int(record.Revision) + 1},
 	}
 	if request.Archive, request.Digest, err = p.archiveOf(ctx, x, placed.Task.Spec.Chart); err != nil {

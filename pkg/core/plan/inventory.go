@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -58,6 +60,18 @@ func Identity(entry kudo.InventoryEntry) kudo.InventoryEntry {
 // IsDefinition reports whether an entry is of a CustomResourceDefinition, whose deletion deletes all objects of its kind.
 func IsDefinition(entry kudo.InventoryEntry) bool {
 	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
+}
+
+// ServedVersions returns the versions of API groups that applied APIServices serve: that of name VERSION.GROUP serves VERSION of GROUP.
+func ServedVersions(inventory []kudo.InventoryEntry) []schema.GroupVersion {
+	var served []schema.GroupVersion
+	for _, entry := range inventory {
+		version, group, found := strings.Cut(entry.Name, ".")
+		if found && entry.Group == "apiregistration.k8s.io" && entry.Kind == "APIService" && !entry.Pending {
+			served = append(served, schema.GroupVersion{Group: group, Version: version})
+		}
+	}
+	return served
 }
 
 // Track adds the objects that a task is going to apply; manual is true if its plan is requested manually and not owed. Entries of another

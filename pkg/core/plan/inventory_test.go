@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/core/plan"
@@ -92,6 +93,20 @@ func TestForgetStrikesOffWhicheverTaskAppliedIt(t *testing.T) {
 	}
 	if diff := cmp.Diff(entries{config("a", "one"), config("b", "two")}, before); diff != "" {
 		t.Errorf("the input was changed:\n%s", diff)
+	}
+}
+
+func TestServedVersionsAreThoseOfAppliedAPIServices(t *testing.T) {
+	inventory := []kudo.InventoryEntry{
+		{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1beta1.metrics.k8s.io", Task: "chart"},
+		{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1.pending.example.com", Task: "chart", Pending: true},
+		{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1", Task: "chart"},
+		{Group: "example.com", Kind: "APIService", Name: "v1.other.example.com", Task: "chart"},
+		{Kind: "ConfigMap", Namespace: "web", Name: "v1.config", Task: "chart"},
+	}
+	want := []schema.GroupVersion{{Group: "metrics.k8s.io", Version: "v1beta1"}}
+	if diff := cmp.Diff(want, plan.ServedVersions(inventory)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -724,6 +724,33 @@ metadata: {name: "{{ .Release.Name }}-served"}
 		h.finish(ctx)
 	})
 
+	It("is changed while the API that it serves does not work, but waits for APIs of others", func(ctx context.Context) {
+		const apiService = `{{- if eq .Values.value "one" }}
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.GROUP}
+spec:
+  group: GROUP
+  version: v1
+  groupPriorityMinimum: 1000
+  versionPriority: 15
+  insecureSkipTLSVerify: true
+  service: {namespace: default, name: dead}
+{{- end }}
+`
+		own := chartFiles{"Chart.yaml": web["Chart.yaml"], "values.yaml": web["values.yaml"], "templates/config.yaml": web["templates/config.yaml"]}
+		h := newChart(ctx, own.with(chartFiles{"templates/service.yaml": apiService}).in(group()), nil)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "APIService v1."))
+		revive := deadGroup(ctx, "dead.tandem.test")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("discovering the kinds of the managed cluster, which charts depend on"))
+		revive()
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(data(ctx, h, "config")).To(HaveKeyWithValue("value", "two"))
+		h.finish(ctx)
+	})
+
 	It("waits for discovery before any task of its plan runs", func(ctx context.Context) {
 		h := newChart(ctx, web.in(group()), func(spec *kudo.OperatorVersionSpec) {
 			spec.Templates["config.yaml"] = fmt.Sprintf(configTemplate, "first")
