@@ -91,7 +91,8 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 			inspect.NewCmdDependents(f, nil),
 			group("what-if", "Show what a change would affect",
 				whatif.NewCmdDisable(f, nil), whatif.NewCmdKubernetes(f, nil), whatif.NewCmdUpgrade(f, nil)),
-			details.NewCmdHistory(f, nil), details.NewCmdValues(f, nil), details.NewCmdEvents(f, nil), newCmdUI(f, nil),
+			details.NewCmdHistory(f, nil), details.NewCmdValues(f, nil), details.NewCmdEvents(f, nil), details.NewCmdLogs(f, nil),
+			newCmdUI(f, nil),
 		}},
 		section{"Instances and plans", []*cobra.Command{
 			change.NewCmdInstall(f, nil), change.NewCmdUninstall(f, nil),

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -82,6 +85,7 @@ func completeFlags(cmd *cobra.Command, f *hubclient.Factory) {
 	if !cmd.HasParent() {
 		completions["context"] = contextCompletion(f)
 	}
+	completions["cluster-context"] = managedContextCompletion(f)
 	for name, complete := range completions {
 		if _, known := cmd.GetFlagCompletionFunc(name); cmd.Flag(name) != nil && !known {
 			utilruntime.Must(cmd.RegisterFlagCompletionFunc(name, complete))
@@ -147,13 +151,30 @@ func parameterCompletion(f *hubclient.Factory) cobra.CompletionFunc {
 func contextCompletion(f *hubclient.Factory) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		config, err := f.Flags.ToRawKubeConfigLoader().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool {
-			return !strings.HasPrefix(name, typed)
-		}), cobra.ShellCompDirectiveNoFileComp
+		return contextsOf(config, err, typed)
 	}
+}
+
+// managedContextCompletion completes the contexts of the kubeconfig of the managed cluster.
+func managedContextCompletion(f *hubclient.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		own := cmd.Flag("cluster-kubeconfig")
+		if own == nil || own.Value.String() == "" {
+			return contextCompletion(f)(cmd, args, typed)
+		}
+		config, err := clientcmd.LoadFromFile(own.Value.String())
+		return contextsOf(ptr.Deref(config, clientcmdapi.Config{}), err, typed)
+	}
+}
+
+// contextsOf returns the contexts of a kubeconfig that begin with what was typed; none if it could not be read.
+func contextsOf(config clientcmdapi.Config, err error, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(config.Contexts)), func(name string) bool {
+		return !strings.HasPrefix(name, typed)
+	}), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completion completes with choices from the hub. In a comma-separated list it completes the last element.

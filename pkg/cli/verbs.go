@@ -18,7 +18,7 @@ var otherVerbs = map[string]string{
 	"rm":        "use 'disable' for an add-on, or 'uninstall' for an Instance",
 	"describe":  "use 'why' for an add-on, or 'plan status' for its plans",
 	"explain":   "use 'why' for an add-on, or 'package show' for a package",
-	"logs":      "use 'plan status' for messages of failed steps, or 'kubectl logs' on the managed cluster",
+	"tail":      "use 'logs --follow'",
 	"undo":      "use 'rollback'",
 	"revert":    "use 'rollback'",
 	"rollout":   "use 'plan status' or 'history'",

@@ -84,8 +84,8 @@ func (i Inventory) NotFoundError(name string) error {
 	if err := i.CheckExists(); err != nil {
 		return err
 	}
-	return fmt.Errorf("cluster %q has no Instance or add-on %q; Instances: %s; add-ons: %s",
-		i.Cluster, name, text.ListOrNone(i.Instances), text.ListOrNone(i.AddOns))
+	return fmt.Errorf("cluster %q has no Instance or add-on %q%s; Instances: %s; add-ons: %s",
+		i.Cluster, name, text.DidYouMean(name, slices.Concat(i.Instances, i.AddOns)), text.ListOrNone(i.Instances), text.ListOrNone(i.AddOns))
 }
 
 // CheckExists returns an error if the cluster is known not to exist.

@@ -13,6 +13,10 @@ func TestInventoryNotFoundError(t *testing.T) {
 			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Names: []string{"c1"}}, Instances: []string{"a", "kafka"}, AddOns: []string{"kafka"}},
 			`cluster "c1" has no Instance or add-on "shop"; Instances: a, kafka; add-ons: kafka`,
 		},
+		"a misspelt name": {
+			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Names: []string{"c1"}}, Instances: []string{"shops"}, AddOns: []string{"kafka"}},
+			`cluster "c1" has no Instance or add-on "shop" (did you mean shops?); Instances: shops; add-ons: kafka`,
+		},
 		"a cluster with nothing": {
 			Inventory{ManagedClusters: ManagedClusters{Cluster: "c1", Names: []string{"c1"}}},
 			`cluster "c1" has no Instance or add-on "shop"; Instances: none; add-ons: none`,
