@@ -35,6 +35,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
+	"github.com/tandem-addons/tandem/pkg/ui/contact"
 )
 
 // Hub is a read-only cache of the hub's add-ons, Instances, packages and clusters. It reports when an object changes, and since when the
@@ -48,10 +49,10 @@ type Hub struct {
 	// kinds are the cached kinds; refused holds the reason why a kind is not read.
 	kinds   []kind
 	refused map[schema.GroupVersionKind]error
-	contact *contact
+	contact *contact.Tracker
 	changes changes
 	// histories has the histories of Instances that pages have shown lately: the cache omits them, because they are most of an Instance.
-	histories *answers[instanceState, []kudo.HistoryEntry]
+	histories *contact.Answers[instanceState, []kudo.HistoryEntry]
 	// hint is the sentence about an addon-manager that does not run; nil or empty if it runs, or if that is unknown.
 	hint atomic.Pointer[string]
 }
@@ -116,8 +117,8 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 			return nil, err
 		}
 	}
-	h := &Hub{Config: rest.CopyConfig(config), refused: map[schema.GroupVersionKind]error{}, contact: &contact{}, changes: newChanges()}
-	h.histories = newAnswers[instanceState, []kudo.HistoryEntry]()
+	h := &Hub{Config: rest.CopyConfig(config), refused: map[schema.GroupVersionKind]error{}, contact: &contact.Tracker{}, changes: newChanges()}
+	h.histories = contact.NewAnswers[instanceState, []kudo.HistoryEntry]()
 	h.Config.Timeout = answerTimeout
 	var err error
 	if h.Client, err = client.New(h.Config, client.Options{Scheme: scheme}); err != nil {
@@ -132,7 +133,7 @@ func NewHub(ctx context.Context, config *rest.Config, clusters []string) (*Hub, 
 			logr.FromContextOrDiscard(ctx).Info("failed to read the hub; retrying", "error", err.Error())
 		},
 	}
-	observed := h.contact.observe(config, h.changes.notify)
+	observed := h.contact.Observe(config, h.changes.notify)
 	if h.cache, err = cache.New(observed, options); err != nil {
 		return nil, fmt.Errorf("reading the hub: %w", err)
 	}
@@ -255,7 +256,7 @@ func (h *Hub) inform(ctx context.Context) error {
 func (h *Hub) Run(ctx context.Context) error {
 	go func() {
 		if h.cache.WaitForCacheSync(ctx) {
-			h.contact.markComplete()
+			h.contact.MarkComplete()
 			h.changes.notify()
 		}
 	}()
@@ -268,14 +269,14 @@ func (h *Hub) Run(ctx context.Context) error {
 func (h *Hub) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
-	_ = h.pulse.Get().AbsPath(versionPath).Do(ctx).Error() // contact notes it
+	_ = h.pulse.Get().AbsPath(contact.VersionPath).Do(ctx).Error() // contact notes it
 }
 
 // checkManager reads the Lease of addon-manager, with the permissions of the dashboard. Pages show the hint to every user.
 func (h *Hub) checkManager(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
-	hint := check.Hint(read.Leader(ctx, h.Client, managerNamespace), h.contact.now())
+	hint := check.Hint(read.Leader(ctx, h.Client, managerNamespace), h.contact.Now())
 	if before := h.hint.Swap(&hint); before != nil && *before != hint || before == nil && hint != "" {
 		h.changes.notify()
 	}
@@ -300,10 +301,10 @@ var errLost = errors.New("the hub does not respond")
 
 // history reads the history of a cached Instance, with the permissions of the dashboard: the caller has checked those of the user.
 func (h *Hub) history(ctx context.Context, cached *kudo.Instance) ([]kudo.HistoryEntry, error) {
-	if _, lost := h.contact.state(); !lost.IsZero() {
+	if _, lost := h.contact.State(); !lost.IsZero() {
 		return nil, errLost
 	}
-	return h.histories.get(instanceState{cached.UID, cached.ResourceVersion}, func() ([]kudo.HistoryEntry, error) {
+	return h.histories.Get(instanceState{cached.UID, cached.ResourceVersion}, func() ([]kudo.HistoryEntry, error) {
 		ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
 		defer cancel()
 		instance := &kudo.Instance{}

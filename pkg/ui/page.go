@@ -109,7 +109,7 @@ type page func(ctx context.Context, v visit) (frame, error)
 
 // gather gathers the content of a page; of an error, a page that states it.
 func (s *Server) gather(r *http.Request, visitor *Visitor, p page) frame {
-	complete, lost := s.Hub.contact.state()
+	complete, lost := s.Hub.contact.State()
 	v := visit{Request: r, reader: reader{s.Hub, visitor.Rights}, now: time.Now(), acts: s.rightsToAct(visitor), token: visitor.Token}
 	f, err := frame{Title: "Reading the hub", Status: http.StatusServiceUnavailable, Template: "loading"}, error(nil)
 	if complete {

@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/why"
+	"github.com/tandem-addons/tandem/pkg/ui/contact"
 	"github.com/tandem-addons/tandem/test/sample"
 )
 
@@ -65,10 +66,17 @@ func renderPage(t *testing.T, f frame) string {
 	return string(content)
 }
 
+// readCompletely returns the contact to a hub that has been read.
+func readCompletely() *contact.Tracker {
+	tracker := &contact.Tracker{}
+	tracker.MarkComplete()
+	return tracker
+}
+
 // server returns a server whose hub has been read and is empty.
 func server(t *testing.T) *Server {
 	t.Helper()
-	s, err := New(Options{Hub: &Hub{contact: &contact{complete: true}, changes: newChanges()}, Gate: NewLocal("tandem"), Hosts: []string{"127.0.0.1"}})
+	s, err := New(Options{Hub: &Hub{contact: readCompletely(), changes: newChanges()}, Gate: NewLocal("tandem"), Hosts: []string{"127.0.0.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +321,7 @@ func TestSessionsEnd(t *testing.T) {
 // BenchmarkFleet measures page Fleet of 1,000 clusters with 20 add-ons: what one update of one viewer costs.
 func BenchmarkFleet(b *testing.B) {
 	all := wide(1000)
-	s, err := New(Options{Hub: &Hub{contact: &contact{complete: true}, changes: newChanges()}, Gate: NewLocal("tandem")})
+	s, err := New(Options{Hub: &Hub{contact: readCompletely(), changes: newChanges()}, Gate: NewLocal("tandem")})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/change"
+	"github.com/tandem-addons/tandem/pkg/ui/contact"
 )
 
 // fieldManager is the owner of the fields that the dashboard writes.
@@ -150,12 +151,12 @@ func (h *Hub) as(user *authenticationv1.UserInfo) (client.Client, error) {
 // own are the permissions of the connection's user, as the hub answers.
 type own struct {
 	hub  *Hub
-	kept *answers[authorizationv1.ResourceAttributes, bool]
+	kept *contact.Answers[authorizationv1.ResourceAttributes, bool]
 }
 
 // May asks the hub whether the user of the connection may send a request.
 func (o own) May(ctx context.Context, request authorizationv1.ResourceAttributes) (bool, error) {
-	return o.kept.get(request, func() (bool, error) {
+	return o.kept.Get(request, func() (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &request}}
 		if err := o.hub.Create(ctx, review); err != nil {
 			return false, fmt.Errorf("checking permissions: %w", err)

@@ -23,12 +23,13 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
 	"github.com/tandem-addons/tandem/pkg/text"
+	"github.com/tandem-addons/tandem/pkg/ui/contact"
 )
 
 // New returns a server.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		Options: o, mux: http.NewServeMux(), own: own{o.Hub, newAnswers[authorizationv1.ResourceAttributes, bool]()},
+		Options: o, mux: http.NewServeMux(), own: own{o.Hub, contact.NewAnswers[authorizationv1.ResourceAttributes, bool]()},
 		seats: endpoint.NewSeats(), meters: newMeters(),
 	}
 	s.Limits = o.Limits.orDefault()
@@ -134,7 +135,7 @@ func (s *Server) static(w http.ResponseWriter, r *http.Request) {
 
 // Health reports whether the hub was read.
 func (s *Server) Health(w http.ResponseWriter, _ *http.Request) {
-	if complete, _ := s.Hub.contact.state(); !complete {
+	if complete, _ := s.Hub.contact.State(); !complete {
 		http.Error(w, "the hub is being read", http.StatusServiceUnavailable)
 		return
 	}
@@ -275,7 +276,7 @@ func (s *Server) propose(r *http.Request, visitor *Visitor, c client.Client, gat
 
 // show writes a page without a stream.
 func (s *Server) show(w http.ResponseWriter, visitor *Visitor, f frame) {
-	_, f.Lost = s.Hub.contact.state()
+	_, f.Lost = s.Hub.contact.State()
 	f.Visitor, f.Version, f.Hint = visitor, s.Version, s.Hub.managerHint()
 	s.write(w, f.Status, "layout", f)
 }

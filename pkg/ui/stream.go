@@ -86,7 +86,7 @@ func (s *Server) update(r *http.Request, p page, last update) (update, error) {
 		if last.content == nil {
 			return update{}, err
 		}
-		_, last.lost = s.Hub.contact.state()
+		_, last.lost = s.Hub.contact.State()
 		return last, nil
 	}
 	f := s.gather(r, visitor, p)

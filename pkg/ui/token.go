@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/kube/endpoint"
+	"github.com/tandem-addons/tandem/pkg/ui/contact"
 )
 
 const (
@@ -30,8 +31,8 @@ const (
 type Tokens struct {
 	hub    client.Client
 	cookie http.Cookie
-	tokens *answers[[sha256.Size]byte, *authenticationv1.UserInfo]
-	rights *answers[review, bool]
+	tokens *contact.Answers[[sha256.Size]byte, *authenticationv1.UserInfo]
+	rights *contact.Answers[review, bool]
 	// credentials limits the tokens that the hub is asked about, which clients send from behind proxies.
 	credentials *endpoint.Credentials
 	proxies     endpoint.Proxies
@@ -49,7 +50,7 @@ func NewTokens(hub client.Client, secure bool, proxies endpoint.Proxies) *Tokens
 		cookie.Name, cookie.Secure = "__Host-tandem", true
 	}
 	return &Tokens{
-		hub: hub, cookie: cookie, tokens: newAnswers[[sha256.Size]byte, *authenticationv1.UserInfo](), rights: newAnswers[review, bool](),
+		hub: hub, cookie: cookie, tokens: contact.NewAnswers[[sha256.Size]byte, *authenticationv1.UserInfo](), rights: contact.NewAnswers[review, bool](),
 		credentials: endpoint.NewCredentials(), proxies: proxies,
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_ui_token_reviews_total", Help: "Number of tokens that the hub was asked about, by its answer, and of those it was not asked about.",
@@ -75,7 +76,7 @@ func (t *Tokens) Visitor(r *http.Request) (*Visitor, error) {
 
 // user returns the user of a token, or nil if the hub does not accept it.
 func (t *Tokens) user(r *http.Request, token string) (*authenticationv1.UserInfo, error) {
-	return t.tokens.get(sha256.Sum256([]byte(token)), func() (*authenticationv1.UserInfo, error) {
+	return t.tokens.Get(sha256.Sum256([]byte(token)), func() (*authenticationv1.UserInfo, error) {
 		client, _ := t.proxies.Client(r)
 		end, may := t.credentials.Begin(client, token)
 		if !may {
@@ -186,7 +187,7 @@ func (g granted) May(ctx context.Context, request authorizationv1.ResourceAttrib
 	}
 	key := review{fmt.Sprintf("%q %q %q %q", g.user.Username, g.user.UID, g.user.Groups, extra),
 		request.Verb, request.Group, request.Resource, request.Namespace, request.Name}
-	return g.rights.get(key, func() (bool, error) {
+	return g.rights.Get(key, func() (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: g.user.Username, UID: g.user.UID, Groups: g.user.Groups, Extra: extra, ResourceAttributes: &request,
 		}}

@@ -1,4 +1,4 @@
-package ui
+package contact
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-func TestContact(t *testing.T) {
+func TestTracker(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
-	c := &contact{}
+	tracker := &Tracker{}
 	for i, step := range []struct {
 		sentence, path string
 		failed         bool
@@ -23,10 +23,10 @@ func TestContact(t *testing.T) {
 		{"the first one succeeds: the other kind is not current yet", "/a", false, true, at(3)},
 		{"the other one succeeds: everything is current", "/b", false, true, time.Time{}},
 	} {
-		if changes := c.note(step.path, step.failed, at(i)); changes != step.changes {
+		if changes := tracker.note(step.path, step.failed, at(i)); changes != step.changes {
 			t.Errorf("%s: got %t, want %t", step.sentence, changes, step.changes)
 		}
-		if _, lost := c.state(); !lost.Equal(step.lost) {
+		if _, lost := tracker.State(); !lost.Equal(step.lost) {
 			t.Errorf("%s: lost since %s, want %s", step.sentence, lost, step.lost)
 		}
 	}
@@ -44,9 +44,9 @@ func TestWhatFails(t *testing.T) {
 		"a proxy without the hub":                  {"/apis/kudo.dev/v1beta1/instances", http.StatusBadGateway, nil, true},
 		"credentials that have expired":            {"/apis/kudo.dev/v1beta1/instances", http.StatusUnauthorized, nil, true},
 		"a permission that was withdrawn":          {"/apis/kudo.dev/v1beta1/instances", http.StatusForbidden, nil, true},
-		"a hub that does not return its version":   {versionPath, http.StatusForbidden, nil, false},
-		"a hub that is not ready":                  {versionPath, http.StatusServiceUnavailable, nil, true},
-		"a hub that does not answer about version": {versionPath, 0, errors.New("deadline exceeded"), true},
+		"a hub that does not return its version":   {VersionPath, http.StatusForbidden, nil, false},
+		"a hub that is not ready":                  {VersionPath, http.StatusServiceUnavailable, nil, true},
+		"a hub that does not answer about version": {VersionPath, 0, errors.New("deadline exceeded"), true},
 	} {
 		response := &http.Response{StatusCode: test.status}
 		if test.err != nil {

@@ -1,4 +1,5 @@
-package ui
+// Package contact tracks whether the dashboard reaches the hub, and keeps the answers of the hub for a short time.
+package contact
 
 import (
 	"context"
@@ -10,11 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// versionPath is the path of the hub's version, which users may not be permitted to read.
-const versionPath = "/version"
+// VersionPath is the path of the hub's version, which users may not be permitted to read.
+const VersionPath = "/version"
 
-// contact tracks whether the hub was read completely, and since when it cannot be read.
-type contact struct {
+// Tracker tracks whether the hub was read completely, and since when it cannot be read.
+type Tracker struct {
 	lock     sync.Mutex
 	complete bool
 	// lost has the paths of the lists and watches whose last request failed, with the time of the first failure. What is shown is current only
@@ -24,17 +25,17 @@ type contact struct {
 	ahead time.Duration
 }
 
-// observe returns a config for the cache. Its requests show whether the hub can be read.
-func (c *contact) observe(config *rest.Config, changed func()) *rest.Config {
+// Observe returns a config for the cache. Its requests show whether the hub can be read.
+func (t *Tracker) Observe(config *rest.Config, changed func()) *rest.Config {
 	observed := rest.CopyConfig(config)
 	observed.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			if err == nil {
-				c.date(response.Header.Get("Date"), time.Now())
+				t.date(response.Header.Get("Date"), time.Now())
 			}
 			stopped := errors.Is(request.Context().Err(), context.Canceled) // which says nothing about the hub
-			if !stopped && c.note(request.URL.Path, fails(request.URL.Path, response, err), time.Now()) {
+			if !stopped && t.note(request.URL.Path, fails(request.URL.Path, response, err), time.Now()) {
 				changed()
 			}
 			return response, err
@@ -53,59 +54,60 @@ func fails(path string, response *http.Response, err error) bool {
 	if err != nil || response.StatusCode >= http.StatusInternalServerError {
 		return true
 	}
-	return response.StatusCode >= http.StatusBadRequest && path != versionPath
+	return response.StatusCode >= http.StatusBadRequest && path != VersionPath
 }
 
 // note records the result of a request, and reports whether that changes the state.
-func (c *contact) note(path string, failed bool, now time.Time) bool {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if _, lost := c.lost[path]; lost == failed {
+func (t *Tracker) note(path string, failed bool, now time.Time) bool {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if _, lost := t.lost[path]; lost == failed {
 		return false
 	}
 	if !failed {
-		delete(c.lost, path)
+		delete(t.lost, path)
 		return true
 	}
-	if c.lost == nil {
-		c.lost = map[string]time.Time{}
+	if t.lost == nil {
+		t.lost = map[string]time.Time{}
 	}
-	c.lost[path] = now
+	t.lost[path] = now
 	return true
 }
 
 // date compares the time in a response with the local one.
-func (c *contact) date(header string, now time.Time) {
+func (t *Tracker) date(header string, now time.Time) {
 	stamped, err := http.ParseTime(header)
 	if err != nil {
 		return
 	}
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.ahead = stamped.Sub(now)
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.ahead = stamped.Sub(now)
 }
 
-// now returns the time of the hub's clock; the local time before the first response.
-func (c *contact) now() time.Time {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	return time.Now().Add(c.ahead)
+// Now returns the time of the hub's clock; the local time before the first response.
+func (t *Tracker) Now() time.Time {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return time.Now().Add(t.ahead)
 }
 
-func (c *contact) markComplete() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.complete = true
+// MarkComplete records that the hub was read completely.
+func (t *Tracker) MarkComplete() {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.complete = true
 }
 
-// state reports whether the hub was read completely, and since when it cannot be read; zero if it can.
-func (c *contact) state() (complete bool, lost time.Time) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	for _, since := range c.lost {
+// State reports whether the hub was read completely, and since when it cannot be read; zero if it can.
+func (t *Tracker) State() (complete bool, lost time.Time) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	for _, since := range t.lost {
 		if lost.IsZero() || since.Before(lost) {
 			lost = since
 		}
 	}
-	return c.complete, lost
+	return t.complete, lost
 }

@@ -1,4 +1,4 @@
-package ui
+package contact
 
 import (
 	"sync"
@@ -8,8 +8,8 @@ import (
 // answerLifetime is how long the hub's answers about tokens and permissions are kept.
 const answerLifetime = 10 * time.Second
 
-// answers keeps the hub's answers for a short time.
-type answers[K comparable, V any] struct {
+// Answers keeps the hub's answers for a short time.
+type Answers[K comparable, V any] struct {
 	now  func() time.Time
 	lock sync.Mutex
 	kept map[K]answer[V]
@@ -22,12 +22,13 @@ type answer[V any] struct {
 	until time.Time
 }
 
-func newAnswers[K comparable, V any]() *answers[K, V] {
-	return &answers[K, V]{now: time.Now, kept: map[K]answer[V]{}}
+// NewAnswers returns an empty store of answers.
+func NewAnswers[K comparable, V any]() *Answers[K, V] {
+	return &Answers[K, V]{now: time.Now, kept: map[K]answer[V]{}}
 }
 
-// get returns the answer to a question: one that is kept, or else the one that ask returns. Errors are not kept.
-func (a *answers[K, V]) get(question K, ask func() (V, error)) (V, error) {
+// Get returns the answer to a question: one that is kept, or else the one that ask returns. Errors are not kept.
+func (a *Answers[K, V]) Get(question K, ask func() (V, error)) (V, error) {
 	a.lock.Lock()
 	kept, found := a.kept[question]
 	now := a.now()
