@@ -28,6 +28,19 @@ type packageRow struct {
 	Parameters, Plans, Instances                   int
 }
 
+// packageRowOf returns the row of a version without the number of Instances.
+func packageRowOf(version *kudo.OperatorVersion) packageRow {
+	return packageRow{
+		Namespace: version.Namespace, Name: version.Name, Operator: version.OperatorName(), Version: version.Spec.Version,
+		AppVersion: version.Spec.AppVersion, Parameters: len(version.Spec.Parameters), Plans: len(version.Spec.Plans),
+	}
+}
+
+// compare sorts by operator.
+func (r packageRow) compare(other packageRow) int {
+	return cmp.Or(cmp.Compare(r.Operator, other.Operator), cmp.Compare(r.Namespace, other.Namespace), cmp.Compare(r.Name, other.Name))
+}
+
 func packagesPage(ctx context.Context, v visit) (frame, error) {
 	versions, err := read.StoredVersions(ctx, v.reader, "")
 	if err != nil {
@@ -39,16 +52,11 @@ func packagesPage(ctx context.Context, v visit) (frame, error) {
 	}
 	view := packagesView{Command: command("package list")}
 	for i := range versions {
-		version := &versions[i]
-		view.Packages = append(view.Packages, packageRow{
-			Namespace: version.Namespace, Name: version.Name, Operator: version.OperatorName(), Version: version.Spec.Version,
-			AppVersion: version.Spec.AppVersion, Parameters: len(version.Spec.Parameters), Plans: len(version.Spec.Plans),
-			Instances: len(instanceRowsOf(instances.Items, version)),
-		})
+		row := packageRowOf(&versions[i])
+		row.Instances = len(instanceRowsOf(instances.Items, &versions[i]))
+		view.Packages = append(view.Packages, row)
 	}
-	slices.SortFunc(view.Packages, func(a, b packageRow) int {
-		return cmp.Or(cmp.Compare(a.Operator, b.Operator), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(view.Packages, packageRow.compare)
 	return frame{Title: "Packages", Template: "packages", View: view}, nil
 }
 

@@ -92,6 +92,8 @@ type frame struct {
 	View     any
 	// Path is the path of the page.
 	Path string
+	// Query is what is searched for.
+	Query string
 }
 
 // visit is a request of a page.

@@ -64,6 +64,7 @@ func pages() map[string]page {
 		"/clusters/{cluster}/instances/{instance}":         instancePage,
 		"/addons/{addon}/what-if":                          whatIfAddOnPage,
 		"/clusters/{cluster}/instances/{instance}/what-if": whatIfInstancePage,
+		"/search":                      searchPage,
 		"/packages":                    packagesPage,
 		"/packages/{namespace}/{name}": packagePage,
 	}

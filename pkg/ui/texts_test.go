@@ -15,7 +15,7 @@ import (
 
 // views has a value of the type that each template shows.
 var views = map[string]any{
-	"fleet": fleetView{}, "cluster": clusterView{}, "why": whyView{}, "instance": instanceView{}, "addon": addOnView{}, "packages": packagesView{},
+	"fleet": fleetView{}, "cluster": clusterView{}, "why": whyView{}, "instance": instanceView{}, "addon": addOnView{}, "search": searchView{}, "packages": packagesView{},
 	"package": packageView{}, "proposal": proposal{}, "whatif": whatIfView{}, "refused": refusedView{}, "entrance": Entrance{}, "loading": "", "absent": "", "failure": "",
 }
 
@@ -56,7 +56,7 @@ func fillPage(t *testing.T, template, text string, yes bool) string {
 	t.Helper()
 	view := reflect.New(reflect.TypeOf(views[template])).Elem()
 	fill(view, text, yes, 16)
-	f := frame{Title: text, Template: template, View: view.Interface(), Visitor: &Visitor{Name: text, Token: text, MayLeave: yes}, Version: text, Path: text, Live: yes}
+	f := frame{Title: text, Template: template, View: view.Interface(), Visitor: &Visitor{Name: text, Token: text, MayLeave: yes}, Version: text, Path: text, Query: text, Live: yes}
 	content, err := server(t).render("layout", f)
 	if err != nil {
 		t.Fatal(err)

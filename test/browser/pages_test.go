@@ -64,6 +64,20 @@ var _ = Describe("A browser", func() {
 		Expect(chromedp.Run(page, chromedp.Evaluate[bool](`window.kept === true`))).To(BeTrue(), "the page was not loaded again")
 	})
 
+	It("focuses the search field when / is pressed, and leaves the key to fields", func() {
+		address, gate := serve()
+		page := tab()
+		enter(page, address, gate)
+		open(page, address, "/clusters/cluster-01")
+		// The driver sends a character even if a script has prevented that: the event is dispatched instead.
+		const press = `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true, cancelable: true}))`
+		Expect(chromedp.Run(page, chromedp.Evaluate[bool](press))).To(BeFalse(), "no character is entered")
+		Expect(chromedp.Run(page, chromedp.Evaluate[string](`document.activeElement.id`))).To(Equal("search"))
+		Expect(chromedp.Run(page, chromedp.Evaluate[bool](press))).To(BeTrue(), "in the field, it is a character")
+		Expect(chromedp.Do(page, chromedp.SetValue("#search", "kafka"), chromedp.KeyEvent("\r"), chromedp.WaitVisible(`//h1[text()="Search"]`))).To(Succeed())
+		Expect(chromedp.Run(page, chromedp.Evaluate[string](`location.search`))).To(Equal("?q=kafka"))
+	})
+
 	It("can be used by keyboard", func() {
 		address, gate := serve()
 		page := tab()

@@ -116,6 +116,15 @@
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   });
+  // The key / focuses the search field, unless the user types somewhere.
+  document.addEventListener("keydown", (event) => {
+    const field = document.getElementById("search");
+    const typing = event.target.closest && event.target.closest("input, select, textarea, [contenteditable]");
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || typing || !field) return;
+    event.preventDefault();
+    field.focus();
+    field.select();
+  });
   // A browser opens six connections to a server: pages that are not visible need none.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   window.addEventListener("pagehide", close);
