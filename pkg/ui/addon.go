@@ -86,7 +86,7 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 
 // addOnOf returns what the page shows of an add-on.
 func addOnOf(name string, all fleet.Glance, definitions map[string]fleet.Definition) addOnView {
-	alone := filter{AddOn: name, Page: 1}
+	alone := filter{AddOn: name, Page: 1, Path: "/"}
 	only := fleetOf(alone.of(all), alone)
 	definition, defined := definitions[name]
 	view := addOnView{

@@ -325,7 +325,11 @@ func trim(object any) (any, error) {
 	case *kudo.OperatorVersion:
 		o.Spec.Templates = nil
 	case *clusterv1.ManagedCluster:
+		available := meta.FindStatusCondition(o.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 		selector.Trim(o)
+		if available != nil {
+			o.Status.Conditions = []metav1.Condition{*available}
+		}
 	}
 	return object, nil
 }

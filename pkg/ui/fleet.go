@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
@@ -23,6 +24,8 @@ const (
 	namesShown   = 4
 	reasonsShown = 15
 	alikeShown   = 200
+	// maxProblem is the number of characters that a page shows of what is wrong with a filter, which quotes the filter.
+	maxProblem = 400
 )
 
 // filter selects a part of the fleet. It is in the query of the page's URL.
@@ -34,46 +37,74 @@ type filter struct {
 	State         fleet.State
 	// Alike is a cluster whose group is shown.
 	Alike string
+	// Group is the label by whose values clusters are grouped; empty for none.
+	Group string
 	Page  int
-	// Problem is the reason of an invalid selector.
-	Problem  string
+	// Problem is the reason of an invalid selector, GroupProblem that of an invalid label.
+	Problem, GroupProblem string
+	// Path is the path of the page.
+	Path     string
 	selector labels.Selector
 }
 
-func filterOf(query url.Values) filter {
+// filterOf returns the filter in the query of a page.
+func filterOf(path string, query url.Values) filter {
 	f := filter{
-		Name: query.Get("cluster"), Selector: query.Get("selector"), AddOn: query.Get("addon"), Reason: query.Get("reason"),
-		State: fleet.State(query.Get("state")), Alike: query.Get("alike"), selector: labels.Everything(),
+		Name: query.Get("cluster"), Selector: cmp.Or(query.Get("selector"), query.Get("l")), AddOn: query.Get("addon"), Reason: query.Get("reason"),
+		State: fleet.State(query.Get("state")), Alike: query.Get("alike"), Group: strings.TrimSpace(query.Get("group")), Path: path,
+		selector: labels.Everything(),
 	}
 	f.Page, _ = strconv.Atoi(query.Get("page")) // anything else is the first page
 	f.Page = max(f.Page, 1)
 	if selector, err := labels.Parse(f.Selector); err != nil {
-		f.Problem = err.Error()
+		f.Problem = text.Head(err.Error(), maxProblem)
 	} else {
 		f.selector = selector
+	}
+	if f.Group != "" {
+		f.GroupProblem = text.Head(strings.Join(validation.IsQualifiedName(f.Group), "; "), maxProblem)
 	}
 	return f
 }
 
 // Active reports whether the filter omits anything.
 func (f filter) Active() bool {
-	return f.Name != "" || f.Selector != "" || f.AddOn != "" || f.Reason != "" || f.State != "" || f.Alike != ""
+	return f.Name != "" || f.Selector != "" || f.AddOn != "" || f.Reason != "" || f.State != "" || f.Alike != "" || f.Group != ""
 }
 
 // With returns the URL of the page with one value of the filter changed; it leads to the first page.
 func (f filter) With(name, value string) string {
 	query := url.Values{}
 	for key, set := range map[string]string{
-		"cluster": f.Name, "selector": f.Selector, "addon": f.AddOn, "reason": f.Reason, "state": string(f.State), "alike": f.Alike, name: value,
+		"cluster": f.Name, "selector": f.Selector, "addon": f.AddOn, "reason": f.Reason, "state": string(f.State), "alike": f.Alike, "group": f.Group, name: value,
 	} {
 		if set != "" {
 			query.Set(key, set)
 		}
 	}
 	if len(query) == 0 {
-		return "/"
+		return f.Path
 	}
-	return "/?" + query.Encode()
+	return f.Path + "?" + query.Encode()
+}
+
+// PagePath returns the URL of a page with the same filter.
+func (f filter) PagePath(page int) string {
+	path := f.With("", "")
+	if page == 1 {
+		return path
+	}
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	return fmt.Sprintf("%s%spage=%d", path, separator, page)
+}
+
+// In returns the URL of the page with the clusters of a group only, not grouped any longer.
+func (f filter) In(group fleet.LabelGroup) string {
+	f.Group, f.Selector = "", strings.Trim(f.Selector+","+group.Selector, ",")
+	return f.With("", "")
 }
 
 // of returns the part of a fleet that the filter selects.
@@ -125,6 +156,8 @@ type fleetView struct {
 	More   int
 	Groups []groupRow
 	Pages  []int
+	// Labels has the groups of clusters by a label, if they are grouped by one.
+	Labels labelTable
 	// Alike lists the clusters of a single group, if one is shown.
 	Alike   []string
 	Command string
@@ -166,12 +199,21 @@ type cell struct {
 }
 
 func fleetPage(ctx context.Context, v visit) (frame, error) {
-	f := filterOf(v.URL.Query())
+	f := filterOf("/", v.URL.Query())
 	all, err := read.Glance(ctx, v.reader, f.selector)
 	if err != nil {
 		return frame{}, err
 	}
-	return frame{Title: "Fleet", Template: "fleet", View: fleetOf(f.of(all), f)}, nil
+	part := f.of(all)
+	view := fleetOf(part, f)
+	if f.Group != "" {
+		managed, err := read.ManagedByName(ctx, v.reader)
+		if err != nil {
+			return frame{}, err
+		}
+		view.Labels = labelTableOf(part, f, managed)
+	}
+	return frame{Title: "Fleet", Template: "fleet", View: view}, nil
 }
 
 // fleetOf returns what the page shows of a fleet.
@@ -292,19 +334,6 @@ func fleetCommand(f filter) string {
 		line += " --selector " + text.ShellWord(f.Selector)
 	}
 	return line + cmp.Or(map[bool]string{true: " -o wide"}[f.Alike != "" || f.Page > 1])
-}
-
-// PagePath returns the URL of a page with the same filter.
-func (v fleetView) PagePath(page int) string {
-	path := v.Filter.With("", "")
-	if page == 1 {
-		return path
-	}
-	separator := "?"
-	if strings.Contains(path, "?") {
-		separator = "&"
-	}
-	return fmt.Sprintf("%s%spage=%d", path, separator, page)
 }
 
 // bar is a part of a bar that shows states, in permille of its width.

@@ -100,7 +100,7 @@ func wide(clusters int) fleet.Glance {
 
 func fleetFrame(all fleet.Glance, query string) frame {
 	values, _ := url.ParseQuery(query)
-	f := filterOf(values)
+	f := filterOf("/", values)
 	return frame{Title: "Fleet", Template: "fleet", View: fleetOf(f.of(all), f)}
 }
 
@@ -209,12 +209,12 @@ func TestFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := filterOf(values)
+		f := filterOf("/", values)
 		if got := len(f.of(all)); got != want {
 			t.Errorf("%q selects %d clusters, want %d", query, got, want)
 		}
 	}
-	if f := filterOf(url.Values{"selector": {"a=("}}); f.Problem == "" {
+	if f := filterOf("/", url.Values{"selector": {"a=("}}); f.Problem == "" {
 		t.Error("an invalid selector is no problem")
 	}
 }

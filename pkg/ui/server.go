@@ -59,6 +59,7 @@ func pages() map[string]page {
 	return map[string]page{
 		"/{$}":                               fleetPage,
 		"/addons/{addon}":                    addOnPage,
+		"/clusters":                          clustersPage,
 		"/clusters/{cluster}":                clusterPage,
 		"/clusters/{cluster}/addons/{addon}": whyPage,
 		"/clusters/{cluster}/instances/{instance}":         instancePage,

@@ -110,7 +110,7 @@ func create(ctx context.Context, c client.Client, object client.Object) error {
 		return fmt.Errorf("creating %s: %w", client.ObjectKeyFromObject(object), err)
 	}
 	switch object.(type) {
-	case *addonv1alpha1.ManagedClusterAddOn, *kudo.Instance:
+	case *addonv1alpha1.ManagedClusterAddOn, *kudo.Instance, *unstructured.Unstructured:
 		wanted.SetResourceVersion(object.GetResourceVersion())
 		if err := c.Status().Update(ctx, wanted); err != nil {
 			return fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(object), err)
@@ -153,7 +153,7 @@ func version() *kudo.OperatorVersion {
 // clusterObjects returns the objects of a cluster.
 func clusterObjects(name string, i int) []client.Object {
 	now := metav1.NewMicroTime(time.Now())
-	objects := []client.Object{namespace(name), managedCluster(name, []string{"eu", "us"}[i%2]), &coordinationv1.Lease{
+	objects := []client.Object{namespace(name), managedCluster(name, i), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: addonv1alpha1.AgentLease, Labels: map[string]string{addonv1alpha1.LabelVersion: "v0.9.0"}},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &now, LeaseDurationSeconds: ptr.To(int32(3600))},
 	}}
@@ -166,11 +166,21 @@ func clusterObjects(name string, i int) []client.Object {
 	return append(objects, Instance(name, i == 0))
 }
 
-func managedCluster(name, region string) client.Object {
-	cluster := &unstructured.Unstructured{}
+// managedCluster returns a cluster in one of two regions. The third one does not renew its lease.
+func managedCluster(name string, i int) client.Object {
+	available := "True"
+	if i == 2 {
+		available = "Unknown"
+	}
+	cluster := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"version": map[string]any{"kubernetes": []string{"v1.31.4", "v1.32.1"}[i%2]},
+		"conditions": []any{map[string]any{
+			"type": "ManagedClusterConditionAvailable", "status": available, "reason": "Test", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+		}},
+	}}}
 	cluster.SetGroupVersionKind(read.ManagedClusterKind)
 	cluster.SetName(name)
-	cluster.SetLabels(map[string]string{"region": region})
+	cluster.SetLabels(map[string]string{"region": []string{"eu", "us"}[i%2]})
 	return cluster
 }
 

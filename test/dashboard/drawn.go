@@ -27,7 +27,7 @@ func FillDrawn(ctx context.Context, c client.Client) (created []client.Object, e
 	if err := create(ctx, c, namespace(Drawn)); err != nil {
 		return nil, err
 	}
-	objects := []client.Object{managedCluster(Drawn, "eu"), forge, anvil}
+	objects := []client.Object{managedCluster(Drawn, 0), forge, anvil}
 	for _, name := range []string{"forge", "coke", "anvil"} {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: Drawn, Name: name}}
 		addOn.Status.Conditions = []metav1.Condition{{
