@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,8 +16,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
-	"github.com/tandem-addons/tandem/pkg/console/why"
-	"github.com/tandem-addons/tandem/pkg/core/dependency"
 	"github.com/tandem-addons/tandem/pkg/core/install"
 	"github.com/tandem-addons/tandem/pkg/ui/graph"
 )
@@ -176,131 +171,4 @@ func (v visit) agent(ctx context.Context, cluster string) (agentView, error) {
 		}
 	}
 	return view, nil
-}
-
-// explanationOf explains the state of an add-on, as far as the user may read the definitions.
-func explanationOf(cluster fleet.Cluster, name string, now time.Time) why.Data {
-	if cluster.Definitions == nil {
-		return why.Data{AddOn: name, Cluster: cluster.Name,
-			Explanation: "Its dependencies are unknown, because you are not allowed to list ClusterManagementAddOns. The conditions below are what it reports."}
-	}
-	return why.Of(cluster, name, now).Data(name)
-}
-
-// whyView is what page Why shows.
-type whyView struct {
-	why.Data
-	fleet.Glimpse
-	Installed  bool
-	Planned    bool
-	Conditions []conditionRow
-	Dependents []string
-	Command    string
-	// Fixes are the commands that fix the causes.
-	Fixes []fixRow
-	// Stuck are rollouts that wait for each other.
-	Stuck []rolloutRow
-	// Disable is the path that disables the add-on, empty if the user may not; Token is the value that its form has to contain.
-	Disable, Token string
-	Enable         enableForm
-}
-
-// fixRow is a command that fixes a cause.
-type fixRow struct {
-	Command string
-	// Path is the page with the action that does the same, and Label its text; empty if there is none.
-	Path, Label string
-}
-
-// actionOf matches a command that an action of the dashboard replaces. Commands with other names are not linked.
-var actionOf = regexp.MustCompile(`^kubectl addon (plan run|plan cancel|update|enable) ([a-z0-9.-]+) `)
-
-// fixRows returns commands with the pages of their actions on a cluster. Without permission to act, there are none.
-func fixRows(cluster string, commands []string, acts bool) []fixRow {
-	rows := make([]fixRow, len(commands))
-	for i, line := range commands {
-		rows[i].Command = line
-		found := actionOf.FindStringSubmatch(line)
-		if !acts || found == nil || !strings.Contains(line+" ", " --cluster "+cluster+" ") {
-			continue
-		}
-		switch name := found[2]; found[1] {
-		case "update":
-			rows[i].Path, rows[i].Label = instancePath(cluster, name)+"#parameters", "Change parameters of "+name
-		case "enable":
-			rows[i].Path, rows[i].Label = whyPath(cluster, name), "Enable "+name
-		default:
-			rows[i].Path, rows[i].Label = instancePath(cluster, name)+"#actions", "Plans of "+name
-		}
-	}
-	return rows
-}
-
-// maxSlots is the number of clusters that page Why names for a rollout.
-const maxSlots = 10
-
-// rolloutRow is a rollout that waits for others, with clusters that occupy its slots; More is the number of those that are not shown.
-type rolloutRow struct {
-	AddOn string
-	Slots []dependency.Slot
-	More  int
-}
-
-func rolloutRows(deadlocks []dependency.SlotDeadlock) []rolloutRow {
-	var rows []rolloutRow
-	for _, deadlock := range deadlocks {
-		for _, rollout := range deadlock.Rollouts {
-			shown := min(len(rollout.Slots), maxSlots)
-			rows = append(rows, rolloutRow{AddOn: rollout.AddOn, Slots: rollout.Slots[:shown], More: len(rollout.Slots) - shown})
-		}
-	}
-	return rows
-}
-
-// rollouts reads what explains why rollouts have not reached the cluster. A user who may not read all clusters gets no rollouts that wait for each other: any of
-// the others may release a slot.
-func (v visit) rollouts(ctx context.Context, cluster fleet.Cluster) (fleet.Rollouts, error) {
-	rollouts, err := read.Rollouts(ctx, v.reader, v.now, cluster)
-	if err != nil || len(rollouts.Deadlocks) == 0 {
-		return rollouts, err
-	}
-	readsAll, err := v.rights.May(ctx, authorizationv1.ResourceAttributes{
-		Verb: "list", Group: addonv1alpha1.GroupVersion.Group, Resource: "managedclusteraddons",
-	})
-	if !readsAll {
-		rollouts.Deadlocks = nil
-	}
-	return rollouts, err
-}
-
-func whyPage(ctx context.Context, v visit) (frame, error) {
-	cluster, err := v.cluster(ctx, v.PathValue("cluster"))
-	if err != nil {
-		return frame{}, err
-	}
-	name := v.PathValue("addon")
-	if cluster.CheckAddOn(name) != nil {
-		return frame{}, errAbsent
-	}
-	if cluster.Rollouts, err = v.rollouts(ctx, cluster); err != nil {
-		return frame{}, err
-	}
-	view := whyView{
-		Data: explanationOf(cluster, name, v.now), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
-		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
-	}
-	view.Fixes, view.Stuck = fixRows(cluster.Name, view.Commands, v.acts != nil), rolloutRows(view.Deadlocks)
-	if addOn := cluster.AddOns[name]; addOn != nil {
-		view.Installed, view.Glimpse, view.Conditions = true, fleet.GlimpseOf(addOn), conditionRows(addOn.Status.Conditions, v.now)
-		if addOn.DeletionTimestamp.IsZero() && v.may(ctx, deleteAddOn(cluster.Name, name)) {
-			view.Disable, view.Token = whyPath(cluster.Name, name)+"/disable", v.token
-		}
-	}
-	if !view.Installed {
-		view.Enable = v.enableForm(ctx, enableForm{Cluster: cluster.Name, AddOns: []string{name}})
-	}
-	for _, dependent := range cluster.Dependents(name) {
-		view.Dependents = append(view.Dependents, dependent.Name)
-	}
-	return frame{Title: name + " on " + cluster.Name, Template: "why", View: view}, nil
 }

@@ -120,8 +120,9 @@ func TestPages(t *testing.T) {
 	view := cluster(at)
 	golden(t, "cluster", frame{Title: "Cluster cluster1", Template: "cluster", View: clusterOf(view)})
 	explained := why.Of(view, "kafka", sample.Now).Data("kafka")
+	fixes := visit{acts: everything{}, token: "token"}.fixRows(t.Context(), view, explained.Commands)
 	golden(t, "why", frame{Title: "kafka on cluster1", Template: "why", View: whyView{
-		Data: explained, Fixes: fixRows("cluster1", explained.Commands, true), Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: conditionRows(view.AddOns["kafka"].Status.Conditions, sample.Now),
+		Data: explained, Fixes: fixes, Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: conditionRows(view.AddOns["kafka"].Status.Conditions, sample.Now),
 	}})
 	stuck := sample.NewCluster("shop:", "kafka:").With("shop", sample.Works, sample.NotRolledOut).With("kafka", sample.Works).Progressive("shop", 1).
 		RolledOut("shop", "cluster2", sample.Works, sample.UpgradeWaits).Stuck("kafka cluster1: shop", "kafka cluster0: shop", "shop cluster2: kafka")

@@ -70,6 +70,18 @@ func parameterFormOf(version *kudo.OperatorVersion, spec kudo.InstanceSpec) para
 	return form
 }
 
+// limitedTo returns the form for some of its parameters, or for all if it has none of them.
+func (f parameterForm) limitedTo(names []string) parameterForm {
+	isOther := func(row parameterRow) bool { return !slices.Contains(names, row.Name) }
+	limited := f
+	limited.Plain = slices.DeleteFunc(slices.Clone(f.Plain), isOther)
+	limited.Sensitive = slices.DeleteFunc(slices.Clone(f.Sensitive), isOther)
+	if len(limited.Plain)+len(limited.Sensitive) == 0 {
+		return f
+	}
+	return limited
+}
+
 // given are the parameters of a request, as they are given on the command line.
 type given struct {
 	set   map[string]string

@@ -48,24 +48,3 @@ func TestMessagesAreShownOnceAtTheirDeepestPlace(t *testing.T) {
 		}
 	}
 }
-
-func TestFixesLeadToActions(t *testing.T) {
-	for line, want := range map[string]fixRow{
-		"kubectl addon plan run kafka deploy --cluster c1":           {Path: "/clusters/c1/instances/kafka#actions", Label: "Plans of kafka"},
-		"kubectl addon plan cancel kafka --cluster c1":               {Path: "/clusters/c1/instances/kafka#actions", Label: "Plans of kafka"},
-		"kubectl addon update kafka --cluster c1 -p BROKERS=VALUE":   {Path: "/clusters/c1/instances/kafka#parameters", Label: "Change parameters of kafka"},
-		"kubectl addon enable kafka --cluster c1 --namespace data":   {Path: "/clusters/c1/addons/kafka", Label: "Enable kafka"},
-		"kubectl addon enable kafka --cluster c12":                   {},
-		"kubectl addon plan status kafka --cluster c1":               {},
-		"kubectl addon enable 'javascript:alert(1)' --cluster c1":    {},
-		"kubectl delete pod kubectl addon enable kafka --cluster c1": {},
-	} {
-		want.Command = line
-		if diff := cmp.Diff([]fixRow{want}, fixRows("c1", []string{line}, true)); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff([]fixRow{{Command: line}}, fixRows("c1", []string{line}, false)); diff != "" {
-			t.Errorf("without permission to act: %s", diff)
-		}
-	}
-}

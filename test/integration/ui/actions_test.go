@@ -115,6 +115,34 @@ var _ = Describe("actions of the dashboard", func() {
 		Expect(none.body).To(ContainSubstring("has no plan"))
 	})
 
+	It("offers the actions that page Why recommends to those who may send them", func(ctx context.Context) {
+		const failed, invalid = "/clusters/cluster-01/addons/shop", "/clusters/cluster-10/addons/kafka"
+		shared := serveForActions(ctx)
+		operator, viewer := shared.as(token(ctx, "fixes", "", fleet.Operating)), shared.as(token(ctx, "looks", "", fleet.Reading))
+		page := operator.get(failed).body
+		Expect(page).To(And(ContainSubstring(`<form class="filter" method="post" action="/clusters/cluster-01/instances/kafka/run/preview">`),
+			ContainSubstring("<button>Run plan deploy of kafka…</button>"), Not(ContainSubstring("Cancel plan"))))
+		shown := operator.post("/clusters/cluster-01/instances/kafka/run/preview", url.Values{"plan": {field(page, "plan")}})
+		Expect(shown.status).To(Equal(http.StatusOK), shown.body)
+		Expect(shown.body).To(ContainSubstring("kubectl addon plan run kafka deploy --cluster cluster-01"))
+		Expect(operator.get(invalid).body).To(And(ContainSubstring(`action="/clusters/cluster-10/instances/kafka/parameters/preview"`),
+			ContainSubstring(`<option value="BROKERS">`), Not(ContainSubstring(`<option value="DISK">`)), Not(ContainSubstring("Reset to default"))))
+		Expect(operator.get("/clusters/cluster-02/addons/shop").body).To(ContainSubstring("<button>Enable zookeeper…</button>"))
+		for _, path := range []string{failed, invalid, "/clusters/cluster-02/addons/shop"} {
+			Expect(viewer.get(path).body).To(And(ContainSubstring("What to run"), Not(ContainSubstring("<form class=\"filter\""))), path)
+		}
+
+		By("cancelling a plan that is requested")
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster-01", Name: "kafka"}}
+		Expect(operator.confirm("/clusters/cluster-01/instances/kafka/run", url.Values{"plan": {"backup"}}).status).To(Equal(http.StatusSeeOther))
+		Eventually(func() string { return operator.get("/clusters/cluster-01/addons/kafka").body }).Should(And(
+			ContainSubstring(`action="/clusters/cluster-01/instances/kafka/cancel/preview"`), ContainSubstring(`<button class="danger">Cancel plan backup…</button>`)))
+		Expect(viewer.get("/clusters/cluster-01/addons/kafka").body).NotTo(ContainSubstring("Cancel plan"))
+		Expect(operator.confirm("/clusters/cluster-01/instances/kafka/cancel", url.Values{}).status).To(Equal(http.StatusSeeOther))
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+		Expect(instance.Spec.PlanExecution.PlanName).To(BeEmpty())
+	})
+
 	It("disables an add-on after stating what depends on it", func(ctx context.Context) {
 		const path = "/clusters/cluster-07/addons/kafka"
 		s := local(ctx, nil)
