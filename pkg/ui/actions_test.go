@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -74,6 +75,16 @@ func TestProposals(t *testing.T) {
 	refused := updateProposal(instance, version, g)
 	refused.Refusal = "parameter SIZE: must be an integer"
 	golden(t, "proposal-refused", frame{Title: refused.Title, Template: "proposal", View: refused.shownTo("token")})
+
+	next := version.DeepCopy()
+	next.Name, next.UID, next.Spec.Version = "store-1.1.0", "next", "1.1.0"
+	next.Spec.Templates["config.yaml"] = strings.Replace(next.Spec.Templates["config.yaml"], "\ndata: {", "\ndata: {more: \"yes\", ", 1)
+	upgraded := edited
+	upgraded.After, upgraded.Version = instance.DeepCopy(), next
+	upgraded.After.Spec.OperatorVersion.Name = next.Name
+	upgrade := upgradeProposal(client.ObjectKeyFromObject(instance), instance, next.Name)
+	upgrade.describeChange(upgraded)
+	golden(t, "proposal-upgrade", frame{Title: upgrade.Title, Template: "proposal", View: upgrade.shownTo("token")})
 
 	view := cluster(metav1.Time{})
 	e := change.EnableRequest{View: view, AddOn: "zookeeper", Desired: change.Desired{Namespace: "data", WithDependencies: true}}

@@ -37,6 +37,7 @@ type addOnView struct {
 	Malformed  string
 	Commands   []string
 	Enable     enableForm
+	Upgrade    upgradeForm
 	// WhatIf is the path of page What if, empty if the user may not see it.
 	WhatIf string
 }
@@ -79,6 +80,9 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 	}
 	if view.Defined {
 		view.Enable = v.enableForm(ctx, enableForm{AddOn: name, Clusters: without(name, glance)})
+	}
+	if view.Upgrade, err = v.addOnUpgradeForm(ctx, name, view.Clusters); err != nil {
+		return frame{}, err
 	}
 	view.Versions, err = v.versions(ctx, name)
 	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err

@@ -37,7 +37,8 @@ type instanceView struct {
 	// Unread is set if the OperatorVersion cannot be read.
 	Unread bool
 	Forms  planForms
-	// Change is the form for parameters, WhatIf the path of page What if.
+	// Upgrade is the form for the version, Change that for parameters, WhatIf the path of page What if.
+	Upgrade  upgradeForm
 	Change   parameterForm
 	WhatIf   string
 	Commands []string
@@ -92,6 +93,9 @@ func instancePage(ctx context.Context, v visit) (frame, error) {
 	history, err := v.history(ctx, instance)
 	view.History, view.NoHistory = revisionRows(history, v.now), err != nil
 	view.Forms, view.Change = v.planForms(ctx, progressing), v.parameterForm(ctx, progressing)
+	if view.Upgrade, err = v.upgradeForm(ctx, progressing); err != nil {
+		return frame{}, err
+	}
 	if v.foresees(ctx) {
 		view.WhatIf = instancePath(key.Namespace, key.Name) + "/what-if"
 	}

@@ -6,15 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 )
-
-func isMissingKind(err error) bool { return meta.IsNoMatchError(err) }
 
 // packagesView is what page Packages shows.
 type packagesView struct {

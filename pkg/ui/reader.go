@@ -245,3 +245,9 @@ func (everything) May(context.Context, authorizationv1.ResourceAttributes) (bool
 func isHidden(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
 }
+
+// isMissingKind reports whether an error means that the hub does not have the kind of an object.
+func isMissingKind(err error) bool { return meta.IsNoMatchError(err) }
+
+// isReadProblem reports whether an error means more than that the user may not read objects, or that the hub does not have their kind.
+func isReadProblem(err error) bool { return err != nil && !isHidden(err) && !isMissingKind(err) }

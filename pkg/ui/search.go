@@ -107,9 +107,6 @@ func (v visit) searched(ctx context.Context) (all searched, err error) {
 	return all, nil
 }
 
-// isReadProblem reports whether an error means more than that the user may not read objects, or that the hub does not have their kind.
-func isReadProblem(err error) bool { return err != nil && !isHidden(err) && !isMissingKind(err) }
-
 // search returns what the page shows of the objects whose names contain the query.
 func (all searched) search(query string) searchView {
 	counts := map[string]int{}

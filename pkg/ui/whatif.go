@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/change"
 	"github.com/tandem-addons/tandem/pkg/console/fleet"
 	"github.com/tandem-addons/tandem/pkg/console/read"
@@ -153,32 +151,11 @@ func (w whatIfView) command(isRolledOut bool) string {
 
 // versionsFor returns the OperatorVersions of the operators that the Instances of the name run.
 func (v visit) versionsFor(ctx context.Context, state *change.State, name string, clusters []string) ([]string, error) {
-	type operator struct{ namespace, name string }
-	operators := map[operator]bool{}
+	var runs []client.ObjectKey
 	for _, cluster := range clusters {
-		instance := state.FindInstance(client.ObjectKey{Namespace: cluster, Name: name})
-		if instance == nil {
-			continue
-		}
-		version, key := &kudo.OperatorVersion{}, install.VersionOf(instance)
-		switch err := v.Get(ctx, key, version); {
-		case err == nil:
-			operators[operator{key.Namespace, version.OperatorName()}] = true
-		case !isHidden(err) && !isMissingKind(err):
-			return nil, err
+		if instance := state.FindInstance(client.ObjectKey{Namespace: cluster, Name: name}); instance != nil && !slices.Contains(runs, install.VersionOf(instance)) {
+			runs = append(runs, install.VersionOf(instance))
 		}
 	}
-	names := map[string]bool{}
-	for of := range operators {
-		stored, err := read.StoredVersions(ctx, v.reader, of.namespace)
-		if err != nil && !isHidden(err) {
-			return nil, err
-		}
-		for i := range stored {
-			if stored[i].OperatorName() == of.name {
-				names[stored[i].Name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names)), nil
+	return v.versionsLike(ctx, runs)
 }

@@ -156,6 +156,14 @@ func addReference(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addon
 	return nil
 }
 
+// versionResource is the resource of an OperatorVersion in the configs of an add-on.
+var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+
+// CheckVersionNotRolledOut returns an error if a Placement provides the OperatorVersion of the add-on. Its message names the command that changes that.
+func CheckVersionNotRolledOut(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	return checkNotRolledOut(definition, addOn, versionResource, "OperatorVersion")
+}
+
 // checkNotRolledOut returns an error if a Placement provides a config of the add-on, because a reference in the add-on itself would override it.
 func checkNotRolledOut(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,

@@ -88,9 +88,6 @@ func (s *State) versionAfter(ctx context.Context, existing *kudo.Instance, e Edi
 	return s.Version(ctx, install.VersionOf(existing))
 }
 
-// versionResource is the resource of an OperatorVersion in the configs of an add-on.
-var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
-
 // DefaultVersion returns the OperatorVersion of an add-on on clusters where it does not have its own; empty if there is none.
 func DefaultVersion(definition *addonv1alpha1.ClusterManagementAddOn) client.ObjectKey {
 	for _, config := range definition.Spec.SupportedConfigs {
@@ -116,7 +113,7 @@ func (s *State) editAddOn(ctx context.Context, edit Edit) (Change, error) {
 // rolloutRemarks returns a remark if OCM rolls out the version of an add-on by a Placement.
 func (s *State) rolloutRemarks(key client.ObjectKey) []string {
 	view := s.fleet[key.Namespace]
-	if err := checkNotRolledOut(view.Definitions[key.Name].Object, view.AddOns[key.Name], versionResource, "OperatorVersion"); err != nil {
+	if err := CheckVersionNotRolledOut(view.Definitions[key.Name].Object, view.AddOns[key.Name]); err != nil {
 		return []string{err.Error()}
 	}
 	return nil
@@ -188,7 +185,7 @@ func (s *State) orderView(cluster, addOn string, to *kudo.OperatorVersion) whati
 func (s *State) upgrade(
 	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, edit Edit,
 ) error {
-	if err := checkNotRolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil && !edit.WhatIf {
+	if err := CheckVersionNotRolledOut(definition, addOn); err != nil && !edit.WhatIf {
 		return err
 	}
 	resolved, predicted := resolveConfigs(definition, addOn)

@@ -298,6 +298,51 @@ var _ = Describe("changes on the dashboard", func() {
 		})
 	}
 
+	for _, byAddOn := range []bool{true, false} {
+		It("upgrades an "+map[bool]string{true: "add-on", false: "Instance"}[byAddOn]+" to a version that the user chooses, as it was shown", func(ctx context.Context) {
+			const cluster, page = "cluster-05", "/clusters/cluster-05/instances/store"
+			instance := createStore(ctx, cluster, byAddOn)
+			shared := serveForActions(ctx)
+			s := shared.as(token(ctx, "upgrades", "", fleet.Operating))
+			Eventually(func() string { return s.get(page).body }).Should(
+				ContainSubstring(`<select name="version" required><option value="">choose one</option><option>store-1.1.0</option></select>`))
+			Expect(shared.as(token(ctx, "watches", "", fleet.Reading)).get(page).body).NotTo(ContainSubstring("Change the version"))
+			form := url.Values{"token": {s.session()}, "version": {"store-1.1.0"}}
+			shown := s.post(page+"/upgrade/preview", form)
+			Expect(shown.status).To(Equal(http.StatusOK), shown.body)
+			Expect(shown.body).To(And(ContainSubstring("kubectl addon upgrade store --cluster "+cluster+" --version store-1.1.0"),
+				ContainSubstring("OperatorVersion: store-1.0.0 → store-1.1.0"), ContainSubstring("Plan <b>deploy</b> runs")))
+
+			By("changing nothing after a change since the preview")
+			Expect(environment.Edit(ctx, hub, instance, func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "1"} })).To(Succeed())
+			Expect(s.post(page+"/upgrade", fill(shown.body, form)).status).To(Equal(http.StatusConflict))
+
+			By("changing the version")
+			Expect(s.confirm(page+"/upgrade", form).status).To(Equal(http.StatusSeeOther))
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+			if byAddOn {
+				Expect(findAddOn(ctx, cluster, "store").Spec.Configs).To(ConsistOf(HaveField("ConfigReferent.Name", "store-1.1.0")))
+				Expect(instance.Spec.OperatorVersion.Name).To(Equal("store-1.0.0"), "the hub changes it")
+				Expect(s.get("/addons/store").body).To(And(ContainSubstring(`action="/upgrade/preview"`), ContainSubstring(`<option value="cluster-05">`)))
+			} else {
+				Expect(instance.Spec.OperatorVersion.Name).To(Equal("store-1.1.0"))
+			}
+
+			By("refusing what is no version of the operator, and what does not exist")
+			for want, wrong := range map[string]url.Values{
+				"choose a version and a cluster": {"cluster": {cluster}, "addon": {"store"}},
+				"kafka":                          {"cluster": {cluster}, "addon": {"store"}, "version": {fleet.Version}},
+				"&lt;b&gt;":                      {"cluster": {cluster}, "addon": {"store"}, "version": {"<b>"}},
+				"none":                           {"cluster": {cluster}, "addon": {"none"}, "version": {"store-1.1.0"}},
+			} {
+				wrong.Set("token", form.Get("token"))
+				refused := s.post("/upgrade/preview", wrong)
+				Expect(refused.status).To(Equal(http.StatusUnprocessableEntity), refused.body)
+				Expect(refused.body).To(And(ContainSubstring(want), Not(ContainSubstring("<b>\""))))
+			}
+		})
+	}
+
 	It("reads an OperatorVersion once for all clusters of page What if", func(ctx context.Context) {
 		createStore(ctx, "cluster-08", true)
 		createStore(ctx, "cluster-09", true)
@@ -403,6 +448,13 @@ var _ = Describe("changes on the dashboard", func() {
 		} {
 			Expect(s.get(path).body).To(And(ContainSubstring(want), Not(ContainSubstring("--dry-run"))), path)
 		}
+
+		By("leaving the version to the Placement")
+		Expect(s.get("/clusters/cluster-08/instances/store").body).To(And(ContainSubstring("Placement default/all selects"),
+			ContainSubstring("<code>kubectl edit clustermanagementaddon store</code>"), Not(ContainSubstring("Change the version…"))))
+		refused := s.post("/upgrade/preview", url.Values{"cluster": {"cluster-08"}, "addon": {"store"}, "version": {"store-1.1.0"}, "token": {s.session()}})
+		Expect(refused.status).To(Equal(http.StatusUnprocessableEntity))
+		Expect(refused.body).To(And(ContainSubstring("Refused: "), ContainSubstring("kubectl edit clustermanagementaddon store")))
 	})
 
 	It("names rollouts that wait for each other to users who may read all of them", func(ctx context.Context) {
