@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -86,6 +88,66 @@ func addOnPage(ctx context.Context, v visit) (frame, error) {
 	}
 	view.Versions, err = v.versions(ctx, name)
 	return frame{Title: "Add-on " + name, Template: "addon", View: view}, err
+}
+
+// executionsShown is the number of executions on a page of an add-on's history.
+const executionsShown = 100
+
+// addOnHistoryView is what the page with the history of an add-on shows: the last execution on each cluster, the latest first.
+type addOnHistoryView struct {
+	Name       string
+	Executions []executionRow
+	// Total is the number of clusters with an execution, Unrecorded that of clusters whose agent has not recorded any.
+	Total, Unrecorded int
+	Pages             []int
+	Filter            filter
+	Command           string
+}
+
+// executionRow is the last execution on a cluster.
+type executionRow struct {
+	Cluster, Name string
+	revisionRow
+}
+
+func addOnHistoryPage(ctx context.Context, v visit) (frame, error) {
+	name := v.PathValue("addon")
+	definitions, err := read.Definitions(ctx, v.reader)
+	if isReadProblem(err) {
+		return frame{}, err
+	}
+	var instances kudo.InstanceList
+	if err := v.List(ctx, &instances, client.UnsafeDisableDeepCopy); isReadProblem(err) {
+		return frame{}, err
+	}
+	view := addOnHistoryOf(name, instances.Items, filterOf(addOnPath(name)+"/history", v.URL.Query()), v.now)
+	if _, defined := definitions[name]; !defined && view.Total+view.Unrecorded == 0 {
+		return frame{}, errAbsent
+	}
+	return frame{Title: "History of " + name, Template: "history", View: view}, nil
+}
+
+// addOnHistoryOf returns what the page shows of the Instances of an add-on, whose histories have the last execution only.
+func addOnHistoryOf(name string, instances []kudo.Instance, f filter, now time.Time) addOnHistoryView {
+	view := addOnHistoryView{Name: name, Filter: filter{Page: f.Page, Path: f.Path}, Command: command("history %s", name)}
+	var rows []executionRow
+	for i := range instances {
+		instance := &instances[i]
+		if instance.Name != name || !ownedByAddOn(instance) {
+			continue
+		}
+		if last := revisionRows(instance.Status.History, now); len(last) > 0 {
+			rows = append(rows, executionRow{instance.Namespace, name, last[0]})
+		} else {
+			view.Unrecorded++
+		}
+	}
+	slices.SortFunc(rows, func(a, b executionRow) int {
+		return cmp.Or(b.Started.at.Compare(a.Started.at), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	view.Total, view.Pages = len(rows), pagesOf(len(rows), executionsShown)
+	view.Executions = pageOf(rows, executionsShown, f.Page)
+	return view
 }
 
 // addOnOf returns what the page shows of an add-on.

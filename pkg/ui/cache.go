@@ -32,6 +32,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/console/check"
+	"github.com/tandem-addons/tandem/pkg/console/progress"
 	"github.com/tandem-addons/tandem/pkg/console/read"
 	"github.com/tandem-addons/tandem/pkg/core/selector"
 	"github.com/tandem-addons/tandem/pkg/kube/controller"
@@ -51,7 +52,8 @@ type Hub struct {
 	refused map[schema.GroupVersionKind]error
 	contact *contact.Tracker
 	changes changes
-	// histories has the histories of Instances that pages have shown lately: the cache omits them, because they are most of an Instance.
+	// histories has the histories of Instances that pages have shown lately: the cache has the last execution only, because they are most of an
+	// Instance.
 	histories *contact.Answers[instanceState, []kudo.HistoryEntry]
 	// hint is the sentence about an addon-manager that does not run; nil or empty if it runs, or if that is unknown.
 	hint atomic.Pointer[string]
@@ -321,7 +323,7 @@ func trim(object any) (any, error) {
 	}
 	switch o := object.(type) {
 	case *kudo.Instance:
-		o.Status.History = nil
+		o.Status.History = slices.Clone(progress.Revisions{Revisions: o.Status.History}.Last().Revisions)
 	case *kudo.OperatorVersion:
 		o.Spec.Templates = nil
 	case *clusterv1.ManagedCluster:

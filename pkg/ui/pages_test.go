@@ -120,7 +120,7 @@ func TestPages(t *testing.T) {
 	view := cluster(at)
 	golden(t, "cluster", frame{Title: "Cluster cluster1", Template: "cluster", View: clusterOf(view)})
 	explained := why.Of(view, "kafka", sample.Now).Data("kafka")
-	fixes := visit{acts: everything{}, token: "token"}.fixRows(t.Context(), view, explained.Commands)
+	fixes := visit{acts: everything{}, token: "token"}.fixRows(t.Context(), view, "kafka", explained.Commands)
 	golden(t, "why", frame{Title: "kafka on cluster1", Template: "why", View: whyView{
 		Data: explained, Fixes: fixes, Glimpse: fleet.GlimpseOf(view.AddOns["kafka"]), Conditions: conditionRows(view.AddOns["kafka"].Status.Conditions, sample.Now),
 	}})

@@ -106,6 +106,7 @@ func pages() map[string]page {
 		"/clusters/{cluster}":                clusterPage,
 		"/clusters/{cluster}/addons/{addon}": whyPage,
 		"/clusters/{cluster}/instances/{instance}":         instancePage,
+		"/addons/{addon}/history":                          addOnHistoryPage,
 		"/addons/{addon}/what-if":                          whatIfAddOnPage,
 		"/clusters/{cluster}/instances/{instance}/what-if": whatIfInstancePage,
 		"/search":                      searchPage,

@@ -15,7 +15,7 @@ import (
 
 // views has a value of the type that each template shows.
 var views = map[string]any{
-	"fleet": fleetView{}, "clusters": clustersView{}, "cluster": clusterView{}, "why": whyView{}, "instance": instanceView{}, "addon": addOnView{}, "search": searchView{}, "packages": packagesView{},
+	"fleet": fleetView{}, "clusters": clustersView{}, "cluster": clusterView{}, "why": whyView{}, "instance": instanceView{}, "addon": addOnView{}, "search": searchView{}, "history": addOnHistoryView{}, "packages": packagesView{},
 	"package": packageView{}, "proposal": proposal{}, "whatif": whatIfView{}, "refused": refusedView{}, "entrance": Entrance{}, "loading": "", "absent": "", "failure": "",
 }
 

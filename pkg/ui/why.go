@@ -99,13 +99,14 @@ func fixOf(cluster, line string) (fix, bool) {
 	return f, true
 }
 
-// fixRows returns commands with the forms that the user may send.
-func (v visit) fixRows(ctx context.Context, cluster fleet.Cluster, commands []string) []fixRow {
+// fixRows returns the commands that fix what is wrong with an add-on, with the forms that the user may send. The page has another form that enables
+// the add-on itself.
+func (v visit) fixRows(ctx context.Context, cluster fleet.Cluster, addOn string, commands []string) []fixRow {
 	rows := make([]fixRow, len(commands))
 	for i, line := range commands {
 		rows[i].Command = line
 		f, replaced := fixOf(cluster.Name, line)
-		if !replaced || v.acts == nil {
+		if !replaced || v.acts == nil || f.verb == "enable" && f.name == addOn {
 			continue
 		}
 		if f.verb == "enable" {
@@ -202,7 +203,7 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 		Data: explanationOf(cluster, name, v.now), Glimpse: fleet.Glimpse{State: fleet.NotEnabled, Reason: "not enabled"},
 		Planned: cluster.Instances[name] != nil, Command: command("why %s --cluster %s", name, cluster.Name),
 	}
-	view.Fixes, view.Stuck = v.fixRows(ctx, cluster, view.Commands), rolloutRows(view.Deadlocks)
+	view.Fixes, view.Stuck = v.fixRows(ctx, cluster, name, view.Commands), rolloutRows(view.Deadlocks)
 	if instance := cluster.Instances[name]; instance != nil {
 		view.Cancel = v.planForms(ctx, read.View(ctx, v.reader, instance)).cancelForm()
 	}
@@ -212,8 +213,7 @@ func whyPage(ctx context.Context, v visit) (frame, error) {
 			view.Disable, view.Token = whyPath(cluster.Name, name)+"/disable", v.token
 		}
 	}
-	enablesItself := func(row fixRow) bool { return row.Form != nil && row.Form.Fields["addon"] == name }
-	if !view.Installed && !slices.ContainsFunc(view.Fixes, enablesItself) {
+	if !view.Installed {
 		view.Enable = v.enableForm(ctx, enableForm{Cluster: cluster.Name, AddOns: []string{name}})
 	}
 	for _, dependent := range cluster.Dependents(name) {

@@ -75,7 +75,7 @@ func findings(page context.Context, name string) []string {
 // everyPage lists a path of each page, and of the forms that some have.
 var everyPage = []string{
 	"/", "/?state=NotAvailable&cluster=cluster&addon=kafka&reason=PlanFailed", "/?alike=cluster-05", "/?selector=" + url.QueryEscape("a=("), "/?cluster=none",
-	"/addons/kafka", "/clusters/cluster-01", "/clusters/cluster-02/addons/shop", "/clusters/cluster-01/instances/kafka",
+	"/addons/kafka", "/addons/kafka/history", "/addons/shop/history", "/clusters/cluster-01", "/clusters/cluster-02/addons/shop", "/clusters/cluster-01/instances/kafka",
 	"/addons/kafka/what-if", "/clusters/cluster-01/instances/kafka/what-if?change=upgrade", "/clusters/cluster-04/instances/kafka/what-if",
 	"/clusters", "/clusters?group=region", "/clusters?l=none", "/clusters?l=" + url.QueryEscape("a=(") + "&group=" + url.QueryEscape("<b>"), "/?group=region",
 	"/search", "/search?q=a", "/search?q=none-has-this-name", "/search?q=" + strings.Repeat("long", 100),

@@ -36,10 +36,12 @@ var shown = map[string][]string{
 	"/?selector=region%3Dus":            {"5 managed clusters"},
 	"/addons/kafka": {"Add-on kafka", "zookeeper", fleet.Version, "Dependencies of add-on kafka",
 		`<th scope="row"><a href="/clusters/cluster-01/addons/kafka">cluster-01</a></th>`},
-	"/clusters/cluster-01":                      {"addon-agent v0.9.0", "kubectl addon tree --cluster cluster-01"},
-	"/clusters/cluster-02/addons/shop":          {"kafka -&gt; zookeeper), which is not installed: enable it", "kubectl addon enable zookeeper --cluster cluster-02"},
-	"/clusters/cluster-01/instances/kafka":      {"Phase <b>brokers</b>", "insufficient memory", "BROKERS", "StatefulSet kafka/kafka", "5m", "kubectl addon history kafka --cluster cluster-01"},
-	"/packages":                                 {fleet.Version, "kubectl addon package list"},
+	"/clusters/cluster-01":                 {"addon-agent v0.9.0", "kubectl addon tree --cluster cluster-01"},
+	"/clusters/cluster-02/addons/shop":     {"kafka -&gt; zookeeper), which is not installed: enable it", "kubectl addon enable zookeeper --cluster cluster-02"},
+	"/clusters/cluster-01/instances/kafka": {"Phase <b>brokers</b>", "insufficient memory", "BROKERS", "StatefulSet kafka/kafka", "5m", "kubectl addon history kafka --cluster cluster-01"},
+	"/addons/kafka/history": {"The last execution on 10 clusters", `<a href="/clusters/cluster-01/instances/kafka#history">cluster-01</a> <b>deploy</b>`, "kafka-3.8.1-1.3.0 -&gt; " + fleet.Version,
+		"Revision 2, version: BROKERS", "kubectl addon history kafka"},
+	"/packages": {fleet.Version, "kubectl addon package list"},
 	"/packages/addon-packages/" + fleet.Version: {"RETENTION", "How long messages are kept.", "<td>integer</td>", "<td>backup</td>", "<td>(immutable)</td>"},
 }
 
@@ -53,7 +55,7 @@ var _ = Describe("the dashboard of one user", func() {
 				Expect(page.body).To(ContainSubstring(text), path)
 			}
 		}
-		for _, path := range []string{"/clusters/none", "/clusters/cluster-01/addons/none", "/clusters/cluster-01/instances/none", "/addons/none", "/packages/a/b", "/none"} {
+		for _, path := range []string{"/clusters/none", "/clusters/cluster-01/addons/none", "/clusters/cluster-01/instances/none", "/addons/none", "/addons/none/history", "/packages/a/b", "/none"} {
 			Expect(s.get(path).status).To(Equal(http.StatusNotFound), path)
 		}
 	})

@@ -62,7 +62,8 @@ func expectRights(ctx context.Context, s site) {
 	open := func(needed bool) int { return map[bool]int{true: http.StatusOK, false: http.StatusNotFound}[needed] }
 	for name, u := range them {
 		for path, want := range map[string]int{
-			"/": http.StatusOK, "/addons/kafka": open(u.one), "/addons/none": http.StatusNotFound,
+			"/": http.StatusOK, "/addons/kafka": open(u.one), "/addons/none": http.StatusNotFound, "/addons/kafka/history": open(u.one),
+			"/search?q=cluster": http.StatusOK, "/search?q=kafka": http.StatusOK, "/clusters": http.StatusOK, "/clusters?group=region": http.StatusOK, "/?group=region": http.StatusOK,
 			"/clusters/cluster-01": open(u.one), "/clusters/cluster-01/addons/kafka": open(u.one), "/clusters/cluster-01/instances/kafka": open(u.one),
 			"/clusters/cluster-02": open(u.all), "/clusters/cluster-02/addons/kafka": open(u.all), "/clusters/cluster-02/instances/kafka": open(u.all),
 			"/clusters/none": http.StatusNotFound, "/packages": http.StatusOK, "/packages/addon-packages/" + fleet.Version: open(u.all), "/none": http.StatusNotFound,
